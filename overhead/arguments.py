@@ -10,7 +10,7 @@ from typing import Any
 from overhead import __version__, commands
 from overhead.command_parser import CommandParser, Question
 from overhead.profiles import PROFILES, Plan, profiles
-from overhead.slices import of_slices
+from overhead.slices import of_features
 
 _STACK = ("-p", "--probe")
 
@@ -34,8 +34,8 @@ def make_parser() -> CommandParser:
     added = whole.add_subparsers(metavar="COMMAND")
     for add in (_add_measuring, _add_looking, _add_reading, _add_compare):
         add(added)
-    for slice in of_slices("commands"):
-        slice.add_commands(added)
+    for feature in of_features("commands"):
+        feature.add_commands(added)
     completion = added.add_parser(
         "completion", help="print a script that completes commands and names in a shell"
     )

@@ -12,11 +12,13 @@ from overhead import scratch
 from overhead.arguments import make_parser
 from overhead.command_parser import WrongArguments
 from overhead.commands import DONE, INTERRUPTED, complain
-from overhead.errors import UsageError, one_line
+from overhead.errors import UsageError, is_mistake_in_import, missing_extra, one_line
 from overhead.scratch import ending_on_signals
 from overhead.terminal import Streams
 
-_USAGE, _OWN_ERROR = 2, 70
+_USAGE = 2
+_OWN_ERROR = 70
+"""Exit codes: of wrong use or bad input, and of a mistake in overhead."""
 _LOAD_NUMPY = (
     "import overhead.arguments, overhead.blocks.terminal, overhead.loading, overhead.reading.view,"
     " numpy"
@@ -49,17 +51,19 @@ def program() -> NoReturn:
     os._exit(code)
 
 
-def _said(error: UsageError) -> str:
+def _message(error: UsageError) -> str:
     """The message of an error of wrong use, which may be a reason."""
-    message = error.why
-    if isinstance(message, str):
-        return message
+    why = error.why
+    if isinstance(why, str):
+        return why
+    # Only here, because ``overhead.words`` loads many modules.
     from overhead.words.reasons import sentence
 
-    return sentence(message)
+    return sentence(why)
 
 
 def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
+    """Run the command, which is also stored in ``arguments``; return its exit code."""
     try:
         make_parser().parse_args(argv, arguments)
     except SystemExit as end:  # --help or --version
@@ -68,6 +72,7 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
         print(error.usage, end="", file=sys.stderr)
         complain(str(error))
         return _USAGE
+
     try:
         with ending_on_signals():
             _check_memory_limit()
@@ -75,7 +80,7 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except UsageError as error:
-        complain(_said(error))
+        complain(_message(error))
         return _USAGE
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename else one_line(error))
@@ -85,17 +90,24 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
             "out of memory; free some or raise the limit; a run's journal holds what it measured"
         )
         return _USAGE
-    except Exception as error:  # Python would exit with 1, the code of a gate that failed
-        if isinstance(error, ImportError) and not f"{error.name}.".startswith("overhead."):
-            complain(
-                one_line(error)
-            )  # a package that is missing or broken, or that finds too little memory
-            return _USAGE
-        import traceback
+    except ImportError as error:
+        if is_mistake_in_import(error):
+            return _own_error()
+        # A package that is missing or broken, or that finds too little memory.
+        missing = missing_extra(error)
+        complain(one_line(error) if missing is None else str(missing))
+        return _USAGE
+    except Exception:  # Python would exit with 1, the code of a gate that failed
+        return _own_error()
 
-        traceback.print_exc()
-        complain("this is an error of overhead itself; please report it with the lines above")
-        return _OWN_ERROR
+
+def _own_error() -> int:
+    """Print the traceback of the error that is being handled, as a mistake of overhead."""
+    import traceback
+
+    traceback.print_exc()
+    complain("this is an error of overhead itself; please report it with the lines above")
+    return _OWN_ERROR
 
 
 def _check_memory_limit() -> None:
@@ -108,15 +120,22 @@ def _check_memory_limit() -> None:
         return
     import resource
 
-    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
-        child = subprocess.run(
-            [sys.executable, "-c", _LOAD_NUMPY], capture_output=True, check=False
-        )
-        if child.returncode:
-            raise MemoryError
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    # A child has the same limit. If NumPy ends it, this process can still say why.
+    child = subprocess.run([sys.executable, "-c", _LOAD_NUMPY], capture_output=True, check=False)
+    if child.returncode:
+        raise MemoryError
 
 
 def _is_gate(arguments: argparse.Namespace) -> bool:
-    """Whether the exit code is the result that was asked for."""
-    asked = getattr(arguments, "fail", False) or getattr(arguments, "require", ())
-    return getattr(arguments, "fail_over", None) is not None or bool(asked)
+    """Whether the exit code is the result that was asked for: by ``--fail``, ``--require`` or
+    ``--fail-over``.
+
+    The arguments of a command that has no such option lack its name.
+    """
+    has_limit = getattr(arguments, "fail_over", None) is not None
+    fails = bool(getattr(arguments, "fail", False))
+    requires = bool(getattr(arguments, "require", ()))
+    return has_limit or fails or requires

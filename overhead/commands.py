@@ -80,18 +80,18 @@ def browser_command(a: argparse.Namespace) -> int:
 def measure_and_show(
     a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any
 ) -> int:
-    """Measure as ``runner.run.run`` does with these options, and print the figures. Returns the
-    exit code.
+    """Measure what these options request, and print the figures. Returns the exit code.
+
+    ``more``: further arguments of ``runner.run.request_of``.
     """
     from overhead.runner.progress import Progress
-    from overhead.runner.run import Interrupted, run
+    from overhead.runner.run import Interrupted, measure, request_of
     from overhead.words import commands as words
 
+    request = request_of(stacks, profile=a.profile, out=a.out, require=require, **more)
     try:
         with Progress() as listener:
-            outcome = run(
-                stacks, profile=a.profile, out=a.out, progress=listener, require=require, **more
-            )
+            outcome = measure(request, listener)
     except Interrupted as stopped:
         shown = shell_command(["overhead", "show", str(stopped.journals[0])])
         print(

@@ -24,7 +24,7 @@ from overhead.comparing.show import comparison_blocks
 from overhead.reading.plain_text import plain
 from overhead.results import Comparison, Contention, Figure, Fingerprint, Record
 from overhead.runner.output import Outcome
-from overhead.slices import of_slices
+from overhead.slices import of_features
 from overhead.words import display as words
 
 _Shown = TypeVar("_Shown")
@@ -107,7 +107,7 @@ def blocks_of(result: object) -> Iterable[Part]:
 
 def _display_of(result: object) -> Display:
     """How the class of the result, or the nearest of its base classes, is shown."""
-    of_slices("display")  # imports the modules that register the results of slices
+    of_features("display")  # imports the modules that register the results of slices
     return next(_displays[kind] for kind in type(result).__mro__ if kind in _displays)
 
 

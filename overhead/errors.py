@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import importlib
 import importlib.util
-import itertools
 import os
 import re
 import sys
@@ -84,20 +83,23 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     names = sorted(known)
     near = nearest(name, names)
     hint = f", did you mean {near!r}?" if near else ";"
-    return UnknownName(f"unknown {kind} {name!r}{hint} known: {', '.join(names)}", near)
+    listed = ", ".join(names)
+    return UnknownName(f"unknown {kind} {name!r}{hint} known: {listed}", near)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The one of the known names that is most like this one; '' where none is."""
     import difflib
 
-    by_small_letters = {one.lower(): one for one in known}
+    by_small_letters = {known_name.lower(): known_name for known_name in known}
     near = difflib.get_close_matches(name.lower(), by_small_letters, n=1, cutoff=_LEAST_ALIKE)
     return by_small_letters[near[0]] if near else ""
 
 
 _LEAST_ALIKE = 0.5
-"""Of ``difflib``: a name with two wrong letters of four is still found."""
+"""Of ``difflib``, from 0 to 1: a name with two wrong letters of four is still found. Chosen, not
+measured; with less, a name is suggested that the person did not mean.
+"""
 
 
 class BadFile(UsageError):
@@ -173,16 +175,32 @@ def require_extra(extra: str, *packages: str) -> None:
 
     for name in packages:
         if importlib.util.find_spec(name) is None:
-            raise MissingExtra(f"{name} is not installed: {install_command(extra)}")
+            raise _not_installed(name, extra)
         try:
             importlib.import_module(name)
-        except (
-            Exception
-        ) as error:  # a package that was built for another version may raise anything
+        except Exception as error:
+            # A package that was built for another version may raise anything.
             raise MissingExtra(
                 f"{name} does not import: {first_line_of(error)}; {install_command(extra)}"
                 " --upgrade"
             ) from error
+
+
+def _not_installed(package: str, extra: str) -> MissingExtra:
+    from overhead.extras import install_command
+
+    return MissingExtra(f"{package} is not installed: {install_command(extra)}")
+
+
+def missing_extra(error: ImportError) -> MissingExtra | None:
+    """What to say of a module that was not found, if an extra installs its package; else None."""
+    from overhead.extras import extra_with
+
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    package = error.name.partition(".")[0]
+    extra = extra_with(package)
+    return _not_installed(package, extra) if extra else None
 
 
 class WithReason(Exception):
@@ -232,7 +250,9 @@ def check_text(*texts: str) -> None:
     for text in texts:
         if not isinstance(text, str):
             raise UsageError(f"{text!r:.100}: not a text")
-        if not text.isascii() and text != file_text(text, len(text)):
+        # ``file_text`` replaces the characters that cannot be encoded.
+        is_valid = text.isascii() or text == file_text(text, len(text))
+        if not is_valid:
             raise UsageError(
                 f"{file_text(text)[:200]}: not valid text; write it in UTF-8, in a locale such as"
                 " C.UTF-8"
@@ -260,7 +280,16 @@ def one_line(error: BaseException) -> str:
 
 def without_details(text: str) -> str:
     """A text from outside without numbers and quoted names, but with its line of code."""
-    return re.sub(r"'[^']*'|\"[^\"]*\"|(?<!\.py:)(?<![\d.])\d[\d.]*", "#", text)
+    return _DETAILS.sub("#", text)
+
+
+_DETAILS = re.compile(
+    r"""
+    '[^']*' | "[^"]*"                # a quoted name
+    | (?<!\.py:)(?<![\d.])\d[\d.]*  # a number, unless it is the line behind the name of a file
+    """,
+    re.VERBOSE,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,14 +317,17 @@ def stack_line_of(error: BaseException) -> CodeLine | None:
     Libraries that the stack calls, and this suite, are left out.
     """
     frames = _frames_of(error)
-    names = [_module_of(frame) for frame, _ in frames]
-    first = next((name for name in names if not _is_suite(name)), None)
-    if first is None:
+    outside = [_module_of(frame) for frame, _ in frames if not _is_suite(_module_of(frame))]
+    if not outside:
         return None
-    own = first.partition(".")[0]
-    of_stack = [f"{name}.".startswith(f"{own}.") and not _is_suite(name) for name in names]
-    frame, line = list(itertools.compress(frames, of_stack))[-1]
-    return CodeLine(os.path.basename(frame.f_code.co_filename), line, frame.f_code.co_name)
+    # The suite calls the stack first; what the stack calls comes later.
+    package = outside[0].partition(".")[0]
+    of_stack = [
+        CodeLine(os.path.basename(frame.f_code.co_filename), line, frame.f_code.co_name)
+        for frame, line in frames
+        if _is_in(_module_of(frame), package) and not _is_suite(_module_of(frame))
+    ]
+    return of_stack[-1]
 
 
 def first_line_of(error: BaseException) -> str:
@@ -305,17 +337,19 @@ def first_line_of(error: BaseException) -> str:
     A compiler's message begins with what failed; the cause is the first line further down that
     names an error.
     """
+    kind = type(error).__name__
     lines = [line.strip() for line in file_text(error).splitlines() if line.strip()]
     if not lines:
-        return type(error).__name__
+        return kind
     # PyOpenCL says the same three times, with " - " between.
-    said = " - ".join(dict.fromkeys(lines[0].split(" - ")))
-    cause = next((line for line in lines[1:] if _NAMES_AN_ERROR.search(line)), "")
-    if cause and not _NAMES_AN_ERROR.search(said):
-        said = f"{said.rstrip(':')}: {cause}"
-    kind = type(error).__name__
-    named = said if kind in _PLAIN_ERRORS else f"{kind}: {said}"
-    return " ".join(named.split())[:_LONGEST_FIRST_LINE]
+    message = " - ".join(dict.fromkeys(lines[0].split(" - ")))
+    if not _NAMES_AN_ERROR.search(message):
+        cause = next((line for line in lines[1:] if _NAMES_AN_ERROR.search(line)), "")
+        if cause:
+            message = f"{message.rstrip(':')}: {cause}"
+    if kind not in _PLAIN_ERRORS:
+        message = f"{kind}: {message}"
+    return " ".join(message.split())[:_LONGEST_FIRST_LINE]
 
 
 _LONGEST_FIRST_LINE = 200
@@ -337,21 +371,60 @@ def came_from_import(error: BaseException, stack: str) -> bool:
     mistakes in the stack's own imports.
     """
     own = stack.partition(".")[0]
-    others = [
-        frame
-        for frame, _ in _frames_of(error)
-        if not f"{_module_of(frame)}.".startswith((f"{own}.", "overhead."))
-    ]
     if isinstance(error, ImportError):
-        missing = isinstance(error, ModuleNotFoundError) and not f"{error.name}.".startswith(
-            (f"{own}.", "overhead.")
-        )
-        built = str(error.path or "").endswith((".so", ".pyd", ".dylib"))
-        if missing or built:
+        name = str(error.name)
+        is_of_others = not _is_in(name, own) and not _is_in(name, "overhead")
+        is_missing = isinstance(error, ModuleNotFoundError) and is_of_others
+        if is_missing or _is_shared_library(error):
             return True
-    if isinstance(error, OSError) and others and _module_of(others[-1]) == "ctypes":
+
+    of_others = []
+    for frame, _ in _frames_of(error):
+        module = _module_of(frame)
+        if not _is_in(module, own) and not _is_in(module, "overhead"):
+            of_others.append(frame)
+    if not of_others:
+        return False
+    is_loading = isinstance(error, OSError) and _module_of(of_others[-1]) == "ctypes"
+    # The code of a module is run while it is imported, and its frame has this name.
+    is_importing = any(frame.f_code.co_name == "<module>" for frame in of_others)
+    return is_loading or is_importing
+
+
+def _is_shared_library(error: ImportError) -> bool:
+    """Whether what could not be imported is a compiled module, such as one that finds too little
+    memory, or lacks a library of the system.
+    """
+    return str(error.path or "").endswith((".so", ".pyd", ".dylib"))
+
+
+def is_mistake_in_import(error: ImportError) -> bool:
+    """Whether an import that this suite wrote is wrong: it names a module or a symbol of ours that
+    does not exist, or that an installed library does not have any more.
+
+    False for what the person can mend: a package that is not installed, a library that fails in its
+    own imports (its installation is broken), and a compiled module that does not load.
+    """
+    name = error.name or ""
+    if _is_in(name, "overhead"):
         return True
-    return any(frame.f_code.co_name == "<module>" for frame in others)
+    frames = _frames_of(error)
+    if not name or not frames or _is_shared_library(error):
+        return False
+    importer, _ = frames[-1]
+    if not _is_in(_module_of(importer), "overhead"):
+        return False
+    if isinstance(error, ModuleNotFoundError):
+        return _is_installed(name.partition(".")[0])
+    return True
+
+
+def _is_installed(package: str) -> bool:
+    """Whether a package of this name is installed. A folder that several packages share, such as
+    ``cuda``, does not count: a part of it may be missing although another one is there.
+    """
+    spec = importlib.util.find_spec(package)
+    return spec is not None and spec.origin is not None
 
 
 def is_mistake_of_suite(error: BaseException) -> bool:
@@ -365,7 +438,8 @@ def is_mistake_of_suite(error: BaseException) -> bool:
         return False
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
         return error.obj.__name__.startswith("overhead.")
-    return _module_of(frames[-1][0]).partition(".")[0] == "overhead"
+    raised_in, _ = frames[-1]
+    return _is_in(_module_of(raised_in), "overhead")
 
 
 _MISTAKES = (
@@ -381,11 +455,17 @@ _MISTAKES = (
 
 def _frames_of(error: BaseException) -> list[tuple[FrameType, int]]:
     """The frames of an error's traceback with their lines, the one that raised it last."""
-    frames, at = [], error.__traceback__
-    while at is not None:
-        frames.append((at.tb_frame, at.tb_lineno))
-        at = at.tb_next
+    frames = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        frames.append((traceback.tb_frame, traceback.tb_lineno))
+        traceback = traceback.tb_next
     return frames
+
+
+def _is_in(module: str, package: str) -> bool:
+    """Whether the module of this name is the package, or inside it."""
+    return f"{module}.".startswith(f"{package}.")
 
 
 def _module_of(frame: FrameType) -> str:
@@ -397,9 +477,13 @@ def _module_of(frame: FrameType) -> str:
 _INTERFACE = frozenset(
     {
         "overhead.probes",
-        *(f"overhead.probes.{name}" for name in ("arms", "base", "in_order", "workload_chain")),
+        "overhead.probes.arms",
+        "overhead.probes.base",
+        "overhead.probes.in_order",
+        "overhead.probes.workload_chain",
     }
 )
+"""The modules that stacks are written with."""
 _STACKS = re.compile(r"overhead\.(probes|\w+\.(arms|stacks))\.")
 """The modules of the suite in which stacks, and cases that slices add to them, are defined."""
 
@@ -408,10 +492,9 @@ def _is_suite(module: str) -> bool:
     """Whether a module is part of the suite (or of the import of a plugin), and not of one of its
     stacks.
     """
-    if (
-        "importlib" in module.partition(".")[0]
-        or module in _INTERFACE
-        or module.startswith(("overhead.probes.kernels", "overhead.probes.common"))
-    ):
+    package = module.partition(".")[0]
+    if "importlib" in package or module in _INTERFACE:
         return True
-    return module.partition(".")[0] == "overhead" and not _STACKS.match(module)
+    if module.startswith(("overhead.probes.kernels", "overhead.probes.common")):
+        return True
+    return package == "overhead" and not _STACKS.match(module)

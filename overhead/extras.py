@@ -64,6 +64,48 @@ def packages_of(extra: str) -> list[str]:
     return found
 
 
+def extra_with(module: str) -> str:
+    """The first extra whose packages on this machine have this module; '' if there is none.
+
+    A package counts as that of a module if it has the same name, ``-`` and ``_`` aside.
+    """
+    wanted = module.partition(".")[0].lower()
+    for extra in _extras():
+        for package in packages_of(extra):
+            name = re.split(r"[^\w.-]", package)[0]
+            if name.replace("-", "_").lower() == wanted:
+                return extra
+    return ""
+
+
+def _extras() -> list[str]:
+    """The names of all extras, in the order of ``pyproject.toml``."""
+    of_clone = _extras_of_clone()
+    if of_clone is not None:
+        return list(of_clone)
+    names: list[str] = []
+    for requirement in _requirements(""):
+        names += re.findall(r"extra == [\"']([\w.-]+)", requirement)
+    return list(dict.fromkeys(names))
+
+
+def _folder() -> Path:
+    """The folder that holds this package: a clone, or the folder of installed packages."""
+    return Path(__file__).resolve().parents[1]
+
+
+def _extras_of_clone() -> dict[str, list[str]] | None:
+    """The requirements of each extra in ``pyproject.toml``; None outside of a clone."""
+    file = _folder() / "pyproject.toml"
+    if not file.is_file():
+        return None
+    import tomllib
+
+    project = tomllib.loads(file.read_text("utf-8"))["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    return extras
+
+
 def _requirements(extra: str) -> Iterator[str]:
     """The requirements of an extra: of ``pyproject.toml`` in a clone, else of the metadata of the
     installed package.
@@ -71,17 +113,14 @@ def _requirements(extra: str) -> Iterator[str]:
     The metadata has those of all extras, each with a marker such as ``extra == "torch"``;
     ``_holds`` chooses.
     """
-    folder = Path(__file__).resolve().parents[1]
-    if (folder / "pyproject.toml").is_file():
-        import tomllib
-
-        project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
-        yield from project["optional-dependencies"].get(extra, [])
+    of_clone = _extras_of_clone()
+    if of_clone is not None:
+        yield from of_clone.get(extra, [])
         return
     from importlib.metadata import distributions
 
     # Only in this folder: elsewhere another version of this package may be installed too.
-    for distribution in distributions(name=_OWN_NAME, path=[str(folder)]):
+    for distribution in distributions(name=_OWN_NAME, path=[str(_folder())]):
         for requirement in distribution.requires or []:
             is_of_an_extra = "extra ==" in requirement
             if is_of_an_extra:

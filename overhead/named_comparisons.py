@@ -8,10 +8,12 @@ be equal.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 
 from overhead.devices import same_adapter
 from overhead.results import Case, Scalar, StackRole, Target, own_stacks, stacks_in
+from overhead.slices import of_features
 
 
 def _in(role: StackRole) -> frozenset[str]:
@@ -54,7 +56,7 @@ def _caller(
     )
 
 
-NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
+_OF_CORE = (
     _caller("binding-share", "binding", "ffi"),
     _caller("interpreter-share", "ffi", "native"),
     _caller("python-share", "binding", "native"),
@@ -90,34 +92,48 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
         times="steps",
         adds="sync",
     ),
-    NamedComparison(
-        "call-ratio",
-        "complete",
-        {"stack": "call"},
-        {"stack": "call", "position": 0},
-        frozenset({"position"}),
-    ),
 )
-"""Cases that alternate in one worker, in the order of the reports."""
+_of_features: list[NamedComparison] = []
+_checks: set[str] = set()
 
 
-def _browser_tax(browser: str, library: str) -> NamedComparison:
-    return NamedComparison(
-        "browser-tax",
-        "complete",
-        {"stack": browser, "caller": "browser"},
-        {"stack": library, "caller": frozenset({"binding", "native"})},
-        frozenset({"stack", "caller", "wait", "dispatches", "logits"}),
-    )
+def register_comparison(named: NamedComparison) -> None:
+    """Add a comparison. The module ``comparisons`` of a feature calls this when it is imported."""
+    _of_features.append(named)
 
 
-BETWEEN_WORKERS: tuple[NamedComparison, ...] = tuple(
-    _browser_tax(browser, facts.library) for browser, facts in own_stacks().items() if facts.library
-)
-"""Cases that cannot alternate in one worker: readers form these comparisons from the figures of two
-workers, with the widest interval that both allow. The axis ``dispatches``: a software adapter
-splits a fused chain every 65,535 units; ``logits``: what the comparison with float64 found.
-"""
+def register_check(field: str) -> None:
+    """Name a field of the window that says what a check of the results found.
+
+    Two cases may differ in it and still be compared, because it is nothing that was timed. The
+    module ``comparisons`` of a feature calls this when it is imported.
+    """
+    _checks.add(field)
+
+
+def named_comparisons() -> tuple[NamedComparison, ...]:
+    """All comparisons of cases that alternate in one worker, in the order of the reports."""
+    of_features("comparisons")
+    return (*_OF_CORE, *_of_features)
+
+
+def between_workers() -> Iterator[NamedComparison]:
+    """Comparisons of cases that cannot alternate in one worker: one for each kind of browser.
+
+    Readers form them from the figures of two workers, with the widest interval that both allow.
+    The axis ``dispatches``: a software adapter splits a fused chain every 65,535 units.
+    """
+    of_features("comparisons")
+    differs = frozenset({"stack", "caller", "wait", "dispatches"} | _checks)
+    for browser, facts in own_stacks().items():
+        if facts.library:
+            yield NamedComparison(
+                "browser-tax",
+                "complete",
+                of={"stack": browser, "caller": "browser"},
+                against={"stack": facts.library, "caller": frozenset({"binding", "native"})},
+                differs=differs,
+            )
 
 
 def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
@@ -160,11 +176,10 @@ def is_comparable(
 def comparable_pairs(
     cases: list[tuple[Target, Case]],
 ) -> list[tuple[NamedComparison, tuple[Target, Case], tuple[Target, Case]]]:
-    """All pairs of these cases that ``NAMED_COMPARISONS`` allows, as (comparison, of, against)."""
-    return [
-        (named, a, b)
-        for named in NAMED_COMPARISONS
-        for a in cases
-        for b in cases
-        if a is not b and is_comparable(named, a, b)
-    ]
+    """All pairs of these cases that a named comparison allows, as (comparison, of, against)."""
+    pairs = []
+    for named in named_comparisons():
+        for of, against in itertools.permutations(cases, 2):
+            if is_comparable(named, of, against):
+                pairs.append((named, of, against))
+    return pairs

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from overhead.slices import of_slices
+from overhead.slices import of_features
 
 Cost = Literal["cheap", "fast", "slow", "polling"]
 """``cheap``: a call on the host only; ``fast``: unit and wait take well under 1 ms; ``slow``:
@@ -19,15 +19,15 @@ WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 2.8, "polling
 
 @dataclass(frozen=True)
 class Plan:
-    """What one profile plans.
+    """How precisely, and for how long, a run measures the cases one at a time.
 
-    ``target``: largest relative half-width of a figure that is ``ok``. ``sampling_s``, ``wall_s``:
-    seconds for the whole run, None without a limit. ``case_s``: least seconds of sampling for a
-    fast case in each process.
+    ``precision``: largest relative half-width of a figure that is ``ok``. ``sampling_s``,
+    ``wall_s``: seconds for the whole run, None without a limit. ``case_s``: least seconds of
+    sampling for a fast case in each process.
     """
 
     processes: int
-    target: float
+    precision: float
     sampling_s: float | None
     wall_s: float | None
     case_s: float
@@ -43,26 +43,6 @@ class Plan:
     """
     help: str = ""
     """How long the profile takes or what it is for, for the help of the command line."""
-    role: str = ""
-    """The role (``results.StackRole``) of the stacks that are measured unless the user names
-    others; '' for all.
-    """
-    all_cases: bool = True
-    """Whether cases other than the base and the early ones are planned too."""
-    cases: bool = True
-    """Whether cases are measured one at a time; else only ``more`` measures."""
-    more: Callable[[Any], None] | None = None
-    """What a slice measures after the cases. Called with ``runner.run.Measuring``."""
-    more_s: float | None = None
-    """Seconds for ``more``, None if it has its own limit."""
-    gpus: int = 0
-    """The number of GPUs that the seconds are for: with more, they grow in proportion. 0 if they
-    never grow.
-    """
-    folder_per_node: bool = False
-    """Whether each node has its own folder in the output folder, so that many nodes can share a
-    disk.
-    """
     opening_s: float = 0.0
     """How long a process should take to open its cases, if that is known; only for the time
     left.
@@ -74,12 +54,55 @@ class Plan:
         """The number of processes of a target whose cases have this cost."""
         return self.processes_by_cost.get(cost, self.processes)
 
+    def lengthened(self, times: float) -> Plan:
+        """The plan with so many times its seconds, for a machine with more GPUs than planned."""
+        return replace(
+            self,
+            sampling_s=times_seconds(self.sampling_s, times),
+            wall_s=times_seconds(self.wall_s, times),
+        )
+
+
+def times_seconds(seconds: float | None, times: float) -> float | None:
+    """So many times these seconds; None, which is no limit, stays None."""
+    return None if seconds is None else seconds * times
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a profile measures: of which stacks, which of their cases, and what after the cases.
+
+    The profiles of ``PROFILES`` have the default: all cases, and nothing after them. The profiles
+    of contention register another scope beside their plan.
+    """
+
+    role: str = ""
+    """The role (``results.StackRole``) of the stacks that are measured unless the user names
+    others; '' for all.
+    """
+    cases: Literal["all", "early", "none"] = "all"
+    """Which cases are measured one at a time: ``early`` are the base case and those that every run
+    should have.
+    """
+    after: Callable[[Any], None] | None = None
+    """What is measured after the cases. Called with ``runner.run.Measuring``."""
+    after_s: float | None = None
+    """Seconds for ``after``, None if it has its own limit."""
+    gpus: int = 0
+    """The number of GPUs that the seconds are for: with more, they grow in proportion. 0 if they
+    never grow.
+    """
+    folder_per_node: bool = False
+    """Whether each node has its own folder in the output folder, so that many nodes can share a
+    disk.
+    """
+
 
 PROFILES: dict[str, Plan] = {
     "quick": Plan(
         help="under 4 minutes",
         processes=5,
-        target=0.10,
+        precision=0.10,
         sampling_s=68.0,
         wall_s=225.0,
         case_s=0.21,
@@ -91,7 +114,7 @@ PROFILES: dict[str, Plan] = {
     "default": Plan(
         help="under 10 minutes",
         processes=8,
-        target=0.03,
+        precision=0.03,
         sampling_s=197.0,
         wall_s=465.0,
         case_s=0.38,
@@ -99,22 +122,30 @@ PROFILES: dict[str, Plan] = {
     "thorough": Plan(
         help="as long as it takes",
         processes=12,
-        target=0.01,
+        precision=0.01,
         sampling_s=None,
         wall_s=None,
         case_s=2.0,
     ),
 }
-"""The profiles of the core; ``profiles`` has those of slices too."""
-_of_slices: dict[str, Plan] = {}
+"""The profiles that measure all cases; ``profiles`` has those of features too."""
+_plans_of_features: dict[str, Plan] = {}
+_scopes: dict[str, Scope] = {}
 
 
-def register_profile(name: str, plan: Plan) -> None:
-    """Add a profile. The module ``profiles`` of a slice calls this when it is imported."""
-    _of_slices[name] = plan
+def register_profile(name: str, plan: Plan, scope: Scope) -> None:
+    """Add a profile. The module ``profiles`` of a feature calls this when it is imported."""
+    _plans_of_features[name] = plan
+    _scopes[name] = scope
 
 
 def profiles() -> Mapping[str, Plan]:
-    """All profiles by name, those of slices last."""
-    of_slices("profiles")
-    return {**PROFILES, **_of_slices}
+    """The plans of all profiles by name, those of features last."""
+    of_features("profiles")
+    return {**PROFILES, **_plans_of_features}
+
+
+def scope_of(profile: str) -> Scope:
+    """What the profile of this name measures."""
+    of_features("profiles")
+    return _scopes.get(profile, Scope())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from overhead.errors import UsageError
-from overhead.slices import of_slices
+from overhead.slices import of_features
 
 T = TypeVar("T")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -20,15 +20,15 @@ class Registry(Generic[T]):
     """Items of one kind by name. Each module of ``package`` registers an item when it is imported.
 
     A folder in ``package`` names in ``REGISTERS`` those of its modules that do so. Modules named in
-    ``skip``, and those whose names begin with an underscore, are not imported. ``in_slices``: the
-    name of the module in which a slice registers items of this kind. ``packages``: by item, the
+    ``skip``, and those whose names begin with an underscore, are not imported. ``in_features``: the
+    name of the module in which a feature registers items of this kind. ``packages``: by item, the
     installed package that it came from.
     """
 
     def __init__(
-        self, kind: str, package: str, skip: frozenset[str] = frozenset(), in_slices: str = ""
+        self, kind: str, package: str, skip: frozenset[str] = frozenset(), in_features: str = ""
     ) -> None:
-        self.kind, self.package, self.skip, self.in_slices = kind, package, skip, in_slices
+        self.kind, self.package, self.skip, self.in_features = kind, package, skip, in_features
         self.packages: dict[str, str] = {}
         self._items: dict[str, tuple[T, str]] = {}
         self._added: list[str] = []
@@ -88,8 +88,8 @@ class Registry(Generic[T]):
                     module = importlib.import_module(f"{self.package}.{found.name}")
                     for name in module.REGISTERS if found.ispkg else ():
                         importlib.import_module(f"{module.__name__}.{name}")
-            if self.in_slices:
-                of_slices(self.in_slices)
+            if self.in_features:
+                of_features(self.in_features)
         return first
 
     def items(self) -> dict[str, T]:

@@ -1,5 +1,7 @@
-"""The slices: features that the core does not know, each in one folder from its command to its
-page.
+"""The features of the suite, each in one folder from its command to its page.
+
+A feature registers its commands, sections, stacks and so on itself: the core imports a module of
+the right name from each feature's folder, for example ``overhead/fleet/commands.py``.
 """
 
 from __future__ import annotations
@@ -9,36 +11,46 @@ import importlib
 import importlib.util
 from types import ModuleType
 
-SLICES = ("claims", "contention", "decode", "explaining", "fleet", "timing", "traces")
-"""Folders of the package. One that is not there is left out."""
+CORE_FEATURES = ("contention",)
+"""Features that are part of the core: the file format has their records and their profiles."""
+SLICES = ("claims", "decode", "explaining", "fleet", "timing", "traces")
+"""Features that the core does not know. One whose folder is not there is left out."""
 
 
 @functools.cache
-def of_slices(kind: str) -> tuple[ModuleType, ...]:
-    """Import and return the module ``kind`` of each slice that has one, such as ``stacks`` or
+def of_features(kind: str) -> tuple[ModuleType, ...]:
+    """Import and return the module ``kind`` of each feature that has one, such as ``stacks`` or
     ``sections``.
 
-    What a slice offers registers itself when that module is imported.
+    What a feature offers registers itself when that module is imported.
     """
-    return tuple(
-        importlib.import_module(f"overhead.{name}.{kind}")
-        for name in SLICES
-        if importlib.util.find_spec(f"overhead.{name}")
-        and importlib.util.find_spec(f"overhead.{name}.{kind}")
-    )
+    modules = []
+    for name in _features():
+        if importlib.util.find_spec(f"overhead.{name}.{kind}"):
+            modules.append(importlib.import_module(f"overhead.{name}.{kind}"))
+    return tuple(modules)
 
 
 @functools.cache
-def words_of_slices(kind: str) -> tuple[ModuleType, ...]:
-    """Import and return the module ``kind`` of the words of each slice that has one, such as
+def words_of_features(kind: str) -> tuple[ModuleType, ...]:
+    """Import and return the module ``kind`` of the words of each feature that has one, such as
     ``findings``.
+
+    ``overhead.words.NAME`` may be a folder or one module; only a folder has modules of kinds.
     """
-    found = []
-    for name in SLICES:
-        if not importlib.util.find_spec(f"overhead.{name}"):
-            continue
+    modules = []
+    for name in _features():
         words = importlib.util.find_spec(f"overhead.words.{name}")
-        in_folder = words is not None and words.submodule_search_locations is not None
-        if in_folder and importlib.util.find_spec(f"overhead.words.{name}.{kind}"):
-            found.append(importlib.import_module(f"overhead.words.{name}.{kind}"))
-    return tuple(found)
+        is_folder = words is not None and words.submodule_search_locations is not None
+        if is_folder and importlib.util.find_spec(f"overhead.words.{name}.{kind}"):
+            modules.append(importlib.import_module(f"overhead.words.{name}.{kind}"))
+    return tuple(modules)
+
+
+def _features() -> list[str]:
+    """The features whose folders are there, in alphabetic order.
+
+    Commands stand in the help in this order, and what features register keeps it.
+    """
+    slices_here = [name for name in SLICES if importlib.util.find_spec(f"overhead.{name}")]
+    return sorted([*CORE_FEATURES, *slices_here])

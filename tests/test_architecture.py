@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead.slices import SLICES
+from overhead.slices import CORE_FEATURES, SLICES
 from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,6 +54,7 @@ ORDER = (
     {"terminal", "first_steps", "commands"},
     {"command_parser"},
     {"arguments"},
+    {*CORE_FEATURES},
     {*SLICES},
     {"cli"},
 )
@@ -89,6 +90,12 @@ SAME_NAME = {
 """Public names that two or more modules may define, each with the reason."""
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file. Many tests here walk over all of them."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def name_of(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -121,7 +128,7 @@ def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")))
+    visit(parsed(path))
     for_types = {imported for importer, imported in TYPES_ONLY if MODULES[importer] == path}
     return (found & MODULES.keys()) - for_types
 
@@ -192,7 +199,7 @@ def public_names(path: Path) -> Iterator[str]:
     """The classes, constants and type aliases that a module defines at its top level, without
     underscored names.
     """
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in parsed(path).body:
         if isinstance(node, ast.ClassDef):
             names = [node.name]
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -303,7 +310,7 @@ def stacks_named() -> Iterator[tuple[Path, int, str]]:
     for path in MODULES.values():
         if not path.is_relative_to(ROOT / "overhead"):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
                 continue
             name = node.value
@@ -411,7 +418,7 @@ def errors_of_wrong_use() -> frozenset[str]:
     found |= {"ArgumentTypeError", "raising_cannot_write", "unknown_name"}
     bases: dict[str, set[str]] = {}
     for path in MODULES.values():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 bases.setdefault(node.name, set()).update(
                     ast.unparse(base).rpartition(".")[2] for base in node.bases
@@ -437,7 +444,7 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
     """Line and text of each string of a module that is a sentence: no docstring, no help, no error
     of wrong use.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     documented = docstrings(tree)
 
     def visit(node: ast.AST) -> Iterator[tuple[int, str]]:

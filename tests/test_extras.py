@@ -51,7 +51,25 @@ def test_a_wheel_names_the_same_packages_as_the_clone(
     in_clone = {extra: packages_of(extra) for extra in EXTRAS}
     monkeypatch.setattr(extras, "__file__", str(tmp_path / "overhead" / "extras.py"))
     assert {extra: packages_of(extra) for extra in EXTRAS} == in_clone
+    assert extras.extra_with("matplotlib") == "report"
     assert in_clone["report"] == ["jinja2", "matplotlib", "pandas", "seaborn"]
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("matplotlib", "report"),
+        ("jinja2.environment", "report"),
+        ("wgpu", "wgpu"),
+        ("numba_cuda", "numba-cuda"),
+        ("msgspec", ""),
+        ("no_such_package", ""),
+    ],
+)
+def test_the_extra_of_a_module_is_the_one_that_installs_its_package(
+    module: str, extra: str
+) -> None:
+    assert extras.extra_with(module) == extra
 
 
 def test_the_command_names_a_version_only_where_the_newest_may_not_serve() -> None:

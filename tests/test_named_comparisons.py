@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs, is_comparable
+from overhead.named_comparisons import comparable_pairs, is_comparable, named_comparisons
 from overhead.results import Case, Scalar, Target
 
 GPU = "A GPU"
@@ -64,7 +64,7 @@ def test_a_synchronised_step_is_compared_with_the_same_step_without_synchronisat
 
 
 def test_host_times_of_fused_chains_are_not_compared() -> None:
-    share = next(n for n in NAMED_COMPARISONS if n.name == "python-share")
+    share = next(n for n in named_comparisons() if n.name == "python-share")
     for pattern, split in (("per-submit", True), ("fused", False)):
         binding, native = (at("dawn", caller, pattern=pattern) for caller in ("binding", "native"))
         assert is_comparable(share, binding, native) is split

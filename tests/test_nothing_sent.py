@@ -32,7 +32,7 @@ from overhead.runner.run import RunRequest, measure
 from overhead.runner.schedule import Choice
 cases = dict.fromkeys(("cheap", "fast", "slow", "polling"), 1)
 times = dict(sampling_s=1.0, wall_s=60.0, case_s=0.02)
-plan = Plan(processes=1, target=0.5, max_cases=cases, max_rounds=6, **times)
+plan = Plan(processes=1, precision=0.5, max_cases=cases, max_rounds=6, **times)
 request = RunRequest(sys.argv[1:], Choice(), "default", plan, out=Path("run.json"))
 print(*{record.stack for record in measure(request, Listener()).fingerprint.records})
 """

@@ -28,7 +28,7 @@ import sys
 from overhead.cli import main
 from overhead.profiles import PROFILES, Plan
 times = dict(sampling_s=1.0, wall_s=60.0, case_s=0.02)
-PROFILES["quick"] = Plan(processes=2, target=0.5, max_rounds=6, **times)
+PROFILES["quick"] = Plan(processes=2, precision=0.5, max_rounds=6, **times)
 words = sys.argv[1:]
 sys.exit(main([*words, "--plugin", {str(PLUGIN)!r}] if "steady" in words else words))
 """

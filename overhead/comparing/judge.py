@@ -40,7 +40,7 @@ from overhead.comparing.verdicts import (
     YardstickKind,
 )
 from overhead.measure.fitting.line import Mask
-from overhead.measure.fitting.quiet_rounds import has_enough_processes
+from overhead.measure.fitting.undisturbed_rounds import has_enough_processes
 from overhead.reading.missing_values import missing_record, why
 from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, Reason, Value, Why, because

@@ -22,7 +22,7 @@ from overhead.loading.folders import Loaded, load_paths
 from overhead.loading.reduce import series_by_record
 from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.one_process import Series, fit_process
-from overhead.measure.fitting.quiet_rounds import without_slow_rounds
+from overhead.measure.fitting.undisturbed_rounds import without_slow_rounds
 from overhead.reading.view import View
 from overhead.results import (
     Fingerprint,

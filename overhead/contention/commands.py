@@ -77,16 +77,16 @@ def contention_command(a: argparse.Namespace) -> int:
     """Run ``overhead contention``, write the files and print the figures; returns the exit code."""
     from overhead.contention.measuring import measure_contention
     from overhead.contention.plan import WAYS, ContentionPlan
-    from overhead.profiles import profiles
+    from overhead.profiles import scope_of
 
     if not a.seconds > 0:
         raise UsageError(f"--seconds {a.seconds:g}: must be above 0")
     plan = ContentionPlan(
         ways=[way for way in WAYS if way in (a.way or WAYS)], numbers=a.at_once, seconds=a.seconds
     )
-    more = functools.partial(measure_contention, plan)
-    whole = dataclasses.replace(profiles()["contention"], more=more)
-    return measure_and_show(a, a.probe, plugins=a.plugin, software=a.software, plan=whole)
+    measure_as_asked = functools.partial(measure_contention, plan)
+    scope = dataclasses.replace(scope_of("contention"), after=measure_as_asked)
+    return measure_and_show(a, a.probe, plugins=a.plugin, software=a.software, scope=scope)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any
 
-from overhead.profiles import Plan, register_profile
+from overhead.profiles import Plan, Scope, register_profile
 
 
-def _measure(measuring: Any, *, node: bool) -> None:
+def _measure_node(measuring: Any) -> None:
+    """Measure all devices of this node at once, and beside busy CPU cores, after the cases.
+
+    Imports here, so that a list of the profiles does not load what measures.
+    """
     from overhead.contention.measuring import measure_contention
-    from overhead.contention.plan import NODE, ContentionPlan
+    from overhead.contention.plan import NODE
 
-    measure_contention(
-        replace(NODE, seconds=measuring.request.plan.more_s) if node else ContentionPlan(),
-        measuring,
-    )
+    measure_contention(replace(NODE, seconds=measuring.seconds), measuring)
+
+
+def _measure_all(measuring: Any) -> None:
+    """Measure what ``overhead contention`` measures without options."""
+    from overhead.contention.measuring import measure_contention
+    from overhead.contention.plan import ContentionPlan
+
+    measure_contention(ContentionPlan(), measuring)
 
 
 register_profile(
@@ -24,23 +32,30 @@ register_profile(
     Plan(
         help="a minute with one or two GPUs, for overhead fleet",
         processes=3,
-        target=0.10,
+        precision=0.10,
         sampling_s=10.0,
         wall_s=30.0,
         case_s=0.15,
         far=False,
-        all_cases=False,
+    ),
+    Scope(
         role="node",
+        cases="early",
+        after=_measure_node,
+        after_s=25.0,
         gpus=2,
-        more=functools.partial(_measure, node=True),
-        more_s=25.0,
         folder_per_node=True,
     ),
 )
 register_profile(
     "contention",
     Plan(
-        help="many callers at once", processes=1, target=0.10, sampling_s=None, wall_s=None,
-        case_s=0.0, role="contention", cases=False, more=functools.partial(_measure, node=False),
+        help="many callers at once",
+        processes=1,
+        precision=0.10,
+        sampling_s=None,
+        wall_s=None,
+        case_s=0.0,
     ),
-)  # fmt: skip
+    Scope(role="contention", cases="none", after=_measure_all),
+)

@@ -42,13 +42,11 @@ class MeasuredVariant:
         Runtime. None where the run did not count them.
         """
         window = self.record.window
-        if "dispatches" in window:
-            counted = window["dispatches"]
-        elif "operations" in window:
-            counted = window["operations"]
-        else:
-            counted = self._nodes or None
-        return counted if isinstance(counted, int) else None
+        for name in ("dispatches", "operations"):
+            if name in window:
+                counted = window[name]
+                return counted if isinstance(counted, int) else None
+        return self._nodes or None
 
     @property
     def _nodes(self) -> int:

@@ -14,7 +14,13 @@ from overhead.timing.waits import has_cuda_context
 StepFunction = Callable[[], Any]
 CUDA_GRAPH, PINNED, UNSYNCHRONISED = "CUDA graph", "pinned uploads", "without synchronisations"
 _RECORDED_STEPS = 4
-"""How many steps are recorded without synchronisations; they are handed out in turn."""
+"""How many steps are recorded without synchronisations; they are handed out in turn. Chosen, not
+measured.
+"""
+_MOST_PINNED = 8
+"""So many uploaded tensors are kept pinned. Chosen, not measured; a step with more of them pins
+some again in each step.
+"""
 _READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
 """Methods of ``torch.Tensor`` that may copy from the device to the host and wait for it."""
 
@@ -88,15 +94,19 @@ def capture_graph(step: StepFunction) -> StepFunction:
 
 
 def _compiled(mode: str, step: StepFunction) -> StepFunction:
+    """The step as ``torch.compile`` translates it in its first call."""
     import torch
 
-    compiled: StepFunction = torch.compile(
-        lambda: step(), mode=mode
-    )  # dynamo refuses some callable objects
+    def call_step() -> Any:
+        return step()
+
+    # A function around the step, since dynamo refuses some callable objects.
+    compiled: StepFunction = torch.compile(call_step, mode=mode)
     return compiled
 
 
 def _not_compiled(mode: str) -> Why:
+    """Why ``torch.compile`` in this mode does not apply; '' if it does."""
     if "torch" not in sys.modules:
         return no_torch()
     if mode == "reduce-overhead" and _without_cuda():
@@ -120,39 +130,53 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
     return lambda: tape.replay(step)
 
 
+class _PinnedTensors:
+    """Copies of tensors of the host in pinned memory, for as long as the tensors are not
+    written.
+    """
+
+    def __init__(self) -> None:
+        self._pinned = functools.lru_cache(_MOST_PINNED)(_pin)
+
+    def of(self, tensor: Any) -> Any:
+        """The pinned copy of a tensor; one on the GPU itself."""
+        if tensor.is_cuda:
+            return tensor
+        # PyTorch counts how often a tensor was written; it counts nothing for one of inference.
+        version = 0 if tensor.is_inference() else tensor._version
+        return self._pinned(tensor, version)
+
+
+def _pin(tensor: Any, version: int) -> Any:
+    """A copy in pinned memory. ``version``: tells a tensor from the same one as it was before."""
+    return tensor.pin_memory()
+
+
 def _pinned(step: StepFunction) -> StepFunction:
     """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it
     is written.
     """
     import torch
 
-    @functools.lru_cache(8)
-    def kept(tensor: Any, version: int) -> Any:
-        return tensor.pin_memory()
-
-    def pinned(tensor: Any) -> Any:
-        return (
-            tensor
-            if tensor.is_cuda
-            else kept(tensor, 0 if tensor.is_inference() else tensor._version)
-        )
+    pinned = _PinnedTensors()
 
     def uploading(method: Callable[..., Any], always: bool) -> Callable[..., Any]:
+        """A method of a tensor that uploads from pinned memory. ``always``: each call uploads."""
+
         def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if always or _goes_to("cuda", args, kwargs):
-                return method(pinned(tensor), *args, **{**kwargs, "non_blocking": True})
+                return method(pinned.of(tensor), *args, **{**kwargs, "non_blocking": True})
             return method(tensor, *args, **kwargs)
 
         return upload
 
     def copying(tensor: Any, source: Any, non_blocking: bool = False) -> Any:
-        return (
-            copy(tensor, pinned(source), True)
-            if tensor.is_cuda
-            else copy(tensor, source, non_blocking)
-        )
+        if tensor.is_cuda:
+            return copy(tensor, pinned.of(source), True)
+        return copy(tensor, source, non_blocking)
 
-    kind, copy = torch.Tensor, torch.Tensor.copy_
+    kind = torch.Tensor
+    copy = torch.Tensor.copy_
     usual = {"to": kind.to, "cuda": kind.cuda, "copy_": copy}
     changed = {
         "to": uploading(kind.to, False),
@@ -161,6 +185,7 @@ def _pinned(step: StepFunction) -> StepFunction:
     }
 
     def changed_step() -> Any:
+        """Run the step with the changed methods of tensors."""
         for name, method in changed.items():
             setattr(kind, name, method)
         try:
@@ -197,7 +222,9 @@ class Tape:
     def _run(
         self, mode: Literal["recording", "replaying"], values: list[Any], step: StepFunction
     ) -> Any:
-        self._mode, self._values = mode, values
+        """Run a step that records its reads in ``values``, or takes them from there."""
+        self._mode = mode
+        self._values = values
         try:
             return step()
         finally:
@@ -209,6 +236,9 @@ class Tape:
         """
 
         def reading(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            """Stand in for ``method``: what it reads from the device is kept while a step is
+            recorded, and given back while one is replayed.
+            """
             if self._mode == "off" or not tensor.is_cuda:
                 return method(tensor, *args, **kwargs)
             if self._mode == "recording":
@@ -228,28 +258,34 @@ class Tape:
         """A ``function`` that waits, wrapped: while a step is replayed it does nothing and returns
         None.
         """
-        return lambda *args, **kwargs: (
-            None if self._mode == "replaying" else function(*args, **kwargs)
-        )
+
+        def waiting(*args: Any, **kwargs: Any) -> Any:
+            if self._mode == "replaying":
+                return None
+            return function(*args, **kwargs)
+
+        return waiting
 
 
 def _goes_to(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether these arguments of ``Tensor.to`` name a device of this kind, or a tensor there."""
-    return any(str(getattr(to, "device", to)).startswith(kind) for to in [*args, *kwargs.values()])
+    for argument in [*args, *kwargs.values()]:
+        device = getattr(argument, "device", argument)
+        if str(device).startswith(kind):
+            return True
+    return False
 
 
-_COMPILED_MODES = {"torch.compile": "default", "torch.compile reduce-overhead": "reduce-overhead"}
-"""Modes of ``torch.compile``, by the name of the alternative."""
+def _compile_in(mode: str) -> StepChange:
+    """The alternative that compiles the step in this mode of ``torch.compile``."""
+    make = functools.partial(_compiled, mode)
+    return StepChange(make, functools.partial(_not_compiled, mode), compiles=True)
+
+
 ALTERNATIVES: dict[str, StepChange] = {
     CUDA_GRAPH: StepChange(capture_graph, _without_cuda, captures=True),
-    **{
-        name: StepChange(
-            functools.partial(_compiled, mode),
-            functools.partial(_not_compiled, mode),
-            compiles=True,
-        )
-        for name, mode in _COMPILED_MODES.items()
-    },
+    "torch.compile": _compile_in("default"),
+    "torch.compile reduce-overhead": _compile_in("reduce-overhead"),
     PINNED: StepChange(_pinned, _without_cuda),
     UNSYNCHRONISED: StepChange(_without_synchronisations, _without_cuda, "bound"),
 }

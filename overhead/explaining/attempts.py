@@ -18,6 +18,7 @@ import time
 import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -47,10 +48,14 @@ _WARM_STEPS = 3
 _COMPARED_STEPS = 3
 _SOON_STEPS = 50
 """After so many more steps the results are compared again: an alternative may work at first and
-then stop.
+then stop. Chosen, not measured; an alternative that stops later is found after ``later_s``.
 """
 _SOON_S = 5.0
-"""Longer steps get so many seconds more for that."""
+"""Longer steps get so many seconds more for that. Chosen, not measured."""
+_MEMORY_PART, _DISK_PART, _LATER_PART = 32, 8, 4
+"""The compared values of one process take at most these parts of the free memory and of the free
+disk; those of later steps this part of what is left. Values are held twice. Chosen, not measured.
+"""
 _SEED = 1
 _ADVICE = (" Search for `cuda", " CUDA kernel errors might")
 """How the advice begins that PyTorch adds to an error of CUDA's."""
@@ -91,6 +96,16 @@ class Attempt(Struct, frozen=True):
     making_s: float = 0.0
 
 
+class PreparedStep(NamedTuple):
+    """An alternative that can be run. ``run``: runs one step. ``program``: the function of the
+    program that holds the state. ``making_s``: how long it took to make the first.
+    """
+
+    run: StepFunction
+    program: StepFunction
+    making_s: float
+
+
 class NotPossible(Exception):
     """The alternative does not apply to this step."""
 
@@ -103,7 +118,8 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
     """The result of a job, in a child process that gets ``limit_s`` seconds and three quarters of
     the memory.
     """
-    limits, decode = ChildLimits(limit_s, count_descendants=True), msgspec.json.Decoder(str).decode
+    limits = ChildLimits(limit_s, count_descendants=True)
+    decode = msgspec.json.Decoder(str).decode
     with scratch.subfolder() as folder:
         placed = msgspec.structs.replace(job, file=f"{folder}/attempt")
         try:
@@ -111,9 +127,8 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
                 file = child.receive()
         except ChildEnded as ended:
             file = placed.file
-            if not (
-                job.vary and os.path.exists(file)
-            ):  # else the step worked, until its values were varied
+            # A child that saved its answer worked until the values of the step were varied.
+            if not job.vary or not os.path.exists(file):
                 return Attempt(reason=ended.reason)
         with open(file, "rb") as written:
             mapped = mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ)
@@ -122,34 +137,39 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
 
 @functools.cache
 def load_steps(text: str) -> list[StepFunction]:
-    """The step of each ``AttemptJob`` in a JSON text, loaded and warm; calling one that cannot be
-    made raises why.
+    """The step of each ``AttemptJob`` in a JSON text, loaded and warm, in the process that times
+    them.
+
+    Calling one that cannot be made raises why: so one alternative that fails does not end the
+    process that times the others. Kept by the text, since each statement asks for all of them.
     """
-    return [_ready(job) for job in msgspec.json.decode(text, type=list[AttemptJob])]
+    jobs = msgspec.json.decode(text, type=list[AttemptJob])
+    return [_ready_to_time(job) for job in jobs]
 
 
-def _ready(job: AttemptJob) -> StepFunction:
+def _ready_to_time(job: AttemptJob) -> StepFunction:
+    """A function that runs one step of a job, after the first steps; if it cannot be made, a
+    function that raises why.
+    """
     try:
-        made = prepare_step(job)[0]
+        run = prepare_step(job).run
         for _ in range(_WARM_STEPS):
-            made()
+            run()
         wait_for_device()
-        return made
+        return run
     except Exception as error:
         reason = error_text(error)
 
-        def raising() -> None:
-            raise RuntimeError(reason)
+    def raise_reason() -> None:
+        raise RuntimeError(reason)
 
-        return raising
+    return raise_reason
 
 
-def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
+def prepare_step(job: AttemptJob) -> PreparedStep:
     """Seed, load and warm up the step, and make the alternative.
 
-    Returns a function that runs one step, the function of the program that holds the state, and the
-    seconds that it took to make the first. Raises ``NotPossible``, or what the step or the
-    alternative raises.
+    Raises ``NotPossible``, or what the step or the alternative raises.
     """
     import numpy as np
 
@@ -166,22 +186,25 @@ def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
     step: StepFunction = module.step
     changing = _warm(step)
     if not job.alternative:
-        return step, step, 0.0
+        return PreparedStep(step, step, 0.0)
+
     alternative = ALTERNATIVES[job.alternative]
     reason = alternative.why_not()
     if isinstance(reason, Reason):
         raise NotPossible(reason)
     if alternative.captures and changing:
         raise NotPossible(_not_capturable(changing))
+
     began = time.perf_counter()
-    made = alternative.make(step)
+    run = alternative.make(step)
     wait_for_device()
-    return made, step, time.perf_counter() - began
+    return PreparedStep(run, step, time.perf_counter() - began)
 
 
 def _not_capturable(changing: list[str]) -> Reason:
     """Why a step that changes these values on the host cannot be captured."""
-    named, more = "; ".join(changing[:_MOST_NAMED]), max(0, len(changing) - _MOST_NAMED)
+    named = "; ".join(changing[:_MOST_NAMED])
+    more = max(0, len(changing) - _MOST_NAMED)
     has_optimiser = any(".state." in name and name.endswith(".step") for name in changing)
     if has_optimiser:
         return because("optimiser-not-capturable", names=named, more=more)
@@ -190,10 +213,10 @@ def _not_capturable(changing: list[str]) -> Reason:
 
 def _warm(step: StepFunction) -> list[str]:
     """Run the first steps. The names of the values on the host that the last of them changed."""
-    torch, stream = sys.modules.get("torch"), contextlib.nullcontext()
-    if (
-        torch is not None and torch.cuda.is_initialized()
-    ):  # a stream would start CUDA beside another library
+    torch = sys.modules.get("torch")
+    stream = contextlib.nullcontext()
+    # To make a stream would start CUDA, where the step uses another library.
+    if torch is not None and torch.cuda.is_initialized():
         # A capture needs the warm-up of a backward pass to happen on another stream than the
         # default one.
         torch.cuda.synchronize()
@@ -221,45 +244,50 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
     ``save`` gets what is known before values are varied: a step with values that it never had may
     end the process.
     """
-    import psutil
-
-    memory: int = psutil.virtual_memory().available
-    room = min(
-        MOST_BYTES, memory // 32, shutil.disk_usage(Path(job.file).parent).free // 8
-    )  # values are held twice
-    results, left_out = [], NotCompared()
+    room = _room(job.file)
+    results: list[StepValue] = []
+    left_out = NotCompared()
     try:
         made, step, making_s = prepare_step(job)
         before = checksums(step)
         began = time.perf_counter()
         for index in range(_COMPARED_STEPS):
             result = made()
-            if index == 0:
+            if index == 0:  # the first step of an alternative may compile
                 wait_for_device()
                 making_s += time.perf_counter() - began
             values, unread = result_values(f"step {index + 1}", result, room)
             results += values
             room -= sum(value.data.nbytes for value in values)
             left_out |= unread
-        values, unread = state_values(step, before, room)
+        state_after, unread = state_values(step, before, room)
+        left_out |= unread
     except NotPossible as error:
         return Attempt(reason=error.reason, refused=True)
     except ReadsDiffer as error:
-        return Attempt(
-            reason=because("reads-differ-between-steps"), where=program_line(error, texts=True)
-        )
+        where = program_line(error, texts=True)
+        return Attempt(reason=because("reads-differ-between-steps"), where=where)
     except Exception as error:
-        return Attempt(
-            reason=_without_advice(one_line(error)), where=program_line(error, texts=True)
-        )
-    found = Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s)
+        where = program_line(error, texts=True)
+        return Attempt(reason=_without_advice(one_line(error)), where=where)
+
+    outcome = StepOutcome(results, state_after, left_out)
+    attempt = Attempt(outcome, making_s=making_s)
     if not job.vary:
-        return found
-    save(found)
-    responds, later = _later_steps(step, job.later_s, room // 4)
-    return Attempt(
-        StepOutcome(results, values, left_out | unread, responds, later), making_s=making_s
-    )
+        return attempt
+    save(attempt)
+    responds, later = _later_steps(step, job.later_s, room // _LATER_PART)
+    outcome = msgspec.structs.replace(outcome, responds=responds, later=later)
+    return Attempt(outcome, making_s=making_s)
+
+
+def _room(file: str) -> int:
+    """How many bytes the compared values may take, by the free memory and the free disk."""
+    import psutil
+
+    memory: int = psutil.virtual_memory().available
+    disk = shutil.disk_usage(Path(file).parent).free
+    return min(MOST_BYTES, memory // _MEMORY_PART, disk // _DISK_PART)
 
 
 def _without_advice(text: str) -> str:
@@ -278,15 +306,7 @@ def _later_steps(
     What it returns tells that, or what it changes if it returns nothing. None if it raises.
     """
     try:
-        ends = time.perf_counter() + later_s
-        soon, made = None, 0
-        while made < _SOON_STEPS or time.perf_counter() < ends:
-            result = step()
-            made += 1
-            if made == _SOON_STEPS:
-                soon, _ = result_values("step", result, room)
-            elif made < _SOON_STEPS and time.perf_counter() > ends + _SOON_S:
-                break
+        soon = _run_for(step, later_s, room)
         usual, _ = result_values("step", step(), room)
         varied = vary_values(step, middle=True)
         middle, _ = result_values("step", step(), room)
@@ -301,11 +321,31 @@ def _later_steps(
         return None, None
 
 
+def _run_for(step: StepFunction, seconds: float, room: int) -> list[StepValue] | None:
+    """Run a step for this long, and at least ``_SOON_STEPS`` times. What that one of them returned;
+    None if there was no time for so many.
+    """
+    soon = None
+    steps = 0
+    ends = time.perf_counter() + seconds
+    while steps < _SOON_STEPS or time.perf_counter() < ends:
+        result = step()
+        steps += 1
+        if steps == _SOON_STEPS:
+            soon, _ = result_values("step", result, room)
+        elif steps < _SOON_STEPS and time.perf_counter() > ends + _SOON_S:
+            break
+    return soon
+
+
 def _contents(values: list[StepValue]) -> list[tuple[str, str, bytes]]:
+    """What makes two results equal bit by bit: names, texts and bytes."""
     return [(value.name, value.text, bytes(value.data)) for value in values]
 
 
 def _answer(job: AttemptJob, send: Send) -> None:
+    """Run the attempt in the child. The answer goes to a file, since values may be large."""
+
     def save(found: Attempt) -> None:
         part = Path(f"{job.file}.part")
         part.write_bytes(msgspec.msgpack.encode(found))

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -32,35 +32,43 @@ AGAINST = "your alternative"
 """The name of the function that ``--against`` gives."""
 ATTEMPT_S = 120.0
 COMPILE_S = 600.0
-"""Seconds that an alternative gets: those that compile the step need more."""
+"""Seconds that an alternative gets: those that compile the step need more. Chosen, not measured."""
 
 _PROCESSES = 3
 _ALONE_S, _IN_TURN_S = 3.0, 1.5
 """Seconds that each process samples the step: alone, and in turn with alternatives, which it
-samples as long.
+samples as long. Chosen, not measured; longer samples give narrower intervals and fit fewer
+alternatives into the time limit.
 """
 _FEWEST_CALLS = 15
+"""A process samples a long step at least for so many times its length. Chosen, not measured."""
 _MOST_PARTS = 3
 """So many parts of a result that are not compared are named."""
 _RESOLVED_HALF = 0.3
-"""Half an interval over its time, for which the time is resolved."""
+"""Half an interval over its time, for which the time is resolved. With the same half above and
+below, the upper end is 1.86 times the lower one, and ``verdict.resolved_times`` asks for less than
+2.
+"""
 _LEAST_S, _OPENING_S, _MOST_S, _CALIBRATING = 0.3, 3.0, 1800.0, 300
 """Seconds: the least that a process samples a statement; to start and end it; and the longest that
 is proposed. And the steps that a process makes besides those that it samples: calibration, anchors.
+Chosen, not measured; they only plan the time.
 """
-
 
 _ATTEMPT_TAKES_S, _COMPILING_TAKES_S = 1.0, 30.0
 """Seconds that an attempt takes besides loading the step, and that one with compilation takes. Only
-the time left uses them.
+the time left uses them. Chosen, not measured.
 """
+_TOLD_WAIT_S = 1.0
+"""A note tells a wait for other runs from this length on."""
 
 
 class _CountingWaits(Listener):
     """A listener that hands everything on, and adds up how long runs waited for other runs, s."""
 
     def __init__(self, inner: Listener) -> None:
-        self._inner, self.waited_s = inner, 0.0
+        self._inner = inner
+        self.waited_s = 0.0
         self.later_s = 0.0
         """Seconds of work that follows the run that measures now."""
 
@@ -85,7 +93,7 @@ class _CountingWaits(Listener):
     def waited(self, seconds: float) -> None:
         self._inner.waited(seconds)
         self.waited_s += seconds
-        if seconds >= 1:
+        if seconds >= _TOLD_WAIT_S:
             self.note(because("waited-beside-seconds", seconds=seconds))
 
 
@@ -107,9 +115,12 @@ class Changes:
     ) -> None:
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
         self._listener = _CountingWaits(listener)
-        self._found, self._leave_out = found, leave_out
-        self._attempted, self._timed = attempted, timed
-        self._sampled_s, self._longer = _ALONE_S, False
+        self._found = found
+        self._leave_out = leave_out
+        self._attempted = attempted
+        self._timed = timed
+        self._sampled_s = _ALONE_S
+        self._longer = False  # whether the samples fill the time that is left
         self._began = time.monotonic()
         self.ends = math.inf
         """When everything must end, by ``time.monotonic()``. Compilation gets more time."""
@@ -120,7 +131,8 @@ class Changes:
 
     def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""
-        return self._times({}, {})[0]
+        timing, _ = self._times({}, {})
+        return timing
 
     def resolved(self, timing: Timing) -> Timing:
         """The times, measured again for longer if the step is not resolved; a note says how long it
@@ -137,19 +149,24 @@ class Changes:
             timing = msgspec.structs.replace(again, ratios=timing.ratios)
         if resolved_times(wall):
             return timing
-        half = (
-            math.inf
-            if not wall.value or wall.high is None
-            else (wall.high - wall.value) / wall.value
-        )
-        more_s = _PROCESSES * (
-            self.loading_s + _OPENING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2
-        )
-        needed_s = time.monotonic() - self._began - self._listener.waited_s + more_s
         note = because("step-not-resolved")
+        needed_s = self._needed_s(wall)
         if needed_s < _MOST_S:
             note = because("step-needs-seconds", needed=needed_s)
         return msgspec.structs.replace(timing, notes=[*timing.notes, note])
+
+    def _needed_s(self, wall: Figure) -> float:
+        """How many seconds ``explain`` would need to resolve the time of the step; infinity if the
+        width of its interval does not tell it.
+        """
+        if not wall.value or wall.high is None:
+            return math.inf
+        half = (wall.high - wall.value) / wall.value
+        # The width of an interval falls with the square root of the number of samples.
+        sampling_s = self._sampled_s * (half / _RESOLVED_HALF) ** 2
+        more_s = _PROCESSES * (self.loading_s + _OPENING_S + sampling_s)
+        passed_s = time.monotonic() - self._began - self._listener.waited_s
+        return passed_s + more_s
 
     def time_left_s(self) -> float:
         """Seconds until everything must end. Waiting for other runs does not count."""
@@ -178,98 +195,102 @@ class Changes:
         ``compiled``: include those that compile the step. Raises ``UsageError`` if the step cannot
         be repeated.
         """
-        names = [
-            n
-            for n, each in ALTERNATIVES.items()
-            if n not in self._leave_out and (compiled or not each.compiles)
-        ]
         # Twice as long as a process times it: an alternative that stops working during the
         # measurement stops here too.
         self._job = msgspec.structs.replace(self._job, vary=bool(against), later_s=2 * _IN_TURN_S)
-        jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
-        jobs |= {
-            name: msgspec.structs.replace(self._job, alternative=name, vary=False) for name in names
-        }
+        jobs: dict[str, AttemptJob] = {}
+        if against:
+            jobs[AGAINST] = msgspec.structs.replace(self._job, against=against)
+        for name, change in ALTERNATIVES.items():
+            if name in self._leave_out or (change.compiles and not compiled):
+                continue
+            jobs[name] = msgspec.structs.replace(self._job, alternative=name, vary=False)
+
         self._listener.later_s = self.conditions_s
         found = self._tried(jobs) if jobs else {}
-        timing, timed = self._times(
-            {name: job for name, job in jobs.items() if found[name].status == "ok"}, found
-        )
+        to_time = {name: job for name, job in jobs.items() if found[name].status == "ok"}
+        timing, timed = self._times(to_time, found)
         found |= timed
         return timing, [found[name] for name in jobs]
 
     def _tried(self, jobs: Mapping[str, AttemptJob]) -> dict[str, record.Alternative]:
-        """Each alternative without its times."""
+        """Attempt each alternative in a process of its own, and compare its results with those of
+        the step. Their times are measured later. One for which no time is left is refused.
+        """
         found = {}
         for name, job in jobs.items():
-            compiles, began = _change(name).compiles, time.monotonic()
+            compiles = _change(name).compiles
+            began = time.monotonic()
             asked_for = compiles or name == AGAINST
             if not asked_for and self._left_s() < 2 * self.loading_s:
                 found[name] = _alternative(name, "refused", because("no-time-for-alternative"))
                 continue
-            self._tell_time_left(list(jobs)[len(found) :], len(jobs))
-            doing = (
-                because("attempting-with-compilation", name=name)
-                if compiles
-                else because("attempting", name=name)
-            )
-            self._listener.working(doing)
+            not_tried = list(jobs)[len(found) :]
+            self._tell_time_left(not_tried, len(jobs))
+            if compiles:
+                self._listener.working(because("attempting-with-compilation", name=name))
+            else:
+                self._listener.working(because("attempting", name=name))
             made = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
             found[name] = self._compared(name, made)
-            self.ends += time.monotonic() - began if compiles else 0.0
+            if compiles:  # compilation does not count towards the time limit
+                self.ends += time.monotonic() - began
         return found
 
     def _tell_time_left(self, attempts: Sequence[str], others: int) -> None:
         """Tell the time left before the first of ``attempts``. ``others``: variants measured in
         turn with the step.
         """
-        each_s = self.loading_s + _ATTEMPT_TAKES_S
+        attempt_s = self.loading_s + _ATTEMPT_TAKES_S
         attempts_s = sum(
-            _COMPILING_TAKES_S if _change(name).compiles else each_s for name in attempts
+            _COMPILING_TAKES_S if _change(name).compiles else attempt_s for name in attempts
         )
-        measuring_s = self.least_s + _PROCESSES * _IN_TURN_S * (1 + others)
-        measuring_s = min(measuring_s, max(self.least_s, self.time_left_s() - attempts_s))
-        self._listener.left(attempts_s + measuring_s)
+        wanted_s = self.least_s + _PROCESSES * _IN_TURN_S * (1 + others)
+        most_s = max(self.least_s, self.time_left_s() - attempts_s)
+        self._listener.left(attempts_s + min(wanted_s, most_s))
 
     def _compared(self, name: str, made: Attempt) -> record.Alternative:
-        """The alternative; its status is ``ok`` if it can be timed."""
+        """The alternative as an attempt (``made``) leaves it: ``ok`` if it can be timed,
+        ``differs`` if it computes something else than the step.
+        """
         if made.outcome is None:
-            return _alternative(
-                name, "refused" if made.refused else "failed", made.reason, made.where
-            )
+            status: record.AlternativeStatus = "refused" if made.refused else "failed"
+            return _alternative(name, status, made.reason, made.where)
         if _change(name).label != "measured":
             return _alternative(name, "ok", making_s=made.making_s)
-        found = compare_outcomes(self._original, made.outcome, own=name == AGAINST)
-        counts: dict[str, Any] = {
-            "compared": found.count,
-            "not_compared": sum(n for n, _ in found.left_out.values()),
-        }
-        if not found.differences:
-            same = not found.unknown or None
+
+        compared = compare_outcomes(self._original, made.outcome, own=name == AGAINST)
+        not_compared = sum(number for number, _ in compared.left_out.values())
+        counts: dict[str, Any] = {"compared": compared.count, "not_compared": not_compared}
+        if not compared.differences:
+            same = None if compared.unknown else True
+            remark = _remark(compared)
             return _alternative(
-                name, "ok", _remark(found), making_s=made.making_s, same_results=same, **counts
+                name, "ok", remark, making_s=made.making_s, same_results=same, **counts
             )
+        # A step that differs from itself in another process cannot show that an alternative
+        # differs.
         if compare_outcomes(self._original, self._again).differences:
             return _alternative(name, "ok", because("step-not-repeatable"), making_s=made.making_s)
-        return _alternative(name, "differs", found.differences[0], same_results=False, **counts)
+        return _alternative(name, "differs", compared.differences[0], same_results=False, **counts)
 
     @functools.cached_property
     def _original(self) -> StepOutcome:
         """What the step computes in a process of its own. Raises ``UsageError``."""
         self._listener.working(because("running-the-step-once-more"))
         made = self._attempted(self._job, limit_s=ATTEMPT_S)
-        if made.outcome is None:
-            if made.where:
-                raise UsageError(
-                    because("step-cannot-be-repeated-at", why=made.reason, line=made.where)
-                )
-            raise UsageError(because("step-cannot-be-repeated", why=made.reason))
-        return made.outcome
+        if made.outcome is not None:
+            return made.outcome
+        why = because("step-cannot-be-repeated", why=made.reason)
+        if made.where:
+            why = because("step-cannot-be-repeated-at", why=made.reason, line=made.where)
+        raise UsageError(why)
 
     @functools.cached_property
     def _again(self) -> StepOutcome:
         """What the step computes in one more process."""
-        return self._attempted(self._job, limit_s=ATTEMPT_S).outcome or StepOutcome([], [])
+        made = self._attempted(self._job, limit_s=ATTEMPT_S)
+        return made.outcome or StepOutcome([], [])
 
     def _times(
         self, jobs: Mapping[str, AttemptJob], tried: Mapping[str, record.Alternative]
@@ -277,16 +298,17 @@ class Changes:
         """The step and these alternatives in turn, in the same processes. One that fails there is
         tried alone.
         """
-        compiles, began = any(_change(name).compiles for name in jobs), self.time_left_s()
+        compiles = any(_change(name).compiles for name in jobs)
+        left_before_s = self.time_left_s()
         if jobs:
             self._listener.working(because("timing-in-turn", names=", ".join(jobs)))
+        plan = self._plan(len(jobs), compiles)
+        plan = dataclasses.replace(plan, opening_s=self._opening_s(jobs, tried))
         try:
             timing = self._timed(
                 self.spec(*jobs.values()),
                 self._listener,
-                plan=dataclasses.replace(
-                    self._plan(len(jobs), compiles), opening_s=self._opening_s(jobs, tried)
-                ),
+                plan=plan,
                 others_may_fail=True,
                 silence_s=COMPILE_S if compiles else ATTEMPT_S,
             )
@@ -294,21 +316,21 @@ class Changes:
             if not jobs:
                 raise
             timing = self.time_alone()
-            reasons: dict[str, Why] = dict.fromkeys(jobs, error.why)
+            failures: dict[str, Why] = dict.fromkeys(jobs, error.why)
         else:
-            others = zip(jobs, timing.calls[1:], strict=True)
-            reasons = {
-                name: call.reason for name, call in others if call.figure("complete") is None
-            }
-        self.ends += began - self.time_left_s() if compiles else 0.0
+            failures = _failures(jobs, timing)
+        if compiles:  # compilation does not count towards the time limit
+            self.ends += left_before_s - self.time_left_s()
+
         found = {}
         for position, (name, job) in enumerate(jobs.items(), 1):
-            if name not in reasons:
+            if name not in failures:
                 found[name] = _with_times(tried[name], timing, position)
             elif len(jobs) > 1:
-                found |= self._times({name: job}, tried)[1]
+                _, alone = self._times({name: job}, tried)
+                found |= alone
             else:
-                found[name] = _alternative(name, "failed", reasons[name])
+                found[name] = _alternative(name, "failed", failures[name])
         return timing, found
 
     def _opening_s(self, jobs: Collection[str], tried: Mapping[str, record.Alternative]) -> float:
@@ -321,37 +343,57 @@ class Changes:
     def spec(self, *others: AttemptJob) -> CallSpec:
         """The step as ``step()``, and these others after it, for a process that times them."""
         jobs = [self._job, *others]
-        names = ["step", *(f"other_{position}" for position in range(1, len(jobs)))]
-        text = msgspec.json.encode(jobs).decode()
+        names = ["step"]
+        names += [f"other_{position}" for position in range(1, len(jobs))]
+        jobs_text = msgspec.json.encode(jobs).decode()
+        load = f"{', '.join(names)}, = load_steps({jobs_text!r})"
         return CallSpec(
             calls=[f"{name}()" for name in names],
-            setup=(
-                f"from overhead.explaining.attempts import load_steps\n{', '.join(names)}, ="
-                f" load_steps({text!r})"
-            ),
+            setup=f"from overhead.explaining.attempts import load_steps\n{load}",
             path=self._job.path,
             found=[self._found] * len(jobs),
         )
 
     def _plan(self, others: int, compiles: bool) -> Plan:
-        """Few processes: each of them has to load the program and make the alternatives again."""
-        statements, one_s = [self._found] * (1 + others), self._found.one_ns / 1e9
-        case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * one_s)
-        left_s = math.inf if compiles else self._left_s()
-        if left_s < math.inf:
-            part_s = (left_s / _PROCESSES - others * _CALIBRATING * one_s) / len(statements)
-            case_s = max(_LEAST_S, part_s if self._longer else min(case_s, part_s))
+        """How the step and so many ``others`` are sampled. Few processes: each of them has to load
+        the program and make the alternatives again.
+        """
+        statements = [self._found] * (1 + others)
+        case_s = self._case_s(others, compiles)
         self._sampled_s = case_s
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
+        besides_s = COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)
         return dataclasses.replace(
             sampling_plan(statements),
             processes=_PROCESSES,
             case_s=case_s,
             far=False,
             sampling_s=sampling_s,
-            wall_s=2 * sampling_s
-            + (COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)),
+            wall_s=2 * sampling_s + besides_s,
         )
+
+    def _case_s(self, others: int, compiles: bool) -> float:
+        """How long a process samples the step, and each of the ``others`` in turn with it, s."""
+        step_s = self._found.one_ns / 1e9
+        usual_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * step_s)
+        left_s = math.inf if compiles else self._left_s()
+        if left_s == math.inf:
+            return usual_s
+        # The step's own calibration is in ``least_s`` already.
+        sampling_s = left_s / _PROCESSES - others * _CALIBRATING * step_s
+        part_s = sampling_s / (1 + others)
+        return max(_LEAST_S, part_s if self._longer else min(usual_s, part_s))
+
+
+def _failures(names: Iterable[str], timing: Timing) -> dict[str, Why]:
+    """The alternatives of these names that have no time in ``timing``, each with the reason. The
+    step is its first statement.
+    """
+    failures = {}
+    for name, call in zip(names, timing.calls[1:], strict=True):
+        if call.figure("complete") is None:
+            failures[name] = call.reason
+    return failures
 
 
 def _change(name: str) -> StepChange:
@@ -374,11 +416,10 @@ def _not_compared(found: OutcomeComparison) -> Why:
         return ""
     parts = []
     for name, (_, why) in list(found.left_out.items())[:_MOST_PARTS]:
-        parts.append(
-            because("part-not-compared", name=name, why=why)
-            if name
-            else because("step-not-compared", why=why)
-        )
+        if name:
+            parts.append(because("part-not-compared", name=name, why=why))
+        else:
+            parts.append(because("step-not-compared", why=why))
     more = len(found.left_out) - len(parts)
     if more:
         parts.append(because("more-not-compared", more=more))
@@ -393,43 +434,54 @@ def _alternative(
     making_s: float = 0.0,
     **fields: Any,
 ) -> record.Alternative:
-    """An alternative that has no times yet."""
-    making = Figure(name="making", value=making_s * 1e9, rule=because("one-attempt"))
+    """An alternative that has no times yet. ``where``: the line that forbids it. ``making_s``: its
+    one-off cost.
+    """
+    differs = status == "differs"
+    making = missing("making", reason)
+    if status == "ok":
+        making = Figure(name="making", value=making_s * 1e9, rule=because("one-attempt"))
     return record.Alternative(
         name=name,
         kind=_change(name).label,
         status=status,
-        reason="" if status == "differs" else reason,
-        results=reason if status == "differs" else "",
+        reason="" if differs else reason,
+        results=reason if differs else "",
         site=CallSite(line=where),
         step=missing("step", reason),
         gain=missing("gain", reason, "ratio"),
-        making=making if status == "ok" else missing("making", reason),
+        making=making,
         repaid_after=missing("repaid_after", reason, "count"),
         **fields,
     )
 
 
-def _with_times(one: record.Alternative, timing: Timing, position: int) -> record.Alternative:
+def _with_times(
+    alternative: record.Alternative, timing: Timing, position: int
+) -> record.Alternative:
     """The alternative with its times. ``position``: of its statement in ``timing``."""
-    ratio = next((ratio for ratio in timing.ratios if ratio.position == position + 1), None)
-    gain = _gain(ratio.ratio if ratio else None)
+    # The ratios count the statements from 1 on.
+    against_step = [each for each in timing.ratios if each.position == position + 1]
+    ratio = against_step[0].ratio if against_step else None
+    saved = against_step[0].difference if against_step else None
+    gain = _gain(ratio)
     return msgspec.structs.replace(
-        one,
+        alternative,
         step=renamed(timing.calls[position].figure("complete"), "step"),
         gain=gain,
-        repaid_after=_repaid(one.making, ratio.difference if ratio else None),
-        reason=together(one.reason, gain.reason),
+        repaid_after=_repaid(alternative.making, saved),
+        reason=together(alternative.reason, gain.reason),
     )
 
 
 def _gain(ratio: Figure | None) -> Figure:
     """The step as it is over the alternative, from the alternative over the step."""
-    of = ratio.measured if ratio is not None else None
-    if ratio is None or of is None or not of.bounded or of.floor <= 0:
-        known = ratio.reason if ratio is not None else ""
-        return missing("gain", known or because("gain-not-resolved"), "ratio")
-    gain = exactly(1.0) / of
+    if ratio is None:
+        return missing("gain", because("gain-not-resolved"), "ratio")
+    value = ratio.measured
+    if value is None or not value.bounded or value.floor <= 0:
+        return missing("gain", ratio.reason or because("gain-not-resolved"), "ratio")
+    gain = exactly(1.0) / value
     return msgspec.structs.replace(
         ratio, name="gain", unit="ratio", value=gain.value, low=gain.low, high=gain.high
     )
@@ -437,14 +489,11 @@ def _gain(ratio: Figure | None) -> Figure:
 
 def _repaid(making: Figure, saved: Figure | None) -> Figure:
     """After how many steps the making has paid for itself. ``saved``: the alternative less the
-    step.
+    step, so it is below zero if the alternative is faster.
     """
     if saved is None or saved.value is None or saved.high is None:
         return missing("repaid_after", because("difference-not-known"), "count")
     if saved.high >= 0:
         return missing("repaid_after", because("saves-no-time"), "count")
-    return Figure(
-        name="repaid_after",
-        unit="count",
-        value=float(math.ceil((making.value or 0.0) / -saved.value)),
-    )
+    steps = (making.value or 0.0) / -saved.value
+    return Figure(name="repaid_after", unit="count", value=float(math.ceil(steps)))

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from overhead.arguments import add_json
 from overhead.command_parser import Question
@@ -14,6 +14,7 @@ from overhead.commands import DONE, INTERRUPTED, answer, complain
 from overhead.errors import UsageError, require_extra
 
 if TYPE_CHECKING:
+    from overhead.explaining.explaining import Alternatives
     from overhead.explaining.record import Explanation
 
 BAD_USE = 2
@@ -106,7 +107,8 @@ def explain_command(a: argparse.Namespace) -> int:
     if a.html is not None:
         require_extra("report", "jinja2")
     _check_options(a)
-    interrupted, before = False, _identity(a.chrome)
+    interrupted = False
+    replay_before = _identity(a.chrome)
     try:
         if a.trace:
             found = explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
@@ -116,23 +118,41 @@ def explain_command(a: argparse.Namespace) -> int:
                     a.step,
                     arguments=a.arg,
                     against=a.against,
-                    alternatives=(
-                        "none" if a.no_alternatives else "eager" if a.no_compile else "all"
-                    ),
+                    alternatives=_alternatives(a),
                     seconds=a.seconds,
                     chrome=a.chrome,
                     listener=listener,
                 )
     except ExplainInterrupted as stopped:
-        found, interrupted = stopped.explanation, True
+        found = stopped.explanation
+        interrupted = True
+
     # What was measured is printed first: a file that cannot be written loses nothing.
     answer(a, found.to_dict, explanation_blocks(found), is_file=True)
-    has_replay = a.chrome is not None and _identity(a.chrome) != before
-    all_written = _write_files(a, found, [f"replay: {a.chrome}"] if has_replay else [])
+    # The replay is written while the step is measured. That fails where there is no device work.
+    has_replay = a.chrome is not None and _identity(a.chrome) != replay_before
+    written = [f"replay: {a.chrome}"] if has_replay else []
+    all_written = _write_files(a, found, written)
     if interrupted:
         print("overhead: interrupted; this is what was measured until then", file=sys.stderr)
         return INTERRUPTED
-    return DONE if all_written and (has_replay or a.chrome is None) else BAD_USE
+    lacks_replay = a.chrome is not None and not has_replay
+    return DONE if all_written and not lacks_replay else BAD_USE
+
+
+def _alternatives(a: argparse.Namespace) -> Alternatives:
+    """Which alternatives the options ask for."""
+    if a.no_alternatives:
+        return "none"
+    return "eager" if a.no_compile else "all"
+
+
+class _Saver(NamedTuple):
+    """How one file of a result is written. ``name``: what the file is, for the reader."""
+
+    name: str
+    path: Path
+    save: Callable[[Path, Explanation], None]
 
 
 def _write_files(a: argparse.Namespace, found: Explanation, written: list[str]) -> bool:
@@ -141,37 +161,43 @@ def _write_files(a: argparse.Namespace, found: Explanation, written: list[str]) 
     """
     from overhead.explaining.record import save_explanation
 
-    savers: list[tuple[str, Path, Callable[[Path, Explanation], None]]] = []
+    savers = []
     if a.out is not None:
-        savers.append(("explanation", a.out, save_explanation))
+        savers.append(_Saver("explanation", a.out, save_explanation))
     if a.html is not None:
         from overhead.explaining.page import save_explained_page  # not in the base install
 
-        savers.append(("page", a.html, save_explained_page))
+        savers.append(_Saver("page", a.html, save_explained_page))
     refused = []
-    for name, path, save in savers:
+    for saver in savers:
         try:
-            save(path, found)
-            written.append(f"{name}: {path}")
+            saver.save(saver.path, found)
+            written.append(f"{saver.name}: {saver.path}")
         except UsageError as error:
             refused.append(str(error))
     if not a.json:
-        print("".join(f"{line}\n" for line in written), end="")
-    for line in refused:
-        complain(line)
+        for text in written:
+            print(text)
+    for text in refused:
+        complain(text)
     return not refused
 
 
 def _identity(path: Path | None) -> tuple[int, int] | None:
     """Tells a file from one that is written later under its name; None if there is none."""
+    if path is None:
+        return None
     try:
-        found = path.stat() if path is not None else None
+        status = path.stat()
     except OSError:
         return None
-    return (found.st_ino, found.st_mtime_ns) if found is not None else None
+    return status.st_ino, status.st_mtime_ns
 
 
 def _check_options(a: argparse.Namespace) -> None:
+    """Raise ``UsageError`` for options that do not go together, and for a file that would replace
+    another one than a result of this command.
+    """
     from overhead.loading.outputs import Output, begins_with, check_outputs, page_of
 
     if bool(a.step) == bool(a.trace):
@@ -182,9 +208,13 @@ def _check_options(a: argparse.Namespace) -> None:
         raise UsageError("--step-ms: milliseconds above zero, with --trace")
     if not 0 < a.seconds < 1e9:
         raise UsageError("--seconds: seconds above zero")
-    made = (
-        (a.out, begins_with(b'{\n "format": "overhead-explain",\n')),
-        (a.html, page_of("explain")),
-        (a.chrome, begins_with(b'{"madeBy":"overhead explain --chrome",')),
-    )
-    check_outputs([Output(path, ours) for path, ours in made if path is not None], a.trace)
+    # For each file: how to recognise an earlier result of this command under its name.
+    outputs = []
+    if a.out is not None:
+        outputs.append(Output(a.out, begins_with(b'{\n "format": "overhead-explain",\n')))
+    if a.html is not None:
+        outputs.append(Output(a.html, page_of("explain")))
+    if a.chrome is not None:
+        begins = begins_with(b'{"madeBy":"overhead explain --chrome",')
+        outputs.append(Output(a.chrome, begins))
+    check_outputs(outputs, a.trace)

@@ -138,6 +138,7 @@ def few_blocks(number: int) -> Reason:
 
 
 def _row(condition: Reason, step: Figure, gain: Figure) -> record.Alternative:
+    """The step under a condition as one of the alternatives; there is nothing to make for it."""
     return record.Alternative(
         name=condition.code,
         kind="condition",
@@ -157,7 +158,8 @@ def _resampled_means(draw: np.random.Generator, times: Sequence[float]) -> np.nd
     """
     if len(times) < _FEWEST_BLOCKS:
         return None
-    return draw.choice(times, (_DRAWS, len(times))).mean(axis=1)
+    means: np.ndarray = draw.choice(times, (_DRAWS, len(times))).mean(axis=1)
+    return means
 
 
 def _step(times: Sequence[float], resampled: np.ndarray | None) -> Figure:
@@ -361,11 +363,10 @@ class _CollectorPauses:
 
 
 class HostMeasurement:
-    """Runs blocks of a step in this process.
+    """Runs blocks of a step in this process. ``run``: runs so many steps with their wait.
 
-    ``run``: runs so many steps with their wait. ``one_ns``: a rough time of one.
-    ``threads``: the system's numbers of other Python threads that the program started. ``host``,
-    ``now``: replaced in tests.
+    ``one_ns``: a rough time of one step. ``threads``: the system's numbers of other Python threads
+    that the program started. ``host``, ``now``: replaced in tests.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
@@ -135,11 +135,18 @@ END_OF_BLOCK = "end-of-block"
 """What marks the wait for the device at the end of a block, in place of a line of the program."""
 
 
+class CountedCall(NamedTuple):
+    """One launch or synchronisation. ``name``: of the operation or the runtime call. ``line``: of
+    the program; '' if it is not known.
+    """
+
+    name: str
+    line: str
+
+
 @dataclass(frozen=True)
 class OverBudget:
-    """More of one kind than a budget allows. ``means``: what counts. ``found``: ``(name, line)`` of
-    each.
-    """
+    """More of one kind than a budget allows. ``means``: what counts. ``found``: all of them."""
 
     kind: Literal["launches", "synchronisations"]
     means: Why
@@ -168,11 +175,8 @@ class BlockCounts:
         if launches is not None and len(self.launches) > launches:
             over.append(OverBudget("launches", self.means, launches, self.launches))
         if synchronisations is not None and len(self.synchronisations) > synchronisations:
-            over.append(
-                OverBudget(
-                    "synchronisations", self.means_wait, synchronisations, self.synchronisations
-                )
-            )
+            waits = self.synchronisations
+            over.append(OverBudget("synchronisations", self.means_wait, synchronisations, waits))
         return over
 
 
@@ -192,34 +196,34 @@ def count_block(folder: str = "") -> Iterator[BlockCounts]:
     except Exception as error:  # a torch that was built for another version may raise anything
         reason = because("only-pytorch-is-counted", error=first_line_of(error))
         raise Unavailable(reason, "pip install torch") from None
-    found = BlockCounts()
-    counting = (
-        _on_cuda if torch.cuda.is_available() and torch.cuda.is_initialized() else _operations
-    )
-    with counting(torch, folder, found):
-        yield found
+    counts = BlockCounts()
+    uses_cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
+    counting = _count_runtime_calls if uses_cuda else _count_operations
+    with counting(torch, folder, counts):
+        yield counts
 
 
 @contextlib.contextmanager
-def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
+def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[None]:
+    """A context that counts the operations of PyTorch in its block, and the reads of values, where
+    no GPU is in use.
+    """
     from unittest import mock
 
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    found.means, found.means_wait = (
-        because("operations-that-launch"),
-        because("operations-and-reads-that-wait"),
-    )
-    counter = _Counter(torch, folder, found)
-    composite = (
-        torch._C.DispatchKey.CompositeImplicitAutograd
-    )  # of operations that only call others
+    counts.means = because("operations-that-launch")
+    counts.means_wait = because("operations-and-reads-that-wait")
+    counter = _Counter(torch, folder, counts)
+    # The key of operations that only call others.
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
 
     class CountOperations(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            """Run an operation of PyTorch, and count it."""
             kwargs = kwargs or {}
             if func.has_kernel_for_dispatch_key(composite):
                 # Under inference_mode() PyTorch hands over an operation before it has taken it
@@ -238,10 +242,12 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
         def __torch_function__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            """Call a method of a tensor, and count it if it reads values."""
+            kwargs = kwargs or {}
             name = counter.name_of_read(func)
             if not name:
-                return func(*args, **(kwargs or {}))
-            return counter.read(name, func, args, kwargs or {}, sys._getframe(1))
+                return func(*args, **kwargs)
+            return counter.read(name, func, args, kwargs, sys._getframe(1))
 
     readers: dict[str, Any] = {name: counter.reading(name) for name in (*_READS, *_READS_OF_ONE)}
     with mock.patch.multiple(torch.Tensor, **readers), CountReads(), CountOperations():
@@ -250,11 +256,13 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
 
 class _Counter:
     """Counts operations of one thread, and methods of tensors that read values in all threads, into
-    ``found``.
+    ``counts``.
     """
 
-    def __init__(self, torch: Any, folder: str, found: BlockCounts) -> None:
-        self._torch, self._folder, self._found = torch, folder, found
+    def __init__(self, torch: Any, folder: str, counts: BlockCounts) -> None:
+        self._torch = torch
+        self._folder = folder
+        self._counts = counts
         self._libraries = torch_folders(torch)
         self._folder_of_torch = os.path.join(os.path.dirname(torch.__file__), "")
         self._number: Any = None  # the tensor that PyTorch made last of a number of Python
@@ -272,10 +280,14 @@ class _Counter:
             return
         if _is_host_counter(frame, self._folder_of_torch, args):
             return
-        if not func.is_view and name not in _NO_KERNEL and func.namespace != "profiler":
-            self._found.launches.append((f"{func.namespace}::{name}", self._line(frame)))
-        if not self._inside.depth and _reads_values(self._torch, func, args, kwargs, self._number):
-            self._found.synchronisations.append((f"{func.namespace}::{name}", self._line(frame)))
+        full_name = f"{func.namespace}::{name}"
+        starts_kernel = name not in _NO_KERNEL and func.namespace != "profiler"
+        if starts_kernel and not func.is_view:
+            self._counts.launches.append(CountedCall(full_name, self._line(frame)))
+        if self._inside.depth:  # the method that reads is counted itself
+            return
+        if _reads_values(self._torch, func, args, kwargs, self._number):
+            self._counts.synchronisations.append(CountedCall(full_name, self._line(frame)))
 
     def name_of_read(self, func: Any) -> str:
         """The name of a method that reads values, as PyTorch defines it; empty for any other
@@ -289,6 +301,7 @@ class _Counter:
 
         @functools.wraps(call)
         def stand_in(*args: Any, **kwargs: Any) -> Any:
+            """Call the method, and count it unless the operation inside it will be counted."""
             by_operation = name in _READS_OF_ONE and threading.get_ident() == self._thread
             if by_operation:
                 return call(*args, **kwargs)
@@ -302,16 +315,18 @@ class _Counter:
         """Call a method that reads values, and count it unless another such method has called
         it.
         """
-        counts = not self._inside.depth and (name != "__dlpack__" or _to_the_host(kwargs))
+        stays_on_device = name == "__dlpack__" and not _to_the_host(kwargs)
+        counts = not self._inside.depth and not stays_on_device
         with self._inside:
             result = call(*args, **kwargs)
         # Noted only if the call succeeded: NumPy calls __array__ with an argument that PyTorch
         # refuses, and then again without it.
         if counts:
-            self._found.synchronisations.append((f"Tensor.{name}", self._line(frame)))
+            self._counts.synchronisations.append(CountedCall(f"Tensor.{name}", self._line(frame)))
         return result
 
     def _line(self, frame: Any) -> str:
+        """The line of the program that leads to a frame, else that of a library."""
         site = call_site(frame, self._folder, self._libraries)
         return site.line or site.inside
 
@@ -342,16 +357,27 @@ def _is_host_counter(frame: Any, folder: str, args: Any) -> bool:
     ``frame``: of the operation's caller. ``folder``: of PyTorch.
     """
     first = args[0] if args else None
-    target = first[0] if isinstance(first, list | tuple) and first else first
+    # An operation on many tensors (``foreach``) gets them as a list, in the order of the counters.
+    tensor = first[0] if isinstance(first, list | tuple) and first else first
     optimisers = os.path.join(folder, "optim", "")
     while frame is not None and frame.f_code.co_filename.startswith((folder, __file__)):
         file = frame.f_code.co_filename
         if file.startswith(optimisers) and os.path.basename(file) in _HOST_COUNTERS:
             names = frame.f_locals
-            lists = [names.get(name) or () for name in _COUNTERS]
-            if any(target is counter for counters in lists for counter in counters):
+            if _is_a_counter(tensor, names):
                 return not names.get("capturable", False)
         frame = frame.f_back
+    return False
+
+
+def _is_a_counter(tensor: Any, names: Mapping[str, Any]) -> bool:
+    """Whether a tensor is in one of the lists of counters among the variables of an optimiser
+    (``names``).
+    """
+    for name in _COUNTERS:
+        for counter in names.get(name) or ():
+            if tensor is counter:
+                return True
     return False
 
 
@@ -359,24 +385,37 @@ def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) ->
     """Whether an operation reads values of a tensor on the host if the tensor is on a CUDA
     device.
     """
-    if func.overloadpacket.__name__ in _INDEXING:
-        masks = [each.dtype in (torch.bool, torch.uint8) for each in args[1] if each is not None]
-        if args[2:] and args[2] is number:
-            return masks != [
-                True
-            ]  # CUDA copies a number to the device, unless it fills one mask with it
-        return any(masks)
     name = func.overloadpacket.__name__
+    if name in _INDEXING:
+        return _indexing_reads_values(torch, args, number)
     if name in _WAITING:
         return True
     if name == "histc":
         return _range_is_missing(*args[2:4], **kwargs)
     if name == "segment_reduce":
         return kwargs.get("lengths") is not None and not kwargs.get("unsafe", False)
-    if positions := _READ_ON_THE_HOST.get(f"{name}.{func._overloadname.removesuffix('_out')}"):
-        return any(args[position] is not number for position in positions if position < len(args))
-    tags = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
-    return any(tag in func.tags for tag in tags) and kwargs.get("output_size") is None
+    overload = func._overloadname.removesuffix("_out")
+    positions = _READ_ON_THE_HOST.get(f"{name}.{overload}")
+    if positions:
+        given = [args[position] for position in positions if position < len(args)]
+        # A number of Python is a tensor on the host already.
+        return any(value is not number for value in given)
+    reads = torch.Tag.data_dependent_output in func.tags
+    finds_shape = torch.Tag.dynamic_output_shape in func.tags
+    return (reads or finds_shape) and kwargs.get("output_size") is None
+
+
+def _indexing_reads_values(torch: Any, args: Any, number: Any) -> bool:
+    """Whether an operation with indices reads the number of places on the host: with a mask among
+    the indices it does. ``number``: the tensor of a number of Python.
+    """
+    indices = [index for index in args[1] if index is not None]
+    masks = [index.dtype in (torch.bool, torch.uint8) for index in indices]
+    writes_number = bool(args[2:]) and args[2] is number
+    if writes_number:
+        # CUDA copies a number to the device, unless it fills one mask with it.
+        return masks != [True]
+    return any(masks)
 
 
 def _range_is_missing(min: Any = 0, max: Any = 0, **_: Any) -> bool:
@@ -387,13 +426,14 @@ def _range_is_missing(min: Any = 0, max: Any = 0, **_: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
+def _count_runtime_calls(torch: Any, folder: str, counts: BlockCounts) -> Iterator[None]:
+    """A context that counts the calls of CUDA in its block, in all threads, with PyTorch's
+    profiler.
+    """
     from torch.profiler import ProfilerActivity, profile
 
-    found.means, found.means_wait = (
-        because("runtime-calls-that-launch"),
-        because("runtime-calls-that-wait"),
-    )
+    counts.means = because("runtime-calls-that-launch")
+    counts.means_wait = because("runtime-calls-that-wait")
     with scratch.subfolder() as place:
         file = Path(place) / "trace.json"
         torch.cuda.synchronize()
@@ -407,25 +447,30 @@ def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
             trace = read_chrome_trace(read_whole(file, MOST_TRACE_BYTES), "the profile")
         except BadFile as error:
             raise Unavailable(error.why) from None
-    add_calls(found, trace)
+    add_calls(counts, trace)
 
 
-def add_calls(found: BlockCounts, trace: Trace) -> None:
-    """Add a profile's calls to ``found``, up to the wait that ends the block; ``Unavailable``
+def add_calls(counts: BlockCounts, trace: Trace) -> None:
+    """Add a profile's calls to ``counts``, up to the wait that ends the block; ``Unavailable``
     without that wait.
     """
-    calls = [call for step in trace.steps for call in step.calls]
+    calls: list[HostCall] = []
+    waits: list[HostCall] = []
+    for step in trace.steps:
+        calls += step.calls
+        waits += step.synchronisations
     end = next((call.start for call in calls if call.site.line == END_OF_BLOCK), None)
     if end is None:
         raise Unavailable(because("no-runtime-call-seen"))
-    waits = [call for step in trace.steps for call in step.synchronisations]
-    found.launches += [_entry(call) for call in calls if call.kind == "launch" and call.start < end]
-    found.synchronisations += [_entry(call) for call in waits if call.start < end]
+    launches = [call for call in calls if call.kind == "launch"]
+    counts.launches += [_counted(call) for call in launches if call.start < end]
+    counts.synchronisations += [_counted(call) for call in waits if call.start < end]
 
 
-def _entry(call: HostCall) -> tuple[str, str]:
+def _counted(call: HostCall) -> CountedCall:
+    """A call of the runtime with its operation and its line."""
     name = f"{call.operation.name} ({call.name})" if call.operation is not None else call.name
-    return name, call.site.line or call.site.inside
+    return CountedCall(name, call.site.line or call.site.inside)
 
 
 def check_limits(*limits: int | None) -> None:

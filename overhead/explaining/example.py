@@ -10,16 +10,18 @@ from collections.abc import Callable
 
 def build() -> Callable[[], object]:
     """The step: one pass of a small network, forward and back, with its loss read as a number."""
-    return _step_of_torch() if importlib.util.find_spec("torch") is not None else _step_of_numpy()
+    if importlib.util.find_spec("torch") is not None:
+        return _step_of_torch()
+    return _step_of_numpy()
 
 
 def _step_of_torch() -> Callable[[], object]:
+    """One pass of a network of two layers in PyTorch, on the GPU if there is one."""
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = torch.nn.Sequential(
-        torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
-    ).to(device)
+    layers = [torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)]
+    model = torch.nn.Sequential(*layers).to(device)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.001)
     inputs = torch.randn(32, 64, device=device)
     targets = torch.randn(32, 1, device=device)
@@ -35,6 +37,7 @@ def _step_of_torch() -> Callable[[], object]:
 
 
 def _step_of_numpy() -> Callable[[], object]:
+    """One step of linear regression in NumPy."""
     import numpy as np
 
     random = np.random.default_rng(0)

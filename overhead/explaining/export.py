@@ -16,33 +16,34 @@ from overhead.words.reasons import sentence
 
 
 def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
-    """Write a replayed step; the same step runs before it. Raises ``CannotWrite``."""
+    """Write a replayed step as events of a Chrome trace; the same step runs before it. Raises
+    ``CannotWrite``.
+    """
     spans = replayed_spans(trace, host)
-    tracks: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for span in spans:
-        tracks.setdefault(span.track, len(tracks) + 1)
+        numbers.setdefault(span.track, len(numbers) + 1)
+    # Chrome's times are microseconds. "X" is a span, "C" a counter, "M" the name of a track.
     events: list[dict[str, object]] = []
     for span in spans:
-        times = {"ts": span.start / 1e3, "dur": (span.end - span.start) / 1e3}
         events.append(
             {
                 "ph": "X",
                 "pid": 1,
-                "tid": tracks[span.track],
+                "tid": numbers[span.track],
                 "name": plain(sentence(span.name)),
-                **times,
+                "ts": span.start / 1e3,
+                "dur": (span.end - span.start) / 1e3,
             }
         )
-    for at, depth in _queue_depths(spans):
-        events.append(
-            {"ph": "C", "pid": 1, "name": "queue", "ts": at / 1e3, "args": {"pieces": depth}}
-        )
-    for track, number in tracks.items():
+    for at_ns, depth in _queue_depths(spans):
+        pieces = {"pieces": depth}
+        events.append({"ph": "C", "pid": 1, "name": "queue", "ts": at_ns / 1e3, "args": pieces})
+    for track, number in numbers.items():
         named = {"name": plain(track)}
         events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": named})
-    save_file(
-        path, msgspec.json.encode({"madeBy": "overhead explain --chrome", "traceEvents": events})
-    )
+    written = {"madeBy": "overhead explain --chrome", "traceEvents": events}
+    save_file(path, msgspec.json.encode(written))
 
 
 def _queue_depths(spans: Sequence[ReplayedSpan]) -> list[tuple[float, int]]:
@@ -50,9 +51,11 @@ def _queue_depths(spans: Sequence[ReplayedSpan]) -> list[tuple[float, int]]:
     changes = []
     for span in spans:
         if span.issued is not None:
-            changes += [(span.issued, 1), (span.end, -1)]
-    found, depth = [], 0
-    for at, change in sorted(changes):
+            changes.append((span.issued, 1))
+            changes.append((span.end, -1))
+    depths = []
+    depth = 0
+    for at_ns, change in sorted(changes):
         depth += change
-        found.append((at, depth))
-    return found
+        depths.append((at_ns, depth))
+    return depths

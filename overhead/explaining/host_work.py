@@ -217,16 +217,19 @@ class _CutStep:
     """
 
     def __init__(self, step: StepTrace, call_ns: float) -> None:
-        """``call_ns``: how much longer the profiler makes each call that does not block."""
+        """Cut ``step``, and find the time of the host in each part. ``call_ns``: how much longer
+        the profiler makes each call that does not block.
+        """
         self._start = step.start
         waiting = [call for call in step.calls if call.no_work > 0]
         free_spans = [
             (call.start, call.end - call.queue_full) for call in step.calls if not call.blocked
         ]
-        # The cost of a call is taken from its end, and a call shorter than that is all cost.
-        waited = [(call.end - call.no_work, call.end) for call in waiting]
-        added = [(max(start, end - call_ns), end) for start, end in free_spans]
-        self._lost = union_of_spans([*waited, *added])
+        # In these spans the host does no work of the program. The cost of a call is taken from its
+        # end, and a call shorter than that is all cost.
+        waits = [(call.end - call.no_work, call.end) for call in waiting]
+        costs = [(max(start, end - call_ns), end) for start, end in free_spans]
+        self._lost = union_of_spans([*waits, *costs])
         self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
 
         edges = _edges(step)

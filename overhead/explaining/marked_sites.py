@@ -23,14 +23,13 @@ def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[st
     inside = ""
     while frame is not None:
         code = frame.f_code
-        is_passed_over = (
-            code.co_filename.startswith((*libraries, SUITE, "<")) and code.co_filename != EXAMPLE
-        )
+        file = code.co_filename
+        is_passed_over = file.startswith((*libraries, SUITE, "<")) and file != EXAMPLE
         if not is_passed_over:
-            line = f"{_shown(code.co_filename, folder)}:{frame.f_lineno}"
+            source_line = f"{_shown(file, folder)}:{frame.f_lineno}"
             if is_own_code(code):
-                return CallSite(line=line, inside=inside)
-            inside = inside or line
+                return CallSite(line=source_line, inside=inside)
+            inside = inside or source_line
         frame = frame.f_back
     return CallSite(inside=inside)
 

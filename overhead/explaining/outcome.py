@@ -21,14 +21,23 @@ from overhead.results import Reason, Why, because
 
 MOST_BYTES = 1 << 31
 """The values of an outcome beyond this many bytes are not compared."""
-TOLERANCES = dict.fromkeys(("float", "complex", "float32", "complex64"), 1e-3)
-TOLERANCES |= dict.fromkeys(("float64", "complex128", "float128", "complex256"), 1e-9)
-_SMALL_FLOATS = 2e-2
+TOLERANCES = {
+    **dict.fromkeys(("float", "complex", "float32", "complex64"), 1e-3),
+    **dict.fromkeys(("float64", "complex128", "float128", "complex256"), 1e-9),
+}
 """The largest difference between two results, as a share of the largest value in the array, by
-type; of 16 and 8 bits. Integers must be equal. A Python ``float`` may have been a float32 before it
-was read.
+type. Integers must be equal. A Python ``float`` may have been a float32 before it was read.
+
+Chosen, not measured; docs/explain.md tells what they let pass: a learning rate that is 1 % higher
+changes float32 parameters by 5e-4 in six steps.
 """
+_SMALL_FLOATS = 2e-2
+"""The same for floating point types of 16 and 8 bits. Chosen, not measured."""
 _MOST_FACTORS, _MOST_DRAWN = 1 << 20, 1 << 24
+"""An array of more elements is multiplied by one factor, and integers of a larger array are not
+varied, since the copies would need as much memory. Chosen, not measured.
+"""
+_LONGEST_TEXT, _SHOWN_TEXT = 200, 180
 _STRUCTURE = ("indptr", "indices", "row", "col")
 """Arrays of sparse matrices that say where the values are: with other ones a library may read
 beyond its memory.
@@ -53,14 +62,17 @@ class StepValue(Struct, frozen=True, omit_defaults=True):
     @property
     def count(self) -> int:
         """How many values this is. ``None`` and an empty container are none."""
-        return 0 if self.text in ("None", "{}", "[]", "()", "set()") else math.prod(self.shape)
+        if self.text in ("None", "{}", "[]", "()", "set()"):
+            return 0
+        return math.prod(self.shape)
 
     def elements(self) -> Any:
         """All elements as a flat NumPy array; for a complex type, the real and imaginary parts in
         turn.
         """
         flat = np.frombuffer(self.data, self.stored or "u1")
-        return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+        is_complex = flat.dtype.kind == "c"
+        return flat.view(flat.real.dtype) if is_complex else flat
 
 
 class LaterSteps(Struct, frozen=True):
@@ -120,36 +132,50 @@ def result_values(
 
 
 def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
-    """What an object reaches, by name, and the parts that cannot be read."""
+    """What an object reaches, by name, and the parts that cannot be read, each as one value. Names
+    begin with ``name``.
+    """
+
+    def full_name(part: str) -> str:
+        return file_text(f"{name}.{part}".strip("."))
+
     unread: dict[str, Why] = {}
-    found = state.reachable_values(root, unread)
-    leaves = {file_text(f"{name}.{part}".strip(".")): leaf for part, leaf in found.items()}
-    return leaves, {
-        file_text(f"{name}.{part}".strip(".")): (1, reason) for part, reason in unread.items()
-    }
+    values = state.reachable_values(root, unread)
+    leaves = {full_name(part): leaf for part, leaf in values.items()}
+    left_out = {full_name(part): (1, reason) for part, reason in unread.items()}
+    return leaves, left_out
 
 
 def state_values(
     step: Callable[..., Any], before: Mapping[str, int], room: int = MOST_BYTES
 ) -> tuple[list[StepValue], NotCompared]:
     """A step's arrays up to ``room`` bytes, those changed since ``before`` first, and what is left
-    out.
+    out. ``before``: what ``checksums`` gave then.
     """
     leaves, left_out = _reached(step)
     now = checksums(step)
-    arrays = {name: leaf for name, leaf in leaves.items() if state.is_array(leaf)}
-    changed = {name for name in arrays if now.get(name) != before.get(name)}
-    ordered = {name: arrays[name] for name in sorted(arrays, key=lambda name: name not in changed)}
-    values = _readable(ordered, left_out, room)
-    return [
-        msgspec.structs.replace(value, changed=value.name in changed) for value in values
-    ], left_out
+    changed_arrays: dict[str, Any] = {}
+    other_arrays: dict[str, Any] = {}
+    for name, leaf in leaves.items():
+        if not state.is_array(leaf):
+            continue
+        is_changed = now.get(name) != before.get(name)
+        arrays = changed_arrays if is_changed else other_arrays
+        arrays[name] = leaf
+
+    values = _readable({**changed_arrays, **other_arrays}, left_out, room)
+    marked = []
+    for value in values:
+        is_changed = value.name in changed_arrays
+        marked.append(msgspec.structs.replace(value, changed=is_changed))
+    return marked, left_out
 
 
 def checksums(step: Callable[..., Any]) -> dict[str, int]:
     """A checksum of each array that a step reaches and that can be read, by name."""
+    leaves, _ = _reached(step)
     found = {}
-    for name, leaf in _reached(step)[0].items():
+    for name, leaf in leaves.items():
         if state.is_array(leaf):
             with contextlib.suppress(Exception):  # the class of the program may raise anything
                 found[name] = zlib.crc32(_bytes(state.to_numpy(leaf)))
@@ -172,18 +198,18 @@ def vary_values(root: Any, *, middle: bool) -> int:
     leaves = state.reachable_values(root, {}, holders)
     varied = 0
     for name, leaf in leaves.items():
-        if state.is_array(leaf) and name.rpartition(".")[2] not in _STRUCTURE:
-            with contextlib.suppress(
-                Exception
-            ):  # it cannot be written, or its class raises anything
-                varied += _vary_array(leaf, middle=middle)
+        last_part = name.rpartition(".")[2]
+        if state.is_array(leaf) and last_part not in _STRUCTURE:
+            # The array may be read-only, or its class raises anything.
+            with contextlib.suppress(Exception):
+                if _vary_array(leaf, middle=middle):
+                    varied += 1
     for holder in holders:
-        if isinstance(holder, list):
-            varied += _vary_list(holder, middle=middle)
-    if not varied:
-        for holder in holders:
-            varied += _vary_numbers(holder)
-    return varied
+        if isinstance(holder, list) and _vary_list(holder, middle=middle):
+            varied += 1
+    if varied:
+        return varied
+    return sum(_vary_numbers(holder) for holder in holders)
 
 
 def _vary_array(array: Any, *, middle: bool) -> bool:
@@ -192,8 +218,9 @@ def _vary_array(array: Any, *, middle: bool) -> bool:
         return False
     part = array
     if middle and array.shape and array.shape[0] > 2:
-        end = max(1, array.shape[0] // 4)
-        part = array[end : array.shape[0] - end]
+        length = array.shape[0]
+        end = max(1, length // 4)
+        part = array[end : length - end]
     before = state.to_numpy(part).copy()
     kind = str(getattr(array, "dtype", ""))
     if "float" in kind or "complex" in kind:
@@ -203,13 +230,22 @@ def _vary_array(array: Any, *, middle: bool) -> bool:
     return not np.array_equal(before, state.to_numpy(part))
 
 
+def _factor_of(number: Any) -> Any:
+    """One of seven factors from 1 + 1/70 to 1.1, by the remainder of a whole number (or of an array
+    of them).
+    """
+    return 1 + (number % 7 + 1) / 70
+
+
 def _multiply(array: Any, before: Any) -> None:
-    number, size = zlib.crc32(_bytes(before)), math.prod(array.shape)
+    """Multiply the elements of an array by factors that depend on its contents (``before``)."""
+    number = zlib.crc32(_bytes(before))
+    size = math.prod(array.shape)
     # One factor for a large array: an array of factors would need as much memory.
-    one = 1 + (number % 7 + 1) / 70
-    factors: Any = one
+    single = _factor_of(number)
+    factors: Any = single
     if size <= _MOST_FACTORS:
-        factors = 1 + ((np.arange(size).reshape(array.shape) + number) % 7 + 1) / 70
+        factors = _factor_of(np.arange(size).reshape(array.shape) + number)
     if hasattr(array, "detach"):  # PyTorch
         import torch
 
@@ -217,8 +253,12 @@ def _multiply(array: Any, before: Any) -> None:
             array.mul_(torch.as_tensor(factors).to(array.device, array.dtype))
     elif isinstance(array, np.ndarray):
         array *= np.asarray(factors, array.dtype)
-    elif type(array).__module__.startswith("cupy"):
-        array *= one
+    elif _is_of_cupy(array):
+        array *= single
+
+
+def _is_of_cupy(array: Any) -> bool:
+    return type(array).__module__.startswith("cupy")
 
 
 def _drawn(values: Any) -> Any:
@@ -228,6 +268,7 @@ def _drawn(values: Any) -> Any:
 
 
 def _write(array: Any, values: Any) -> None:
+    """Write these values into an array of any library that can be written."""
     if hasattr(array, "detach"):  # PyTorch
         import torch
 
@@ -235,7 +276,7 @@ def _write(array: Any, values: Any) -> None:
             array.copy_(torch.as_tensor(values))
     elif isinstance(array, np.ndarray):
         array[...] = values
-    elif type(array).__module__.startswith("cupy"):
+    elif _is_of_cupy(array):
         array.set(values)
 
 
@@ -247,11 +288,10 @@ def _vary_list(values: list[Any], *, middle: bool) -> bool:
     end = max(1, len(values) // 4) if middle and len(values) > 2 else 0
     part = values[end : len(values) - end]
     if kinds == {int}:
-        number = zlib.crc32(repr(part).encode())
-        new = [
-            part[at]
-            for at in np.random.default_rng(number).integers(len(part), size=len(part)).tolist()
-        ]
+        # An integer may be an index, so it is replaced by another one of the list.
+        dice = np.random.default_rng(zlib.crc32(repr(part).encode()))
+        places = dice.integers(len(part), size=len(part)).tolist()
+        new = [part[place] for place in places]
     else:
         new = [value * _factor(value) if isinstance(value, float) else value for value in part]
     values[end : len(values) - end] = new
@@ -259,7 +299,11 @@ def _vary_list(values: list[Any], *, middle: bool) -> bool:
 
 
 def _factor(value: float) -> float:
-    return 1 + (zlib.crc32(repr(value).encode()) % 7 + 1) / 70
+    """A factor that depends on the number alone, so that two programs that hold the same number
+    change it alike.
+    """
+    factor: float = _factor_of(zlib.crc32(repr(value).encode()))
+    return factor
 
 
 def _vary_numbers(holder: Any) -> int:
@@ -272,7 +316,9 @@ def _vary_numbers(holder: Any) -> int:
             cell.cell_contents *= _factor(cell.cell_contents)
         names = dict.fromkeys(state.named_globals(holder))
         return len(cells) + _vary_items(holder.__globals__, names)
+
     named = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
+    # The variables of a module or a class are not those of this step alone.
     if not isinstance(named, dict) or isinstance(holder, types.ModuleType | type):
         return 0
     return _vary_items(named, list(named))
@@ -287,14 +333,17 @@ def _vary_items(named: dict[Any, Any], names: Iterable[Any]) -> int:
 
 
 def _is_number(cell: Any) -> bool:
-    with contextlib.suppress(ValueError):  # not assigned yet
-        return type(cell.cell_contents) is float and bool(cell.cell_contents)
-    return False
+    """Whether a variable of a closure holds a floating point number other than zero."""
+    try:
+        value = cell.cell_contents
+    except ValueError:  # not assigned yet
+        return False
+    return type(value) is float and bool(value)
 
 
 def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> list[StepValue]:
-    """The values of these arrays and plain values. Adds those that cannot be read to
-    ``left_out``.
+    """The values of these arrays and plain values, ``room`` bytes at most. Adds those that cannot
+    be read to ``left_out``.
     """
     values = []
     for name, leaf in leaves.items():
@@ -305,8 +354,9 @@ def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> li
                 kind = f"{type(leaf).__module__}.{type(leaf).__qualname__}"
                 left_out[name] = (1, because("part-of-unknown-type", type=kind))
             else:
-                values.append(_value(name, leaf))
-                room -= values[-1].data.nbytes
+                value = _value(name, leaf)
+                values.append(value)
+                room -= value.data.nbytes
         except _HoldsOtherThings as error:
             left_out[name] = (1, because("part-holds-other-things", type=error.dtype))
         except Exception as error:  # the class of the program may raise anything
@@ -323,25 +373,36 @@ class _HoldsOtherThings(Exception):
 
 
 def _value(name: str, leaf: Any) -> StepValue:
+    """A copy of an array or of a plain value. Raises ``_HoldsOtherThings`` for an array that holds
+    no numbers and no text.
+    """
     if state.is_array(leaf):
         array = state.to_numpy(leaf)
         dtype = str(getattr(leaf, "dtype", array.dtype)).removeprefix("torch.")
-    else:
-        numbers = (kind for kind in (int, float, complex) if isinstance(leaf, kind))
-        dtype = next(numbers, type(leaf)).__name__
-        array = np.array(leaf) if dtype in ("int", "float", "complex") else np.array(None)
-        if array.dtype.kind == "O":  # no number, or an integer of over 64 bits
-            return StepValue(name, dtype, text=_text(leaf))
-    if array.dtype.kind not in "biufcSUMm":
+        return _value_of_array(name, dtype, array)
+    for kind in (int, float, complex):
+        if isinstance(leaf, kind):
+            array = np.array(leaf)
+            if array.dtype.kind == "O":  # an integer of over 64 bits
+                return StepValue(name, kind.__name__, text=_text(leaf))
+            return _value_of_array(name, kind.__name__, array)
+    return StepValue(name, type(leaf).__name__, text=_text(leaf))
+
+
+def _value_of_array(name: str, dtype: str, array: Any) -> StepValue:
+    """A copy of a NumPy array. ``dtype``: the type that the program gave its values."""
+    kind = array.dtype.kind
+    shape = tuple(array.shape)
+    if kind in "SUMm":  # texts, dates and times
+        return StepValue(name, dtype, shape, text=_text(array.tolist()))
+    if kind not in "biufc":
         raise _HoldsOtherThings(dtype)
-    if array.dtype.kind in "SUMm":
-        return StepValue(name, dtype, tuple(array.shape), text=_text(array.tolist()))
-    return StepValue(
-        name, dtype, tuple(array.shape), memoryview(_bytes(array).tobytes()), array.dtype.str
-    )
+    data = memoryview(_bytes(array).tobytes())
+    return StepValue(name, dtype, shape, data, array.dtype.str)
 
 
 def _bytes(array: Any) -> Any:
+    """The elements of an array in order, as a flat array of bytes."""
     return np.ascontiguousarray(array).reshape(-1).view("u1")
 
 
@@ -350,8 +411,9 @@ def _text(value: Any) -> str:
     it.
     """
     text = repr(value)
-    if len(text) > 200:
-        text = f"{text[:180]}... {zlib.crc32(text.encode(errors='replace')):08x}"
+    if len(text) > _LONGEST_TEXT:
+        checksum = zlib.crc32(text.encode(errors="replace"))
+        text = f"{text[:_SHOWN_TEXT]}... {checksum:08x}"
     return file_text(text)
 
 
@@ -366,55 +428,82 @@ def compare_outcomes(
     responds to other values of its arrays, the second must too.
     """
     left_out = first.left_out | second.left_out
+    first_results = [value for value in first.results if value.name not in left_out]
+    second_results = [value for value in second.results if value.name not in left_out]
+    first_state = {value.name: value for value in first.state if value.name not in left_out}
+    second_state = {value.name: value for value in second.state if value.name not in left_out}
+
+    different = differences(first_results, second_results)
     unknown: Why = ""
     remark: Why = ""
-    results = [
-        [one for one in each.results if one.name not in left_out] for each in (first, second)
-    ]
-    ours, theirs = (
-        {one.name: one for one in each.state if one.name not in left_out}
-        for each in (first, second)
-    )
-    found = differences(*results)
     if own:
-        gone = [one for name, one in ours.items() if one.changed and name not in theirs]
-        both = [
-            name
-            for name, one in ours.items()
-            if name in theirs and (one.changed or theirs[name].changed)
-        ]
-        left_out |= {one.name: (one.count, because("not-reached-by-alternative")) for one in gone}
-        if gone and not both:
+        shared = _changed_in_both(first_state, second_state)
+        gone = _changed_in_first_alone(first_state, second_state)
+        for value in gone:
+            left_out[value.name] = (value.count, because("not-reached-by-alternative"))
+        if gone and not shared:
             unknown = because("alternative-lacks-changed-array")
-            if not any(one.count for one in results[0]) and not any(
-                one.changed for one in theirs.values()
-            ):
-                found.append(
-                    because("value-only-of-step", name=gone[0].name, value=_shown(gone[0]))
-                )
-        ours, theirs = {name: ours[name] for name in both}, {name: theirs[name] for name in both}
+            returns_something = any(value.count for value in first_results)
+            second_changes = any(value.changed for value in second_state.values())
+            if not returns_something and not second_changes:
+                shown = _shown(gone[0])
+                different.append(because("value-only-of-step", name=gone[0].name, value=shown))
+        first_state = {name: first_state[name] for name in shared}
+        second_state = {name: second_state[name] for name in shared}
         unknown = unknown or _doubt_of_later_steps(first, second)
-        if first.responds is False and not found:
+        if first.responds is False and not different:
             remark = because("step-does-not-vary")
-    found += differences(list(ours.values()), list(theirs.values()))
-    compared = [*results[0], *ours.values()]
-    count = sum(one.count for one in compared)
-    changed = [one for one in ours.values() if one.changed]
-    computed = [one for one in [*results[0], *changed] if one.count]
-    if not count:
-        unknown = because("no-values-to-compare")
-    elif not computed:
-        unknown = unknown or because("step-without-results")
-    elif not any(map(_is_finite, computed)):
-        unknown = because("results-not-finite")
-    return OutcomeComparison(found, count, left_out, unknown, "" if unknown else remark)
+
+    compared_state = list(first_state.values())
+    different += differences(compared_state, list(second_state.values()))
+    unknown = _doubt_of_values(first_results, compared_state, unknown)
+    count = sum(value.count for value in [*first_results, *compared_state])
+    return OutcomeComparison(different, count, left_out, unknown, "" if unknown else remark)
+
+
+def _changed_in_first_alone(
+    first_state: Mapping[str, StepValue], second_state: Mapping[str, StepValue]
+) -> list[StepValue]:
+    """The state that the first program changes and the second one does not reach."""
+    changed = [value for value in first_state.values() if value.changed]
+    return [value for value in changed if value.name not in second_state]
+
+
+def _doubt_of_values(
+    results: Sequence[StepValue], compared_state: Sequence[StepValue], known_doubt: Why
+) -> Why:
+    """Why these values of a step show nothing, even if those of another one are the same: there are
+    none, the step computes none of them, or none is finite. Else the doubt that is known already.
+    """
+    if not any(value.count for value in [*results, *compared_state]):
+        return because("no-values-to-compare")
+    changed = [value for value in compared_state if value.changed]
+    computed = [value for value in [*results, *changed] if value.count]
+    if not computed:
+        return known_doubt or because("step-without-results")
+    if not any(_is_finite(value) for value in computed):
+        return because("results-not-finite")
+    return known_doubt
+
+
+def _changed_in_both(
+    first_state: Mapping[str, StepValue], second_state: Mapping[str, StepValue]
+) -> list[str]:
+    """The names of the state that both programs reach and at least one of them changes."""
+    names = []
+    for name, value in first_state.items():
+        other = second_state.get(name)
+        if other is not None and (value.changed or other.changed):
+            names.append(name)
+    return names
 
 
 def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> Why:
     """Why the second may not do the work of the first in later steps, or with other values; '' if
     nothing says so.
     """
-    ours, theirs = first.later, second.later
+    ours = first.later
+    theirs = second.later
     if ours is not None and not ours.varied:
         return because("nothing-varied")
     if first.responds and second.responds is False:
@@ -449,7 +538,9 @@ def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list
         other = theirs.pop(value.name, None)
         if other is None:
             found.append(because("value-only-of-step", name=value.name, value=_shown(value)))
-        elif (difference := _difference(value, other)) is not None:
+            continue
+        difference = _difference(value, other)
+        if difference is not None:
             found.append(difference)
     for value in theirs.values():
         found.append(because("value-only-of-alternative", name=value.name, value=_shown(value)))
@@ -457,41 +548,65 @@ def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list
 
 
 def _difference(first: StepValue, second: StepValue) -> Reason | None:
-    """Both values where they differ most; None if they do not differ."""
-    ours, theirs = first.elements(), second.elements()
-    other = (first.shape, first.text, ours.size) != (second.shape, second.text, theirs.size)
-    if other or (first.shape and first.dtype != second.dtype):
+    """Both values where they differ most; None if they do not differ by more than the tolerance of
+    their type.
+    """
+    ours = first.elements()
+    theirs = second.elements()
+    if not _are_of_one_form(first, second, ours, theirs):
         return because("values-differ", name=first.name, first=_kind(first), second=_kind(second))
+
     tolerance = max(_tolerance(first.dtype), _tolerance(second.dtype))
     scale = max(_scale(ours), _scale(theirs)) if tolerance else 0.0
-    at = np.flatnonzero(ours != theirs)
-    near, far = (
-        each[at].astype(np.result_type(ours, theirs, np.float64)) for each in (ours, theirs)
-    )
+    unequal = np.flatnonzero(ours != theirs)
+    # Differences are computed in float64 at least, in which no difference of two float32 is lost.
+    common = np.result_type(ours, theirs, np.float64)
+    our_values = ours[unequal].astype(common)
+    their_values = theirs[unequal].astype(common)
     if tolerance:
-        wrong = ~np.isclose(near, far, rtol=0, atol=tolerance * scale, equal_nan=True)
-        at, near, far = at[wrong], near[wrong], far[wrong]
-    if not at.size:
+        allowed = tolerance * scale
+        is_near = np.isclose(our_values, their_values, rtol=0, atol=allowed, equal_nan=True)
+        unequal = unequal[~is_near]
+        our_values = our_values[~is_near]
+        their_values = their_values[~is_near]
+    if not unequal.size:
         return None
+
     with np.errstate(invalid="ignore"):
-        distance = np.nan_to_num(np.abs(near - far), nan=np.inf, posinf=np.inf)
+        distance = np.abs(our_values - their_values)
+    # A NaN on one side is as far as infinity.
+    distance = np.nan_to_num(distance, nan=np.inf, posinf=np.inf)
     worst = int(distance.argmax())
-    shown = {"first": _number(ours[at[worst]]), "second": _number(theirs[at[worst]])}
+    place = unequal[worst]
+    shown = {"first": _number(ours[place]), "second": _number(theirs[place])}
     if scale > 0 and distance[worst] < math.inf:
         share = float(distance[worst] / scale)
         return because("values-differ-by-share", name=first.name, share=share, **shown)
     return because("values-differ", name=first.name, **shown)
 
 
+def _are_of_one_form(first: StepValue, second: StepValue, ours: Any, theirs: Any) -> bool:
+    """Whether the elements of two values can be compared one by one (``ours``, ``theirs``). Plain
+    numbers may be of two types, arrays may not.
+    """
+    if first.shape != second.shape or first.text != second.text or ours.size != theirs.size:
+        return False
+    return not first.shape or first.dtype == second.dtype
+
+
 def _scale(values: Any) -> float:
-    """The largest absolute finite value."""
-    return float(np.abs(values[np.isfinite(values)].astype(np.float64)).max(initial=0))
+    """The largest absolute finite value; 0 if none is finite."""
+    finite = values[np.isfinite(values)].astype(np.float64)
+    return float(np.abs(finite).max(initial=0))
 
 
 def _tolerance(dtype: str) -> float:
-    return TOLERANCES.get(
-        dtype, _SMALL_FLOATS if dtype.startswith(("float", "bfloat", "complex")) else 0.0
-    )
+    """How far values of a type may differ, as a share of the largest one; 0 for those that must be
+    equal.
+    """
+    if dtype in TOLERANCES:
+        return TOLERANCES[dtype]
+    return _SMALL_FLOATS if dtype.startswith(("float", "bfloat", "complex")) else 0.0
 
 
 def _number(value: Any) -> str:
@@ -499,10 +614,20 @@ def _number(value: Any) -> str:
 
 
 def _kind(value: StepValue) -> str:
-    return value.text or (f"{value.dtype}{list(value.shape)}" if value.shape else _shown(value))
+    """A value as it is shown beside one of another form: its text, the type and shape of an array,
+    or its number.
+    """
+    if value.text or not value.shape:
+        return _shown(value)
+    return f"{value.dtype}{list(value.shape)}"
 
 
 def _shown(value: StepValue) -> str:
-    return value.text or (
-        _number(value.elements()[0]) if value.data.nbytes else f"{value.dtype}{list(value.shape)}"
-    )
+    """A value as a reason shows it: its text, or the first number; for an empty array its type and
+    shape.
+    """
+    if value.text:
+        return value.text
+    if value.data.nbytes:
+        return _number(value.elements()[0])
+    return f"{value.dtype}{list(value.shape)}"

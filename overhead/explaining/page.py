@@ -25,31 +25,17 @@ from overhead.words.explaining.step import (
 from overhead.words.format import MICRO, micro_of
 from overhead.words.reasons import sentence
 
+_MOST_TEXT = 80
+"""The longest name of a kernel or an operation in a cell."""
+
 
 def explained_page(found: Explanation) -> str:
     """The page as HTML text. Raises ``MissingExtra`` without the packages of the extra
     ``report``.
     """
     require_extra("report", "jinja2")
-    sections = (
-        ("verdict", "Verdict", show.verdict_blocks(found)),
-        ("ranks", "The ranks", show.rank_blocks(found)),
-        (
-            "alternatives",
-            "What would change it",
-            [*show.alternative_blocks(found), *show.condition_blocks(found)],
-        ),
-        ("synchronisations", "Synchronisations", show.synchronisation_blocks(found)),
-        ("operations", "Operations", show.operation_blocks(found)),
-        ("gaps", "When the GPU is idle", _gaps(found)),
-        ("method", "How this was measured", _method(found)),
-    )
     return rendered(
-        [
-            PageSection(name, title, parts)
-            for name, title, made in sections
-            if (parts := list(made))
-        ],
+        [section for section in _sections(found) if section.parts],
         command="explain",
         heading=question(found.program),
         about=measured_when(found),
@@ -62,29 +48,45 @@ def save_explained_page(path: Path, found: Explanation) -> None:
     save_file(path, explained_page(found).encode())
 
 
+def _sections(found: Explanation) -> Iterator[PageSection]:
+    """The sections of the page in order; one about which nothing is known has no parts."""
+    yield PageSection("verdict", "Verdict", [*show.verdict_blocks(found)])
+    yield PageSection("ranks", "The ranks", [*show.rank_blocks(found)])
+    yield PageSection("alternatives", "What would change it", _changes(found))
+    waits = [*show.synchronisation_blocks(found)]
+    yield PageSection("synchronisations", "Synchronisations", waits)
+    yield PageSection("operations", "Operations", [*show.operation_blocks(found)])
+    yield PageSection("gaps", "When the GPU is idle", [*_gaps(found)])
+    yield PageSection("method", "How this was measured", [*_method(found)])
+
+
+def _changes(found: Explanation) -> list[Part]:
+    """What was tried in place of the step, and the step under other conditions."""
+    return [*show.alternative_blocks(found), *show.condition_blocks(found)]
+
+
 def _gaps(found: Explanation) -> Iterator[Part]:
-    rows = [
-        (
-            f"{micro_of(gap.ns)} {MICRO}",
-            plain(gap.before, 80),
-            plain(operation_name(gap.host), 80),
-            gap.site.line,
-        )
-        for gap in found.gaps
-    ]
-    if rows and found.replay.ok:
-        columns = ("Gap", "Before", "The CPU did", "Line")
-        yield Table("The longest gaps, in which the device has no work", columns, rows)
+    """The longest times without device work; nothing where the replay does not explain the step."""
+    if not found.gaps or not found.replay.ok:
+        return
+    rows = []
+    for gap in found.gaps:
+        length = f"{micro_of(gap.ns)} {MICRO}"
+        operation = plain(operation_name(gap.host), _MOST_TEXT)
+        rows.append((length, plain(gap.before, _MOST_TEXT), operation, gap.site.line))
+    columns = ("Gap", "Before", "The CPU did", "Line")
+    yield Table("The longest gaps, in which the device has no work", columns, rows)
 
 
 def _method(found: Explanation) -> Iterator[Part]:
-    yield Listing(
-        [
-            ("Times", "How much longer more steps take, in fresh processes without a profiler."),
-            ("Counts and lines", how_counted(found)),
-            ("The check", how_replayed(found.replay)),
-            *(("Not seen", sentence(why)) for why in found.not_seen),
-        ]
-    )
+    """How the figures came to be, and what they do not see."""
+    entries = [
+        ("Times", "How much longer more steps take, in fresh processes without a profiler."),
+        ("Counts and lines", how_counted(found)),
+        ("The check", how_replayed(found.replay)),
+    ]
+    entries += [("Not seen", sentence(why)) for why in found.not_seen]
+    yield Listing(entries)
     if found.versions:
-        yield Text([f"Versions: {', '.join(map(' '.join, found.versions.items()))}."], quiet=True)
+        versions = [f"{name} {version}" for name, version in found.versions.items()]
+        yield Text([f"Versions: {', '.join(versions)}."], quiet=True)

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -57,34 +57,44 @@ from overhead.timing.user_statement import (
 from overhead.traces.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
 from overhead.traces.marks import STEP_MARK
 from overhead.traces.operations import DISPATCH_MODE
-from overhead.traces.trace import HostOperation, StepTrace, Trace, quiet_mean
+from overhead.traces.trace import CallSite, HostOperation, StepTrace, Trace, quiet_mean
 
 LONGEST_STEP_S = 1.0
-"""The longest step that is explained."""
+"""The longest step that is explained. Chosen, not measured; profiles of longer steps would take
+most of the time limit.
+"""
 _DEVICE_FILE, _SITES_FILE = "device.json", "sites.json"
 _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
 """Steps are profiled for this long in all. The profile of the device has at least and at most so
-many steps, each one of the host at most so many. One more step runs before them.
+many steps, each one of the host at most so many. One more step runs before them. Chosen, not
+measured.
 """
 _HOST_TRACES, _FEW_TRACES = 6, 2
-"""Profiles of the host, with times of the step between them; and those of a slow step."""
+"""Profiles of the host, with times of the step between them; and those of a slow step. Chosen, not
+measured.
+"""
 _STEP_FILES = [f"host-{index}.json" for index in range(_HOST_TRACES)]
 _LOOP_FILES = [f"loop-{index}.json" for index in range(_HOST_TRACES)]
 """The traces without the device: of the step, and of a loop of one operation."""
 _RETURNS_S, _FEWEST_RETURNS, _MOST_RETURNS = 0.1, 3, 40
 """Between two profiles, steps are timed until they return: for this long, and so many at least and
-at most.
+at most. Chosen, not measured.
 """
 _SLOW_S = 0.1
-"""Of a longer step fewer profiles and samples are taken."""
+"""Of a longer step fewer profiles and samples are taken. Chosen, not measured."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 4, 1.0
 """A sample without the profiler takes this long or one step; how many samples between two profiles,
-and for how long in all, at least.
+and for how long in all, at least. Chosen, not measured.
 """
+_LONGER_SAMPLE = 3
+"""The longer sample of a pair has so many times the steps of the shorter one."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 1 << 25
 """Options of glibc's ``mallopt``, and the largest value of the second."""
 _LOOP_OPERATIONS, _LOOPS = 64, 5
+_SITES_STEPS = 3
+_MOST_NAME = 200
+"""The name of a type is cut there: a field of the file holds no longer name."""
 _BESIDE_THE_PROFILE = because("measured-beside-the-profile")
 _NAMES = ("loading the program", "the step")
 """What a trial calls SETUP and CALL in errors."""
@@ -117,8 +127,32 @@ class StepProfile:
     returned: str = ""
 
 
-_Measured = tuple[StepProfile, ReturnTimes]
-"""The profile without its traces, and the return times: what the child process sends."""
+class _Measured(NamedTuple):
+    """What the child process sends: the profile without its traces, and the return times."""
+
+    profile: StepProfile
+    returns: ReturnTimes
+
+
+class SampledTimes(NamedTuple):
+    """Two samples without a profiler, in s for each step of the shorter one: of n steps, and of 3 n
+    steps.
+    """
+
+    short: float
+    long: float
+
+
+class _ProfilerRun(NamedTuple):
+    """What profiling gives beside the traces. ``step_ns``: the time of a step without a profiler.
+    ``sites_missing``: why the lines of the operations are not known; ''.
+    """
+
+    step_ns: float
+    sites_missing: Why
+    returns: ReturnTimes
+
+
 _decode = msgspec.json.Decoder(DoesNext | TrialRefused | FoundCall | _Measured).decode
 _decode_conditions = msgspec.json.Decoder(DoesNext | TrialRefused | list[Condition]).decode
 
@@ -157,10 +191,13 @@ def profile_step(source: StepSource, *, doing: _Listening = _ignore) -> StepProf
             try:
                 measured: _Measured = next(said_by_child)
             except UsageError as error:  # the step works; its profile does not
-                measured = StepProfile(found, "none", "", reason=error.why), ReturnTimes()
-        profile = dataclasses.replace(measured[0], loading_s=loading_s)
+                unprofiled = StepProfile(found, "none", "", reason=error.why)
+                measured = _Measured(unprofiled, ReturnTimes())
+        profile = dataclasses.replace(measured.profile, loading_s=loading_s)
+        if profile.reason:
+            return profile
         try:
-            return profile if profile.reason else _with_traces(profile, folder, measured[1])
+            return _with_traces(profile, folder, measured.returns)
         except BadFile as error:
             return dataclasses.replace(profile, reason=because("profile-unreadable", why=error.why))
 
@@ -195,29 +232,40 @@ def measure_conditions(
 
 
 def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
-    """The profile with the traces in this folder. Raises ``BadFile``."""
-    alone, loop = (
-        _together(folder, filter(os.listdir(folder).count, each))
-        for each in (_STEP_FILES, _LOOP_FILES)
-    )
-    plain = _together(folder, [_DEVICE_FILE]) if profile.device else alone
+    """The profile with the traces that the child process wrote into this folder. Raises
+    ``BadFile``.
+
+    The operations come from the trace of the device, their lines from that of the lines, and the
+    times of the host from traces without the device. ``returns``: times without a profiler.
+    """
+    written = os.listdir(folder)
+    alone = _read_traces(folder, [name for name in _STEP_FILES if name in written])
+    loop = _read_traces(folder, [name for name in _LOOP_FILES if name in written])
+    plain = _read_traces(folder, [_DEVICE_FILE]) if profile.device else alone
     if profile.device and not plain.has_device:
         return dataclasses.replace(profile, reason=because("no-device-work-seen"))
-    joined, missing = with_sites(
-        plain, _together(folder, [] if profile.sites_missing else [_SITES_FILE])
-    )
+    sites = Trace([]) if profile.sites_missing else _read_traces(folder, [_SITES_FILE])
+    joined, missing = with_sites(plain, sites)
     host = HostTimes(alone, profiler_cost(alone, loop, returns, plain.blocked_ns))
     return dataclasses.replace(
         profile, trace=joined, host=host, sites_missing=profile.sites_missing or missing
     )
 
 
-def _together(folder: str, names: Iterable[str]) -> Trace:
-    traces = [
-        read_chrome_trace(read_whole(Path(folder) / name, MOST_TRACE_BYTES), name) for name in names
-    ]
-    steps = [step for trace in traces for step in trace.without_first_step().steps]
-    return Trace(steps, recording=traces[0].recording) if len(traces) == 1 else Trace(steps)
+def _read_traces(folder: str, names: Iterable[str]) -> Trace:
+    """The steps of these traces as one trace, without the first step of each. Raises
+    ``BadFile``.
+    """
+    traces = []
+    for name in names:
+        data = read_whole(Path(folder) / name, MOST_TRACE_BYTES)
+        traces.append(read_chrome_trace(data, name))
+    steps: list[StepTrace] = []
+    for trace in traces:
+        steps += trace.without_first_step().steps
+    if len(traces) == 1:
+        return Trace(steps, recording=traces[0].recording)
+    return Trace(steps)
 
 
 def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, Why]:
@@ -227,15 +275,19 @@ def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, Why]:
     models = [step for step in sites.steps if step.operations]
     if not models:
         return plain, because("no-call-sites")
-    joined = [_joined_with_any(step, models) for step in plain.steps]
-    steps = dataclasses.replace(
-        plain, steps=[new or old for new, old in zip(joined, plain.steps, strict=True)]
-    )
-    unlike = [step for step, new in zip(plain.steps, joined, strict=True) if new is None]
+    steps = []
+    unlike = []
+    for step in plain.steps:
+        joined = _joined_with_any(step, models)
+        steps.append(joined or step)
+        if joined is None:
+            unlike.append(step)
+
+    trace = dataclasses.replace(plain, steps=steps)
     if not unlike:
-        return steps, ""
+        return trace, ""
     why = _first_difference(unlike[0], models[0])
-    return steps, because("lines-missing", missing=len(unlike), steps=len(joined), why=why)
+    return trace, because("lines-missing", missing=len(unlike), steps=len(steps), why=why)
 
 
 def _joined_with_any(step: StepTrace, models: Sequence[StepTrace]) -> StepTrace | None:
@@ -256,9 +308,8 @@ def _known_operations(model: StepTrace) -> list[HostOperation]:
 
 def _first_difference(step: StepTrace, model: StepTrace) -> Reason:
     """Where the operations of two steps begin to differ."""
-    names, others = (
-        [each.name for each in own] for own in (step.operations, _known_operations(model))
-    )
+    names = [operation.name for operation in step.operations]
+    others = [operation.name for operation in _known_operations(model)]
     for number, (name, other) in enumerate(itertools.zip_longest(names, others), 1):
         if name == other:
             continue
@@ -273,31 +324,49 @@ def _first_difference(step: StepTrace, model: StepTrace) -> Reason:
 def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     """The step with the lines of ``model``; None if the two run different operations."""
     known = _known_operations(model)
-    if [each.name for each in step.operations] != [each.name for each in known]:
+    if [operation.name for operation in step.operations] != [each.name for each in known]:
         return None
-    new = {
-        id(old): dataclasses.replace(old, site=each.site)
-        for old, each in zip(step.operations, known, strict=True)
-    }
-    own, theirs = step.synchronisations, model.synchronisations
-    sites = (
-        {call.start: each.site for call, each in zip(own, theirs, strict=True)}
-        if len(own) == len(theirs)
-        else {}
-    )
+    operations = {}
+    for plain, with_site in zip(step.operations, known, strict=True):
+        operations[id(plain)] = dataclasses.replace(plain, site=with_site.site)
+
+    sites = _sites_of_synchronisations(step, model)
     calls = []
     for call in step.calls:
-        operation = new.get(id(call.operation))
-        site = sites.get(call.start) or (operation.site if operation else call.site)
+        operation = operations.get(id(call.operation))
+        # A synchronisation has a line of its own; any other call that of its operation.
+        site = sites.get(call.start)
+        if site is None:
+            site = operation.site if operation else call.site
         calls.append(dataclasses.replace(call, operation=operation, site=site))
     return dataclasses.replace(
-        step, operations=list(new.values()), calls=calls, allocations=model.allocations
+        step, operations=list(operations.values()), calls=calls, allocations=model.allocations
     )
 
 
-def _tried(source: StepSource, send: Send) -> tuple[FoundCall, StatementLoop, HostMeasurement]:
+def _sites_of_synchronisations(step: StepTrace, model: StepTrace) -> dict[float, CallSite]:
+    """The lines of the step's synchronisations as ``model`` recorded them, by their start; nothing
+    if the two steps have different numbers of them.
+    """
+    if len(step.synchronisations) != len(model.synchronisations):
+        return {}
+    sites = {}
+    for call, with_site in zip(step.synchronisations, model.synchronisations, strict=True):
+        sites[call.start] = with_site.site
+    return sites
+
+
+class _TriedStep(NamedTuple):
+    """A step that was tried in this process. ``statement``: the loop that runs it."""
+
+    found: FoundCall
+    statement: StatementLoop
+    host: HostMeasurement
+
+
+def _tried(source: StepSource, send: Send) -> _TriedStep:
     """Load and try the step. Raises ``UsageError``."""
-    known = [*sys._current_frames()]
+    known_threads = [*sys._current_frames()]
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
     check = (
         f"from {refuse_long.__module__} import refuse_long\nrefuse_long(found_step,"
@@ -317,64 +386,72 @@ def _tried(source: StepSource, send: Send) -> tuple[FoundCall, StatementLoop, Ho
         statement.issue(steps)
         wait()
 
-    return found, statement, HostMeasurement(run, found.one_ns, other_threads(known))
+    host = HostMeasurement(run, found.one_ns, other_threads(known_threads))
+    return _TriedStep(found, statement, host)
 
 
 def _profiled(job: _Job, send: Send) -> _Measured:
     """Load, try and profile the step; the traces go to the folder. Raises ``UsageError``."""
-    found, statement, host = _tried(job.source, send)
-    known: FoundStep = statement.names["found_step"]
-    send(found)
+    tried = _tried(job.source, send)
+    step: FoundStep = tried.statement.names["found_step"]
+    send(tried.found)
     send(DoesNext(because("running-the-step-on-the-host")))
     shares = dict[str, float]()
     with contextlib.suppress(Exception):  # the step of a user, which worked a few times
-        shares = host.shares() | host.own_python()
-    statement.close()
-    profile, returns = _profile(job.source, job.folder, known.call, found, send)
+        shares = tried.host.shares() | tried.host.own_python()
+    tried.statement.close()
+    profile, returns = _profile(job.source, job.folder, step.call, tried.found, send)
     profile = dataclasses.replace(
-        profile, is_returned=known.is_returned, returned=known.returned[:200]
+        profile,
+        is_returned=step.is_returned,
+        returned=step.returned[:_MOST_NAME],
+        shares=shares,
     )
-    return dataclasses.replace(profile, shares=shares), returns
+    return _Measured(profile, returns)
 
 
 def _conditions(job: _Job, send: Send) -> list[Condition]:
     """Load and try the step, and time it under each condition. Raises ``UsageError``."""
-    _, statement, host = _tried(job.source, send)
+    tried = _tried(job.source, send)
     send(DoesNext(because("running-the-step-under-conditions")))
     try:
-        return host.conditions(job.busy_threads)
+        return tried.host.conditions(job.busy_threads)
     except Exception as error:  # the step of a user, which worked a few times
         raise UsageError(error_text(error)) from None
     finally:
-        statement.close()
+        tried.statement.close()
 
 
 def _profile(
     source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send
 ) -> _Measured:
+    """Profile a tried step (``step``) with PyTorch; the traces go to ``folder``. If that is not
+    possible, the profile has the reason.
+    """
+
     def doing(what: Why) -> None:
         send(DoesNext(what))
 
     torch = sys.modules.get("torch")
-    library = next(
-        (name for name in LIBRARIES if name in found.waits), "torch" if torch else "none"
-    )
+    library = next((name for name in LIBRARIES if name in found.waits), "")
+    if not library:
+        library = "torch" if torch else "none"
     device = found.adapter if found.api != "CPU" else ""
     profile = StepProfile(found, library, device)
     if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
-        return (
-            dataclasses.replace(profile, reason=_why_not_profiled(library, device)),
-            ReturnTimes(),
-        )
+        profile = dataclasses.replace(profile, reason=_why_not_profiled(library, device))
+        return _Measured(profile, ReturnTimes())
+
     doing(because("profiling-the-step"))
     try:
         with contextlib.closing(QuietProcessor(SystemClock())) as processor:
             profiler = _TorchProfile(torch, step, source.folder, folder, device, doing, processor)
             step_ns, missing, returns = profiler.run()
-            return dataclasses.replace(profile, step_ns=step_ns, sites_missing=missing), returns
     except Exception as error:
         why = because("step-cannot-be-profiled", error=error_text(error))
-        return dataclasses.replace(profile, reason=why), ReturnTimes()
+        return _Measured(dataclasses.replace(profile, reason=why), ReturnTimes())
+    profile = dataclasses.replace(profile, step_ns=step_ns, sites_missing=missing)
+    return _Measured(profile, returns)
 
 
 def _why_not_profiled(library: str, device: str) -> Reason:
@@ -402,24 +479,20 @@ class _TorchProfile:
 
     def __post_init__(self) -> None:
         self.on_cuda = bool(self.device) and self.torch.cuda.is_initialized()
-        self.synchronize: Callable[[], object] = (
-            self.torch.cuda.synchronize if self.on_cuda else lambda: None
-        )
+        self.synchronize: Callable[[], object] = lambda: None
+        if self.on_cuda:
+            self.synchronize = self.torch.cuda.synchronize
 
-    def run(self) -> tuple[float, Why, ReturnTimes]:
-        """Write the traces. The time of a step, ns, why lines are missing or '', and the return
-        times.
+    def run(self) -> _ProfilerRun:
+        """Write the traces: of the host, then of the device, then one with the lines.
+
+        CUPTI slows all launches after it, so the profile of the device comes after the times of
+        the host.
         """
         for _ in range(_WARM_STEPS):
             self.step()
         one_s = self._seconds(1)
-        # The C library keeps freed memory: in new pages an operation costs the profiler up to three
-        # times as much.
-        with contextlib.suppress(
-            OSError, AttributeError, TypeError
-        ):  # other C libraries; Windows has no library None
-            for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
-                ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
+        _keep_freed_memory()
         fitting = math.ceil(_PROFILED_S / max(one_s, 1e-9))
         per_trace = min(_MOST, math.ceil(fitting / _HOST_TRACES))
         step_s, returns = self._host_work(per_trace, one_s)
@@ -431,26 +504,26 @@ class _TorchProfile:
         self.doing(because("finding-lines-of-operations"))
         missing: Why = ""
         try:
-            self._trace(_SITES_FILE, True, [self.step] * 3)
+            self._trace(_SITES_FILE, True, [self.step] * _SITES_STEPS)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = because("call-sites-not-recorded", error=one_line(error))
-        return step_s * 1e9, missing, returns
+        return _ProfilerRun(step_s * 1e9, missing, returns)
 
     def _host_work(self, steps: int, one_s: float) -> tuple[float, ReturnTimes]:
         """Profile so many steps for each trace, and loops of one operation, in turn with both
-        without a profiler.
+        without a profiler. Returns the time of a step without the profiler, s, and the return
+        times.
 
-        In turn, because the speed of a processor changes within a second. The time of a step, s,
-        and the return times.
+        In turn, because the speed of a processor changes within a second.
         """
         loop = self._loop()
-        number = int(min(_MOST_RETURNS, max(_FEWEST_RETURNS, _RETURNS_S / max(one_s, 1e-9))))
-        times: list[tuple[float, float]] = []
+        fitting = _RETURNS_S / max(one_s, 1e-9)
+        number = int(min(_MOST_RETURNS, max(_FEWEST_RETURNS, fitting)))
+        times: list[SampledTimes] = []
         step_returns: list[float] = []
         loop_returns: list[float] = []
-        self._host_trace(
-            _STEP_FILES[0], [self.step] * (1 + steps)
-        )  # this profile leaves memory for the next ones
+        # This profile leaves memory for the next ones.
+        self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))
         traces = _FEW_TRACES if one_s > _SLOW_S else _HOST_TRACES
         for step_file, loop_file in zip(_STEP_FILES[:traces], _LOOP_FILES, strict=False):
             self.doing(because("profiling-the-host"))
@@ -462,12 +535,14 @@ class _TorchProfile:
         return step_seconds(times), ReturnTimes(step_returns, loop_returns)
 
     def _loop(self) -> Callable[[], None]:
-        """A loop of one operation on the device of the step."""
-        x = self.torch.zeros(1, device="cuda" if self.on_cuda else "cpu")
+        """A function that runs one cheap operation many times on the device of the step: what a
+        profiler adds to it is the profiler's cost of an operation.
+        """
+        number = self.torch.zeros(1, device="cuda" if self.on_cuda else "cpu")
 
         def loop() -> None:
             for _ in range(_LOOP_OPERATIONS):
-                x.add_(x)
+                number.add_(number)
 
         return self.torch.no_grad()(loop)  # type: ignore[no-any-return]
 
@@ -476,16 +551,17 @@ class _TorchProfile:
         one does not count.
         """
         self.processor.leave_if_slow()
-        found: list[float] = []
+        times_ns: list[float] = []
         for _ in range(1 + number):
             self.synchronize()
             began = time.perf_counter_ns()
             call()
-            found.append(time.perf_counter_ns() - began)
+            times_ns.append(time.perf_counter_ns() - began)
         self.synchronize()
-        return found[1:]
+        return times_ns[1:]
 
     def _seconds(self, n: int) -> float:
+        """How long n steps take until their work is done, s."""
         self.synchronize()
         began = time.perf_counter()
         for _ in range(n):
@@ -493,16 +569,19 @@ class _TorchProfile:
         self.synchronize()
         return time.perf_counter() - began
 
-    def _times(self, one_s: float, least_s: float) -> list[tuple[float, float]]:
-        """Times of some steps and of three times as many, in turn, in s for each of the former."""
+    def _times(self, one_s: float, least_s: float) -> list[SampledTimes]:
+        """Times of some steps and of three times as many, in turn, for ``least_s`` or longer."""
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
-        found: list[tuple[float, float]] = []
-        began = time.perf_counter()
+        many = _LONGER_SAMPLE * few
         fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 1
-        while len(found) < fewest or time.perf_counter() - began < least_s:
+        times: list[SampledTimes] = []
+        began = time.perf_counter()
+        while len(times) < fewest or time.perf_counter() - began < least_s:
             self.processor.leave_if_slow()
-            found.append((self._seconds(few) / few, self._seconds(3 * few) / few))
-        return found
+            short_s = self._seconds(few)
+            long_s = self._seconds(many)
+            times.append(SampledTimes(short_s / few, long_s / few))
+        return times
 
     def _host_trace(self, name: str, steps: Sequence[Callable[[], object]]) -> None:
         """Profile steps, each on an idle device, by PyTorch's older profiler: ``torch.profiler``
@@ -519,23 +598,26 @@ class _TorchProfile:
                     step()
         finally:
             threads = profiler_legacy._disable_profiler_legacy()
-        (Path(self.folder) / name).write_bytes(
-            msgspec.json.encode(list(_operation_events(self.torch, threads)))
-        )
+        events = list(_operation_events(self.torch, threads))
+        (Path(self.folder) / name).write_bytes(msgspec.json.encode(events))
 
     def _trace(self, name: str, sites: bool, steps: Sequence[Callable[[], object]]) -> None:
-        """Profile operations, runtime calls, and the work of the device if there is one."""
+        """Profile operations, runtime calls, and the work of the device if there is one. ``sites``:
+        mark each operation with its line, and record what memory is allocated.
+        """
         from torch.profiler import ProfilerActivity, profile
 
-        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
+        kinds = [ProfilerActivity.CPU]
+        if self.on_cuda:
+            kinds.append(ProfilerActivity.CUDA)
         self.processor.leave_if_slow()
         self.synchronize()
         with profile(activities=kinds, profile_memory=sites) as profiler:
             for index, step in enumerate(steps):
-                lines = (
-                    marked_sites(self.torch, self.program) if sites else contextlib.nullcontext()
-                )
-                with self._mark(index), lines:
+                marks: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+                if sites:
+                    marks = marked_sites(self.torch, self.program)
+                with self._mark(index), marks:
                     step()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.folder) / name))
@@ -547,6 +629,16 @@ class _TorchProfile:
         return self.torch._C._profiler._RecordFunctionFast(f"{STEP_MARK}{index}")
 
 
+def _keep_freed_memory() -> None:
+    """Make the C library keep the memory that is freed: in new pages an operation costs the
+    profiler up to three times as much.
+    """
+    # Other C libraries have no such option; Windows has no library None.
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+            ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
+
+
 def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """The operations in the records of each thread, as events of a Chrome trace.
 
@@ -556,37 +648,42 @@ def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, 
     from torch.autograd.profiler_util import _filter_name
 
     annotation = int(torch._C._profiler.RecordScope.USER_SCOPE)
-    begin = next(
-        record for records in threads for record in records if record.name() == "__start_profile"
-    )
+    all_records = itertools.chain.from_iterable(threads)
+    # Times count from the start of the profile, whichever thread has the record of it.
+    begin = next(record for record in all_records if record.name() == "__start_profile")
     for records in threads:
         running: dict[int, Any] = {}
         for record in records:
             if record.kind() == "push" and not _filter_name(record.name()):
                 running[record.handle()] = record
-            elif (
-                record.kind() == "pop" and (first := running.pop(record.handle(), None)) is not None
-            ):
-                start_us = begin.cpu_elapsed_us(first)
-                yield {
-                    "ph": "X",
-                    "cat": "user_annotation" if first.scope() == annotation else "cpu_op",
-                    "name": first.name(),
-                    "tid": first.thread_id(),
-                    "ts": start_us,
-                    "dur": begin.cpu_elapsed_us(record) - start_us,
-                }
+                continue
+            if record.kind() != "pop":
+                continue
+            first = running.pop(record.handle(), None)
+            if first is None:
+                continue
+            start_us = begin.cpu_elapsed_us(first)
+            yield {
+                "ph": "X",
+                "cat": "user_annotation" if first.scope() == annotation else "cpu_op",
+                "name": first.name(),
+                "tid": first.thread_id(),
+                "ts": start_us,
+                "dur": begin.cpu_elapsed_us(record) - start_us,
+            }
 
 
-def step_seconds(times: Sequence[tuple[float, float]]) -> float:
-    """The time of a step, s, from pairs of times of n and 3 n steps over n; of both the quickest
-    quarter counts.
+def step_seconds(times: Sequence[SampledTimes]) -> float:
+    """The time of a step, s, without what any number of steps pays once: the slope between samples
+    of n and of 3 n steps. Of both the quickest quarter counts.
     """
-    short, long = (quiet_mean(part) for part in zip(*times, strict=True))
-    return (long - short) / 2
+    short_s = quiet_mean(sample.short for sample in times)
+    long_s = quiet_mean(sample.long for sample in times)
+    return (long_s - short_s) / (_LONGER_SAMPLE - 1)
 
 
 def _answer(job: _Job, send: Send) -> None:
+    """What the child process does: send the profile or the conditions, or why there are none."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
     try:
         send(_conditions(job, send) if job.conditions else _profiled(job, send))

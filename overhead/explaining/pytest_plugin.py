@@ -31,6 +31,9 @@ def dispatch_budget(
     def budget(
         *, launches: int | None = None, synchronisations: int | None = None, **unknown: object
     ) -> contextlib.AbstractContextManager[BlockCounts]:
+        """What a test calls: a ``with`` block that may make so many launches and
+        synchronisations.
+        """
         from overhead.explaining.dispatch_budget import check_limits
 
         if unknown:
@@ -47,6 +50,7 @@ def dispatch_budget(
     def counted(
         number: int, launches: int | None, synchronisations: int | None
     ) -> Iterator[BlockCounts]:
+        """Count the block of budget ``number``, and fail the test if it exceeds a limit."""
         from overhead.errors import Unavailable
         from overhead.explaining.dispatch_budget import count_block
         from overhead.words.explaining.dispatch_budget import over_budget_text
@@ -58,7 +62,8 @@ def dispatch_budget(
                 yield found
         except Unavailable as error:
             pytest.skip(f"dispatch_budget: {sentence(error.reason)}")
-        if exceeded := found.over_budget(launches=launches, synchronisations=synchronisations):
+        exceeded = found.over_budget(launches=launches, synchronisations=synchronisations)
+        if exceeded:
             pytest.fail(over_budget_text(exceeded), pytrace=False)
 
     yield budget

@@ -160,6 +160,7 @@ class _Queue:
     def _note(
         self, track: str, name: Why, start: float, end: float, issued: float | None = None
     ) -> None:
+        """Keep what host or device did from ``start`` to ``end``, if anybody asks for it."""
         if self.spans is not None:
             self.spans.append(ReplayedSpan(track, name, start, end, issued))
 

@@ -15,7 +15,9 @@ from overhead.timing.saved import decoded_answer
 
 def saved(path: Path, format: str) -> Explanation | None:
     """The answer in a file; None if the format is of another slice. Raises ``BadFile``."""
-    return read_explanation(path) if format == EXPLAIN_FORMAT else None
+    if format != EXPLAIN_FORMAT:
+        return None
+    return read_explanation(path)
 
 
 def read_explanation(path: Path) -> Explanation:
@@ -26,18 +28,17 @@ def read_explanation(path: Path) -> Explanation:
             f"version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}",
             path,
         )
-    alternatives = [_with_condition(one) for one in found.alternatives]
+    alternatives = [_with_condition(alternative) for alternative in found.alternatives]
     return with_sound_answer(path, msgspec.structs.replace(found, alternatives=alternatives))
 
 
-def _with_condition(one: Alternative) -> Alternative:
-    """The alternative; with its code if it is a condition of an older file by which something is
-    decided.
+def _with_condition(alternative: Alternative) -> Alternative:
+    """The alternative; if it is a condition of an older file by which something is decided, with
+    the code that newer files have.
     """
-    if (
-        one.kind != "condition"
-        or one.condition is not None
-        or one.name not in CONDITIONS_BY_OLDER_NAME
-    ):
-        return one
-    return msgspec.structs.replace(one, condition=CONDITIONS_BY_OLDER_NAME[one.name])
+    if alternative.kind != "condition" or alternative.condition is not None:
+        return alternative
+    condition = CONDITIONS_BY_OLDER_NAME.get(alternative.name)
+    if condition is None:
+        return alternative
+    return msgspec.structs.replace(alternative, condition=condition)

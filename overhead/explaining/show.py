@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from overhead.blocks.parts import InMicroseconds, Part, Table, Text
 from overhead.explaining.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, Explanation
@@ -43,34 +44,43 @@ from overhead.words.format import (
 from overhead.words.reasons import sentence
 
 _MOST_ROWS = 5
+_MOST_TEXT = 60
+"""The longest text of a cell with a name of the program: no terminal is wide enough for more."""
+
+
+class _CountNames(NamedTuple):
+    """The words for one and for several of what is counted."""
+
+    one: str
+    several: str
+
+
 _COUNTS = {
-    "launches": ("launch", "launches"),
-    "copies": ("copy", "copies"),
-    "fills": ("fill", "fills"),
-    "allocations": ("allocation", "allocations"),
-    "driver_allocations": ("allocation by the driver", "allocations by the driver"),
-    "synchronisations": ("synchronisation", "synchronisations"),
+    "launches": _CountNames("launch", "launches"),
+    "copies": _CountNames("copy", "copies"),
+    "fills": _CountNames("fill", "fills"),
+    "allocations": _CountNames("allocation", "allocations"),
+    "driver_allocations": _CountNames("allocation by the driver", "allocations by the driver"),
+    "synchronisations": _CountNames("synchronisation", "synchronisations"),
 }
-"""The counts of a step, each with its name for one and for several."""
+"""The counts of a step in ``StepCounts``, in the order in which they are named."""
 _ONLY_IF_ANY = ("fills", "driver_allocations")
 """Counts that are not shown as 0."""
 
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
     """What a terminal shows of the step."""
-    on = device_of(found)
-    yield Text([heading(found.program.function, found.program.file, on)], lead=True)
-    if taken := taken_as_step(found.program):
+    program = found.program
+    yield Text([heading(program.function, program.file, device_of(found))], lead=True)
+    taken = taken_as_step(program)
+    if taken:
         yield Text([taken])
-    for part in (
-        verdict_blocks,
-        rank_blocks,
-        alternative_blocks,
-        condition_blocks,
-        synchronisation_blocks,
-        operation_blocks,
-    ):
-        yield from part(found)
+    yield from verdict_blocks(found)
+    yield from rank_blocks(found)
+    yield from alternative_blocks(found)
+    yield from condition_blocks(found)
+    yield from synchronisation_blocks(found)
+    yield from operation_blocks(found)
     yield Text([sentence(why) for why in found.not_seen], quiet=True)
 
 
@@ -80,23 +90,30 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
     yield Text([first], lead=True)
     if more:
         yield Text(more)
-    told = [row for row in _times_of(found) if _is_told(row, found)]
-    rows = [[row.name, row.text(row.time), _time_remark(row)] for row in told]
+    shown = [row for row in _times_of(found) if _is_told(row, found)]
+    rows = [[row.name, row.text(row.time), _time_remark(row)] for row in shown]
     if found.replay.ratio is not None:
-        rows[-1][2] = replay_remark(found.replay)
+        replayed = rows[-1]
+        replayed[2] = replay_remark(found.replay)
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
-    said = []
-    for name, (one, many) in _COUNTS.items():
-        figure = getattr(found.per_step, name)
-        if (
-            figure is None
-            or not figure.measured
-            or (name in _ONLY_IF_ANY and not (figure.high or figure.value))
-        ):
+    counts = _counts_of(found)
+    if counts:
+        yield Text([f"Each step: {', '.join(counts)}."])
+
+
+def _counts_of(found: Explanation) -> list[str]:
+    """The calls of a step in words: ``3 launches``."""
+    texts = []
+    for name, names in _COUNTS.items():
+        figure: Figure | None = getattr(found.per_step, name)
+        if figure is None or not figure.measured:
             continue
-        said.append(f"{_count(figure)} {one if figure.value == 1 else many}")
-    if said:
-        yield Text([f"Each step: {', '.join(said)}."])
+        has_any = figure.high or figure.value
+        if name in _ONLY_IF_ANY and not has_any:
+            continue
+        what = names.one if figure.value == 1 else names.several
+        texts.append(f"{_count(figure)} {what}")
+    return texts
 
 
 @dataclass(frozen=True)
@@ -118,10 +135,10 @@ class _TimeRow:
 def _times_of(found: Explanation) -> list[_TimeRow]:
     """The times of a step; the last one is that of the replay."""
     step = found.step
-    quoted = QUOTE_THIS if resolved_times(step.wall) else ""
+    quote = QUOTE_THIS if resolved_times(step.wall) else ""
     return [
         _TimeRow(
-            "a step with its work done", step.wall, time_text, from_running=True, remark=quoted
+            "a step with its work done", step.wall, time_text, from_running=True, remark=quote
         ),
         _TimeRow(
             "the same, unpinned",
@@ -149,58 +166,72 @@ def _is_told(row: _TimeRow, found: Explanation) -> bool:
     if row.time.status != "unavailable":
         return True
     if isinstance(row.time.reason, str):
-        return not (row.may_lack or (row.from_running and found.is_of_a_trace))
+        not_in_trace = row.from_running and found.is_of_a_trace
+        return not row.may_lack and not not_in_trace
     return codes_of(row.time.reason).isdisjoint({NOT_IN_A_TRACE.code, NOT_MEASURED_MET.code})
 
 
 def _time_remark(row: _TimeRow) -> str:
+    """The remark beside a time: what is known of it, or why it is not told."""
     if row.remark and row.time.measured:
         return row.remark
-    return "" if row.time.measured and resolved_times(row.time) else sentence(row.time.reason)
+    if row.time.measured and resolved_times(row.time):
+        return ""
+    return sentence(row.time.reason)
 
 
 def rank_blocks(found: Explanation) -> Iterator[Part]:
     """The ranks of a program beside each other: who waits for whom."""
-    rows = [
-        [
+    if not found.ranks:
+        return
+    rows = []
+    for row in found.ranks:
+        cells = [
             plain(row.rank, 30),
-            *map(micro_of, (row.step_ns, row.host_ns, row.device_ns, row.waits_ns)),
+            micro_of(row.step_ns),
+            micro_of(row.host_ns),
+            micro_of(row.device_ns),
+            micro_of(row.waits_ns),
             percent(row.last_share),
         ]
-        for row in found.ranks
+        rows.append(cells)
+    columns = [
+        "rank",
+        InMicroseconds("step"),
+        "CPU works",
+        "device computes",
+        "waits for others",
+        "others wait for it",
     ]
-    if rows:
-        columns = [
-            "rank",
-            InMicroseconds("step"),
-            "CPU works",
-            "device computes",
-            "waits for others",
-            "others wait for it",
-        ]
-        _, step, host, device, waits, makes_wait = range(6)
-        yield Table(
-            "The ranks, and their waits in collectives",
-            columns,
-            rows,
-            numeric=(step, host, device, waits, makes_wait),
-            optional=(device, host, step),
-        )
+    _, step, host, device, waits, makes_wait = range(6)
+    yield Table(
+        "The ranks, and their waits in collectives",
+        columns,
+        rows,
+        numeric=(step, host, device, waits, makes_wait),
+        optional=(device, host, step),
+    )
 
 
 def alternative_blocks(found: Explanation) -> Iterator[Part]:
     """What was tried in place of the step, the surest gain first."""
-    tried = [one for one in found.alternatives if one.kind != "condition"]
-    rows = [
-        [
-            alternative_name(one) + KIND_LABELS[one.kind],
-            *_times_cells(one),
-            remark(one),
-            f"{one.making.value / 1e9:,.2g} s" if one.making.value is not None else "",
-            f"{value:,.0f} steps" if (value := one.repaid_after.value) is not None else "",
+    tried = [each for each in found.alternatives if each.kind != "condition"]
+    if not tried:
+        return
+    tried.sort(key=lambda alternative: -(alternative.gain.low or 0.0))
+    rows = []
+    for alternative in tried:
+        making_ns = alternative.making.value
+        repaid_after = alternative.repaid_after.value
+        cells = [
+            alternative_name(alternative) + KIND_LABELS[alternative.kind],
+            _gain_cell(alternative),
+            _step_cell(alternative),
+            remark(alternative),
+            f"{making_ns / 1e9:,.2g} s" if making_ns is not None else "",
+            f"{repaid_after:,.0f} steps" if repaid_after is not None else "",
         ]
-        for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
-    ]
+        rows.append(cells)
     columns = [
         "what would change it",
         SPEED,
@@ -209,112 +240,128 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
         "making it",
         "pays off after",
     ]
-    if rows:
-        _, speed, step, _, making, pays_off = range(6)
-        numeric, optional = (speed, step, making, pays_off), ((making, pays_off), step)
-        meanings = {speed: SPEED_MEANS} if any(row[speed] for row in rows) else {}
-        table = Table(
-            "What was tried", columns, rows, numeric=numeric, optional=optional, meanings=meanings
-        )
-        yield table.without_empty()
+    _, speed, step, _, making, pays_off = range(6)
+    has_gains = any(row[speed] for row in rows)
+    table = Table(
+        "What was tried",
+        columns,
+        rows,
+        numeric=(speed, step, making, pays_off),
+        optional=((making, pays_off), step),
+        meanings={speed: SPEED_MEANS} if has_gains else {},
+    )
+    yield table.without_empty()
 
 
 def condition_blocks(found: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one
     process.
     """
-    tried = [one for one in found.alternatives if one.kind == "condition"]
-    rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
+    rows = []
+    for alternative in found.alternatives:
+        if alternative.kind == "condition":
+            name = alternative_name(alternative)
+            why = sentence(alternative.reason)
+            rows.append([name, _gain_cell(alternative), _step_cell(alternative), why])
+    if not rows:
+        return
     columns = ["the step in one process", SPEED, InMicroseconds("step"), "remark"]
-    if rows:
-        _, speed, step, _ = range(4)
-        table = Table(
-            "Under other conditions", columns, rows, numeric=(speed, step), optional=(step,)
-        )
-        yield table.without_empty(2)
+    _, speed, step, _ = range(4)
+    table = Table("Under other conditions", columns, rows, numeric=(speed, step), optional=(step,))
+    yield table.without_empty(2)
 
 
-def _times_cells(one: Alternative) -> list[str]:
-    """The gain, if the times are known, and the time of a step."""
-    gain = one.gain.measured
-    known = gain is not None and resolved_times(one.step)
-    return [factor_spread(gain) if known else "", time_text(one.step) if one.step.measured else ""]
+def _gain_cell(alternative: Alternative) -> str:
+    """The gain of an alternative, if its times are known; else ''."""
+    gain = alternative.gain.measured
+    if gain is None or not resolved_times(alternative.step):
+        return ""
+    return factor_spread(gain)
+
+
+def _step_cell(alternative: Alternative) -> str:
+    """The time of a step of an alternative; '' if it was not measured."""
+    return time_text(alternative.step) if alternative.step.measured else ""
 
 
 def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
     """The calls that wait for the device; for how long, where the profile can tell."""
-    known = found.replay.ok
-    rows = [
-        [
-            plain(sentence(one.what), 60),
-            _where(one.site),
-            f"{one.count:,.4g}",
-            micro_of(one.blocked_ns) if known else "",
+    if not found.synchronisations:
+        return
+    rows = []
+    for row in found.synchronisations:
+        cells = [
+            plain(sentence(row.what), _MOST_TEXT),
+            _where(row.site),
+            f"{row.count:,.4g}",
+            micro_of(row.blocked_ns) if found.replay.ok else "",
         ]
-        for one in found.synchronisations
-    ]
-    if rows:
-        columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
-        _, _, calls, waits = range(4)
-        table = Table(
-            "Calls that wait for the device, by line",
-            columns,
-            rows,
-            numeric=(calls, waits),
-            optional=(calls,),
-            most=_MOST_ROWS,
-        )
-        yield table.without_empty()
+        rows.append(cells)
+    columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
+    _, _, calls, waits = range(4)
+    table = Table(
+        "Calls that wait for the device, by line",
+        columns,
+        rows,
+        numeric=(calls, waits),
+        optional=(calls,),
+        most=_MOST_ROWS,
+    )
+    yield table.without_empty()
 
 
 def operation_blocks(found: Explanation) -> Iterator[Part]:
     """What takes the CPU time; a sentence in its place where the profile cannot tell."""
-    whole = sum(row.host_ns for row in found.operations) or 1.0
-    rows = [
-        [
-            plain(operation_name(row.name), 60),
+    if not found.operations:
+        return
+    if not found.replay.ok:
+        yield Text([UNRANKED])
+        return
+
+    whole_ns = sum(row.host_ns for row in found.operations) or 1.0
+    rows = []
+    for row in found.operations:
+        cells = [
+            plain(operation_name(row.name), _MOST_TEXT),
             _where(row.site),
             f"{row.count:,.4g}",
             micro_of(row.host_ns),
-            percent(row.host_ns / whole),
+            percent(row.host_ns / whole_ns),
             micro_of(row.device_ns) if row.device_ns else "",
         ]
-        for row in found.operations
+        rows.append(cells)
+    columns = [
+        "operation",
+        "line",
+        "calls",
+        InMicroseconds("CPU time"),
+        "share",
+        InMicroseconds("device"),
     ]
-    if rows and not found.replay.ok:
-        yield Text([UNRANKED])
-    elif rows:
-        columns = [
-            "operation",
-            "line",
-            "calls",
-            InMicroseconds("CPU time"),
-            "share",
-            InMicroseconds("device"),
-        ]
-        _, _, calls, host, share, device = range(6)
-        yield Table(
-            "Operations by CPU time",
-            columns,
-            rows,
-            numeric=(calls, host, share, device),
-            sortable=True,
-            optional=(device, calls, share),
-            most=_MOST_ROWS,
-        ).without_empty()
+    _, _, calls, host, share, device = range(6)
+    table = Table(
+        "Operations by CPU time",
+        columns,
+        rows,
+        numeric=(calls, host, share, device),
+        sortable=True,
+        optional=(device, calls, share),
+        most=_MOST_ROWS,
+    )
+    yield table.without_empty()
 
 
 def _count(figure: Figure) -> str:
-    low, high = figure.low, figure.high
-    span = (
-        f" ({low:,.0f} to {high:,.0f})"
-        if low is not None and high is not None and low != high
-        else ""
-    )
-    return f"{figure.value:,.4g}{span}"
+    """A count, and the fewest and the most of the profiled steps where they differ."""
+    low = figure.low
+    high = figure.high
+    if low is None or high is None or low == high:
+        return f"{figure.value:,.4g}"
+    return f"{figure.value:,.4g} ({low:,.0f} to {high:,.0f})"
 
 
 def _where(site: CallSite) -> str:
-    return (
-        f"{site.line}, in {site.inside}" if site.line and site.inside else site.line or site.inside
-    )
+    """The line of the program, and that of the library below it, as far as they are known."""
+    if site.line and site.inside:
+        return f"{site.line}, in {site.inside}"
+    return site.line or site.inside

@@ -20,7 +20,9 @@ from overhead.results import Reason, Why, because
 from overhead.timing.own_code import is_own_code
 
 _MOST = 100_000
-"""How many objects are visited. A step that reaches more is described in part."""
+"""How many objects are visited. A step that reaches more is described in part. Chosen, not
+measured: a higher number takes longer for a step that reaches a large data set.
+"""
 _HIDDEN = ("_parameters", "_buffers", "_modules")
 """Attributes of a PyTorch module that hold what the program reaches without them:
 ``model.weight``.
@@ -40,32 +42,43 @@ def reachable_values(
     tensor, the state one of a random generator. ``unread`` gets the reason for each object whose
     parts are not all read, ``holders`` each object that is no value.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     seen = {id(root)}
-    keep: list[Any] = [
-        root
-    ]  # an object that was freed during the walk could give its id to another one
+    # An object that was freed during the walk could give its id to another one.
+    keep: list[Any] = [root]
     todo = deque([("", root)])
     while todo and len(seen) < _MOST:
         name, value = todo.popleft()
         if isinstance(value, _PLAIN):
-            found.setdefault(name, value)
+            values.setdefault(name, value)
             continue
         children, reason = _known_children(value)
         if holders is not None and not is_array(value):
             holders.append(value)
-        if is_array(value) or not (children or reason):
-            found.setdefault(name, value)
+        has_known_parts = bool(children or reason)
+        if is_array(value) or not has_known_parts:
+            values.setdefault(name, value)
         if reason and unread is not None:
             unread[name] = reason
         for part, child in children:
+            # Equal plain values may be one object, and each has its own name.
             if is_plain(child) or id(child) not in seen:
                 seen.add(id(child))
                 keep.append(child)
-                todo.append((name if part in _HIDDEN else f"{name}.{part}".strip("."), child))
+                todo.append((_name_of_part(name, part), child))
     if todo and unread is not None:
-        unread[todo[0][0]] = because("reaches-too-many-objects", most=_MOST)
-    return found
+        first_unvisited, _ = todo[0]
+        unread[first_unvisited] = because("reaches-too-many-objects", most=_MOST)
+    return values
+
+
+def _name_of_part(name: str, part: str) -> str:
+    """The name of a part of what ``name`` is: both with a dot between them. An attribute in which a
+    PyTorch module keeps its parts has no name of its own.
+    """
+    if part in _HIDDEN:
+        return name
+    return f"{name}.{part}".strip(".")
 
 
 def is_plain(value: Any) -> bool:
@@ -73,9 +86,9 @@ def is_plain(value: Any) -> bool:
     container.
     """
     try:
-        return isinstance(value, _PLAIN) or (
-            isinstance(value, Mapping | Sequence | Set) and not len(value)
-        )
+        if isinstance(value, _PLAIN):
+            return True
+        return isinstance(value, Mapping | Sequence | Set) and not len(value)
     except Exception:  # the class of the program may raise anything
         return False
 
@@ -97,28 +110,31 @@ def host_values(step: Callable[..., Any]) -> dict[str, Any]:
     """The state of a step that device work cannot change, by name: Python values, and copies of
     arrays on the host.
     """
-    found = {}
+    values = {}
     for name, value in reachable_values(step).items():
         if is_array(value):
-            if not (
-                getattr(value, "is_cuda", False)
-                or type(value).__module__.partition(".")[0] == "cupy"
-            ):
-                found[name] = _copied(value)
+            if not _is_on_device(value):
+                values[name] = _copied(value)
         elif is_plain(value):
-            found[name] = value
-    return found
+            values[name] = value
+    return values
+
+
+def _is_on_device(array: Any) -> bool:
+    """Whether an array of PyTorch or CuPy lies in the memory of a GPU."""
+    is_cupy = type(array).__module__.partition(".")[0] == "cupy"
+    return bool(getattr(array, "is_cuda", False)) or is_cupy
 
 
 def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """The names with another value in ``after`` than in ``before``, or only in ``after`` (both by
     ``host_values``).
     """
-    return [
-        name
-        for name, value in after.items()
-        if name not in before or not _same(before[name], value)
-    ]
+    changed = []
+    for name, value in after.items():
+        if name not in before or not _same(before[name], value):
+            changed.append(name)
+    return changed
 
 
 @dataclass(frozen=True)
@@ -129,6 +145,7 @@ class _Unreadable:
 
 
 def _copied(value: Any) -> Any:
+    """A copy of an array, to compare later values with."""
     try:
         return np.array(to_numpy(value))
     except Exception:  # the class of the program may raise anything
@@ -140,28 +157,38 @@ def to_numpy(value: Any) -> Any:
     float32.
     """
     if hasattr(value, "detach"):  # PyTorch
-        value = value.dequantize() if value.is_quantized else value
-        try:
-            return value.numpy(force=True)
-        except TypeError:  # 16-bit complex, bfloat16 and the 8-bit types
-            return (value.cfloat() if value.is_complex() else value.float()).numpy(force=True)
+        return _tensor_to_numpy(value)
     if hasattr(value, "get") and type(value).__module__.startswith("cupy"):
         return value.get()
     array = np.asarray(value)
-    return (
-        array if array.dtype.kind in "biufcSUOMm" or array.dtype.names else array.astype(np.float32)
-    )
+    if array.dtype.kind in "biufcSUOMm" or array.dtype.names:
+        return array
+    return array.astype(np.float32)
+
+
+def _tensor_to_numpy(tensor: Any) -> Any:
+    """A tensor of PyTorch as a NumPy array, also one of a type that NumPy lacks."""
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    try:
+        return tensor.numpy(force=True)
+    except TypeError:  # 16-bit complex, bfloat16 and the 8-bit types
+        wider = tensor.cfloat() if tensor.is_complex() else tensor.float()
+        return wider.numpy(force=True)
 
 
 def _same(first: Any, second: Any) -> bool:
+    """Whether two values of a step's state are equal. A NaN is equal to a NaN."""
     if type(first) is not type(second):
         return False
     if isinstance(first, np.ndarray):
-        return first.dtype == second.dtype and np.array_equal(
-            first, second, equal_nan=first.dtype.kind in "fc"
-        )
+        may_hold_nan = first.dtype.kind in "fc"
+        return first.dtype == second.dtype and np.array_equal(first, second, equal_nan=may_hold_nan)
     try:
-        return bool(first == second or (first != first and second != second))
+        if first == second:
+            return True
+        is_nan = first != first and second != second
+        return bool(is_nan)
     except Exception:  # a comparison of the program's class may raise anything
         return False
 
@@ -174,23 +201,26 @@ def _known_children(value: Any) -> tuple[list[tuple[str, Any]], Why]:
     """The parts of a value, and why they are not all of them: reading one raises, or there are over
     ``_MOST``.
     """
-    found = []
+    children = []
     try:
-        for part in itertools.islice(_children(value), _MOST + 1):
-            found.append(part)
+        # One by one, so that those before an error are known.
+        for child in itertools.islice(_children(value), _MOST + 1):
+            children.append(child)
     except _WithoutOrder:
-        return found, because("set-without-order")
+        return children, because("set-without-order")
     except Exception as error:  # the class of the program may raise anything
-        return found, why_unread(error)
-    if len(found) > _MOST:
-        return found[:_MOST], because("too-many-parts", most=_MOST)
-    return found, ""
+        return children, why_unread(error)
+    if len(children) > _MOST:
+        return children[:_MOST], because("too-many-parts", most=_MOST)
+    return children, ""
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a value by name, as far as the kind of the value tells how to read them. Raises
+    ``_WithoutOrder``, and whatever the class of the program raises.
+    """
     if is_array(value):
-        gradient = getattr(value, "grad", None) if getattr(value, "is_leaf", False) else None
-        yield from () if gradient is None else [("grad", gradient)]
+        yield from _of_array(value)
     elif isinstance(value, types.FunctionType):
         yield from _of_function(value)
     elif isinstance(value, types.MethodType):
@@ -201,11 +231,11 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _numbered(value.args)
         yield from value.keywords.items()
     elif isinstance(value, Mapping):
-        yield from ((_named(key, index), each) for index, (key, each) in enumerate(value.items()))
+        yield from _of_mapping(value)
     elif isinstance(value, Sequence):
         yield from _numbered(value)
     elif isinstance(value, Set):
-        if not _is_key(tuple(value)):
+        if not _is_plain_key(tuple(value)):
             raise _WithoutOrder
         yield from _numbered(sorted(value, key=repr))
     elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
@@ -213,24 +243,47 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _numbered(values: Iterable[Any], name: str = "") -> Iterator[tuple[str, Any]]:
-    return ((f"{name}{index}", each) for index, each in enumerate(values))
+    """The values in order, each named after its place."""
+    for index, value in enumerate(values):
+        yield f"{name}{index}", value
 
 
-def _named(key: Any, index: int) -> str:
-    return (
-        key
-        if isinstance(key, str)
-        else f"[{key!r}]"
-        if _is_key(key)
-        else f"{type(key).__name__}{index}"
-    )
+def _of_array(array: Any) -> Iterator[tuple[str, Any]]:
+    """The gradient of an array, if it has one."""
+    # PyTorch warns where a tensor that is no leaf is asked for its gradient.
+    gradient = getattr(array, "grad", None) if getattr(array, "is_leaf", False) else None
+    if gradient is not None:
+        yield "grad", gradient
 
 
-def _is_key(value: Any) -> bool:
-    return all(map(_is_key, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
+def _of_mapping(mapping: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """The values of a mapping, each named after its key."""
+    for index, (key, value) in enumerate(mapping.items()):
+        yield _name_of_key(key, index), value
+
+
+def _name_of_key(key: Any, index: int) -> str:
+    """The name of the value under a key of a mapping. A key whose text may differ in another
+    process is named by its type and place (``index``).
+    """
+    if isinstance(key, str):
+        return key
+    if _is_plain_key(key):
+        return f"[{key!r}]"
+    return f"{type(key).__name__}{index}"
+
+
+def _is_plain_key(value: Any) -> bool:
+    """Whether this is a plain value, or a tuple of them on all levels."""
+    if isinstance(value, tuple):
+        return all(_is_plain_key(part) for part in value)
+    return isinstance(value, _PLAIN)
 
 
 def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
+    """The variables that a function of Python reaches: of its closure, its defaults, and global
+    ones.
+    """
     code = getattr(function, "__code__", None)
     if code is None:
         return
@@ -250,12 +303,13 @@ def named_globals(function: Any) -> list[str]:
     package.
     """
     code = function.__code__
-    return (
-        [name for name in _names(code) if name in function.__globals__] if is_own_code(code) else []
-    )
+    if not is_own_code(code):
+        return []
+    return [name for name in _names(code) if name in function.__globals__]
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
+    """The global names in the code of a function and of the functions inside it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -263,19 +317,23 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
+    """The state of an object of any class: what is known of its kind, its attributes, and its
+    slots.
+    """
     if isinstance(value, types.GeneratorType) and value.gi_frame is not None:
-        yield from {"line": value.gi_frame.f_lineno, **value.gi_frame.f_locals}.items()
+        frame = value.gi_frame
+        yield from {"line": frame.f_lineno, **frame.f_locals}.items()
     elif isinstance(value, np.random.Generator):
         yield "state", repr(value.bit_generator.state)
     elif hasattr(value, "getstate") and type(value).__module__ == "random":
         yield "state", repr(value.getstate())
-    elif hasattr(value, "__length_hint__") and hasattr(
-        value, "__reduce__"
-    ):  # an iterator over a container
-        yield "left", value.__length_hint__()
-    yield from vars(value).items() if hasattr(value, "__dict__") else ()
+    elif hasattr(value, "__length_hint__") and hasattr(value, "__reduce__"):
+        yield "left", value.__length_hint__()  # an iterator over a container
+    if hasattr(value, "__dict__"):
+        yield from vars(value).items()
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
+        names = [slots] if isinstance(slots, str) else slots
+        for name in names:
             if name not in ("__dict__", "__weakref__") and hasattr(value, name):
                 yield name, getattr(value, name)

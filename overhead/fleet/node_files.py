@@ -357,7 +357,7 @@ def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], Why]:
 
 
 def _case_name(record: Record, figure: str) -> str:
-    return f"{record.api} {case_key(record, record.caller)} {figure}"
+    return f"{record.api} {case_key(record)} {figure}"
 
 
 def _absent_stacks(run: Fingerprint) -> dict[str, Why]:

@@ -10,7 +10,7 @@ from typing import Any
 from overhead.loading import reduce
 from overhead.loading.files import OtherAnswer
 from overhead.results import Fingerprint
-from overhead.slices import of_slices
+from overhead.slices import of_features
 
 
 def load(path: str | Path) -> Fingerprint | Any:
@@ -36,8 +36,8 @@ def saved_answer(path: Path, answered: OtherAnswer) -> Any:
     """The answer of a command of a slice in a file. Raises ``answered``, the error of reading it as
     a run.
     """
-    for slice in of_slices("saved"):
-        found = slice.saved(path, answered.format)
+    for feature in of_features("saved"):
+        found = feature.saved(path, answered.format)
         if found is not None:
             return found
     raise answered

@@ -7,7 +7,7 @@ import functools
 import os
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,21 +15,22 @@ import msgspec
 from overhead import results
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.measure.fitting.case_figures import DRIFTS, estimate, is_drift_judged, limited_by
+from overhead.measure.fitting.case_figures import DRIFTS, estimate, limited_by
 from overhead.measure.fitting.drift import find_drift
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, marginal_costs
-from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
-from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
+from overhead.measure.fitting.remarks import is_drift_judged
+from overhead.measure.fitting.undisturbed_rounds import best_pace, reference_ns
+from overhead.named_comparisons import comparable_pairs, named_comparisons
 from overhead.profiles import profiles
 from overhead.results import (
     Case,
     Comparison,
+    Contention,
     Figure,
     Fingerprint,
     Params,
     Record,
-    StackRole,
     Target,
     because,
     codes_of,
@@ -37,12 +38,16 @@ from overhead.results import (
     together,
 )
 from overhead.results.records import RunFacts
-from overhead.slices import of_slices
+from overhead.slices import of_features
 
 _MOST_TEXT = 3900
-"""Characters of the environment variables that a flag names."""
-_OF_TARGET = [name for name in Target.__struct_fields__ if name in Record.__struct_fields__]
-"""The fields that a record has from its target."""
+"""Characters of the environment variables that a flag names. A text in a file has at most 4000."""
+_MOST_CURVE_POINTS = 24
+"""Of the curve of a record. Chosen, not measured: with more the file of a run is larger."""
+_MOST_AGAINST = 8
+"""A comparison names at most so many cases, the first included; ``Comparison.against`` has this
+limit.
+"""
 
 
 def load(path: str | Path) -> Fingerprint:
@@ -77,221 +82,281 @@ def reduce_journal(path: Path) -> Fingerprint:
 def series_by_record(path: Path) -> dict[str, Series]:
     """The raw samples in a journal: a series for each key of a record. Raises ``BadFile``."""
     journal = _Journal(path, files.read_journal(path))
-    return {key.record: journal.series(key) for key in journal.planned if key.own}
+    series = {}
+    for measured in journal.cases.values():
+        if measured.is_own:
+            series[measured.record_key] = journal.series(measured)
+    return series
 
 
 @dataclasses.dataclass(frozen=True)
-class _Key:
-    """A case on a target, and the worker that measured it."""
+class _CaseId:
+    """Which case an entry is about: the keys of its worker, its target and its case."""
 
     worker: str
-    target: str
-    case: str
+    target_key: str
+    case_key: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _ProcessId:
+    """A process: the key of its worker, and its number among the processes of this worker."""
+
+    worker: str
+    number: int
+
+
+@dataclasses.dataclass
+class _MeasuredCase:
+    """What a journal has about one case that one worker measured.
+
+    ``failed``, ``rounds``, ``one_off``: by the number of the process. ``one_off``: then by name.
+    """
+
+    worker: str
+    target: Target
+    case: Case
+    opened: results.OpenedEntry | None = None
+    failed: dict[int, results.FailedEntry] = dataclasses.field(default_factory=dict)
+    rounds: dict[int, list[results.RoundEntry]] = dataclasses.field(default_factory=dict)
+    one_off: dict[int, dict[str, results.OneOffEntry]] = dataclasses.field(default_factory=dict)
 
     @property
-    def own(self) -> bool:
-        """Whether the worker belongs to this target. If not, the case ran as a companion in another
-        target's worker.
+    def is_own(self) -> bool:
+        """Whether the worker belongs to the target of the case. If not, the case ran as a companion
+        in the worker of another target, for a comparison, and gets no record.
         """
-        return self.worker == self.target
+        return self.worker == self.target.key
 
     @property
-    def record(self) -> str:
+    def record_key(self) -> str:
         """The key of the record of this case."""
-        return f"{self.target} {self.case}"
+        return _record_key(self.target, self.case)
+
+    @property
+    def window(self) -> Params:
+        """Facts on what was timed; empty if the case never opened."""
+        return self.opened.window if self.opened else {}
+
+    def add(
+        self,
+        entry: results.OpenedEntry | results.RoundEntry | results.OneOffEntry | results.FailedEntry,
+    ) -> None:
+        """Keep an entry about this case."""
+        match entry:
+            case results.OpenedEntry():
+                self.opened = entry
+            case results.RoundEntry():
+                self.rounds.setdefault(entry.process, []).append(entry)
+            case results.OneOffEntry():
+                self._add_one_off(entry)
+            case results.FailedEntry():
+                self.failed[entry.process] = entry
+
+    def _add_one_off(self, entry: results.OneOffEntry) -> None:
+        """Keep a one-off value. What is measured in each round comes in several entries of one
+        name, which become one.
+        """
+        by_name = self.one_off.setdefault(entry.process, {})
+        before = by_name.get(entry.name)
+        if before is not None:
+            entry = msgspec.structs.replace(
+                entry, values=[*before.values, *entry.values], at=[*before.at, *entry.at]
+            )
+        by_name[entry.name] = entry
 
 
 class _Journal:
-    """The lines of a journal, grouped by case and process."""
+    """The entries of a journal, grouped by case, and the fingerprint that follows from them.
 
-    def __init__(self, path: Path, lines: Iterable[results.JournalEntry]) -> None:
+    ``cases``: the planned cases, in the order of the plan. ``wanted``: by worker the planned number
+    of processes. ``opened``: the cases in the order in which they first opened. ``rules``: of each
+    process that ended, why it stopped. ``rounds``: of each process the rounds of all its cases.
+    ``of_features``: entries that only features understand.
+    """
+
+    def __init__(self, path: Path, entries: Iterable[results.JournalEntry]) -> None:
         self.path = path
-        self.planned: dict[_Key, tuple[Target, Case]] = {}
+        self.cases: dict[_CaseId, _MeasuredCase] = {}
         self.wanted: dict[str, int] = {}
-        self.opened: dict[_Key, results.OpenedEntry] = {}
-        self.failed: dict[_Key, dict[int, results.FailedEntry]] = defaultdict(dict)
+        self.opened: list[_MeasuredCase] = []
         self.died: dict[str, list[results.DiedEntry]] = defaultdict(list)
-        self.rounds: dict[_Key, dict[int, list[results.RoundEntry]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
-        self.once: dict[_Key, dict[int, dict[str, results.OneOffEntry]]] = defaultdict(
-            lambda: defaultdict(dict)
-        )
-        self.rules: dict[tuple[str, int], results.Why] = {}
-        self.canary: dict[tuple[str, int], list[results.RoundEntry]] = defaultdict(list)
+        self.rules: dict[_ProcessId, results.Why] = {}
+        self.rounds: dict[_ProcessId, list[results.RoundEntry]] = defaultdict(list)
         self.missing: list[results.MissingStack] = []
         self.left_out: list[results.LeftOut] = []
-        self.shared: list[results.PeersEntry | results.PeriodEntry] = []
-        for line in lines:
-            self._add(line)
+        self.of_features: list[results.PeersEntry | results.PeriodEntry] = []
+        for entry in entries:
+            self._add(entry)
 
-    def _add(self, line: results.JournalEntry) -> None:
-        match line:
+    def _add(self, entry: results.JournalEntry) -> None:
+        match entry:
             case results.HeaderEntry():
-                self.header = line
-            case results.PlannedEntry(worker=worker, target=target, case=case):
-                self.planned[_Key(worker, target.key, case.key)] = (target, case)
-                self.wanted[worker] = line.planned_processes(self.header.profile)
+                self.header = entry
+            case results.PlannedEntry():
+                self._add_planned(entry)
             case (
                 results.OpenedEntry()
                 | results.RoundEntry()
                 | results.OneOffEntry()
                 | results.FailedEntry()
             ):
-                self._add_of_case(line)
-            case results.DiedEntry(worker=worker):
-                self.died[worker].append(line)
-            case results.MissingEntry(unavailable=unavailable):
-                self.missing.append(unavailable)
-            case results.OmittedEntry(left_out=left_out):
-                self.left_out.append(left_out)
+                self._add_of_case(entry)
+            case results.DiedEntry():
+                self.died[entry.worker].append(entry)
+            case results.MissingEntry():
+                self.missing.append(entry.unavailable)
+            case results.OmittedEntry():
+                self.left_out.append(entry.left_out)
             case results.EndedEntry():
-                self.rules[line.worker, line.process] = line.rule
+                self.rules[_ProcessId(entry.worker, entry.process)] = entry.rule
             case results.PeersEntry() | results.PeriodEntry():
-                self.shared.append(line)
+                self.of_features.append(entry)
+
+    def _add_planned(self, entry: results.PlannedEntry) -> None:
+        planned = _CaseId(entry.worker, entry.target.key, entry.case.key)
+        self.cases.setdefault(planned, _MeasuredCase(entry.worker, entry.target, entry.case))
+        self.wanted[entry.worker] = entry.planned_processes(self.header.profile)
 
     def _add_of_case(
         self,
-        line: results.OpenedEntry | results.RoundEntry | results.OneOffEntry | results.FailedEntry,
+        entry: results.OpenedEntry | results.RoundEntry | results.OneOffEntry | results.FailedEntry,
     ) -> None:
-        key = _Key(line.worker, line.target, line.case)
-        if key not in self.planned:
-            raise BadFile(f"{line.target} {line.case} was never planned", self.path)
-        match line:
-            case results.OpenedEntry():
-                self.opened[key] = line
-            case results.RoundEntry():
-                self.rounds[key][line.process].append(line)
-                self.canary[line.worker, line.process].append(line)
-            case results.OneOffEntry():
-                found = self.once[key][line.process]
-                if before := found.get(line.name):  # one line per round
-                    values, at = [*before.values, *line.values], [*before.at, *line.at]
-                    line = msgspec.structs.replace(line, values=values, at=at)
-                found[line.name] = line
-            case results.FailedEntry():
-                self.failed[key][line.process] = line
+        """Keep an entry about a case. Raises ``BadFile`` if no entry before it planned the case."""
+        measured = self.cases.get(_CaseId(entry.worker, entry.target, entry.case))
+        if measured is None:
+            raise BadFile(f"{entry.target} {entry.case} was never planned", self.path)
+        if isinstance(entry, results.OpenedEntry) and measured.opened is None:
+            self.opened.append(measured)
+        measured.add(entry)
+        if isinstance(entry, results.RoundEntry):
+            self.rounds[_ProcessId(entry.worker, entry.process)].append(entry)
 
     @property
-    def target(self) -> float:
-        return profiles()[self.header.profile].target
+    def precision(self) -> float:
+        """The largest relative half-width of a figure that is ``ok``."""
+        return profiles()[self.header.profile].precision
 
-    def series(self, key: _Key) -> Series:
-        rounds, once, pace = self.rounds[key], self.once[key], self.paces.get
-        processes = [
-            Process(
-                rounds.get(number, ()),
-                once.get(number, {}),
-                number,
-                pace((key.worker, number), 0.0),
-            )
-            for number in self._counted(key)
-        ]
-        opened = self.opened.get(key)
+    def series(self, measured: _MeasuredCase) -> Series:
+        """The samples of a case, from the processes that count."""
+        processes = []
+        for number in self._counted(measured):
+            pace_ns = self.paces_ns.get(_ProcessId(measured.worker, number), 0.0)
+            rounds = measured.rounds.get(number, ())
+            processes.append(Process(rounds, measured.one_off.get(number, {}), number, pace_ns))
         anchored = self.header.method_version >= results.ANCHORED_FROM
+        opened = measured.opened
         if opened is None:
             return Series(processes, anchored=anchored)
         return Series(processes, opened.synchronous, opened.wait_spins, opened.overlap, anchored)
 
     @functools.cached_property
-    def paces(self) -> dict[tuple[str, int], float]:
-        """A low percentile of the canary times of each process, ns, by worker and process."""
-        return {which: best_pace(rounds) for which, rounds in self.canary.items()}
+    def paces_ns(self) -> dict[_ProcessId, float]:
+        """A low percentile of the times of the reference loop in each process, ns."""
+        return {process: best_pace(rounds) for process, rounds in self.rounds.items()}
 
-    def _counted(self, key: _Key) -> list[int]:
+    def _counted(self, measured: _MeasuredCase) -> list[int]:
         """The processes of the case to use: the complete ones if there are as many as planned, else
         all.
         """
-        whole = self._whole(key)
-        if self.failed[key] or len(whole) >= self.wanted[key.worker]:
-            return whole
-        return sorted({*self.rounds[key], *self.once[key]})
+        complete = self._complete(measured)
+        if measured.failed or len(complete) >= self.wanted[measured.worker]:
+            return complete
+        return sorted({*measured.rounds, *measured.one_off})
 
-    def _whole(self, key: _Key) -> list[int]:
+    def _complete(self, measured: _MeasuredCase) -> list[int]:
         """The processes that ended, and in which the case was measured and did not fail."""
-        found = sorted(self.rounds[key].keys() - self.failed[key].keys())
-        return [process for process in found if (key.worker, process) in self.rules]
+        complete = []
+        for number in sorted(measured.rounds.keys() - measured.failed.keys()):
+            if _ProcessId(measured.worker, number) in self.rules:
+                complete.append(number)
+        return complete
 
-    def _loss(self, key: _Key) -> results.FailedEntry | None:
-        """The failure that leaves the case without figures: wrong values, or another where no
-        process is whole.
+    def _loss(self, measured: _MeasuredCase) -> results.FailedEntry | None:
+        """The failure that leaves the case without figures; None if it has figures.
+
+        Wrong values always do so. Any other failure does so only where no process is complete.
         """
-        kept = bool(self._whole(key))
-        return next(
-            (line for line in self.failed[key].values() if line.status != "failed" or not kept),
-            None,
-        )
+        has_complete = bool(self._complete(measured))
+        for entry in measured.failed.values():
+            if entry.status != "failed" or not has_complete:
+                return entry
+        return None
 
     def fingerprint(self) -> Fingerprint:
-        own = {name: getattr(self.header, name) for name in RunFacts.__struct_fields__}
+        """All figures of the run."""
+        facts = {name: getattr(self.header, name) for name in RunFacts.__struct_fields__}
+        facts["volatile"] = {**self.header.volatile, **self._reference_loop_us()}
         return Fingerprint(
-            **own | {"volatile": {**self.header.volatile, **self._canaries()}},
-            kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},
-            records=[self._record(key) for key in self.planned if key.own],
+            **facts,
+            kernels=self._kernels(),
+            records=[self._record(each) for each in self.cases.values() if each.is_own],
             comparisons=self._comparisons(),
-            contention=[
-                one
-                for slice in of_slices("reducing")
-                for one in slice.reduce(self.shared, self.target)
-            ],
+            contention=self._contention(),
             unavailable=self.missing,
             left_out=self.left_out,
             flags=self._flags(),
         )
 
-    def _canaries(self) -> results.Volatile:
-        """Median canary times of processes, us: the median of all processes, the fastest and the
-        slowest process.
+    def _kernels(self) -> dict[str, str]:
+        """The hash of each kernel by the name of its file. Where two cases have other kernels of
+        one name, that of the case that opened later counts.
         """
-        sums = [[sum(one.canary) for one in rounds] for rounds in self.canary.values()]
-        found = [statistics.median(values) / 1e3 for values in sums if any(values)]
-        if not found:
-            return {}
-        paces = {
-            "canary_us": statistics.median(found),
-            "canary_us_least": min(found),
-            "canary_us_most": max(found),
-        }
-        return {name: round(value, 1) for name, value in paces.items()}
+        kernels: dict[str, str] = {}
+        for measured in self.opened:
+            if measured.opened is not None:
+                kernels |= measured.opened.kernels
+        return kernels
 
-    def _record(self, key: _Key) -> Record:
-        target, case = self.planned[key]
-        opened, loss = self.opened.get(key), self._loss(key)
-        series = self.series(key)
+    def _contention(self) -> list[Contention]:
+        records: list[Contention] = []
+        for feature in of_features("reducing"):
+            records += feature.reduce(self.of_features, self.precision)
+        return records
+
+    def _reference_loop_us(self) -> results.Volatile:
+        """The time of the reference loop, us: the median of all processes, and those of the fastest
+        and the slowest process. They tell a reader how fast the CPU was in this run.
+        """
+        medians = []
+        for rounds in self.rounds.values():
+            times_ns = [sum(entry.canary) for entry in rounds]
+            if any(times_ns):
+                medians.append(statistics.median(times_ns) / 1e3)
+        if not medians:
+            return {}
+        return {
+            "canary_us": round(statistics.median(medians), 1),
+            "canary_us_least": round(min(medians), 1),
+            "canary_us_most": round(max(medians), 1),
+        }
+
+    def _record(self, measured: _MeasuredCase) -> Record:
+        """The record of a case: with its figures, or with the reason why there are none."""
+        series = self.series(measured)
+        loss = self._loss(measured)
+        opened = measured.opened
+        flags = list(opened.flags) if opened else []
+        if measured.worker in self.died:
+            flags.append("worker-died")
+
         figures: list[Figure] = []
         status: results.Status = "failed"
-        bound: results.Bound = ""
         reason: results.Why = because("no-round-measured")
-        flags = list(opened.flags) if opened else []
-        flags += ["worker-died"] * (key.worker in self.died)
+        bound: results.Bound = ""
         if loss is not None:
             status, reason = loss.status, loss.reason
-        elif any(p.rounds for p in series.processes):
-            found = estimate(series, self.target)
-            bound = limited_by(series, found)
-            flags += ["failed-later"] * bool(self.failed[key])
-            flags += ["drifting"] * any(
-                codes_of(figure.reason) & DRIFTS for figure in found.values()
-            )
-            if (
-                series.anchored
-                and found["complete"].value is not None
-                and not is_drift_judged(series)
-            ):
-                flags.append("drift-not-judged")
-            rules = dict.fromkeys(
-                r for (worker, _), r in self.rules.items() if worker == key.worker and r
-            )
-            stopped = together(*rules)
-            figures = [
-                f if f.rule else msgspec.structs.replace(f, rule=stopped) for f in found.values()
-            ]
-            status, reason = found["complete"].status, found["complete"].reason
-        return Record(
-            **{name: getattr(target, name) for name in _OF_TARGET},
-            **msgspec.structs.asdict(case),
+        elif any(process.rounds for process in series.processes):
+            by_name = estimate(series, self.precision)
+            bound = limited_by(series, by_name)
+            flags += self._flags_of_figures(measured, series, by_name)
+            figures = self._with_rules(measured, by_name)
+            status, reason = by_name["complete"].status, by_name["complete"].reason
+        return Record.of(
+            measured.target,
+            measured.case,
             overlap=opened.overlap if opened else "pipelined",
-            window=self._window(key),
+            window=measured.window,
             status=status,
             reason=reason,
             bound=bound,
@@ -301,79 +366,105 @@ class _Journal:
             by_processor=_by_processor(series),
         )
 
+    def _flags_of_figures(
+        self, measured: _MeasuredCase, series: Series, by_name: Mapping[str, Figure]
+    ) -> Iterator[str]:
+        """What a reader should know about the figures of a case."""
+        if measured.failed:
+            yield "failed-later"
+        if any(codes_of(figure.reason) & DRIFTS for figure in by_name.values()):
+            yield "drifting"
+        has_cost = by_name["complete"].value is not None
+        if series.anchored and has_cost and not is_drift_judged(series):
+            yield "drift-not-judged"
+
+    def _with_rules(self, measured: _MeasuredCase, by_name: Mapping[str, Figure]) -> list[Figure]:
+        """The figures, each with the rule that ended its sampling: its own, or else the reasons for
+        which the processes of the worker stopped.
+        """
+        rules: dict[results.Why, None] = {}
+        for process, rule in self.rules.items():
+            if process.worker == measured.worker and rule:
+                rules[rule] = None
+        of_processes = together(*rules)
+        figures = []
+        for figure in by_name.values():
+            if not figure.rule:
+                figure = msgspec.structs.replace(figure, rule=of_processes)
+            figures.append(figure)
+        return figures
+
     def _comparisons(self) -> list[Comparison]:
         """The named comparisons between cases that alternated in the processes of one worker."""
-        found = []
+        comparisons: list[Comparison] = []
         for worker in self.wanted:
-            keys = [key for key in self.planned if key.worker == worker]
-            keys = [
-                key for key in keys if self._loss(key) is None and any(self.rounds[key].values())
-            ]
-            for named, *pair in comparable_pairs([self.planned[key] for key in keys]):
-                of, against = (_Key(worker, target.key, case.key) for target, case in pair)
-                times = float(self._window(of).get(named.times, 1))
-                paired = difference_and_ratio(
-                    self.series(of), self.series(against), named.figure, self.target, times
-                )
-                found.append(_comparison(named.name, [of, against], paired))
-            found.extend(self._marginal(keys))
-        order = {named.name: i for i, named in enumerate(NAMED_COMPARISONS)}
-        return sorted(found, key=lambda c: order.get(c.name, len(order)))
+            usable = []
+            for measured in self.cases.values():
+                was_measured = any(measured.rounds.values())
+                if measured.worker == worker and was_measured and self._loss(measured) is None:
+                    usable.append(measured)
+            comparisons += self._named(usable)
+            comparisons += self._marginal(usable)
+        order = {named.name: place for place, named in enumerate(named_comparisons())}
+        last = len(order)
+        return sorted(comparisons, key=lambda comparison: order.get(comparison.name, last))
 
-    def _marginal(self, keys: Sequence[_Key]) -> Iterator[Comparison]:
+    def _named(self, usable: Sequence[_MeasuredCase]) -> Iterator[Comparison]:
+        """Each comparison that a pair of these cases of one worker allows."""
+        by_key = {measured.record_key: measured for measured in usable}
+        pairs = comparable_pairs([(measured.target, measured.case) for measured in usable])
+        for named, of, against in pairs:
+            first, second = by_key[_record_key(*of)], by_key[_record_key(*against)]
+            times = float(first.window.get(named.times, 1))
+            figures = difference_and_ratio(
+                self.series(first), self.series(second), named.figure, self.precision, times
+            )
+            yield _comparison(named.name, [first, second], figures)
+
+    def _marginal(self, usable: Sequence[_MeasuredCase]) -> Iterator[Comparison]:
         """What one more submit, pass, dispatch or bind change costs, from own cases that differ
         only in these.
         """
-        alike: dict[str, dict[PerDispatch, _Key]] = defaultdict(dict)
-        for key in keys:
-            case = self.planned[key][1]
-            counts = PerDispatch.of(case)
-            if counts is not None and key.own:
-                rest = {
-                    name: value
-                    for name, value in case.params.items()
-                    if name not in ("k", "bindgroup")
-                }
-                alike[
-                    msgspec.structs.replace(case, pattern="one-pass", params=rest).key
-                ].setdefault(counts, key)
-        for members in alike.values():
-            if {PerDispatch(1.0, 1.0), PerDispatch(0.0, 0.0)} <= members.keys():
-                own = list(members.values())
-                passes = not any("without-passes" in self._roles(key) for key in own)
-                series = {counts: self.series(key) for counts, key in members.items()}
-                if costs := marginal_costs(series, self.target, passes=passes):
-                    yield _comparison("marginal", own[:8], costs.values())
-
-    def _roles(self, key: _Key) -> Sequence[StackRole]:
-        """What the stack of the case is to the suite."""
-        return facts_of(self.planned[key][0].stack, self.header.stacks).roles
-
-    def _window(self, key: _Key) -> Params:
-        opened = self.opened.get(key)
-        return opened.window if opened else {}
+        all_in_one, all_apart = PerDispatch(0.0, 0.0), PerDispatch(1.0, 1.0)
+        for alike in _alike_but_for_counts(usable):
+            if all_apart not in alike or all_in_one not in alike:
+                continue
+            has_passes = True
+            for measured in alike.values():
+                facts = facts_of(measured.target.stack, self.header.stacks)
+                if "without-passes" in facts.roles:
+                    has_passes = False
+            series = {counts: self.series(measured) for counts, measured in alike.items()}
+            costs = marginal_costs(series, self.precision, passes=has_passes)
+            if costs:
+                cases = list(alike.values())[:_MOST_AGAINST]
+                yield _comparison("marginal", cases, costs.values())
 
     def _flags(self) -> list[results.Why]:
-        ended = Counter(worker for worker, _ in self.rules)
-        flags: list[results.Why] = [
-            because("processes-measured", worker=worker, measured=ended[worker], planned=wanted)
-            for worker, wanted in self.wanted.items()
-            if ended[worker] < wanted
-        ]
+        """What a reader should know about the whole run."""
+        flags: list[results.Why] = []
+        ended = Counter(process.worker for process in self.rules)
+        for worker, wanted in self.wanted.items():
+            if ended[worker] < wanted:
+                flags.append(
+                    because(
+                        "processes-measured", worker=worker, measured=ended[worker], planned=wanted
+                    )
+                )
         if self.header.environment:
-            words = " ".join(f"{name}={value}" for name, value in self.header.environment.items())
-            flags.append(because("environment-of-workers", variables=words[:_MOST_TEXT]))
+            variables = [f"{name}={value}" for name, value in self.header.environment.items()]
+            text = " ".join(variables)[:_MOST_TEXT]
+            flags.append(because("environment-of-workers", variables=text))
         for worker, deaths in self.died.items():
             last = deaths[-1].reason
-            if len(deaths) > 1:
+            if len(deaths) == 1:
+                flags.append(because("worker-died", worker=worker, why=last))
+            else:
                 flags.append(
                     because("workers-died", worker=worker, processes=len(deaths), why=last)
                 )
-            else:
-                flags.append(because("worker-died", worker=worker, why=last))
-        trend = find_drift(
-            [_canary_by_round(rounds) for rounds in self.canary.values()], self.target
-        )
+        by_round = [_reference_loop_by_round(rounds) for rounds in self.rounds.values()]
+        trend = find_drift(by_round, self.precision)
         if trend:
             flags.append(
                 because("processor-drifts", early_us=trend.early / 1e3, late_us=trend.late / 1e3)
@@ -381,59 +472,99 @@ class _Journal:
         return flags
 
 
-def _canary_by_round(rounds: Sequence[results.RoundEntry]) -> dict[int, float]:
-    """The median canary of a process in each round, ns."""
-    found: dict[int, list[float]] = defaultdict(list)
-    for one in rounds:
-        if ns := canary_ns(one):
-            found[one.round].append(ns)
-    return {number: statistics.median(values) for number, values in found.items()}
+def _record_key(target: Target, case: Case) -> str:
+    return f"{target.key} {case.key}"
 
 
-def _comparison(name: str, keys: Sequence[_Key], figures: Iterable[Figure]) -> Comparison:
+def _alike_but_for_counts(
+    usable: Iterable[_MeasuredCase],
+) -> list[dict[PerDispatch, _MeasuredCase]]:
+    """Groups of cases that differ only in how many submits, passes and bind changes a dispatch
+    has, by these numbers.
+    """
+    groups: dict[str, dict[PerDispatch, _MeasuredCase]] = defaultdict(dict)
+    for measured in usable:
+        counts = PerDispatch.of(measured.case)
+        if counts is None or not measured.is_own:
+            continue
+        params = dict(measured.case.params)
+        params.pop("k", None)
+        params.pop("bindgroup", None)
+        alike = msgspec.structs.replace(measured.case, pattern="one-pass", params=params)
+        groups[alike.key].setdefault(counts, measured)
+    return list(groups.values())
+
+
+def _reference_loop_by_round(rounds: Sequence[results.RoundEntry]) -> dict[int, float]:
+    """The median time of the reference loop in each round of a process, ns."""
+    times_ns: dict[int, list[float]] = defaultdict(list)
+    for entry in rounds:
+        loop_ns = reference_ns(entry)
+        if loop_ns:
+            times_ns[entry.round].append(loop_ns)
+    return {number: statistics.median(values) for number, values in times_ns.items()}
+
+
+def _comparison(name: str, cases: Sequence[_MeasuredCase], figures: Iterable[Figure]) -> Comparison:
     """A comparison of the first of these cases with the others."""
+    first, *others = cases
     return Comparison(
         name=name,
-        of=keys[0].record,
-        against=[key.record for key in keys[1:]],
-        worker=keys[0].worker,
+        of=first.record_key,
+        against=[other.record_key for other in others],
+        worker=first.worker,
         figures=[*figures],
     )
 
 
-def _curve(series: Series, most: int = 24) -> list[results.Point]:
-    """Median and quartiles of the samples of each n over all processes; at most ``most`` n, spread
-    over their range.
+def _curve(series: Series) -> list[results.Point]:
+    """Median and quartiles of the samples of each n over all processes, for drawings of T(n).
+
+    At most ``_MOST_CURVE_POINTS`` n, spread over their range.
     """
     by_n: dict[int, list[list[int]]] = defaultdict(list)
     for process in series.processes:
-        for row in (row for one in process.rounds for row in one.samples if len(row) == 3):
-            by_n[row[0]].append(row)
-    ns = sorted(by_n)
-    if len(ns) > most:
-        step = (len(ns) - 1) / (most - 1)
-        ns = [ns[round(i * step)] for i in range(most)]
-    points = []
-    for n in ns:
-        totals = sorted(total for _, _, total in by_n[n])
-        issue = statistics.median(issue for _, issue, _ in by_n[n])
-        q1, q3 = totals[len(totals) // 4], totals[(3 * len(totals)) // 4]
-        points.append(
-            results.Point(n=n, issue=issue, total=statistics.median(totals), q1=q1, q3=q3)
-        )
-    return points
+        for entry in process.rounds:
+            for sample in entry.samples:
+                # A fourth value is the CPU time of the wait, whose clock was read inside the
+                # sample: such a sample takes longer.
+                if len(sample) == 3:
+                    by_n[sample[0]].append(sample)
+    lengths = sorted(by_n)
+    if len(lengths) > _MOST_CURVE_POINTS:
+        step = (len(lengths) - 1) / (_MOST_CURVE_POINTS - 1)
+        lengths = [lengths[round(i * step)] for i in range(_MOST_CURVE_POINTS)]
+    return [_point(n, by_n[n]) for n in lengths]
+
+
+def _point(n: int, samples: Sequence[Sequence[int]]) -> results.Point:
+    """The point of a curve at n. ``samples``: rows ``[n, issue_ns, total_ns]``."""
+    issues = [issue_ns for _, issue_ns, _ in samples]
+    totals = sorted(total_ns for _, _, total_ns in samples)
+    return results.Point(
+        n=n,
+        issue=statistics.median(issues),
+        total=statistics.median(totals),
+        q1=totals[len(totals) // 4],
+        q3=totals[(3 * len(totals)) // 4],
+    )
 
 
 def _by_processor(series: Series) -> list[results.ProcessorCost]:
-    """The met cost on each processor, which only older journals have, from the first process that
-    measured it.
+    """The unpinned cost on each CPU core, from the first process that measured it.
+
+    Only five committed journals of method 3 have it; later ones measure the cost as a spread over
+    processes.
     """
     for process in series.processes:
-        if measured := process.one_off.get("met_by_processor"):
-            serving = process.values("interrupt_processors")
-            costs = zip(measured.at, measured.values, strict=True)
-            return [
-                results.ProcessorCost(cpu=cpu, ns=ns, serves_interrupts=cpu in serving)
-                for cpu, ns in costs
-            ]
+        measured = process.one_off.get("met_by_processor")
+        if measured is None:
+            continue
+        serving = process.values("interrupt_processors")
+        costs = []
+        for cpu, cost_ns in zip(measured.at, measured.values, strict=True):
+            costs.append(
+                results.ProcessorCost(cpu=cpu, ns=cost_ns, serves_interrupts=cpu in serving)
+            )
+        return costs
     return []

@@ -44,7 +44,7 @@ _registry: Registry[Probe] = Registry(
     skip=frozenset(
         {"arms", "base", "common", "held_chain", "in_order", "kernels", "workload_chain"}
     ),
-    in_slices="stacks",
+    in_features="stacks",
 )
 _REGISTRIES: tuple[Registry[Any], ...] = (_registry, WORKLOADS)
 _plugins: set[str] = set()

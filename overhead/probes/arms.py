@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from overhead.probes.base import Chain, Probe, Space
 from overhead.probes.common.availability import CANNOT, cannot_here
 from overhead.results import Case, Target
-from overhead.slices import of_slices
+from overhead.slices import of_features
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ def arms_of(stack: str) -> list[Arm]:
     """The arms of the stack with this name, in the order in which the slices register them; empty
     if it has none.
     """
-    of_slices("arms")
+    of_features("arms")
     return _arms.get(stack, [])
 
 

@@ -26,6 +26,7 @@ from overhead.reading.view import View
 from overhead.results import Fingerprint, Value, ratio
 
 Spreads = Mapping[FigureClass, ClassSpread]
+_CLASSES: tuple[FigureClass, ...] = get_args(FigureClass)
 MEASURING_METHOD = "measuring method"
 """The name of this suite's method among the versions of two runs."""
 Apart = Literal["only-here", "only-there", "software", "parameters", "not-above-zero"]
@@ -83,36 +84,43 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
     for this, that in zip(view.once(key_figures), other.once(key_figures), strict=True):
         if this.measured is None and that.measured is None:
             continue
-        both = [
-            dataclasses.replace(k.measured, source="") if k.measured else None for k in (this, that)
-        ]
-        found = ratio(*both)
-        found = by_interval(found) if found is not None else None
-        if reason := _apart(this, that):
+        reason = _apart(this, that)
+        # A value without its board: the ratio of two boards is what the page shows.
+        times = ratio(_without_board(this.measured), _without_board(that.measured))
+        if reason is not None:
             left_out[this.key] = reason
-        elif found is None:
+        elif times is None:
             left_out[this.key] = "not-above-zero"
         else:
-            known = (
-                spreads.get(this.spread_class)
-                if this.spread_class and found.status == "ok"
-                else None
-            )
-            pairs[this.key] = Pair(
-                this, that, found, math.exp(half_width(known)) if known else None
-            )
+            times = by_interval(times)
+            band = _band(this, spreads) if times.status == "ok" else None
+            pairs[this.key] = Pair(this, that, times, band)
     return Beside(view, other, pairs, left_out)
+
+
+def _without_board(value: Value | None) -> Value | None:
+    return dataclasses.replace(value, source="") if value is not None else None
+
+
+def _band(figure: KeyFigure, spreads: Spreads) -> float | None:
+    """The factor by which two runs differ at most in 90 % of cases, for a figure of this class;
+    None where that is not known.
+    """
+    spread = spreads.get(figure.spread_class) if figure.spread_class else None
+    return math.exp(half_width(spread)) if spread is not None else None
 
 
 def _apart(this: KeyFigure, that: KeyFigure) -> Apart | None:
     """Why the two are no pair; None where they are one."""
-    mine, theirs = this.record, that.record
+    mine = this.record
+    theirs = that.record
     if this.measured is None or that.measured is None or mine is None or theirs is None:
         return "only-here" if this.measured else "only-there"
     if mine.software != theirs.software:
         return "software"
-    same = (mine.stack, mine.api, mine.case) == (theirs.stack, theirs.api, theirs.case)
-    return None if same else "parameters"
+    if (mine.stack, mine.api, mine.case) != (theirs.stack, theirs.api, theirs.case):
+        return "parameters"
+    return None
 
 
 def spreads_of(view: View, others: Sequence[View]) -> Spreads:
@@ -123,45 +131,66 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
     one other; {} without another run. The variance of ln(figure) is averaged over the steady key
     figures of a class.
     """
-    classes: tuple[FigureClass, ...] = get_args(FigureClass)
-    known = {
-        c: found for c in classes if (found := spread_of(c, view.fingerprint.machine)) is not None
-    }
+    from_table: dict[FigureClass, ClassSpread] = {}
+    for figure_class in _CLASSES:
+        spread = spread_of(figure_class, view.fingerprint.machine)
+        if spread is not None:
+            from_table[figure_class] = spread
     runs = others if len(others) > 1 else [view, *others]
-    if known or len(runs) < 2:
-        return known
-    logs: dict[FigureClass, dict[tuple[str, str], list[float]]] = {c: {} for c in classes}
-    for k in (k for run in runs for k in run.once(key_figures)):
-        if k.spread_class and k.record and k.measured and is_steady(k.measured):
-            logs[k.spread_class].setdefault((k.key, k.record.case.key), []).append(
-                math.log(k.measured.value)
+    if from_table or len(runs) < 2:
+        return from_table
+
+    spreads: dict[FigureClass, ClassSpread] = {}
+    for figure_class in _CLASSES:
+        variances = _variances_of_figures(runs, figure_class)
+        if variances:
+            spreads[figure_class] = ClassSpread(
+                s=math.sqrt(statistics.fmean(variances)),
+                degrees=min(len(runs) - 1, MOST_DEGREES_OF_FREEDOM),
+                boards=len(runs),
+                kinds=1,
+                figures=len(variances),
             )
-    degrees = min(len(runs) - 1, MOST_DEGREES_OF_FREEDOM)
-    for own, by_case in logs.items():
-        if variances := [
-            statistics.variance(values) for values in by_case.values() if len(values) > 1
-        ]:
-            s = math.sqrt(statistics.fmean(variances))
-            known[own] = ClassSpread(
-                s=s, degrees=degrees, boards=len(runs), kinds=1, figures=len(variances)
-            )
-    return known
+    return spreads
+
+
+def _variances_of_figures(runs: Sequence[View], figure_class: FigureClass) -> list[float]:
+    """The variance of ln(figure) over the runs, of each steady key figure of the class that two
+    runs or more have.
+    """
+    logs: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        for figure in run.once(key_figures):
+            if figure.spread_class != figure_class or not figure.record or not figure.measured:
+                continue
+            if is_steady(figure.measured):
+                same_figure = (figure.key, figure.record.case.key)
+                logs.setdefault(same_figure, []).append(math.log(figure.measured.value))
+    return [statistics.variance(values) for values in logs.values() if len(values) > 1]
 
 
 def full_runs(runs: Sequence[View]) -> list[View]:
     """The runs with at least half as many key figures as the run with most of them, the oldest
     first.
     """
-    measured = {run: sum(k.measured is not None for k in run.once(key_figures)) for run in runs}
-    full = [run for run in runs if 0 < max(measured.values()) <= 2 * measured[run]]
+    measured = {run: _figures_with_value(run) for run in runs}
+    most = max(measured.values(), default=0)
+    full = [run for run in runs if 0 < most <= 2 * measured[run]]
     return sorted(full, key=lambda run: run.fingerprint.created)
+
+
+def _figures_with_value(run: View) -> int:
+    return len([figure for figure in run.once(key_figures) if figure.measured is not None])
 
 
 def steady_ratios(found: Beside, limit: str) -> list[Value]:
     """The ratios of the figures that ``limit`` bounds in both runs, the lowest first; those that
     are not noisy.
     """
-    steady = [p.ratio for p in found.pairs.values() if p.limit == limit and p.ratio.status == "ok"]
+    steady = []
+    for pair in found.pairs.values():
+        if pair.limit == limit and pair.ratio.status == "ok":
+            steady.append(pair.ratio)
     return sorted(steady, key=lambda ratio: ratio.value)
 
 
@@ -178,8 +207,11 @@ class VersionChange:
 
 def version_changes(before: Fingerprint, after: Fingerprint) -> list[VersionChange]:
     """What changed between two runs that name the same software, sorted by name."""
-    old, new = (
-        {MEASURING_METHOD: str(run.method_version), **run.versions} for run in (before, after)
-    )
+    old = _versions_of(before)
+    new = _versions_of(after)
     names = sorted(old.keys() & new.keys())
     return [VersionChange(name, old[name], new[name]) for name in names if old[name] != new[name]]
+
+
+def _versions_of(run: Fingerprint) -> dict[str, str]:
+    return {MEASURING_METHOD: str(run.method_version), **run.versions}

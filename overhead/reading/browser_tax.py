@@ -8,7 +8,7 @@ import dataclasses
 
 from overhead import results
 from overhead.devices import same_device_if_ids_allow
-from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, is_comparable
+from overhead.named_comparisons import NamedComparison, between_workers, is_comparable
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, by_patterns
 from overhead.results import Caller, Record, Scalar, Value, Why, because, ratio
@@ -65,7 +65,7 @@ def taxes(view: View) -> list[Tax]:
     return [
         _tax(view, target, record, named)
         for target in view.executing
-        for named in BETWEEN_WORKERS
+        for named in between_workers()
         if named.of["stack"] == target.stack
         for record in by_patterns(target.records)
     ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,12 +64,12 @@ class ArmFit:
             return line
         if not line.bounded:
             return dataclasses.replace(measured, status=line.status, reason=line.reason)
-        low = min(measured.floor, measured.value - (line.value - line.floor))
-        high = max(measured.ceiling, measured.value + (line.ceiling - line.value))
+        below = line.value - line.floor
+        above = line.ceiling - line.value
+        low = max(min(measured.floor, measured.value - below), 0.0)
+        high = max(measured.ceiling, measured.value + above)
         origin = formed("measured on a line", measured.origin, line.origin)
-        return dataclasses.replace(
-            line, value=measured.value, low=max(low, 0.0), high=high, origin=origin
-        )
+        return dataclasses.replace(line, value=measured.value, low=low, high=high, origin=origin)
 
     def is_extrapolated(self, steps: float) -> bool:
         """Whether no measured lengths lie on both sides of this number of steps, so that the line
@@ -95,8 +96,10 @@ class Group:
         """The workload, and its variant in brackets: ``rmsnorm (columns=896,
         precision=float16)``.
         """
-        own = f" ({', '.join(words(dict(self.variant)))})" if self.variant else ""
-        return plain(self.workload, 40) + own
+        name = plain(self.workload, 40)
+        if not self.variant:
+            return name
+        return f"{name} ({', '.join(words(dict(self.variant)))})"
 
     @property
     def on_gpu(self) -> bool:
@@ -106,47 +109,61 @@ class Group:
 
 def groups(view: View) -> list[Group]:
     """The arms of the run by workload, variant, number of elements and board."""
-    found: dict[tuple[str, Variant, int], list[Record]] = {}
-    for record in (
-        record
-        for target in view.without_floor
-        for record in with_fields(target.records, unit="step")
-    ):
-        elements = record.params.get("elements")
-        if record.workload != UNROLLED and type(elements) is int and elements > 0:
-            found.setdefault((record.workload, _variant(record), elements), []).append(record)
-    keys = sorted(found, key=lambda k: (k[0], str(k[1]), k[2]))
-    return [_group(view, *key, own) for key in keys for own in by_board(found[key])]
+    by_work: dict[_Work, list[Record]] = {}
+    for target in view.without_floor:
+        for record in with_fields(target.records, unit="step"):
+            elements = record.params.get("elements")
+            if record.workload != UNROLLED and type(elements) is int and elements > 0:
+                work = _Work(record.workload, _variant(record), elements)
+                by_work.setdefault(work, []).append(record)
+    groups_in_order = []
+    for work in sorted(by_work, key=lambda work: (work.workload, str(work.variant), work.elements)):
+        for records in by_board(by_work[work]):
+            groups_in_order.append(_group(view, work, records))
+    return groups_in_order
+
+
+class _Work(NamedTuple):
+    """What the arms of a group compute."""
+
+    workload: str
+    variant: Variant
+    elements: int
 
 
 def _variant(record: Record) -> Variant:
-    known = workloads().get(record.workload)
-    names = {
-        "precision",
-        *(name for variant in (known.variants if known else ()) for name in variant),
-    }
+    """The parameters of the record that change what is computed, sorted by name."""
+    names = {"precision"}
+    workload = workloads().get(record.workload)
+    if workload is not None:
+        names.update(*workload.variants)
     return tuple((name, value) for name, value in sorted(record.params.items()) if name in names)
 
 
-def _group(
-    view: View, workload: str, variant: Variant, elements: int, records: Sequence[Record]
-) -> Group:
-    arms = [arm for record in records if (arm := _arm(view, record)) is not None]
-    kept = {id(a.record) for a in arms}
-    return Group(
-        workload, elements, variant, tuple(arms), tuple(r for r in records if id(r) not in kept)
-    )
+def _group(view: View, work: _Work, records: Sequence[Record]) -> Group:
+    arms = []
+    failed = []
+    for record in records:
+        arm = _arm(view, record)
+        if arm is not None:
+            arms.append(arm)
+        else:
+            failed.append(record)
+    return Group(work.workload, work.elements, work.variant, tuple(arms), tuple(failed))
 
 
 def _arm(view: View, record: Record) -> ArmFit | None:
-    slope, fixed = record.measured("complete"), _start(record)
+    """The record as an arm; None if its cost is not resolved, or if its line cannot be true."""
+    slope = record.measured("complete")
     if slope is None or not resolved(record.figure("complete")) or bends_below_zero(record):
         return None
-    shared = {"elements", *dict(_variant(record))}
-    own = {k: v for k, v in sorted(record.params.items()) if k not in shared and k != "maker"}
+    own = dict(sorted(record.params.items()))
+    for shared in ("elements", "maker", *dict(_variant(record))):
+        own.pop(shared, None)
     target = view.target(record)
     maker = graph_maker(record, target.facts) if target.facts.graphs else ""
-    return ArmFit(record, target.short, own, maker, slope, fixed, target.short_names_cpu)
+    start = _start(record)
+    return ArmFit(record, target.short, own, maker, slope, start, target.short_names_cpu)
 
 
 def measured_time(record: Record, steps: float) -> Value | None:
@@ -160,14 +177,12 @@ def measured_time(record: Record, steps: float) -> Value | None:
     if not points or not lengths[0] <= steps <= lengths[-1]:
         return None
     value = float(np.interp(steps, lengths, [point.total for point in points]))
+    if value <= 0:
+        return None
     low = float(np.interp(steps, lengths, [point.q1 for point in points]))
     high = float(np.interp(steps, lengths, [point.q3 for point in points]))
     origin = time_of_units(record, steps)
-    return (
-        Value(value, low, high, unit="ns", source=record.device, origin=origin)
-        if value > 0
-        else None
-    )
+    return Value(value, low, high, unit="ns", source=record.device, origin=origin)
 
 
 def bends_below_zero(record: Record) -> bool:
@@ -177,8 +192,10 @@ def bends_below_zero(record: Record) -> bool:
     Runs of method 2 call such a figure ``nonlinear``; older files still carry it.
     """
     fixed = record.measured("fixed")
-    longest = max((p.total for p in record.curve), default=0.0)
-    return fixed is not None and fixed.ceiling < 0 and -fixed.value > _LEAST_BEND * longest
+    if fixed is None or fixed.ceiling >= 0:
+        return False
+    longest_ns = max((point.total for point in record.curve), default=0.0)
+    return -fixed.value > _LEAST_BEND * longest_ns
 
 
 def _start(record: Record) -> Value:

@@ -5,41 +5,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from overhead.results import Contention, Figure, Fingerprint, Params, Record, Status, Why
 
-if TYPE_CHECKING:
-    pass
-
+Cells = tuple[Any, ...]
+"""The cells of a row, or of a part of it, in the order of its columns."""
 _RUN_COLUMNS = ("machine", "created", "profile", "method")
+_TARGET_COLUMNS = ("stack", "api", "adapter", "device", "software", "executes")
+_COORDINATE_COLUMNS = ("pattern", "caller", "dependency", "unit", "workload")
 _CASE_COLUMNS = (
-    "stack", "api", "adapter", "device", "software", "executes", "pattern", "caller", "dependency",
-    "unit", "workload", "params", "overlap", "bound", "flags", "case_status", "case_reason",
+    *_TARGET_COLUMNS, *_COORDINATE_COLUMNS,
+    "params", "overlap", "bound", "flags", "case_status", "case_reason",
 )  # fmt: skip
 _FIGURE_COLUMNS = (
-    "figure",
-    "figure_unit",
-    "value",
-    "low",
-    "high",
-    "status",
-    "reason",
-    "rule",
-    "processes",
+    "figure", "figure_unit", "value", "low", "high", "status", "reason", "rule", "processes",
     "modes",
-)
+)  # fmt: skip
 _KIND_COLUMNS = (
-    "holds_to",
-    "kind",
-    "comparison",
-    "against",
-    "way",
-    "peers",
-    "placement",
-    "limit",
-    "peer_costs",
-)
+    "holds_to", "kind", "comparison", "against", "way", "peers", "placement", "limit", "peer_costs",
+)  # fmt: skip
 COLUMNS = _RUN_COLUMNS + _CASE_COLUMNS + _FIGURE_COLUMNS + _KIND_COLUMNS
 """``to_pandas``: times (``figure_unit`` "ns") are nanoseconds; ``params`` is ``k=16 wait=poll``.
 
@@ -64,14 +49,14 @@ class _Kind:
     peer_costs: str = ""
 
     @property
-    def cells(self) -> tuple[Any, ...]:
+    def cells(self) -> Cells:
         return dataclasses.astuple(self)
 
 
 _CASE = _Kind("case")
 
 
-def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
+def rows(fingerprint: Fingerprint) -> Iterator[Cells]:
     """One row for each figure, in the order of ``COLUMNS``; what has no figures has one row.
 
     Nothing is dropped. The reasons are not in words yet.
@@ -84,73 +69,46 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
     )
     cases = {record.key: _case_of(record) for record in fingerprint.records}
     for record in fingerprint.records:
-        yield from _figure_rows(
-            run + cases[record.key], record.figures, record.status, record.reason, _CASE
-        )
+        case = run + cases[record.key]
+        yield from _figure_rows(case, record.figures, record.status, record.reason, _CASE)
     no_case = ("",) * len(_CASE_COLUMNS)
-    for one in fingerprint.comparisons:
-        kind = _Kind("comparison", comparison=one.name, against="; ".join(one.against))
-        yield from _figure_rows(
-            run + cases.get(one.of, no_case), one.figures, "failed", "no figure", kind
-        )
+    for comparison in fingerprint.comparisons:
+        case = run + cases.get(comparison.of, no_case)
+        against = "; ".join(comparison.against)
+        kind = _Kind("comparison", comparison=comparison.name, against=against)
+        yield from _figure_rows(case, comparison.figures, "failed", "no figure", kind)
     for peers in fingerprint.contention:
-        kind = _Kind(
-            "contention",
-            way=peers.way,
-            peers=peers.peers,
-            placement=peers.placement,
-            limit=peers.limit,
-            peer_costs=" ".join(f"{cost:.6g}" for cost in peers.costs),
-        )
-        yield from _figure_rows(
-            run + _case_of_peers(peers), peers.figures, peers.status, peers.reason, kind
-        )
+        case = run + _case_of_peers(peers)
+        yield from _figure_rows(case, peers.figures, peers.status, peers.reason, _kind_of(peers))
 
 
-def _case_of(r: Record) -> tuple[Any, ...]:
-    return (
-        r.stack,
-        r.api,
-        r.adapter,
-        r.device,
-        r.software,
-        r.executes,
-        r.pattern,
-        r.caller,
-        r.dependency,
-        r.unit,
-        r.workload,
-        _params(r.params),
-        r.overlap,
-        r.bound,
-        " ".join(r.flags),
-        r.status,
-        r.reason,
+def _kind_of(peers: Contention) -> _Kind:
+    return _Kind(
+        "contention",
+        way=peers.way,
+        peers=peers.peers,
+        placement=peers.placement,
+        limit=peers.limit,
+        peer_costs=" ".join(f"{cost:.6g}" for cost in peers.costs),
     )
 
 
-def _case_of_peers(one: Contention) -> tuple[Any, ...]:
-    target, case = one.target, one.case
-    device = " ".join(one.devices) or target.device
-    return (
-        target.stack,
-        target.api,
-        target.adapter,
-        device,
-        target.software,
-        target.executes,
-        case.pattern,
-        case.caller,
-        case.dependency,
-        case.unit,
-        case.workload,
-        _params(case.params),
-        "",
-        "",
-        "",
-        one.status,
-        one.reason,
-    )
+def _case_of(record: Record) -> Cells:
+    """The cells of ``_CASE_COLUMNS`` of a measured case."""
+    named = [getattr(record, column) for column in _TARGET_COLUMNS + _COORDINATE_COLUMNS]
+    flags = " ".join(record.flags)
+    params = _params(record.params)
+    return (*named, params, record.overlap, record.bound, flags, record.status, record.reason)
+
+
+def _case_of_peers(peers: Contention) -> Cells:
+    """The same of a case that several peers run at once; it has no overlap, bound and flags."""
+    target = {column: getattr(peers.target, column) for column in _TARGET_COLUMNS}
+    if peers.devices:
+        target["device"] = " ".join(peers.devices)
+    coordinates = [getattr(peers.case, column) for column in _COORDINATE_COLUMNS]
+    params = _params(peers.case.params)
+    return (*target.values(), *coordinates, params, "", "", "", peers.status, peers.reason)
 
 
 def _params(params: Params) -> str:
@@ -158,21 +116,12 @@ def _params(params: Params) -> str:
 
 
 def _figure_rows(
-    case: tuple[Any, ...], figures: Sequence[Figure], status: Status, reason: Why, kind: _Kind
-) -> Iterator[tuple[Any, ...]]:
+    case: Cells, figures: Sequence[Figure], status: Status, reason: Why, kind: _Kind
+) -> Iterator[Cells]:
     """A row for each figure, or one that says why there is none."""
-    for f in figures or [Figure(name="none", unit="", status=status, reason=reason)]:
-        modes = " ".join(map(str, f.modes))
-        figure = (
-            f.name,
-            f.unit,
-            f.value,
-            f.low,
-            f.high,
-            f.status,
-            f.reason,
-            f.rule,
-            f.processes,
-            modes,
-        )
-        yield *case, *figure, f.holds_to, *kind.cells
+    for figure in figures or [Figure(name="none", unit="", status=status, reason=reason)]:
+        interval = (figure.value, figure.low, figure.high)
+        how_sure = (figure.status, figure.reason, figure.rule, figure.processes)
+        modes = " ".join(map(str, figure.modes))
+        cells = (figure.name, figure.unit, *interval, *how_sure, modes)
+        yield *case, *cells, figure.holds_to, *kind.cells

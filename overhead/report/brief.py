@@ -30,7 +30,7 @@ from overhead.report.sections.front import to_do
 from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
-from overhead.slices import of_slices
+from overhead.slices import of_features
 from overhead.words.format import between, held_range
 from overhead.words.glossary import figure_column
 from overhead.words.headline import lead_sentences
@@ -71,7 +71,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     if costs is not None:
         yield Text(lead_sentences(costs))
     yield from _key_figures(view)
-    yield from _of_slices(view)
+    yield from _of_features(view)
     yield from _findings(view)
     remarks = [software_sentence(view), missing_sentences(view)]
     yield Text(list(filter(None, remarks)))
@@ -140,15 +140,15 @@ def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
         records = [target.base] if target.has_step else base_cases(target)
         shown.append(_Shown(target, records))
     yield from _cases(BASE_CASES, view, shown)
-    yield from _of_slices(view)
+    yield from _of_features(view)
     yield from _findings(view)
     yield from _missing(fingerprint)
 
 
-def _of_slices(view: View) -> Iterator[Part]:
-    """What each slice adds to the text."""
-    for slice in of_slices("brief"):
-        yield from slice.brief(view)
+def _of_features(view: View) -> Iterator[Part]:
+    """What each feature adds to the text."""
+    for feature in of_features("brief"):
+        yield from feature.brief(view)
 
 
 def _findings(view: View) -> Iterator[Part]:

@@ -74,7 +74,7 @@ class Case(_Base, kw_only=True):
     @property
     def key(self) -> str:
         """The case in one line; equal keys are equal cases."""
-        return case_key(self, self.caller)
+        return case_key(self)
 
     @property
     def coordinates(self) -> dict[str, Scalar]:
@@ -247,15 +247,46 @@ class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
     curve: Annotated[list[Point], Meta(max_length=64)] = []
     by_processor: Annotated[list[ProcessorCost], Meta(max_length=1024)] = []
 
+    @classmethod
+    def of(cls, target: Target, case: Case, **results: Any) -> Record:
+        """The record of a case on a target. ``results``: all other fields.
+
+        The file has the fields of target and case beside the results and not inside objects of
+        their own, so that a reader of the JSON finds them in one place.
+        """
+        return cls(
+            stack=target.stack,
+            api=target.api,
+            adapter=target.adapter,
+            device=target.device,
+            software=target.software,
+            executes=target.executes,
+            environment=target.environment,
+            pattern=case.pattern,
+            caller=case.caller,
+            dependency=case.dependency,
+            unit=case.unit,
+            workload=case.workload,
+            params=case.params,
+            **results,
+        )
+
     @cached_property
     def case(self) -> Case:
         """The coordinates of the case, without its results."""
-        return Case(**{name: getattr(self, name) for name in Case.__struct_fields__})
+        return Case(
+            pattern=self.pattern,
+            caller=self.caller,
+            dependency=self.dependency,
+            unit=self.unit,
+            workload=self.workload,
+            params=self.params,
+        )
 
     @cached_property
     def key(self) -> str:
         """Target and case in one line, unique in a file."""
-        return f"{self.target_key} {case_key(self, self.caller)}"
+        return f"{self.target_key} {case_key(self)}"
 
     @property
     def is_ufunc_loop(self) -> bool:
@@ -420,10 +451,14 @@ class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
             msgspec.structs.force_setattr(self, "comparisons", kept)
 
 
-def case_key(of: Case | Record, caller: Caller) -> str:
-    """The case in one line, with this caller; equal keys are equal cases."""
-    words = [of.workload, of.pattern, caller, of.dependency]
-    return " ".join(words + [f"{k}={scalar_text(v)}" for k, v in sorted(of.params.items())])
+def case_key(of: Case | Record) -> str:
+    """The case in one line; equal keys are equal cases.
+
+    A record makes its key without a ``Case``, because a page needs the keys of all records.
+    """
+    words = [of.workload, of.pattern, of.caller, of.dependency]
+    params = [f"{name}={scalar_text(value)}" for name, value in sorted(of.params.items())]
+    return " ".join([*words, *params])
 
 
 def scalar_text(value: Scalar) -> str:

@@ -350,13 +350,13 @@ class Campaign:
         key = task.target.key
         settings = Settings(
             seconds=left.seconds,
-            target=self.plan.target,
+            target=self.plan.precision,
             min_rounds=self.plan.min_rounds,
             max_rounds=self.plan.max_rounds,
             seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
             extras=frozenset(left.staged[:1]),
             staged=frozenset(left.staged),
-            met=frozenset(left.met(alone=len(run.tasks) == 1)),
+            met=frozenset(left.unpinned(alone=len(run.tasks) == 1)),
             far=frozenset(left.staged[:1] if self.plan.far else ()),
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
         )

@@ -1,5 +1,8 @@
 """One complete run: find the targets (stacks on devices), plan, measure, store all samples, write
 the figures.
+
+``run`` is the function of the Python API. It makes a ``RunRequest`` of its arguments, which
+``measure`` carries out. Commands that measure something else than all cases make a request too.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from overhead import machine, results, scratch
 from overhead.errors import SaidInOneLine, UsageError, in_words, unknown_name
 from overhead.locks import check_device_lock
 from overhead.probes import facts_of_stack, load_plugin, registry, stacks_with, unavailable_packages
-from overhead.profiles import Plan, profiles
+from overhead.profiles import Plan, Scope, profiles, scope_of, times_seconds
 from overhead.reading.missing_values import by_mend
 from overhead.results import Pattern, Profile, Target, Why, about, because, together, with_mend
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
@@ -41,7 +44,7 @@ from overhead.runner.schedule import (
     check_workload_names,
     choose_targets,
     schedule,
-    with_seconds_for,
+    times_planned_seconds,
 )
 from overhead.scratch import ending_on_signals
 
@@ -60,8 +63,9 @@ class Interrupted(SaidInOneLine, KeyboardInterrupt):
 
 @dataclasses.dataclass(frozen=True)
 class RunRequest:
-    """What a run is to measure, and where its files go, as in ``run``; ``plan`` is how long it
-    takes.
+    """What a run is to measure, and where its files go, as in ``run``.
+
+    ``plan``: how long the run takes. ``scope``: which cases it measures, and what after them.
     """
 
     stacks: Sequence[str]
@@ -75,14 +79,16 @@ class RunRequest:
     env_new: Sequence[str] = ()
     require: Sequence[str] = ()
     limits: WorkerLimits = dataclasses.field(default_factory=WorkerLimits)
+    scope: Scope = dataclasses.field(default_factory=Scope)
 
 
 @dataclasses.dataclass(frozen=True)
 class Measuring:
-    """What ``Plan.more`` gets, so that a slice can measure more after the cases of a run.
+    """What ``Scope.after`` gets, so that a feature can measure more after the cases of a run.
 
-    ``targets``: those that the user wants, in the order of their stacks. ``add``: appends lines to
-    the journal, and puts them on the disk.
+    ``targets``: those that the user wants, in the order of their stacks. ``add``: appends entries
+    to the journal, and puts them on the disk. ``seconds``: how long all of this may take; None if
+    the feature has its own limit.
     """
 
     request: RunRequest
@@ -90,6 +96,7 @@ class Measuring:
     add: Callable[[Iterable[results.JournalEntry]], None]
     listener: Listener
     interpreter: Interpreter = HERE
+    seconds: float | None = None
 
 
 Texts = str | Sequence[str]
@@ -135,21 +142,63 @@ def run(  # noqa: PLR0913 - a public interface
     ``Interrupted``, whose ``journals`` are the files with everything measured until then;
     ``overhead.load`` reads them.
     """
-    allowed = Pattern.__args__  # type: ignore[attr-defined]
+    request = request_of(
+        stacks,
+        patterns=patterns,
+        workloads=workloads,
+        profile=profile,
+        plugins=plugins,
+        software=software,
+        out=out,
+        pythons=pythons,
+        env=env,
+        env_new=env_new,
+        require=require,
+        plan=plan,
+    )
+    with listening(progress) as listener:
+        return measure(request, listener)
+
+
+def request_of(  # noqa: PLR0913 - the arguments of a public interface
+    stacks: Texts = (),
+    *,
+    patterns: Texts = (),
+    workloads: Texts = (),
+    profile: str = "default",
+    plugins: str | Path | Sequence[str | Path] = (),
+    software: bool = False,
+    out: str | Path | None = None,
+    pythons: str | Path | Sequence[str | Path] = (),
+    env: Texts = (),
+    env_new: Texts = (),
+    require: Texts = (),
+    plan: Plan | None = None,
+    scope: Scope | None = None,
+) -> RunRequest:
+    """The request that these arguments of ``run`` make. Raises ``UsageError`` for an unknown name.
+
+    ``plan``, ``scope``: in place of those of the profile.
+    """
+    known_patterns = Pattern.__args__  # type: ignore[attr-defined]
     for name in _listed(patterns):
-        if name not in allowed:
-            raise unknown_name("pattern", name, allowed)
-    known = profiles()
-    if profile not in known:
-        raise unknown_name("profile", profile, known)
-    full = profile == "thorough"
-    request = RunRequest(
+        if name not in known_patterns:
+            raise unknown_name("pattern", name, known_patterns)
+    known_profiles = profiles()
+    if profile not in known_profiles:
+        raise unknown_name("profile", profile, known_profiles)
+    choice = Choice(
+        patterns=frozenset(_listed(patterns)),
+        workloads=frozenset(_listed(workloads)),
+        software=software,
+        full=profile == "thorough",
+    )
+    return RunRequest(
         stacks=_listed(stacks),
-        choice=Choice(
-            frozenset(_listed(patterns)), frozenset(_listed(workloads)), software, full=full
-        ),
+        choice=choice,
         profile=cast(Profile, profile),
-        plan=plan or known[profile],
+        plan=plan or known_profiles[profile],
+        scope=scope or scope_of(profile),
         out=None if out is None else Path(out),
         plugins=_listed(plugins),
         pythons=_listed(pythons),
@@ -157,52 +206,42 @@ def run(  # noqa: PLR0913 - a public interface
         env_new=_listed(env_new),
         require=_listed(require),
     )
-    with listening(progress) as listener:
-        return measure(request, listener)
 
 
 def _listed(given: str | Path | Sequence[str | Path]) -> list[str]:
     """One name or path, or several, as a list."""
     if isinstance(given, str | Path):
         return [str(given)]
-    return [str(one) for one in given]
+    return [str(each) for each in given]
 
 
 def measure(request: RunRequest, listener: Listener) -> Outcome:
-    """Measure what is requested and return the finished run; raises what ``run`` raises."""
+    """Measure what is requested and return the finished run; raises what ``run`` raises.
+
+    The names of the files are reserved before anything is measured, so a run that cannot be saved
+    does not begin.
+    """
     if len(request.pythons) > len(SIDES):
         raise UsageError(
             f"--python: {len(request.pythons)} interpreters given; give one, or two to compare"
         )
-    sides = SIDES if request.env_new or len(request.pythons) == len(SIDES) else ("",)
-    with ending_on_signals(), contextlib.ExitStack() as stack:
-        stack.callback(scratch.remove)
+    compares = bool(request.env_new) or len(request.pythons) == len(SIDES)
+    sides = SIDES if compares else ("",)
+
+    with ending_on_signals(), contextlib.ExitStack() as at_end:
+        at_end.callback(scratch.remove)
         scratch.sweep()
         check_device_lock()
-        for name in request.plugins:
-            for replaced in load_plugin(Path(name), trial=True).values():
-                listener.note(replaced)
-        planned = stacks_with(request.plan.role) if request.plan.role else ()
-        stacks = known_stacks(request.stacks or planned)
-        check_workload_names(request.choice, stacks)
-        for name in known_stacks(request.require) if request.require else ():
-            if name not in stacks:
-                raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
-        given = with_variables(
+        _load_plugins(request.plugins, listener)
+        stacks = _stacks_to_measure(request)
+        interpreters = with_variables(
             find_interpreters(request.pythons, stacks), request.env, request.env_new
         )
-        journals = reserve_journals(request.out, sides, per_node=request.plan.folder_per_node)
+        journals = reserve_journals(request.out, sides, per_node=request.scope.folder_per_node)
         for journal in journals:
-            stack.callback(journal.close)
+            at_end.callback(journal.close)
         try:
-            runs = _begin(stacks, request, journals, given, listener)
-            rng = random.Random(os.fsencode(journals[0].path.name))
-            try:
-                _measure_planned(runs, request, listener, rng)
-                listener.working(because("forming-the-figures"))
-                return write_files(journals)
-            finally:
-                listener.end()
+            return _measure_into(journals, stacks, request, interpreters, listener)
         except BaseException as error:
             kept = [journal.path for journal in journals if journal.kept]
             if kept and isinstance(error, KeyboardInterrupt):
@@ -212,71 +251,103 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
             raise
 
 
-def _measure_planned(
-    runs: Sequence[InterpreterRun], request: RunRequest, listener: Listener, rng: random.Random
-) -> None:
-    """Measure the planned cases, then what the profile adds."""
-    plan = with_seconds_for((target for one in runs for target in one.targets), request.plan)
-    request = dataclasses.replace(request, plan=plan)
-    if plan.cases:
-        Campaign(runs, plan, listener, request.plugins, rng, request.limits).run()
-    for one in runs:
-        if plan.more is not None:
-            plan.more(
-                Measuring(request, one.targets, one.journal.append, listener, one.interpreter)
-            )
+def _load_plugins(plugins: Sequence[str], listener: Listener) -> None:
+    """Load the user's plugins, and tell which stack of an installed package one replaces."""
+    for path in plugins:
+        replaced = load_plugin(Path(path), trial=True)
+        for why in replaced.values():
+            listener.note(why)
 
 
-_Prepared = tuple[Discovery, list[Task], list[results.LeftOut]]
-"""The plan for one interpreter: what was found, the tasks, and the cases left out."""
+def _stacks_to_measure(request: RunRequest) -> list[str]:
+    """The names of the stacks that the run measures. Raises ``UsageError`` for an unknown one, and
+    for one that ``--require`` names and the run leaves out.
+    """
+    role = request.scope.role
+    stacks_of_profile = stacks_with(role) if role else ()
+    stacks = known_stacks(request.stacks or stacks_of_profile)
+    check_workload_names(request.choice, stacks)
+    if request.require:
+        for name in known_stacks(request.require):
+            if name not in stacks:
+                raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
+    return stacks
 
 
-def _begin(
+def _measure_into(
+    journals: Sequence[Journal],
     stacks: Sequence[str],
     request: RunRequest,
-    journals: Sequence[Journal],
-    given: Sequence[Interpreter],
+    interpreters: Sequence[Interpreter],
     listener: Listener,
-) -> list[InterpreterRun]:
-    """Find targets and plan for each interpreter, then write the first lines of the journals."""
-    prepared = [_prepare(stacks, request, one, listener) for one in given]
-    header = results.HeaderEntry(
-        schema_version=results.SCHEMA_VERSION,
-        method_version=results.METHOD_VERSION,
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        profile=request.profile,
-        machine=machine.identity(),
-        volatile=machine.volatile(),
-    )
-    common, runs = secrets.token_hex(6), []
-    for number, (interpreter, one, journal) in enumerate(
-        zip(given, prepared, journals, strict=True)
-    ):
-        found, tasks, _ = one
-        together = results.Together(id=common, side=SIDES[number]) if len(given) > 1 else None
-        versions = {k: v for t in found.targets for k, v in t.versions.items()}
-        versions |= interpreter.versions(
-            sorted({d for t in found.targets for d in registry()[t.stack].distributions})
-        )
-        variables = variables_for_file(interpreter)
-        of_others = sorted({t.stack for t in found.targets} - results.own_stacks().keys())
-        own = msgspec.structs.replace(
-            header,
-            versions=versions,
-            together=together,
-            environment=variables,
-            stacks={name: facts_of_stack(name) for name in of_others},
-        )
-        _write_plan(journal, own, one)
-        targets = choose_targets(found.targets, request.choice)[0]
-        runs.append(InterpreterRun(journal, tasks, interpreter, together, targets))
-    _note_left_out(listener, dict.fromkeys(left for *_, left_out in prepared for left in left_out))
-    return runs
+) -> Outcome:
+    """Find the targets, plan and measure into these journals, and make the files of the run."""
+    plans = [_plan_for(stacks, request, interpreter, listener) for interpreter in interpreters]
+    runs = _begin(plans, request, journals, listener)
+    # The name of a file is the time, so each run has another order of its cases, which can be
+    # repeated from the file.
+    rng = random.Random(os.fsencode(journals[0].path.name))
+    times = max(planned.times_longer for planned in plans)
+    try:
+        _measure_planned(runs, request, times, listener, rng)
+        listener.working(because("forming-the-figures"))
+        return write_files(journals)
+    finally:
+        listener.end()
 
 
-def _prepare(
+def _measure_planned(
+    runs: Sequence[InterpreterRun],
+    request: RunRequest,
+    times: float,
+    listener: Listener,
+    rng: random.Random,
+) -> None:
+    """Measure the planned cases, then what the profile adds.
+
+    ``times``: how many times its seconds the profile takes on this machine.
+    """
+    plan, scope = request.plan.lengthened(times), request.scope
+    if scope.cases != "none":
+        Campaign(runs, plan, listener, request.plugins, rng, request.limits).run()
+    if scope.after is None:
+        return
+    seconds = times_seconds(scope.after_s, times)
+    for of_interpreter in runs:
+        scope.after(
+            Measuring(
+                request,
+                of_interpreter.targets,
+                of_interpreter.journal.append,
+                listener,
+                of_interpreter.interpreter,
+                seconds,
+            )
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _InterpreterPlan:
+    """What the run measures under one interpreter, and what it does not.
+
+    ``found``: all targets, and what is missing. ``targets``: those that the user wants.
+    ``times_longer``: how many times its seconds the profile takes with these targets.
+    """
+
+    interpreter: Interpreter
+    found: Discovery
+    targets: list[Target]
+    tasks: list[Task]
+    left_out: list[results.LeftOut]
+    times_longer: float
+
+
+def _plan_for(
     stacks: Sequence[str], request: RunRequest, interpreter: Interpreter, listener: Listener
-) -> _Prepared:
+) -> _InterpreterPlan:
+    """Find the targets of these stacks under an interpreter, and plan their cases. Raises
+    ``UsageError`` if there is nothing to measure.
+    """
     found = discover(stacks, request.plugins, listener.working, interpreter)
     packages = unavailable_packages()
     for package in packages:
@@ -285,34 +356,106 @@ def _prepare(
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
             listener.note(because("stack-sets-variable", target=target.key, variable=name))
-    tasks, left_out = schedule(found.targets, request.choice, request.plan)
-    if not tasks and not (request.plan.more and choose_targets(found.targets, request.choice)[0]):
+
+    chosen = choose_targets(found.targets, request.choice)
+    times = times_planned_seconds(chosen.targets, request.scope)
+    plan = request.plan.lengthened(times)
+    scheduled = schedule(chosen.targets, request.choice, plan, request.scope.cases)
+    left_out = [*chosen.left_out, *scheduled.left_out]
+    measures_more = request.scope.after is not None and bool(chosen.targets)
+    if not scheduled.tasks and not measures_more:
         raise UsageError(_nothing_to_measure(found.missing, left_out))
-    return found, tasks, left_out
-
-
-def _write_plan(journal: Journal, header: results.HeaderEntry, prepared: _Prepared) -> None:
-    found, tasks, left_out = prepared
-    journal.write([header])
-    journal.write(machine.redacted(results.MissingEntry(unavailable=m)) for m in found.missing)
-    journal.write(results.OmittedEntry(left_out=omitted) for omitted in left_out)
-    planned = [(task, a) for task in tasks for a in task.assignments]
-    lines = (
-        results.PlannedEntry(
-            worker=t.target.key, target=a.target, case=a.case, processes=t.processes
-        )
-        for t, a in planned
+    return _InterpreterPlan(
+        interpreter, found, chosen.targets, scheduled.tasks, left_out, times_longer=times
     )
-    journal.write(map(machine.redacted, lines))
+
+
+def _begin(
+    plans: Sequence[_InterpreterPlan],
+    request: RunRequest,
+    journals: Sequence[Journal],
+    listener: Listener,
+) -> list[InterpreterRun]:
+    """Write the first entries of each interpreter's journal, and tell what is left out."""
+    header = results.HeaderEntry(
+        schema_version=results.SCHEMA_VERSION,
+        method_version=results.METHOD_VERSION,
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        profile=request.profile,
+        machine=machine.identity(),
+        volatile=machine.volatile(),
+    )
+    id_of_both = secrets.token_hex(6)
+    runs = []
+    for number, (planned, journal) in enumerate(zip(plans, journals, strict=True)):
+        together = None
+        if len(plans) > 1:
+            together = results.Together(id=id_of_both, side=SIDES[number])
+        _write_plan(journal, _header_for(planned, header, together), planned)
+        runs.append(
+            InterpreterRun(journal, planned.tasks, planned.interpreter, together, planned.targets)
+        )
+    left_out: dict[results.LeftOut, None] = {}
+    for planned in plans:
+        left_out |= dict.fromkeys(planned.left_out)
+    _note_left_out(listener, left_out)
+    return runs
+
+
+def _header_for(
+    planned: _InterpreterPlan, header: results.HeaderEntry, together: results.Together | None
+) -> results.HeaderEntry:
+    """The header of a run under this interpreter: with the versions of its software, and with the
+    facts of stacks of other packages, so that a reader without these packages can show them.
+    """
+    targets = planned.found.targets
+    versions: dict[str, str] = {}
+    for target in targets:
+        versions |= target.versions
+    distributions: set[str] = set()
+    for target in targets:
+        distributions.update(registry()[target.stack].distributions)
+    versions |= planned.interpreter.versions(sorted(distributions))
+    stacks = {target.stack for target in targets}
+    stacks_of_others = sorted(stacks - results.own_stacks().keys())
+    return msgspec.structs.replace(
+        header,
+        versions=versions,
+        together=together,
+        environment=variables_for_file(planned.interpreter),
+        stacks={name: facts_of_stack(name) for name in stacks_of_others},
+    )
+
+
+def _write_plan(journal: Journal, header: results.HeaderEntry, planned: _InterpreterPlan) -> None:
+    """Write the header, what is missing or left out, and the planned cases. The journal holds all
+    of it back until the first sample.
+    """
+    journal.write([header])
+    for missing in planned.found.missing:
+        journal.write([machine.redacted(results.MissingEntry(unavailable=missing))])
+    for left_out in planned.left_out:
+        journal.write([results.OmittedEntry(left_out=left_out)])
+    for task in planned.tasks:
+        for assignment in task.assignments:
+            entry = results.PlannedEntry(
+                worker=task.target.key,
+                target=assignment.target,
+                case=assignment.case,
+                processes=task.processes,
+            )
+            journal.write([machine.redacted(entry)])
     journal.sync()
 
 
 def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> None:
+    """Tell the listener each reason once, with all cases and targets that it holds for."""
     by_reason: dict[Why, list[str]] = {}
-    for one in left_out:
-        by_reason.setdefault(one.reason, []).append(
-            one.target if one.case == "all" else f"{one.target} {one.case}"
-        )
+    for omitted in left_out:
+        name = omitted.target
+        if omitted.case != "all":
+            name = f"{omitted.target} {omitted.case}"
+        by_reason.setdefault(omitted.reason, []).append(name)
     for reason, names in by_reason.items():
         listener.note(CasesLeftOut(reason, names))
 
@@ -320,9 +463,14 @@ def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> N
 def _nothing_to_measure(
     missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]
 ) -> Why:
+    """Why the run measures nothing: by stack what is missing and the step that adds it, and by
+    target why it is left out.
+    """
     reasons = []
     for mend, stacks in by_mend(missing).items():
-        why = together(*(about(one.stack, one.reason) for one in stacks))
+        why = together(*(about(stack.stack, stack.reason) for stack in stacks))
         reasons.append(with_mend(why, mend))
-    reasons += [about(one.target, one.reason) for one in left_out if one.case == "all"]
+    for omitted in left_out:
+        if omitted.case == "all":
+            reasons.append(about(omitted.target, omitted.reason))
     return because("nothing-to-measure", why=together(*reasons) or because("no-case-matches"))

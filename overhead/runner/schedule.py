@@ -1,7 +1,8 @@
 """Plan what to measure: the targets, their cases, the time of each case, and the companions.
 
 A target is a stack on a device. A companion is a case of another stack, measured in the same
-process for a comparison.
+process for a comparison. A run calls ``choose_targets`` first, and then ``schedule`` with the
+chosen ones.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 from overhead.devices import processor_kind, same_decorated_name
 from overhead.errors import unknown_name
 from overhead.measure.sampling.events import reason_of
-from overhead.named_comparisons import NAMED_COMPARISONS, is_comparable
+from overhead.named_comparisons import NamedComparison, is_comparable, named_comparisons
 from overhead.probes import registry, space_of
 from overhead.probes.base import Space
-from overhead.profiles import WEIGHT, Cost, Plan
+from overhead.profiles import WEIGHT, Cost, Plan, Scope
 from overhead.results import Case, LeftOut, Reason, Target, because, own_stacks
 from overhead.runner.workers import Assignment
 from overhead.workloads import stack_works, when_measured, workloads
@@ -31,6 +33,8 @@ _FEW_CASES = 4
 """What a program pays when nothing is left out is measured for each case of a target that has at
 most this many.
 """
+_ROUNDING_S = 1e-9
+"""Cases that fill the budget exactly fit, though their sum of seconds is rounded."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +48,25 @@ class Candidate:
     early: bool = False
 
 
+class NotTaken(NamedTuple):
+    """A candidate that gets no time. ``target``: whose worker would measure it."""
+
+    target: str
+    key: str
+    reason: Reason
+
+
 @dataclass(frozen=True)
 class Allotment:
     """Sampling time of each case in each process (s), by target and case, and the number of
     processes, by target.
 
-    ``left_out``: target, case and reason of every case that is not measured.
+    ``left_out``: every candidate that is not measured.
     """
 
     cases: dict[str, dict[str, float]]
     processes: dict[str, int] = field(default_factory=dict)
-    left_out: list[tuple[str, str, Reason]] = field(default_factory=list)
+    left_out: list[NotTaken] = field(default_factory=list)
 
     def seconds(self, target: str) -> float:
         """Sampling time of one process of this target, s; 0 if the target has no cases."""
@@ -69,43 +81,78 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     its number of processes. The remaining time is divided in proportion, so that a small run
     samples each case for longer.
     """
-    budget = math.inf if plan.sampling_s is None else plan.sampling_s
-    processes = {target: plan.processes_of(own[0].cost) for target, own in targets.items() if own}
-    taken: dict[str, dict[str, float]] = {target: {} for target in targets}
-    left_out: list[tuple[str, str, Reason]] = []
-    spent = 0.0
-    ranked = [
-        (turn, target, one) for target, own in targets.items() for turn, one in enumerate(own)
-    ]
-    for turn, target, candidate in sorted(ranked, key=lambda one: (not one[2].early, one[0])):
-        need = plan.case_s * WEIGHT[candidate.cost]
-        if turn >= plan.max_cases.get(candidate.cost, turn + 1):
-            most = plan.max_cases[candidate.cost]
-            left_out.append((target, candidate.key, because("too-many-slow-cases", most=most)))
-        elif spent + need * processes[target] <= budget + 1e-9:
-            taken[target][candidate.key] = need
-            spent += need * processes[target]
-        else:
-            over = because(
-                "over-budget",
-                sampling_s=need * processes[target],
-                processes=processes[target],
-                budget_s=plan.sampling_s,
-            )
-            left_out.append((target, candidate.key, over))
-    factor = MAX_TIMES_NEED if spent == 0 else min(MAX_TIMES_NEED, budget / spent)
-    fixed = {"polling"} if plan.stretch_slow else {"polling", "slow"}
-    unscaled = {
-        (target, c.key)
-        for target, candidates in targets.items()
-        for c in candidates
-        if c.cost in fixed
-    }
-    scaled = {
-        target: {key: s if (target, key) in unscaled else s * factor for key, s in cases.items()}
-        for target, cases in taken.items()
-    }
-    return Allotment(scaled, processes, left_out)
+    budget_s = math.inf if plan.sampling_s is None else plan.sampling_s
+    processes = {}
+    for target, candidates in targets.items():
+        if candidates:
+            processes[target] = plan.processes_of(candidates[0].cost)
+
+    seconds: dict[str, dict[str, float]] = {target: {} for target in targets}
+    left_out: list[NotTaken] = []
+    spent_s = 0.0
+    for place, target, candidate in _in_order_of_turns(targets):
+        most = plan.max_cases.get(candidate.cost)
+        if most is not None and place >= most:
+            too_many = because("too-many-slow-cases", most=most)
+            left_out.append(NotTaken(target, candidate.key, too_many))
+            continue
+        case_s = plan.case_s * WEIGHT[candidate.cost]
+        all_processes_s = case_s * processes[target]
+        if spent_s + all_processes_s <= budget_s + _ROUNDING_S:
+            seconds[target][candidate.key] = case_s
+            spent_s += all_processes_s
+            continue
+        over_budget = because(
+            "over-budget",
+            sampling_s=all_processes_s,
+            processes=processes[target],
+            budget_s=plan.sampling_s,
+        )
+        left_out.append(NotTaken(target, candidate.key, over_budget))
+
+    stretch = MAX_TIMES_NEED
+    if spent_s > 0:
+        stretch = min(MAX_TIMES_NEED, budget_s / spent_s)
+    _stretch(seconds, targets, stretch, plan)
+    return Allotment(seconds, processes, left_out)
+
+
+class _Turn(NamedTuple):
+    """A candidate and its place among those of its target, from 0."""
+
+    place: int
+    target: str
+    candidate: Candidate
+
+
+def _in_order_of_turns(targets: Mapping[str, Sequence[Candidate]]) -> list[_Turn]:
+    """All candidates: first the early ones, and of these first the first of each target."""
+    turns = []
+    for target, candidates in targets.items():
+        for place, candidate in enumerate(candidates):
+            turns.append(_Turn(place, target, candidate))
+    return sorted(turns, key=lambda turn: (not turn.candidate.early, turn.place))
+
+
+def _stretch(
+    seconds: dict[str, dict[str, float]],
+    targets: Mapping[str, Sequence[Candidate]],
+    times: float,
+    plan: Plan,
+) -> None:
+    """Lengthen the time of each case, so that the run uses all of its planned seconds.
+
+    ``seconds``: by target and case, changed in place. Cases whose wait polls keep their time, and
+    slow ones too unless the plan stretches them.
+    """
+    fixed: set[Cost] = {"polling"}
+    if not plan.stretch_slow:
+        fixed.add("slow")
+    for target, candidates in targets.items():
+        costs = {candidate.key: candidate.cost for candidate in candidates}
+        for key in seconds[target]:
+            if costs[key] not in fixed:
+                seconds[target][key] *= times
 
 
 @dataclass(frozen=True)
@@ -128,20 +175,21 @@ class Task:
         The first of them also gets the slow one-off values.
         """
         firsts: dict[str, str] = {}
-        for a in self.own:
-            firsts.setdefault(a.case.caller, a.key)
+        for assignment in self.own:
+            firsts.setdefault(assignment.case.caller, assignment.key)
         return tuple(firsts.values())
 
-    def met(self, *, alone: bool) -> tuple[str, ...]:
+    def unpinned(self, *, alone: bool) -> tuple[str, ...]:
         """Keys of the assignments for which is measured what a program pays when nothing is left
-        out.
+        out, such as the move to another CPU core.
 
         They are the first case of each caller, but no program calls by ``ffi``. ``alone``: no other
-        target is measured.
+        target is measured, so there is time for each case of a target with few.
         """
-        own, by_ffi = self.own, {a.key for a in self.own[1:] if a.case.caller == "ffi"}
-        each = alone and len(own) <= _FEW_CASES
-        return tuple(a.key for a in own if each or a.key in set(self.staged) - by_ffi)
+        if alone and len(self.own) <= _FEW_CASES:
+            return tuple(assignment.key for assignment in self.own)
+        later_by_ffi = {a.key for a in self.own[1:] if a.case.caller == "ffi"}
+        return tuple(key for key in self.staged if key not in later_by_ffi)
 
     @property
     def own(self) -> list[Assignment]:
@@ -150,11 +198,11 @@ class Task:
 
     def without(self, dropped: set[str]) -> Task:
         """The task without the assignments with these keys, and without their share of the time."""
-        left = [a for a in self.assignments if a.key not in dropped]
-        if len(left) == len(self.assignments):
+        kept = [a for a in self.assignments if a.key not in dropped]
+        if len(kept) == len(self.assignments):
             return self
-        seconds = self.seconds * len(left) / len(self.assignments)
-        return replace(self, assignments=tuple(left), seconds=seconds)
+        seconds = self.seconds * len(kept) / len(self.assignments)
+        return replace(self, assignments=tuple(kept), seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -169,101 +217,141 @@ class Choice:
     full: bool = False
 
     def includes(self, case: Case, early: bool = False) -> bool:
-        """Whether the case is wanted; ``when_measured`` says which workloads must be asked for
-        unless it is early.
+        """Whether the case is wanted.
+
+        A case whose workload is measured only on request (``when_measured``) is wanted if the user
+        names the workload, or if ``early`` says that every run should have the case.
         """
-        unnamed = ("always", "full") if self.full else ("always",)
-        asked = (
-            case.workload in self.workloads
-            if self.workloads
-            else early or when_measured(case.workload) in unnamed
-        )
-        return asked and (not self.patterns or case.pattern in self.patterns)
+        if self.patterns and case.pattern not in self.patterns:
+            return False
+        if self.workloads:
+            return case.workload in self.workloads
+        if early:
+            return True
+        when = when_measured(case.workload)
+        return when == "always" or (self.full and when == "full")
 
     def select(self, cases: Iterable[Case], early: Container[str] = ()) -> list[Case]:
-        """The wanted ones of these cases, and of which ``early`` has the keys; named workloads take
-        turns.
+        """The wanted ones of these cases. If the user names workloads, their cases take turns, so
+        that a short run has some of each.
+
+        ``early``: the keys of cases that every run should have.
         """
-        taken = [case for case in cases if self.includes(case, case.key in early)]
-        by_name = {
-            name: [c for c in taken if c.workload == name] for name in sorted(self.workloads)
-        }
-        ranked = itertools.zip_longest(*by_name.values())
-        return [c for rank in ranked for c in rank if c is not None] if by_name else taken
+        wanted = [case for case in cases if self.includes(case, case.key in early)]
+        if not self.workloads:
+            return wanted
+        of_workloads = []
+        for name in sorted(self.workloads):
+            of_workloads.append([case for case in wanted if case.workload == name])
+        in_turn = itertools.chain.from_iterable(itertools.zip_longest(*of_workloads))
+        return [case for case in in_turn if case is not None]
 
 
-def with_seconds_for(targets: Iterable[Target], plan: Plan) -> Plan:
-    """The plan with as many seconds as the GPUs of these targets need. The most GPUs of one stack
-    count.
+def times_planned_seconds(targets: Iterable[Target], scope: Scope) -> float:
+    """How many times its planned seconds a run takes on these targets, because they are more GPUs
+    than the profile is planned for; 1 if not.
+
+    The most GPUs of one stack count: each of them is measured after the other.
     """
-    gpus = {t.key: (t.stack, t.api) for t in targets if processor_kind(t) == "gpu"}
-    most = max(Counter(gpus.values()).values(), default=0)
-    if not 0 < plan.gpus < most:
-        return plan
-    longer = {
-        name: s * most / plan.gpus
-        for name in ("sampling_s", "wall_s", "more_s")
-        if (s := getattr(plan, name))
-    }
-    return replace(plan, gpus=most, **longer)
+    stacks: dict[str, tuple[str, str]] = {}
+    for target in targets:
+        if processor_kind(target) == "gpu":
+            stacks[target.key] = (target.stack, target.api)
+    most_gpus = max(Counter(stacks.values()).values(), default=0)
+    if scope.gpus == 0 or most_gpus <= scope.gpus:
+        return 1.0
+    return most_gpus / scope.gpus
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """The wanted cases of one target. ``early``: the keys of those that every run should have."""
+
+    target: Target
+    space: Space
+    cases: list[Case]
+    early: set[str]
+
+
+class Scheduled(NamedTuple):
+    """The tasks of a run, and the cases that are not measured with the reasons."""
+
+    tasks: list[Task]
+    left_out: list[LeftOut]
 
 
 def schedule(
-    targets: Sequence[Target], choice: Choice, plan: Plan
-) -> tuple[list[Task], list[LeftOut]]:
-    """One task for each target that fits into the budget, and what is left out, with reasons.
-    Raises ``UsageError``.
+    chosen: Sequence[Target],
+    choice: Choice,
+    plan: Plan,
+    which: Literal["all", "early", "none"] = "all",
+) -> Scheduled:
+    """One task for each of these targets that fits into the budget, and what is left out.
+
+    ``which``: of the wanted cases, as in ``Scope.cases``. Raises ``UsageError`` for an unknown
+    workload.
     """
-    chosen, left_out = choose_targets(targets, choice)
-    plan = with_seconds_for(chosen, plan)
-    spaces: dict[str, Space] = {}
-    own: dict[str, list[Case]] = {}
-    early: dict[str, set[str]] = {}
-    for target in chosen if plan.cases else ():
-        try:
-            space = space_of(registry()[target.stack], target)
-            early[target.key] = {case.key for case in (space.base, *space.early)}
-            wanted = choice.select(
-                space.cross() if choice.full else space.star(), early[target.key]
-            )
-            own[target.key] = [c for c in wanted if plan.all_cases or c.key in early[target.key]]
-            spaces[target.key] = space
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a stack of another package may raise anything
-            left_out.append(LeftOut(target=target.key, case="all", reason=reason_of(error)))
-    chosen = [target for target in chosen if target.key in spaces]
-    if spaces:
-        _check_workloads(choice, spaces.values())
-    grouped = {t.key: _with_companions(t, own, chosen) for t in chosen}
-    candidates: dict[str, list[Candidate]] = {}
-    for key, each in grouped.items():
-        is_early = False  # a companion is early if the case before it is
-        for one in each:
-            is_early = one.case.key in early[key] if one.target.key == key else is_early
-            candidates.setdefault(key, []).append(
-                Candidate(one.key, registry()[one.target.stack].cost, is_early)
-            )
+    left_out: list[LeftOut] = []
+    offers: list[_Offer] = []
+    if which != "none":
+        for target in chosen:
+            try:
+                offers.append(_offer_of(target, choice, early_only=which == "early"))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a stack of another package may raise anything
+                left_out.append(LeftOut(target=target.key, case="all", reason=reason_of(error)))
+    if offers:
+        _check_workloads(choice, [offer.space for offer in offers])
+
+    groups = {offer.target.key: _with_companions(offer, offers) for offer in offers}
+    candidates = {
+        offer.target.key: _candidates(offer, groups[offer.target.key]) for offer in offers
+    }
     allotment = allot(candidates, plan)
-    names = {key: _names_of(key, each) for key, each in grouped.items()}
-    for worker, candidate, reason in allotment.left_out:
-        left_out.append(LeftOut(target=worker, case=names[worker][candidate], reason=reason))
+    for worker, key, reason in allotment.left_out:
+        case = _name_for_worker(worker, groups[worker], key)
+        left_out.append(LeftOut(target=worker, case=case, reason=reason))
+
     tasks = []
-    for target in chosen:
-        cases = allotment.cases.get(target.key, {})
-        taken = tuple(a for a in grouped[target.key] if a.key in cases)
+    for offer in offers:
+        worker = offer.target.key
+        taken = tuple(a for a in groups[worker] if a.key in allotment.cases[worker])
         if taken:
-            tasks.append(
-                Task(target, taken, allotment.seconds(target.key), allotment.processes[target.key])
-            )
-    return tasks, left_out
+            seconds, processes = allotment.seconds(worker), allotment.processes[worker]
+            tasks.append(Task(offer.target, taken, seconds, processes))
+    return Scheduled(tasks, left_out)
 
 
-def _names_of(worker: str, assigned: Sequence[Assignment]) -> dict[str, str]:
-    """What a case of this worker is called, by the key of its assignment: a companion is named with
-    its own target.
+def _offer_of(target: Target, choice: Choice, *, early_only: bool) -> _Offer:
+    """The wanted cases of a target. What the code of its stack raises goes through."""
+    space = space_of(registry()[target.stack], target)
+    early = {case.key for case in (space.base, *space.early)}
+    all_cases = space.cross() if choice.full else space.star()
+    wanted = choice.select(all_cases, early)
+    if early_only:
+        wanted = [case for case in wanted if case.key in early]
+    return _Offer(target, space, wanted, early)
+
+
+def _candidates(offer: _Offer, group: Sequence[Assignment]) -> list[Candidate]:
+    """The candidates for the time of a worker. A companion is early if the case before it is."""
+    candidates = []
+    is_early = False
+    for assignment in group:
+        if assignment.target.key == offer.target.key:
+            is_early = assignment.case.key in offer.early
+        cost = registry()[assignment.target.stack].cost
+        candidates.append(Candidate(assignment.key, cost, is_early))
+    return candidates
+
+
+def _name_for_worker(worker: str, group: Sequence[Assignment], key: str) -> str:
+    """What the reader sees of the assignment with this key, beside the name of its worker: the
+    case alone, or for a companion its own target too.
     """
-    return {one.key: one.case.key if one.target.key == worker else one.key for one in assigned}
+    assignment = next(a for a in group if a.key == key)
+    return assignment.case.key if assignment.target.key == worker else key
 
 
 def check_workload_names(choice: Choice, stacks: Iterable[str]) -> None:
@@ -278,63 +366,96 @@ def check_workload_names(choice: Choice, stacks: Iterable[str]) -> None:
 def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
     """Raise ``UsageError`` if a workload is neither registered nor a workload of any case."""
     known = {*stack_works(), *workloads()}
-    if strange := choice.workloads - known:
-        strange -= {case.workload for space in spaces for case in space.cross()}
-    if strange:
-        raise unknown_name("workload", min(strange), known)
+    unknown = choice.workloads - known
+    if not unknown:
+        return
+    for space in spaces:
+        unknown -= {case.workload for case in space.cross()}
+    if unknown:
+        raise unknown_name("workload", min(unknown), known)
 
 
-def choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
-    """The targets to measure, and the others with the reason. Hardware is always measured."""
-    on_gpu = {t.stack for t in targets if not t.software and t.executes and t.api != "CPU"}
-    others = choice.software or choice.full or choice.workloads
-    by_vulkan = [t for t in targets if t.api == "Vulkan"]
-    chosen, left_out = [], []
-    for target in targets:
-        if target.software and on_gpu and not choice.software:
-            reason = because("software-beside-gpu")
-        elif target.stack in on_gpu and (target.api == "CPU" or not target.executes) and not others:
-            reason = because("no-gpu-beside-gpu")
-        elif (
-            target.api == "OpenGL"
-            and not choice.full
-            # Drivers add other words to the name of the adapter in the other API.
-            and any(
-                t.stack == target.stack and same_decorated_name(t.adapter, target.adapter)
-                for t in by_vulkan
-            )
-        ):
-            reason = because("measured-through-vulkan")
-        else:
-            chosen.append(target)
-            continue
-        left_out.append(LeftOut(target=target.key, case="all", reason=reason))
-    return chosen, left_out
+class Chosen(NamedTuple):
+    """The targets to measure, and the others with the reasons."""
+
+    targets: list[Target]
+    left_out: list[LeftOut]
 
 
-def _with_companions(
-    target: Target, own: dict[str, list[Case]], targets: Sequence[Target]
-) -> list[Assignment]:
-    """The cases of the target, each followed by its companions: for each comparison and other
-    stack, the first match.
-
-    A companion runs in the worker's process, so it must work with the worker's environment
-    variables.
+def choose_targets(targets: Sequence[Target], choice: Choice) -> Chosen:
+    """Which targets a run measures. Hardware is always measured; what imitates or repeats it only
+    where the user asks for it.
     """
-    fitting = (
-        t
-        for t in targets
-        if t.environment == target.environment or (not t.environment and t.api == "CPU")
-    )
-    others = [t for t in fitting if t.stack != target.stack]
+    on_gpu: set[str] = set()
+    for target in targets:
+        if target.executes and not target.software and target.api != "CPU":
+            on_gpu.add(target.stack)
+    by_vulkan = [target for target in targets if target.api == "Vulkan"]
+
+    chosen: list[Target] = []
+    left_out: list[LeftOut] = []
+    for target in targets:
+        reason = _why_not_chosen(target, choice, on_gpu, by_vulkan)
+        if reason is None:
+            chosen.append(target)
+        else:
+            left_out.append(LeftOut(target=target.key, case="all", reason=reason))
+    return Chosen(chosen, left_out)
+
+
+def _why_not_chosen(
+    target: Target, choice: Choice, on_gpu: Collection[str], by_vulkan: Sequence[Target]
+) -> Reason | None:
+    """Why the target is not measured; None if it is.
+
+    ``on_gpu``: the stacks that have a GPU here. ``by_vulkan``: the targets of the API Vulkan.
+    """
+    if target.software and on_gpu and not choice.software:
+        return because("software-beside-gpu")
+    asks_for_others = choice.software or choice.full or choice.workloads
+    uses_no_gpu = target.api == "CPU" or not target.executes
+    if target.stack in on_gpu and uses_no_gpu and not asks_for_others:
+        return because("no-gpu-beside-gpu")
+    if target.api == "OpenGL" and not choice.full:
+        for other in by_vulkan:
+            # Drivers add other words to the name of the adapter in the other API.
+            same_adapter = same_decorated_name(other.adapter, target.adapter)
+            if other.stack == target.stack and same_adapter:
+                return because("measured-through-vulkan")
+    return None
+
+
+def _with_companions(offer: _Offer, offers: Sequence[_Offer]) -> list[Assignment]:
+    """The cases of the target, each followed by its companions: for each comparison and other
+    stack, the first match. Each case stands once.
+    """
+    others = [other for other in offers if _may_accompany(offer.target, other.target)]
     wanted: dict[str, Assignment] = {}
-    for case in own[target.key]:
-        group = [Assignment(target, case)]
-        for named, other in itertools.product(NAMED_COMPARISONS, others):
-            companions = (
-                c for c in own[other.key] if is_comparable(named, (target, case), (other, c))
-            )
-            group += [Assignment(other, c) for c in itertools.islice(companions, 1)]
-        for one in group:
-            wanted.setdefault(one.key, one)
+    for case in offer.cases:
+        own = Assignment(offer.target, case)
+        wanted.setdefault(own.key, own)
+        for named, other in itertools.product(named_comparisons(), others):
+            companion = _first_match(named, own, other)
+            if companion is not None:
+                wanted.setdefault(companion.key, companion)
     return list(wanted.values())
+
+
+def _may_accompany(target: Target, other: Target) -> bool:
+    """Whether cases of the other target can run in the worker of this one: they must work with the
+    environment variables of the worker.
+    """
+    if other.stack == target.stack:
+        return False
+    works_in_any = not other.environment and other.api == "CPU"
+    return other.environment == target.environment or works_in_any
+
+
+def _first_match(named: NamedComparison, own: Assignment, other: _Offer) -> Assignment | None:
+    """The first case of the other target that the comparison sets against this one; None if there
+    is none.
+    """
+    for case in other.cases:
+        if is_comparable(named, (own.target, own.case), (other.target, case)):
+            return Assignment(other.target, case)
+    return None

@@ -96,21 +96,18 @@ def time_command(a: argparse.Namespace) -> int:
     chosen = ("wait", "names", "quick", "vary", "threads", "pythons", "arguments")
     options = {name: getattr(a, name) for name in chosen}
     calls, setup = given_texts(a.calls, a.setup)
-    if any(one.place for one in calls) and not a.names:
-        options["names"] = [one.label for one in calls]
+    if any(call.place for call in calls) and not a.names:
+        options["names"] = [call.label for call in calls]
+    statements = [call.text for call in calls]
+    setup_text = "\n".join(part.text for part in setup)
     with Progress() as listener:
         try:
-            found = time(
-                *(one.text for one in calls),
-                setup="\n".join(one.text for one in setup),
-                progress=listener,
-                **options,
-            )
+            found = time(*statements, setup=setup_text, progress=listener, **options)
         except TimeInterrupted as stopped:
-            found, interrupted = stopped.timing, True
-    from overhead.timing.show import (
-        timing_blocks,  # after the answer came: it takes a tenth of a second
-    )
+            found = stopped.timing
+            interrupted = True
+    # This import takes a tenth of a second, so it waits until the answer has come.
+    from overhead.timing.show import timing_blocks
 
     answer(a, found.to_dict, timing_blocks(found), is_file=True)
     if interrupted:

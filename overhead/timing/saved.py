@@ -15,12 +15,16 @@ from overhead.timing.timing import Timing
 _TIME_FORMAT = "overhead-time"
 _TIME_VERSION = 1
 _MAX_BYTES = 4_000_000
+"""A larger file is no saved answer. Chosen, not measured."""
+_LONGEST_ERROR = 300
 _Answer = TypeVar("_Answer")
 
 
 def saved(path: Path, format: str) -> Timing | None:
     """The answer in a file; None if the format is of another slice. Raises ``BadFile``."""
-    return read_timing(path) if format == _TIME_FORMAT else None
+    if format != _TIME_FORMAT:
+        return None
+    return read_timing(path)
 
 
 def read_timing(path: Path) -> Timing:
@@ -38,4 +42,5 @@ def decoded_answer(path: Path, answer: type[_Answer], what: str) -> _Answer:
     try:
         return msgspec.json.decode(read_whole(path, _MAX_BYTES), type=answer)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"not {what}: {' '.join(str(error).split())[:300]}", path) from None
+        in_one_line = " ".join(str(error).split())
+        raise BadFile(f"not {what}: {in_one_line[:_LONGEST_ERROR]}", path) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -20,13 +20,17 @@ from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
 from overhead.words.timing import division as division_words, timing as words
 
+_MOST_TEXT = 60
+"""The longest text of a cell with a name of the program: no terminal is wide enough for more."""
 _OPTIONAL, _IMPORTANT = ("issue", "fixed", "naive"), ("device", "met")
 """The figures of a call that a narrow terminal hides, as ``Table`` says."""
 _OVERSTATED = 1.2
-"""A sentence names the time of a single call if it is this many times the cost or more."""
-_MET_APART = 1.3
+"""A sentence names the time of a single call if it is this many times the cost or more. Chosen, not
+measured.
+"""
+_UNPINNED_APART = 1.3
 """A sentence names the unpinned cost if unpinned and undisturbed cost differ by more than this
-factor.
+factor. Chosen, not measured; docs/time.md tells it.
 """
 
 
@@ -34,63 +38,82 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The table of the statements, what its columns mean, how the statements compare, and what is
     missing.
     """
-    varied = list(timing.calls[0].varied)
-    used = [] if "python" in varied else _libraries(timing.calls[0])
-    library = used[0] if used else ""
-    where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
     calls_wait = any(call.is_awaited for call in timing.calls)
     names = [name for name in words.MEANINGS if calls_wait or name != "issue"]
-    several = len(timing.calls) > 1
-    rows = [
-        [
-            str(n) if several else "",
-            *(plain(text, 60) for text in (call.call, *call.varied.values())),
-            *(_cell(call, name) for name in names),
-        ]
-        for n, call in enumerate(timing.calls, 1)
-    ]
-    places = {name: 2 + len(varied) + at for at, name in enumerate(names)}
-    columns = ["#", "call", *varied, *(InMicroseconds(figure_column(name)) for name in names)]
-    explained = () if timing.quick else names
-    yield Table(
-        words.title(timing, where, library),
-        columns,
-        rows,
-        numeric=range(2, len(columns)),
-        optional=[places[name] for name in _OPTIONAL if name in places],
-        important=[places[name] for name in _IMPORTANT],
-        meanings={places[name]: words.meaning(name) for name in explained},
-    ).without_empty()
+    yield _timing_table(timing, names).without_empty()
     yield Text([*_divisions(timing)])
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
 
 
+def _timing_table(timing: Timing, names: Sequence[str]) -> Table:
+    """A row for each statement: its number, its text, the values that were varied, and its figures
+    of these names.
+    """
+    calls = timing.calls
+    varied = list(calls[0].varied)
+    several = len(calls) > 1
+    rows = []
+    for number, call in enumerate(calls, 1):
+        cells = [str(number) if several else "", plain(call.call, _MOST_TEXT)]
+        cells += [plain(value, _MOST_TEXT) for value in call.varied.values()]
+        cells += [_cell(call, name) for name in names]
+        rows.append(cells)
+
+    first_figure = 2 + len(varied)
+    columns = ["#", "call", *varied]
+    columns += [InMicroseconds(figure_column(name)) for name in names]
+    places = {name: place for place, name in enumerate(names, first_figure)}
+    meanings = {}
+    if not timing.quick:
+        meanings = {places[name]: words.meaning(name) for name in names}
+    libraries = [] if "python" in varied else _libraries(calls[0])
+    devices = listed(list(dict.fromkeys(call.on for call in calls)))
+    return Table(
+        words.title(timing, devices, libraries[0] if libraries else ""),
+        columns,
+        rows,
+        numeric=range(2, len(columns)),
+        optional=[places[name] for name in _OPTIONAL if name in places],
+        important=[places[name] for name in _IMPORTANT],
+        meanings=meanings,
+    )
+
+
 def _divisions(timing: Timing) -> Iterator[str]:
     """How the host's time of each call divides: Python, or a library."""
-    known = [(call, call.division) for call in timing.calls if call.division is not None]
-    for call, division in known:
-        name = ", ".join(
-            [
-                plain(call.call, 60),
-                *(plain(f"{name} = {value}", 60) for name, value in call.varied.items()),
-            ]
-        )
+    divided = []
+    beside_device = []
+    for call in timing.calls:
+        division = call.division
+        if division is None:
+            continue
         on_device = call.on != "CPU"
         cost = call.figure("issue" if on_device else "complete")
+        name = _name_with_varied(call)
         yield division_words.division_sentence(name, division, cost, on_device=on_device)
-    divided = [division for _, division in known if division.parts]
+        if division.parts:
+            divided.append(division)
+            if on_device:
+                beside_device.append(division)
     if not divided:
         return
+
     samples = listed(list(dict.fromkeys(f"{division.samples:,}" for division in divided)))
     yield division_words.division_rule(samples)
     if any(division.part("binding") for division in divided):
         yield division_words.BINDING_MEANS
-    beside_device = [division for call, division in known if division.parts and call.on != "CPU"]
     if beside_device:
         yield division_words.DEVICE_APART
     if any(division.part("driver") for division in beside_device):
         yield division_words.WAIT_IN_DRIVER
+
+
+def _name_with_varied(call: CallTiming) -> str:
+    """A statement and the values that it was measured with: ``f(x), n = 10``."""
+    texts = [call.call]
+    texts += [f"{name} = {value}" for name, value in call.varied.items()]
+    return ", ".join(plain(text, _MOST_TEXT) for text in texts)
 
 
 def timing_sentences(timing: Timing) -> list[str]:
@@ -98,29 +121,43 @@ def timing_sentences(timing: Timing) -> list[str]:
     missing.
     """
     calls = timing.calls
-    said = [*map(_ratio, timing.ratios)]
-    if any(map(_is_first_answer, calls)):
-        said.append(words.ONE_PROCESS)
-        if timing.quick and not any(
-            code_of(note) == "interrupted-with-first-answers" for note in timing.notes
-        ):
-            said.append(words.WITHOUT_QUICK)
-    waits: dict[Why, list[str]] = {}
-    libraries: dict[str, list[str]] = {}
-    said += dict.fromkeys(filter(None, map(words.taken_as_call, calls)))
-    for n, call in enumerate(calls, 1):
-        said += _of_call(call, words.of_rows([str(n)], len(calls)))
-        waits.setdefault(call.wait, []).append(str(n))
-        libraries.setdefault(listed(_libraries(call)), []).append(str(n))
-    for seen, which in libraries.items():
-        if seen:
-            said.append(words.libraries_seen(seen, words.of_rows(which, len(calls))))
-    said += [words.waits(wait, words.of_rows(which, len(calls))) for wait, which in waits.items()]
-    return [*said, words.NOT_CHECKED, *map(sentence, timing.notes)]
+    sentences = [_ratio(ratio) for ratio in timing.ratios]
+    if any(_is_first_answer(call) for call in calls):
+        sentences.append(words.ONE_PROCESS)
+        interrupted = [
+            note for note in timing.notes if code_of(note) == "interrupted-with-first-answers"
+        ]
+        if timing.quick and not interrupted:
+            sentences.append(words.WITHOUT_QUICK)
+
+    for taken in dict.fromkeys(words.taken_as_call(call) for call in calls):
+        if taken:
+            sentences.append(taken)
+
+    # What several statements have in common is said once, with their numbers.
+    numbers_by_wait: dict[Why, list[str]] = {}
+    numbers_by_libraries: dict[str, list[str]] = {}
+    for number, call in enumerate(calls, 1):
+        sentences += _of_call(call, words.of_rows([str(number)], len(calls)))
+        numbers_by_wait.setdefault(call.wait, []).append(str(number))
+        libraries = listed(_libraries(call))
+        numbers_by_libraries.setdefault(libraries, []).append(str(number))
+    for libraries, numbers in numbers_by_libraries.items():
+        if libraries:
+            which = words.of_rows(numbers, len(calls))
+            sentences.append(words.libraries_seen(libraries, which))
+    for wait, numbers in numbers_by_wait.items():
+        sentences.append(words.waits(wait, words.of_rows(numbers, len(calls))))
+
+    sentences.append(words.NOT_CHECKED)
+    sentences += [sentence(note) for note in timing.notes]
+    return sentences
 
 
 def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
-    """Why the cost of a statement is not sure, and from how many calls on it holds."""
+    """Why the cost of a statement is not sure, and from how many calls on it holds. ``which``: the
+    statement in words, `` of 2``; '' if there is only one.
+    """
     complete = call.figure("complete")
     if complete is None or complete.measured is None:
         return
@@ -139,8 +176,9 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     yield from _single_call(call, which)
     yield from _unpinned(call, which)
     yield from _falls(call, which)
-    if again := range_text(_range(call.next_run)):
-        yield words.next_run(again, which)
+    next_run = range_text(_range(call.next_run))
+    if next_run:
+        yield words.next_run(next_run, which)
     if call.bound == "device":
         yield words.device_decides(which)
     if call.status != "ok" and call.value("complete") is not None:
@@ -163,53 +201,66 @@ def _libraries(call: CallTiming) -> list[str]:
 
 def _single_call(call: CallTiming, which: str) -> Iterator[str]:
     """How far a single timed call is from the cost, where that is far, and the cost holds."""
-    single, complete = call.figure("naive"), call.measured("complete")
-    naive = single.measured if single is not None else None
-    if call.status != "ok" or single is None or naive is None or complete is None:
+    figure = call.figure("naive")
+    complete = call.measured("complete")
+    single_shot = figure.measured if figure is not None else None
+    if call.status != "ok" or figure is None or single_shot is None or complete is None:
         return
     if complete.floor <= 0 or _lies_above(call):
         return
-    least, most = naive.floor / complete.ceiling, naive.ceiling / complete.floor
+    least = single_shot.floor / complete.ceiling
+    most = single_shot.ceiling / complete.floor
     if least >= _OVERSTATED:
-        yield words.single_call(single, least, most, which)
+        yield words.single_call(figure, least, most, which)
 
 
 def _falls(call: CallTiming, which: str) -> Iterator[str]:
     """Says so if fresh processes, which make few calls, met far more than a single call takes among
     many.
     """
-    first, later = call.figure("met"), call.figure("naive")
+    first = call.figure("met")
+    later = call.figure("naive")
     if call.value("complete") is not None or first is None or later is None:
         return
-    met, naive = first.measured, later.measured
-    if met and naive and met.floor > _MET_APART * naive.ceiling:
+    unpinned = first.measured
+    single_shot = later.measured
+    if unpinned is None or single_shot is None:
+        return
+    if unpinned.floor > _UNPINNED_APART * single_shot.ceiling:
         yield words.cost_falls(first, later, which)
 
 
 def _lies_above(call: CallTiming) -> bool:
     """Whether all processes that are not pinned met far more than the cost."""
-    met, complete = call.measured("met"), call.measured("complete")
-    return met is not None and complete is not None and met.floor > _MET_APART * complete.ceiling
+    unpinned = call.measured("met")
+    complete = call.measured("complete")
+    if unpinned is None or complete is None:
+        return False
+    return unpinned.floor > _UNPINNED_APART * complete.ceiling
 
 
 def _unpinned(call: CallTiming, which: str) -> Iterator[str]:
     """What the call takes in processes that are not pinned, where that differs from the cost."""
-    met, complete = call.value("met"), call.measured("complete")
-    if not met or complete is None or complete.value <= 0:
+    unpinned_ns = call.value("met")
+    complete = call.measured("complete")
+    if not unpinned_ns or complete is None or complete.value <= 0:
         return
-    if max(met / complete.value, complete.value / met) <= _MET_APART:
+    factor = max(unpinned_ns / complete.value, complete.value / unpinned_ns)
+    if factor <= _UNPINNED_APART:
         return
-    low, high = met_range(call) or (met / 1e3, met / 1e3)
-    yield words.unpinned(low, high, which)
+    low_us, high_us = met_range(call) or (unpinned_ns / 1e3, unpinned_ns / 1e3)
+    yield words.unpinned(low_us, high_us, which)
     if _lies_above(call):
         yield words.LEFT_OUT
 
 
 def _figure(call: CallTiming, name: str) -> Figure | None:
+    """The figure of a column: the column ``device`` shows how long the device is busy."""
     return call.figure("device_busy" if name == "device" else name)
 
 
 def _cell(call: CallTiming, name: str) -> str:
+    """The figure of a column with its interval, in µs; '' where it was not measured."""
     figure = _figure(call, name)
     if figure is None or not figure.measured:
         return ""
@@ -219,6 +270,7 @@ def _cell(call: CallTiming, name: str) -> str:
 
 
 def _ratio(ratio: CallRatio) -> str:
+    """How two statements compare."""
     times = ratio.ratio.measured
     if times is None or not times.bounded:
         return words.no_ratio(ratio)
@@ -229,20 +281,29 @@ def _ratio(ratio: CallRatio) -> str:
 
 def _missing(call: CallTiming) -> dict[Why, list[str]]:
     """The names of the figures without a value, by reason."""
-    found: dict[Why, list[str]] = {}
+    names: dict[Why, list[str]] = {}
     for name in words.MEANINGS:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
-            found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
+            why = figure.reason or call.reason or figure.status
+            names.setdefault(why, []).append(name)
     if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
-        span = call.figure("device_span")
-        why: Why = words.NO_CLOCK
-        if span is not None:
-            why = words.device_waited(span) if span.measured else span.reason or span.status
-        found.setdefault(why, []).append("device")
-    return found
+        names.setdefault(_why_no_device_time(call), []).append("device")
+    return names
+
+
+def _why_no_device_time(call: CallTiming) -> Why:
+    """Why it is not known how long the device of a call is busy."""
+    span = call.figure("device_span")
+    if span is None:
+        return words.NO_CLOCK
+    if span.measured:
+        return words.device_waited(span)
+    return span.reason or span.status
 
 
 def _range(ends: list[float] | None) -> Value | None:
     """The ends of a range as a value; None for None."""
-    return Value(sum(ends) / 2, min(ends), max(ends)) if ends else None
+    if not ends:
+        return None
+    return Value(sum(ends) / 2, min(ends), max(ends))

@@ -77,16 +77,23 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
     this name.
     """
     place, colon, function = text.rpartition(":")
-    if not (place and colon and all(part.isidentifier() for part in function.split("."))):
+    is_name = all(part.isidentifier() for part in function.split("."))
+    if not (place and colon and is_name):
         raise _no_function(text)
     check_text(text)
-    given = dict(map(_argument, arguments))
-    shown, folder = place, os.getcwd()
+    given = {}
+    for argument in arguments:
+        name, value = _name_and_value(argument)
+        given[name] = value
+    shown = place
+    folder = os.getcwd()
     if place.endswith(".py"):
         if not Path(place).is_file():
             raise UsageError(f"{place}: no such file")
         file = Path(place).resolve()
-        place, shown, folder = str(file), file.name, str(file.parent)
+        place = str(file)
+        shown = file.name
+        folder = str(file.parent)
     if variable in given:
         raise UsageError(f"--arg {variable} and --vary {variable}: give one of them")
     values = f"literals({given!r})"
@@ -118,18 +125,17 @@ def _no_function(text: str) -> UsageError:
         return UsageError(f"{file}, line {error.lineno}: {error.msg}")
     except ValueError as error:  # a null character
         return UsageError(f"{file}: {error}")
-    defined = [
-        one.name
-        for one in body
-        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_")
-    ]
+    functions = [statement for statement in body if isinstance(statement, ast.FunctionDef)]
+    defined = [each.name for each in functions if not each.name.startswith("_")]
     if not defined:
         return UsageError(
             f"{file} defines no function: put one iteration into a function that returns step();"
             " see docs/explain.md"
         )
     named = [f"{file}:{name}" for name in defined[:_MOST_NAMED]]
-    more = f" and {len(defined) - _MOST_NAMED} more" if len(defined) > _MOST_NAMED else ""
+    more = ""
+    if len(defined) > _MOST_NAMED:
+        more = f" and {len(defined) - _MOST_NAMED} more"
     return UsageError(
         f"{text}: name a function of the file, one iteration of it: {', '.join(named)}{more}"
     )
@@ -139,8 +145,9 @@ def step_given(step: Callable[[], object]) -> StepSource:
     """The source of a function of this process, which other processes can find again. Raises
     ``UsageError``.
     """
-    module = sys.modules.get(getattr(step, "__module__", "") or "")
-    file = getattr(module, "__file__", None) or getattr(step, "__module__", "") or "a notebook"
+    module_name = getattr(step, "__module__", "") or ""
+    module = sys.modules.get(module_name)
+    file = getattr(module, "__file__", None) or module_name or "a notebook"
     folder = str(Path(file).resolve().parent) if os.path.isfile(file) else os.getcwd()
     name = str(getattr(step, "__qualname__", type(step).__qualname__))
     _refuse_other_code(step, name)
@@ -159,7 +166,8 @@ def step_given(step: Callable[[], object]) -> StepSource:
     )
 
 
-def _argument(text: str) -> tuple[str, str]:
+def _name_and_value(text: str) -> tuple[str, str]:
+    """The two parts of an argument ``NAME=VALUE``. Raises ``UsageError`` for other text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier() or len(text) > _MOST_TEXT:
         raise UsageError(f"--arg {text[:80]}: write NAME=VALUE, {_MOST_TEXT} characters at most")
@@ -183,23 +191,23 @@ def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundS
     ``UsageError``.
     """
     module = _module(place)
-    found: Any = module
+    named: Any = module
     for name in function.split("."):
-        if not hasattr(found, name):
-            raise unknown_name(
-                f"function in {os.path.basename(place)}:", name, _functions_of(found, module)
-            )
-        found = getattr(found, name)
-    if not callable(found):
-        raise UsageError(f"{function} is {type(found).__name__} and no function")
-    lacking = _lacking(found, arguments)
+        if not hasattr(named, name):
+            kind = f"function in {os.path.basename(place)}:"
+            raise unknown_name(kind, name, _functions_of(named, module))
+        named = getattr(named, name)
+    if not callable(named):
+        raise UsageError(f"{function} is {type(named).__name__} and no function")
+    lacking = _lacking(named, arguments)
     if "." in function and lacking[:1] == ["self"]:
         raise UsageError(
             f"{function} is a method: name a function that makes the object and returns its method"
         )
     if lacking:
         raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
-    return step_from(functools.partial(found, **arguments) if arguments else found, function)
+    given = functools.partial(named, **arguments) if arguments else named
+    return step_from(given, function)
 
 
 @contextlib.contextmanager
@@ -232,7 +240,8 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     if not callable(returned):
         return FoundStep(given, function, kind, is_returned=False, first_s=first_s)
     _refuse_other_code(returned, function, is_returned=True)
-    if lacking := _lacking(returned, {}):
+    lacking = _lacking(returned, {})
+    if lacking:
         raise UsageError(
             f"the {kind} that {function} returns needs {', '.join(lacking)}; a step takes no"
             " arguments: return a function that calls it with them"
@@ -244,11 +253,12 @@ def _refuse_several(returned: Any, function: str) -> None:
     """Raise ``UsageError`` for functions in a container, or a class whose objects can be called:
     which is the step?
     """
-    if isinstance(returned, type) and any("__call__" in vars(kind) for kind in returned.__mro__):
+    if isinstance(returned, type) and _defines_call(returned):
         name = returned.__qualname__
         raise UsageError(
             f"{function} returns the class {name}, whose call makes an object: return {name}(...)"
         )
+
     kind = type(returned).__qualname__
     parts = list(returned.values()) if isinstance(returned, dict) else returned
     if callable(returned) or not isinstance(parts, list | tuple | set | frozenset):
@@ -262,21 +272,24 @@ def _refuse_several(returned: Any, function: str) -> None:
         )
 
 
+def _defines_call(kind: type) -> bool:
+    """Whether objects of a class can be called."""
+    return any("__call__" in vars(base) for base in kind.__mro__)
+
+
 def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
     """The names of what can be called in a module or class: those that this module defines, if
     there are any.
     """
-    public = {
-        name: value
-        for name, value in vars(owner).items()
-        if callable(value) and not name.startswith("_")
-    }
-    own = [
-        name
-        for name, value in public.items()
-        if getattr(value, "__module__", "") == module.__name__
-    ]
-    return own or list(public)
+    public = []
+    own = []
+    for name, value in vars(owner).items():
+        if not callable(value) or name.startswith("_"):
+            continue
+        public.append(name)
+        if getattr(value, "__module__", "") == module.__name__:
+            own.append(name)
+    return own or public
 
 
 def _refuse_other_code(
@@ -285,21 +298,25 @@ def _refuse_other_code(
     """Raise ``UsageError`` for a function whose call does not run its body. ``is_returned``:
     ``name`` returned it.
     """
-    bodies = [function, type(function).__call__]
-    before, after = ("the step that ", " returns") if is_returned else ("", "")
-    if any(map(inspect.iscoroutinefunction, bodies)):
-        raise UsageError(
-            f"{before}{name}{after} is an async function, whose call runs nothing: name a function"
-            " that runs it, such as asyncio.run(step()), or loop.run_until_complete(step());"
-            ' overhead time takes "await step()" itself'
-        )
-    if any(map(inspect.isgeneratorfunction, bodies)) or any(
-        map(inspect.isasyncgenfunction, bodies)
-    ):
-        raise UsageError(
-            f"{before}{name}{after} is a generator function, whose call runs nothing: explain a"
-            " function that calls next() on it"
-        )
+    named = _named_step(name, is_returned=is_returned)
+    # The call of an object runs a function of its class.
+    for body in (function, type(function).__call__):
+        if inspect.iscoroutinefunction(body):
+            raise UsageError(
+                f"{named} is an async function, whose call runs nothing: name a function"
+                " that runs it, such as asyncio.run(step()), or loop.run_until_complete(step());"
+                ' overhead time takes "await step()" itself'
+            )
+        if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+            raise UsageError(
+                f"{named} is a generator function, whose call runs nothing: explain a"
+                " function that calls next() on it"
+            )
+
+
+def _named_step(function: str, *, is_returned: bool) -> str:
+    """The step in the words of an error: the function itself, or what it returns."""
+    return f"the step that {function} returns" if is_returned else function
 
 
 def refuse_unfinished(result: Any, name: str) -> None:
@@ -325,23 +342,30 @@ def refuse_long(found: FoundStep, longest_s: float) -> None:
     load and compile.
     """
     first_s = _seconds(found.call) if found.is_returned else found.first_s
-    if first_s <= longest_s or (again_s := _seconds(found.call)) <= longest_s:
+    if first_s <= longest_s:
         return
-    taken_s = min(first_s, again_s)
-    before, after = ("the step that ", " returns") if found.is_returned else ("", "")
+    second_s = _seconds(found.call)
+    if second_s <= longest_s:
+        return
+    step_s = min(first_s, second_s)
+    named = _named_step(found.function, is_returned=found.is_returned)
     raise UsageError(
-        f"{before}{found.function}{after} takes {taken_s:.2g} s; steps of up to {longest_s:g} s are"
+        f"{named} takes {step_s:.2g} s; steps of up to {longest_s:g} s are"
         " explained: name one iteration: a function that returns step(); see docs/explain.md"
     )
 
 
 def _seconds(call: Callable[[], Any]) -> float:
+    """How long one call takes, s. Raises ``UsageError`` for whatever it raises."""
     began = time.perf_counter()
     _checked(call)
     return time.perf_counter() - began
 
 
 def _module(place: str) -> Any:
+    """The module of this name, or the one that a file holds; its code runs. Raises
+    ``UsageError``.
+    """
     if not place.endswith(".py"):
         return _checked(functools.partial(importlib.import_module, place))
     name = Path(place).stem
@@ -349,8 +373,9 @@ def _module(place: str) -> Any:
     if spec is None or spec.loader is None:
         raise UsageError(f"{place}: not a Python file")
     module = importlib.util.module_from_spec(spec)
-    if str(Path(place).parent) not in sys.path:
-        sys.path.insert(0, str(Path(place).parent))
+    folder = str(Path(place).parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     sys.modules.setdefault(name, module)
     _checked(functools.partial(spec.loader.exec_module, module))
     return module
@@ -364,11 +389,19 @@ def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list
         parameters = inspect.signature(_with_signature(function)).parameters
     except (TypeError, ValueError):  # a function written in C
         return []
-    plain = [p for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    named = []
+    takes_any_name = False
+    for parameter in parameters.values():
+        if parameter.kind == parameter.VAR_KEYWORD:
+            takes_any_name = True
+        elif parameter.kind != parameter.VAR_POSITIONAL:
+            named.append(parameter)
+
     unknown = [name for name in arguments if name not in parameters]
-    if unknown and not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
-        raise unknown_name("argument", unknown[0], [p.name for p in plain])
-    return [p.name for p in plain if p.default is p.empty and p.name not in arguments]
+    if unknown and not takes_any_name:
+        raise unknown_name("argument", unknown[0], [parameter.name for parameter in named])
+    needed = [parameter.name for parameter in named if parameter.default is parameter.empty]
+    return [name for name in needed if name not in arguments]
 
 
 def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -381,6 +414,9 @@ def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checked(call: Callable[[], Any]) -> Any:
+    """What a call of the program returns. Whatever it raises becomes a ``UsageError`` that names
+    the line.
+    """
     try:
         return call()
     except UsageError:
@@ -403,9 +439,11 @@ def program_line(error: BaseException, *, texts: bool = False) -> str:
     """The innermost line of the program that raised, ``train.py:12, in step``; ``texts``: also code
     without a file.
     """
-    found = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
+    innermost = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
-        if is_own_code(code) and (texts or not code.co_filename.startswith("<")):
-            found = f"{os.path.basename(code.co_filename)}:{line}, in {code.co_name}"
-    return found
+        has_file = not code.co_filename.startswith("<")
+        if is_own_code(code) and (texts or has_file):
+            file = os.path.basename(code.co_filename)
+            innermost = f"{file}:{number}, in {code.co_name}"
+    return innermost

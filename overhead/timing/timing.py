@@ -567,7 +567,7 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     wall_s = max(45.0, 1.5 * sampling_s)
     return Plan(
         processes=processes,
-        target=0.03,
+        precision=0.03,
         sampling_s=1.001 * sampling_s,
         wall_s=wall_s,
         case_s=case_s,

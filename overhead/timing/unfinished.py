@@ -23,7 +23,9 @@ from typing import Any
 from overhead.results import Reason, Why, because
 
 _LOOKED_AT = 200
-"""The most values of a result that are looked at."""
+"""The most values of a result that are looked at. Chosen, not measured: more take longer in each
+call.
+"""
 _OF_ITERATORS = (
     "builtins",
     "itertools",
@@ -66,8 +68,10 @@ def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
             left += value[:_LOOKED_AT]
         elif isinstance(value, dict):
             left += list(value.values())[:_LOOKED_AT]
-        elif found := _of_value(value):
-            return found
+        else:
+            unfinished = _of_value(value)
+            if unfinished:
+                return unfinished
     return None
 
 
@@ -77,16 +81,18 @@ class Kept:
     """
 
     def __init__(self, names: Mapping[str, Any]) -> None:
-        self._before = list(
-            _held_by(names)
-        )  # kept, so that no other object gets the identity of one of them
-        self._known = set(map(id, self._before))
+        # Kept, so that no other object gets the identity of one of them.
+        self._before = list(_held_by(names))
+        self._known = {id(value) for value in self._before}
 
     def running_since(self, names: Mapping[str, Any]) -> Unfinished | None:
         """The first value that is there now, and stands for work that goes on."""
         for value in _held_by(names):
-            if id(value) not in self._known and (found := _running(value)):
-                return found
+            if id(value) in self._known:
+                continue
+            unfinished = _running(value)
+            if unfinished:
+                return unfinished
         return None
 
 
@@ -104,6 +110,7 @@ def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _of_value(value: Any) -> Unfinished | None:
+    """What is unfinished about one value: of Python, or of a known library."""
     if inspect.iscoroutine(value):
         return Unfinished(because("idle-coroutine"), "await ...")
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
@@ -123,26 +130,27 @@ def _running(value: Any) -> Unfinished | None:
         return Unfinished(because("task-of-an-event-loop"), "await ...")
     if isinstance(value, subprocess.Popen) and value.poll() is None:
         return Unfinished(because("running-process"), "(...).wait()")
-    if (
-        isinstance(value, threading.Thread | multiprocessing.process.BaseProcess)
-        and value.is_alive()
-    ):
+    is_runner = isinstance(value, threading.Thread | multiprocessing.process.BaseProcess)
+    if is_runner and value.is_alive():
         return Unfinished(because("running-thread-or-process"), "(...).join()")
     return None
 
 
 def _of_library(value: Any) -> Unfinished | None:
-    if callable(
-        getattr(type(value), "__dask_graph__", None)
-    ):  # a collection of Dask, or an array of xarray
-        return (
-            Unfinished(because("lazy-dask"), "(...).compute()") if value.__dask_graph__() else None
-        )
+    """What is unfinished about an array or a table of a library that computes later."""
+    # A collection of Dask, or an array of xarray.
+    if callable(getattr(type(value), "__dask_graph__", None)):
+        if not value.__dask_graph__():
+            return None
+        return Unfinished(because("lazy-dask"), "(...).compute()")
     library = type(value).__module__.partition(".")[0]
-    return _OF_LIBRARY[library](value) if library in _OF_LIBRARY else None
+    if library not in _OF_LIBRARY:
+        return None
+    return _OF_LIBRARY[library](value)
 
 
 def _mlx(value: Any) -> Unfinished | None:
+    """An array of MLX that is not evaluated; None if it is."""
     import mlx.core as mx
 
     if not isinstance(value, mx.array):
@@ -150,10 +158,13 @@ def _mlx(value: Any) -> Unfinished | None:
     # MLX tells in no other way whether an array is evaluated. The graph of one that is has no edge.
     graph = io.StringIO()
     mx.export_to_dot(graph, value)
-    return Unfinished(because("lazy-mlx"), "mx.eval(...)") if "->" in graph.getvalue() else None
+    if "->" not in graph.getvalue():
+        return None
+    return Unfinished(because("lazy-mlx"), "mx.eval(...)")
 
 
 def _torch(value: Any) -> Unfinished | None:
+    """Work of PyTorch that goes on, or a tensor on a device that computes later or never."""
     if type(value).__name__ in ("Future", "Work"):
         return Unfinished(because("running-torch-work"), "(...).wait()")
     kind = getattr(getattr(value, "device", None), "type", "")
@@ -165,6 +176,7 @@ def _torch(value: Any) -> Unfinished | None:
 
 
 def _tinygrad(value: Any) -> Unfinished | None:
+    """A tensor of tinygrad that is not computed. Versions tell that by different attributes."""
     if type(value).__name__ != "Tensor":
         return None
     graph = getattr(value, "uop", None) or getattr(value, "lazydata", None)
@@ -176,11 +188,16 @@ def _tinygrad(value: Any) -> Unfinished | None:
 
 
 def _named(names: tuple[str, ...], what: Reason, finish: str) -> Callable[[Any], Unfinished | None]:
-    """Finds the lazy classes of a library by their names."""
+    """A function that finds the lazy classes of a library by their names, also in what is derived
+    from them.
+    """
 
     def find(value: Any) -> Unfinished | None:
-        own = {kind.__name__ for kind in type(value).__mro__}
-        return Unfinished(what, finish) if own.intersection(names) else None
+        """What is unfinished about a value of one of these classes; None of any other class."""
+        classes = {kind.__name__ for kind in type(value).__mro__}
+        if classes.isdisjoint(names):
+            return None
+        return Unfinished(what, finish)
 
     return find
 

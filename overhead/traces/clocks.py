@@ -25,7 +25,9 @@ step on an H200.
 _MOST_DRIFT = 1e-3
 """Quartz clocks differ by less than 1e-4; more is no drift of a clock."""
 _SAME_NS = 1e-3
-"""Times that differ by less are the same to the fit of a drifting clock."""
+"""Times that differ by less are the same to the fit of a drifting clock: it ends the search. It is
+far below any time of a recording.
+"""
 _PERIODS = 200
 """The clocks are compared in so many periods of the recording. Chosen, not measured; more of them
 cost time and let single records weigh more.
@@ -34,7 +36,7 @@ _MANY = 20
 _MOST_OUTLIERS = 0.02
 _ALONE_NS = 20_000.0
 """Of ``_MANY`` times or more, at most ``_MOST_OUTLIERS`` are bad records, if they lie so far from
-all others; drift and jitter do not.
+all others; drift and jitter do not. Chosen, not measured.
 """
 
 
@@ -91,7 +93,9 @@ def clocks_of(waits: Sequence[Bound], starts: Sequence[Bound]) -> Clocks:
     if lowest_ns <= SKEW_NS and highest_ns >= -SKEW_NS:
         return Clocks(checked=checked, outliers=outliers)
 
-    if lowest_ns <= highest_ns:  # one constant fits all bounds
+    if lowest_ns <= highest_ns:
+        # One correction satisfies all bounds. It lies inside of them, since a wait returns up to
+        # ``_WAKE_NS`` after its work.
         inside_ns = min((highest_ns - lowest_ns) / 2, _WAKE_NS)
         late_ns = highest_ns - inside_ns
         if lowest_ns > SKEW_NS:

@@ -25,14 +25,16 @@ _WAIT = re.compile(r"\w*Synchronize\w*|urQueueFinish|urEventWait")
 _POLL = re.compile(r"\w*Query\w*")
 """Calls that ask whether work is done: each is short, and a loop of them is a wait."""
 _IDLE_WAIT_NS = 20_000.0
-"""At most so long lasts a call that waits for nothing; 2 to 10 µs are usual under a profiler."""
+"""At most so long lasts a call that waits for nothing; 2 to 10 µs are usual under a profiler. So
+20 µs are chosen; a lower limit calls such calls waits for lost work.
+"""
 _WAKE_LATE_NS = 100_000.0
 """At most so long after its work a wait returns: about 60 µs where the host sleeps in it (blocking
-synchronisation).
+synchronisation). So 100 µs are chosen; a lower limit finds lost work behind such waits.
 """
 _LONG_CALL_NS = 100_000.0
 """A call from this length on, all the while the device works, may be a wait; launches usually take
-2 to 20 µs.
+2 to 20 µs. Chosen, not measured; a lower limit doubts more verdicts that the host bounds a step.
 """
 _MOSTLY = 0.9
 """The share of such a call in which the device works. Chosen, not measured."""

@@ -14,14 +14,17 @@ from overhead.traces.clocks import Clocks
 
 MOST_LOST = 0.02
 """The largest share of launches or of device time without its other half that still allows a
-verdict.
+verdict. Chosen, not measured; a higher share lets a verdict stand on a recording that may lack what
+bounds the step.
 """
 MOST_BESIDE = 0.1
 """The largest share of a step that may be unclear to the replay: from a tenth on, synchronisations
-are named too.
+are named too (``verdict``). Chosen, not measured.
 """
 _COARSE_NS = 500.0
-"""Times that are rounded to more than this cannot tell a kernel of a few µs."""
+"""Times that are rounded to more than this cannot tell a kernel of a few µs. Chosen, not
+measured.
+"""
 _WHOLE = 0.98
 """A step that covers this share of the recording counts as all of it. Chosen, not measured."""
 _ONE_CLOCK = Clocks()

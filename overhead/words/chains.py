@@ -19,15 +19,18 @@ def group_title(group: Group) -> str:
 
 def elements_text(elements: int) -> str:
     """``4,096 elements``."""
-    return f"{elements:,} element{'s' if elements > 1 else ''}"
+    noun = "elements" if elements > 1 else "element"
+    return f"{elements:,} {noun}"
 
 
 def arm_label(arm: ArmFit) -> str:
     """The way in words: ``dawn, fused checks=off``, ``cuda-graph, replay made by the CUDA
     driver``.
     """
-    made = [f"made by {arm.maker}"] if "maker" in arm.record.params else []
-    return f"{arm.short}, {' '.join([arm.record.pattern, *words(dict(arm.own)), *made])}"
+    variant = [arm.record.pattern, *words(dict(arm.own))]
+    if "maker" in arm.record.params:
+        variant.append(f"made by {arm.maker}")
+    return f"{arm.short}, {' '.join(variant)}"
 
 
 def why_no_speed(record: Record) -> str:
@@ -38,8 +41,6 @@ def why_no_speed(record: Record) -> str:
         return _BENDS_BELOW_ZERO
     if record.measured("complete") is not None:
         return unresolved(record.figure("complete"))
-    return (
-        with_status(record.status, record.reason)
-        if record.reason
-        else sentence(why(record, "complete"))
-    )
+    if record.reason:
+        return with_status(record.status, record.reason)
+    return sentence(why(record, "complete"))

@@ -22,10 +22,12 @@ def finding_in_step(finding: CheckFinding) -> str:
 
 def summary(counts: Mapping[Result, int], warnings: int) -> str:
     """How many cases have each result."""
-    told = [f"{number_of} {of_case}" for of_case, number_of in counts.items()] + [
-        count(warnings, "warning")
-    ] * (warnings > 0)
-    return f"{', '.join(told) or 'nothing was checked'}."
+    texts = [f"{number_of} {of_case}" for of_case, number_of in counts.items()]
+    if warnings > 0:
+        texts.append(count(warnings, "warning"))
+    if not texts:
+        return "nothing was checked."
+    return f"{', '.join(texts)}."
 
 
 def not_checked(cases: int) -> str:

@@ -61,19 +61,19 @@ TOLERANCE = (
 
 def summary(found: Sequence[Judged]) -> str:
     """How many claims have each verdict: ``12 published claims: 5 reproduced, ...``."""
-    alone = [one for one in found if one.is_implied]
-    counts = Counter(one.verdict for one in found if one not in alone)
-    told = Counter(verdict(one) for one in alone)
-    said = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
-    said += [f"{times} {words}" for words, times in told.items()]
-    wrong = sum(one.attribution == "wrong" for one in found)
-    blamed = (
-        f" {count(wrong, 'claim')} {'names' if wrong == 1 else 'name'} a part that does not take"
-        " most of the time."
-        if wrong
-        else ""
-    )
-    return f"{len(found)} published claims: {', '.join(said)}.{blamed}"
+    implied = [claim for claim in found if claim.is_implied]
+    counts = Counter(claim.verdict for claim in found if not claim.is_implied)
+    texts = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
+    for words, number_of in Counter(map(verdict, implied)).items():
+        texts.append(f"{number_of} {words}")
+    sentence = f"{len(found)} published claims: {', '.join(texts)}."
+
+    wrong = [claim for claim in found if claim.attribution == "wrong"]
+    if not wrong:
+        return sentence
+    claims = count(len(wrong), "claim")
+    name = "names" if len(wrong) == 1 else "name"
+    return f"{sentence} {claims} {name} a part that does not take most of the time."
 
 
 def verdict(one: Judged) -> str:
@@ -82,8 +82,11 @@ def verdict(one: Judged) -> str:
     """
     if one.is_implied:
         return f"{one.verdict} by its own published figures"
-    found_instead = f"same direction as published, but a {one.size} effect" if one.size else ""
-    return "; ".join(filter(None, [one.verdict, found_instead, _other_hardware(one)]))
+    texts: list[str] = [one.verdict]
+    if one.size:
+        texts.append(f"same direction as published, but a {one.size} effect")
+    texts.append(_other_hardware(one))
+    return "; ".join(filter(None, texts))
 
 
 def verdict_of(one: Judged) -> str:
@@ -93,63 +96,77 @@ def verdict_of(one: Judged) -> str:
 
 def verdicts(one: Judged) -> str:
     """The verdict on the number, on the number by the published method, and on its attribution."""
-    by_their_method = f"; with the published method: {one.as_published}" if one.as_published else ""
-    return (
-        verdict(one)
-        + by_their_method
-        + (f"; attribution: {one.attribution}" if one.attribution else "")
-    )
+    texts = [verdict(one)]
+    if one.as_published:
+        texts.append(f"with the published method: {one.as_published}")
+    if one.attribution:
+        texts.append(f"attribution: {one.attribution}")
+    return "; ".join(texts)
 
 
 def explanation_with_flaw(one: Judged) -> str:
     """What explains the verdict, and what is wrong with the published method."""
-    flaw = f" The mistake of the source's method: {one.claim.flaw}" if one.claim.flaw else ""
-    return explanation(one) + flaw
+    explained = explanation(one)
+    if not one.claim.flaw:
+        return explained
+    return f"{explained} The mistake of the source's method: {one.claim.flaw}"
 
 
 def explanation(one: Judged) -> str:
     """The sentences that explain the verdict, as one text."""
-    claim, test, flaw, blamed = one.claim, one.claim.test, one.claim.flawed, one.claim.attribution
+    claim = one.claim
+    test = claim.test
     if test is None:
         return claim.untested
     if test.kind == "implied":
-        implied = Value(rules.evaluate(test.formula, claim.parts))
-        value, limit = quantity(implied, test.unit), quantity(Value(test.limit), test.unit)
-        reached = test.quantity.replace(VALUE, value)
-        said = [f"By the published figures, {reached}, but the hardware reaches at most {limit}."]
+        sentences = [_implied(claim, test)]
     elif not one.measured:
-        if not one.measuring.command:
-            return (
-                "These files have no measurement for this claim, and this version of overhead no"
-                " longer measures it."
-            )
-        return (
-            "These files have no measurement for this claim. To measure one:"
-            f" {measuring_command(one.measuring)}."
-        )
+        return _not_measured(one.measuring)
     else:
-        said = [*_told(test, [value for value, _ in one.measured])]
-    if flaw:
-        said += _told(
-            flaw, [value for value in one.flawed if value.measured], "with the source's method, "
+        sentences = [*_told(test, [value for value, _ in one.measured])]
+    if claim.flawed:
+        flawed = [value for value in one.flawed if value.measured]
+        sentences += _told(claim.flawed, flawed, "with the source's method, ")
+    shares = [value for value in one.shares if value.measured]
+    if claim.attribution and shares:
+        sentences.append(f"The source says that {claim.attribution.said} takes this time.")
+        sentences += _told(claim.attribution.test, shares)
+    return " ".join([*sentences, *_limits(one, test)])
+
+
+def _implied(claim: Claim, test: ClaimTest) -> str:
+    """What the published figures together say, and what the hardware reaches."""
+    value = quantity(Value(rules.evaluate(test.formula, claim.parts)), test.unit)
+    limit = quantity(Value(test.limit), test.unit)
+    reached = test.quantity.replace(VALUE, value)
+    return f"By the published figures, {reached}, but the hardware reaches at most {limit}."
+
+
+def _not_measured(measuring: MeasuringCommand) -> str:
+    """How to measure what a claim needs, where that is still possible."""
+    if not measuring.command:
+        return (
+            "These files have no measurement for this claim, and this version of overhead no longer"
+            " measures it."
         )
-    if blamed and (shares := [value for value in one.shares if value.measured]):
-        said += [
-            f"The source says that {blamed.said} takes this time.",
-            *_told(blamed.test, shares),
-        ]
-    return " ".join([*said, *_limits(one, test)])
+    return (
+        "These files have no measurement for this claim. To measure one:"
+        f" {measuring_command(measuring)}."
+    )
 
 
 def measuring_command(measuring: MeasuringCommand) -> str:
     """The command that measures what a claim needs, and on which machine."""
-    machine = f" on a machine with {' and '.join(measuring.apis)}" if measuring.apis else ""
-    return measuring.command + machine
+    if not measuring.apis:
+        return measuring.command
+    apis = " and ".join(measuring.apis)
+    return f"{measuring.command} on a machine with {apis}"
 
 
 def _limits(one: Judged, test: ClaimTest) -> Iterator[str]:
     """What restricts the verdict."""
-    if other := _other_hardware(one):
+    other = _other_hardware(one)
+    if other:
         yield f"{_capital(other)}."
     if one.claim.cross:
         yield "The source compares two machines, but we measured both sides on one machine."
@@ -169,51 +186,55 @@ def _other_hardware(one: Judged) -> str:
     """
     if not one.is_of_other_hardware:
         return ""
-    kinds = {_PROCESSORS[value.on] for value, _ in one.measured}
-    return (
-        f"we measured on {listed(sorted(kinds))}, and the source measured on {one.claim.hardware}"
-    )
+    kinds = sorted({_PROCESSORS[value.on] for value, _ in one.measured})
+    return f"we measured on {listed(kinds)}, and the source measured on {one.claim.hardware}"
 
 
 def quantity(of: Value, unit: Unit) -> str:
     """The number with its unit, rounded to the digits that its interval allows."""
     if unit == "dispatches":
-        return f"{of.value:,.0f}{_MARKS[unit]}"
-    return (spread(of * 100) if unit == "share" else positive_spread(of)) + _MARKS[unit]
+        number_of = f"{of.value:,.0f}"
+    elif unit == "share":
+        number_of = spread(of * 100)
+    else:
+        number_of = positive_spread(of)
+    return number_of + _MARKS[unit]
 
 
 def published_figure(claim: Claim) -> str:
     """The published figure with its unit and its original digits."""
-    share = claim.unit == "share"
-    texts = [
-        f"{100 * v:.10g} %" if share else f"{v:,.10g}" for v in dict.fromkeys(published(claim))
-    ]
-    return " to ".join(texts) + ("" if share else _MARKS[claim.unit])
+    figures = list(dict.fromkeys(published(claim)))
+    if claim.unit == "share":
+        return " to ".join(f"{100 * share:.10g} %" for share in figures)
+    texts = [f"{figure:,.10g}" for figure in figures]
+    return " to ".join(texts) + _MARKS[claim.unit]
 
 
 def publication(claim: Claim) -> str:
     """The published figure, and the hardware it was measured on."""
-    figure = (
-        ""
-        if claim.test is not None and claim.test.kind == "fails"
-        else f"{published_figure(claim)}, "
-    )
-    return f"{figure}{claim.hardware}"
+    has_figure = claim.test is None or claim.test.kind != "fails"
+    if not has_figure:
+        return claim.hardware
+    return f"{published_figure(claim)}, {claim.hardware}"
 
 
 def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     """The lowest to the highest value in a few characters: ``25.6 to 44.7 µs``; '' without a
     value.
     """
-    values = sorted(one.measured.value for one in found if one.measured)
+    values = [one.measured.value for one in found if one.measured]
     if not values:
         return ""
-    scale = 100 if test.unit == "share" else 1
-    ends = [
-        f"{end:,.0f}" if test.unit == "dispatches" else number(scale * end)
-        for end in (values[0], values[-1])
-    ]
-    return " to ".join(dict.fromkeys(ends)) + _MARKS[test.unit]
+    lowest, highest = _end_text(test, min(values)), _end_text(test, max(values))
+    ends = lowest if lowest == highest else f"{lowest} to {highest}"
+    return ends + _MARKS[test.unit]
+
+
+def _end_text(test: ClaimTest, value: float) -> str:
+    """An end of a range without its unit."""
+    if test.unit == "dispatches":
+        return f"{value:,.0f}"
+    return number(100 * value if test.unit == "share" else value)
 
 
 def note(of: ClaimValue) -> str:
@@ -268,8 +289,9 @@ def _value(test: ClaimTest, one: ClaimValue) -> str:
     """``2.12 (1.84 to 2.40) µs (dawn; one-off cost 1.39 ms, from 7 cases)``."""
     if one.measured is None:
         return ""
+    value = quantity(one.measured, test.unit)
     about = "; ".join(filter(None, [_short_name(test, one), note(one)]))
-    return quantity(one.measured, test.unit) + (f" ({about})" if about else "")
+    return f"{value} ({about})" if about else value
 
 
 def _short_name(test: ClaimTest, one: ClaimValue) -> str:
@@ -297,14 +319,15 @@ def _cases(named: Sequence[tuple[str, MeasuredCase]]) -> str:
     """The cases, each with the name of its target."""
     names = {name for name, _ in named}
     if len(names) == 1:
-        said = " against ".join(_pattern(case) for _, case in named)
-        return plain(f"{named[0][0]} ({said})", _LONGEST_LABEL)
-    return plain(
-        " against ".join(f"{name} ({_pattern(case)})" for name, case in named), _LONGEST_LABEL
-    )
+        name = names.pop()
+        patterns = " against ".join(_pattern(case) for _, case in named)
+        return plain(f"{name} ({patterns})", _LONGEST_LABEL)
+    cases = [f"{name} ({_pattern(case)})" for name, case in named]
+    return plain(" against ".join(cases), _LONGEST_LABEL)
 
 
 def _pattern(case: MeasuredCase) -> str:
+    """The pattern of a case, and its caller where that is known."""
     return f"{case.pattern}, {CALLER_WORDS[case.caller]}" if case.caller else case.pattern
 
 

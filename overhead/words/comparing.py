@@ -46,7 +46,8 @@ def verdict_word(verdict: Verdict) -> str:
 
 def verdict_cell(case: CaseVerdict) -> str:
     """The verdict on a case in the table."""
-    return verdict_word(case.verdict) + (" (over the limit)" if case.failed else "")
+    word = verdict_word(case.verdict)
+    return f"{word} (over the limit)" if case.failed else word
 
 
 def verdict_as_title(verdict: Verdict) -> str:
@@ -59,9 +60,13 @@ def case_label(case: CaseVerdict, target: str = "", *, with_variant: bool = True
     """The target, the case and its caller, and for a variant what it is compared with. ``target``:
     another name.
     """
-    called = f", {CALLER_WORDS[case.caller]}" if case.caller else ""
-    label = plain(f"{target or case.target.text}: {case.pattern}{called}")
-    return f"{label} \u2192 {plain(case.variant)}" if case.variant and with_variant else label
+    label = f"{target or case.target.text}: {case.pattern}"
+    if case.caller:
+        label = f"{label}, {CALLER_WORDS[case.caller]}"
+    label = plain(label)
+    if case.variant and with_variant:
+        return f"{label} \u2192 {plain(case.variant)}"
+    return label
 
 
 def case_reason(case: CaseVerdict) -> str:
@@ -71,7 +76,8 @@ def case_reason(case: CaseVerdict) -> str:
 
 def window_changes(changes: Sequence[Difference]) -> str:
     """What was timed differently besides the axis: ``submits 1 → 0``; '' if nothing."""
-    return plain(", ".join(f"{one.field} {one.base} \u2192 {one.new}" for one in changes))
+    texts = [f"{change.field} {change.base} \u2192 {change.new}" for change in changes]
+    return plain(", ".join(texts))
 
 
 def runs_left_out(sides: Sequence[RunsLeftOut]) -> str:
@@ -80,8 +86,9 @@ def runs_left_out(sides: Sequence[RunsLeftOut]) -> str:
 
 
 def _of_side_left_out(side: RunsLeftOut) -> str:
-    named = [f"{run.file} ({one_line(run.why)})" for run in side.refused]
-    return f"{side.side}, {len(named)} of {count(side.runs, 'run')}: {', '.join(named)}"
+    refused = [f"{run.file} ({one_line(run.why)})" for run in side.refused]
+    runs = count(side.runs, "run")
+    return f"{side.side}, {len(refused)} of {runs}: {', '.join(refused)}"
 
 
 def skipped_run(skipped: SkippedRun) -> str:
@@ -92,7 +99,8 @@ def skipped_run(skipped: SkippedRun) -> str:
 def machine(of: Machine) -> str:
     """The GPUs of a machine and its processor."""
     gpus = dict.fromkeys(gpu.name for gpu in of.gpus if not gpu.software)
-    return plain(", ".join([*gpus, f"{of.cpu} ({count(of.cores, 'core')})"]))
+    cores = count(of.cores, "core")
+    return plain(", ".join([*gpus, f"{of.cpu} ({cores})"]))
 
 
 def yardstick(of: Yardstick) -> str:
@@ -137,28 +145,39 @@ def sides(found: Verdicts) -> list[str]:
 
 def counted(found: Verdicts, verdicts: Sequence[Verdict]) -> str:
     """How many cases have each of these verdicts."""
-    counts = [
-        f"{found.count(verdict)} {verdict_word(verdict)}"
-        for verdict in verdicts
-        if found.count(verdict)
-    ]
-    return f"Result: {', '.join(counts) or 'no case'}."
+    counts = []
+    for verdict in verdicts:
+        if found.count(verdict):
+            counts.append(f"{found.count(verdict)} {verdict_word(verdict)}")
+    if not counts:
+        return "Result: no case."
+    return f"Result: {', '.join(counts)}."
 
 
 def changes(found: Verdicts) -> str:
     """What differs between the sides, in few words: first what both sides have, then what only one
     has.
     """
-    told = [d for d in found.differences if d.field != "id"]  # a hash, which tells a reader nothing
-    both = [d for d in told if ABSENT not in (d.base, d.new)]
-    one = [d for d in told if ABSENT in (d.base, d.new)]
-    shown = [
-        plain(f"{d.field} {d.base} \u2192 {d.new}", _LONGEST_CHANGE)
-        for d in [*both, *one][:_MOST_CHANGES]
-    ]
-    more = len(told) - len(shown)
-    listed = "; ".join([*shown, f"{more} more (--json lists them)"] if more > 0 else shown)
-    return f"What changed: {listed or 'nothing that the files record'}."
+    in_both = []
+    in_one = []
+    for change in found.differences:
+        if change.field == "id":
+            continue  # a hash, which tells a reader nothing
+        if ABSENT in (change.base, change.new):
+            in_one.append(change)
+        else:
+            in_both.append(change)
+    every = [*in_both, *in_one]
+    if not every:
+        return "What changed: nothing that the files record."
+    texts = []
+    for change in every[:_MOST_CHANGES]:
+        text = f"{change.field} {change.base} \u2192 {change.new}"
+        texts.append(plain(text, _LONGEST_CHANGE))
+    left_out = len(every) - len(texts)
+    if left_out > 0:
+        texts.append(f"{left_out} more (--json lists them)")
+    return f"What changed: {'; '.join(texts)}."
 
 
 def how_tested(found: Verdicts) -> str:
@@ -178,8 +197,10 @@ def verdict_over_all_rounds(whole: CaseVerdict, ratio: Value) -> str:
 
 def group_of_cases(what: str, why: str, labels: list[str]) -> str:
     """Cases of which the same is to say. ``what``: how they stand; ``why``: the reason, or ''."""
-    said = f"{what}, {count(len(labels), 'case')}"
-    return f"{said}: {why} ({few(labels)})." if why else f"{said}: {few(labels)}."
+    cases = count(len(labels), "case")
+    if why:
+        return f"{what}, {cases}: {why} ({few(labels)})."
+    return f"{what}, {cases}: {few(labels)}."
 
 
 def table_title(device: str) -> str:
@@ -197,23 +218,26 @@ def gate(found: Verdicts) -> str:
     if found.fail_over is None:
         return ""
     limit = f"{found.fail_over:g} %"
-    cases = count(len(found.failed), "case") if found.failed else "No case"
-    are = "are" if len(found.failed) > 1 else "is"
-    slower = f"{cases} {are} slower by more than {limit}."
     if not found.failed and not found.any_test:
         return f"Nothing could be tested for a change of {limit}: {_without_test(found)}."
+    failed = count(len(found.failed), "case") if found.failed else "No case"
+    are = "are" if len(found.failed) > 1 else "is"
     tested = found.measured - len(found.untested)
     with_value = f"{count(found.measured, 'case')} with a value"
-    could = f"In {tested} of {with_value}, the test could find a change of {limit}."
+    sentences = [
+        f"{failed} {are} slower by more than {limit}.",
+        f"In {tested} of {with_value}, the test could find a change of {limit}.",
+    ]
     without = len(found.cases) - found.measured
-    not_counted = (
-        f" Not counted, as BASE or NEW has no value: {count(without, 'case')}." if without else ""
-    )
-    return f"{slower} {could}{not_counted}"
+    if without:
+        cases = count(without, "case")
+        sentences.append(f"Not counted, as BASE or NEW has no value: {cases}.")
+    return " ".join(sentences)
 
 
 def _without_test(found: Verdicts) -> str:
-    return f"{count(len(found.cases), 'case')} could not"
+    cases = count(len(found.cases), "case")
+    return f"{cases} could not"
 
 
 def gate_untested(found: Verdicts, *, may_forgive: bool) -> str:

@@ -23,13 +23,15 @@ from overhead.words.report.machines import gpu_names
 
 def fingerprint_line(run: Fingerprint) -> str:
     """Which machine was measured, and how many cases."""
-    return f"{_device(run.machine)}, {count(len(run.records), 'case')}, {run.created}"
+    cases = count(len(run.records), "case")
+    return f"{_device(run.machine)}, {cases}, {run.created}"
 
 
 def outcome_line(outcome: Outcome) -> str:
     """What a run has measured, and its files."""
     run = outcome.fingerprint
-    return f"{_device(run.machine)}, {count(len(run.records), 'case')}, {files_of(outcome)}"
+    cases = count(len(run.records), "case")
+    return f"{_device(run.machine)}, {cases}, {files_of(outcome)}"
 
 
 def files_of(outcome: Outcome) -> str:
@@ -41,48 +43,56 @@ def files_of(outcome: Outcome) -> str:
 
 def record_line(record: Record) -> str:
     """The case and its cost, or why it has none."""
-    return f"{record.key}: {_cost(record, 'complete') or _why_missing(record)}"
+    cost = _cost(record, "complete")
+    return f"{record.key}: {cost or _why_missing(record)}"
 
 
 def _cost(of: WithFigures, name: str) -> str:
+    """The figure of that name; '' where it has no value."""
     figure = of.figure(name)
-    return _value(figure) if figure is not None and figure.measured is not None else ""
+    if figure is None or figure.measured is None:
+        return ""
+    return _value(figure)
 
 
 def _why_missing(record: Record) -> str:
+    """The status of a case without a cost, and the reason: its own, else that of the cost."""
+    reason = record.reason
     figure = record.figure("complete")
-    reason = record.reason or (figure.reason if figure is not None else "")
+    if not reason and figure is not None:
+        reason = figure.reason
     return f"{record.status}: {sentence(reason)}" if reason else record.status
 
 
 def figure_line(figure: Figure) -> str:
     """The figure with its interval, or why it has no value."""
-    said = [f"{figure.name}: {_value(figure)}"]
+    texts = [f"{figure.name}: {_value(figure)}"]
     if figure.measured is not None and figure.status != "ok":
-        said.append(figure.status)
+        texts.append(figure.status)
     if figure.reason:
-        said.append(sentence(figure.reason))
-    return ", ".join(said)
+        texts.append(sentence(figure.reason))
+    return ", ".join(texts)
 
 
 def _value(figure: Figure) -> str:
     """The figure in its unit, or its status."""
-    found = figure.measured
-    if found is None:
+    value = figure.measured
+    if value is None:
         return figure.status
     match figure.unit:
         case "ns":
             return time(figure)
         case "ratio":
-            return factor_spread(found)
+            return factor_spread(value)
         case _:
-            return f"{spread(found)} {figure.unit}"
+            return f"{spread(value)} {figure.unit}"
 
 
 def comparison_line(compared: Comparison) -> str:
     """What is compared inside a run, and the figures of it."""
     figures = ", ".join(f"{figure.name} {_value(figure)}" for figure in compared.figures)
-    return f"{compared.name}: {compared.of} against {', '.join(compared.against)}: {figures}"
+    others = ", ".join(compared.against)
+    return f"{compared.name}: {compared.of} against {others}: {figures}"
 
 
 def contention_line(found: Contention) -> str:
@@ -95,8 +105,11 @@ def contention_line(found: Contention) -> str:
 def verdicts_line(found: Verdicts) -> str:
     """How many cases have each verdict."""
     verdicts: tuple[Verdict, ...] = get_args(Verdict)
-    counts = [f"{found.count(one)} {verdict_word(one)}" for one in verdicts if found.count(one)]
-    return f"{', '.join(counts) or 'no case'}"
+    counts = []
+    for verdict in verdicts:
+        if found.count(verdict):
+            counts.append(f"{found.count(verdict)} {verdict_word(verdict)}")
+    return ", ".join(counts) or "no case"
 
 
 def case_verdict_line(case: CaseVerdict) -> str:

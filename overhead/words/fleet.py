@@ -41,27 +41,27 @@ def part(of: NodePart) -> str:
 
 def machine(of: MachineKind) -> str:
     """Devices, processor and cores."""
-    devices = [
-        f"{times} × {name}" if times > 1 else name for name, times in Counter(of.gpus).items()
-    ]
-    return listed([*devices, f"{of.cpu} ({count(of.cores, 'core')})"])
+    parts = []
+    for name, number_of in Counter(of.gpus).items():
+        parts.append(f"{number_of} × {name}" if number_of > 1 else name)
+    cores = count(of.cores, "core")
+    parts.append(f"{of.cpu} ({cores})")
+    return listed(parts)
 
 
 def kind(of: NodeKind | None) -> str:
     """The machine of a group, and the versions in which it differs from other groups."""
     if of is None:
         return _UNKNOWN_MACHINE
-    return ", ".join(
-        [machine(of.machine), *(f"{name} {version}" for name, version in of.versions.items())]
-    )
+    versions = [f"{name} {version}" for name, version in of.versions.items()]
+    return ", ".join([machine(of.machine), *versions])
 
 
 def counted(nodes: Sequence[JudgedNode]) -> str:
     """How many nodes have each verdict."""
     counts = Counter(node.verdict for node in nodes)
-    return listed(
-        [f"{counts[verdict]} {verdict}" for verdict in get_args(NodeVerdict) if counts[verdict]]
-    )
+    verdicts = [verdict for verdict in get_args(NodeVerdict) if counts[verdict]]
+    return listed([f"{counts[verdict]} {verdict}" for verdict in verdicts])
 
 
 def all_nodes(nodes: Sequence[JudgedNode], false_alarms: float) -> str:
@@ -85,7 +85,9 @@ def slower_by(test: SlowTest) -> str:
 
 def healthy_so_slow(test: SlowTest) -> str:
     """How many healthy nodes are as slow in a test: ``1 of 30,000``."""
-    return f"1 of {float(f'{1 / max(test.chance, 1e-9):.1g}'):,.0f}"
+    nodes = 1 / max(test.chance, 1e-9)
+    one_digit = float(f"{nodes:.1g}")
+    return f"1 of {one_digit:,.0f}"
 
 
 def setting_apart(of: SettingApart) -> str:
@@ -106,36 +108,45 @@ def group(of: NodeGroup) -> str:
 def divided(of: DividedNodes) -> str:
     """Two groups of nodes where one was expected."""
     times = spread(Value(of.times, of.low, of.high)) + TIMES
-    slower, faster = (
-        f"{count(len(names), 'node')} ({named(names)})" for names in (of.slower, of.faster)
-    )
+    slower, faster = _named_nodes(of.slower), _named_nodes(of.faster)
     return (
         f"There are two groups of nodes, {part(of.what)}: {slower} take {times} as long as"
         f" {faster}."
     )
 
 
+def _named_nodes(names: Sequence[str]) -> str:
+    """``3 nodes (a, b and c)``."""
+    nodes = count(len(names), "node")
+    return f"{nodes} ({named(names)})"
+
+
 def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
     """The smallest slowdowns that so many runs of a node find: of the whole node, and of a stack
     the least and most.
     """
-    stacks = sorted((test for test in smallest if test.stack), key=smallest.__getitem__)
-    whole = [test for test in smallest if not test.stack]
-    shown = [*whole, *dict.fromkeys([*stacks[:1], *stacks[-1:]])]
-    told = ", ".join(f"{part(test)} {percent(smallest[test])}" for test in shown)
-    called = "slow" if runs > 1 else "suspect"
+    whole_node = [test for test in smallest if not test.stack]
+    stacks = [test for test in smallest if test.stack]
+    stacks.sort(key=lambda test: smallest[test])
+    least_and_most = dict.fromkeys([*stacks[:1], *stacks[-1:]])  # one, if there is one stack
+    texts = []
+    for test in (*whole_node, *least_and_most):
+        texts.append(f"{part(test)} {percent(smallest[test])}")
+    verdict = "slow" if runs > 1 else "suspect"
+    with_runs = count(runs, "run")
     return (
-        f"With {count(runs, 'run')}, a node that is this much slower is called {called} in 95 % of"
-        f" cases: {told}."
+        f"With {with_runs}, a node that is this much slower is called {verdict} in 95 % of cases:"
+        f" {', '.join(texts)}."
     )
 
 
 def why_unknown(reasons: Sequence[NotJudged]) -> str:
     """Why a node is unknown; '' without a reason."""
-    return "; ".join(_of_part(one.part, one.why) for one in reasons)
+    return "; ".join(_of_part(reason.part, reason.why) for reason in reasons)
 
 
 def _of_part(of: NodePart | None, why: Why) -> str:
+    """The reason, and what of the node it is about, if that is not the whole node."""
     return f"{part(of)}: {sentence(why)}" if of else sentence(why)
 
 
@@ -151,13 +162,17 @@ def not_judged(of: NodePart, why: Why, names: Sequence[str]) -> str:
 
 def skipped(files: Mapping[str, Why]) -> str:
     """The files that do not count, and why."""
-    return f"Skipped: {named([f'{path} ({sentence(why)})' for path, why in files.items()])}."
+    texts = [f"{path} ({sentence(why)})" for path, why in files.items()]
+    return f"Skipped: {named(texts)}."
 
 
 def named(names: Sequence[str]) -> str:
     """The first of these names, and how many more there are."""
-    more = len(names) - _NAMED
-    return listed([*names[:_NAMED], f"{more} more"] if more > 0 else [*names])
+    shown = list(names[:_NAMED])
+    left_out = len(names) - len(shown)
+    if left_out:
+        shown.append(f"{left_out} more")
+    return listed(shown)
 
 
 def gate_not_passed(nodes: Sequence[JudgedNode], not_in_full: Sequence[JudgedNode]) -> str:
@@ -165,14 +180,21 @@ def gate_not_passed(nodes: Sequence[JudgedNode], not_in_full: Sequence[JudgedNod
     full.
     """
     first = not_in_full[0]
-    why = why_unknown(first.unknown)
-    if not why:
-        why = next(
-            (_of_part(of, one) for of, one in first.not_judged.items()),
-            "one more run on it is needed",
-        )
     many = f"{len(not_in_full)} of {len(nodes)} nodes could not be judged in full"
+    why = _why_not_in_full(first)
     return f"the gate did not pass: {many}; the first: {first.name}, {first.verdict}: {why}"
+
+
+def _why_not_in_full(node: JudgedNode) -> str:
+    """Why a node is not judged in full: why it is unknown, else why its first part is not
+    judged.
+    """
+    why = why_unknown(node.unknown)
+    if why:
+        return why
+    for of, reason in node.not_judged.items():
+        return _of_part(of, reason)
+    return "one more run on it is needed"
 
 
 def collected_files(folder: object) -> str:

@@ -57,9 +57,8 @@ def within(value: Value | float, share: float) -> Value:
     three digits.
     """
     of = _as_value(value)
-    return Value(
-        of.value, of.value * (1 - share), of.value * (1 + share), origin=formed("point", of.origin)
-    )
+    low, high = of.value * (1 - share), of.value * (1 + share)
+    return Value(of.value, low, high, origin=formed("point", of.origin))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,12 +85,12 @@ def spread(of: Value, sign: str = "") -> str:
 
 
 def _spread(of: Value) -> _Spread:
+    """The parts of ``spread``."""
     if of.low is None or of.high is None:
         return _Spread(number(of.value), "", of)
     place = _place(of)
-    return _Spread(
-        _fixed(of.value, place), f"{_fixed(of.low, place)} to {_fixed(of.high, place)}", of
-    )
+    interval = f"{_fixed(of.low, place)} to {_fixed(of.high, place)}"
+    return _Spread(_fixed(of.value, place), interval, of)
 
 
 def positive_spread(of: Value) -> str:
@@ -105,7 +104,11 @@ def positive_spread(of: Value) -> str:
 
 
 def _positive_spread(of: Value) -> _Spread:
-    if of.low is None or of.high is None or of.value <= 0 or round(of.low, -_place(of)) > 0:
+    """The parts of ``positive_spread``."""
+    if of.low is None or of.high is None or of.value <= 0:
+        return _spread(of)
+    rounded_low = round(of.low, -_place(of))
+    if rounded_low > 0:
         return _spread(of)
     least = f"{number(of.low)} to" if of.low > 0 else "at most"
     return _Spread(number(of.value), f"{least} {number(of.high)}", of)
@@ -123,7 +126,8 @@ def between(low: float, high: float) -> str:
 
 def ends_text(of: Value) -> str:
     """``between`` the ends of the interval; of a value without one, the value twice."""
-    low, high = (of.value if end is None else end for end in (of.low, of.high))
+    low = of.value if of.low is None else of.low
+    high = of.value if of.high is None else of.high
     return printed(between(low, high), of)
 
 
@@ -131,7 +135,8 @@ def micro(figure: Figure) -> str:
     """A time in microseconds without interval and unit: ``3.74``; the figure's status where it has
     no value.
     """
-    return number(found / 1e3) if (found := figure.measured) else figure.status
+    ns = figure.measured
+    return number(ns / 1e3) if ns is not None else figure.status
 
 
 def cost_text(record: Record) -> str:
@@ -141,12 +146,10 @@ def cost_text(record: Record) -> str:
     figure = record.figure("complete")
     if figure is None:
         return ""
-    found = two_speeds(figure)
-    return (
-        " or ".join(number(mode_of(figure, speed) / 1e3) for speed in found)
-        if found
-        else micro(figure)
-    )
+    speeds = [mode_of(figure, speed) / 1e3 for speed in two_speeds(figure)]
+    if not speeds:
+        return micro(figure)
+    return " or ".join(number(speed) for speed in speeds)
 
 
 def micro_spread(figure: Figure | None) -> str:
@@ -155,25 +158,28 @@ def micro_spread(figure: Figure | None) -> str:
     """
     if figure is None:
         return ""
-    found = figure.measured
-    if found is None:
+    ns = figure.measured
+    if ns is None:
         return figure.status
-    if figure.processes == 1 and found.low == found.high:  # the range of one process has no width
-        found = dataclasses.replace(found, low=None, high=None)
-    return _micro_spread(figure.name, found).text()
+    if figure.processes == 1 and ns.low == ns.high:  # the range of one process has no width
+        ns = dataclasses.replace(ns, low=None, high=None)
+    return _micro_spread(figure.name, ns).text()
 
 
 def _micro_spread(name: str, ns: Value) -> _Spread:
     """A time in microseconds. ``name``: of its figure, which says whether it can be negative."""
-    return (_positive_spread if name in _POSITIVE else _spread)(ns / 1e3)
+    micros = ns / 1e3
+    return _positive_spread(micros) if name in _POSITIVE else _spread(micros)
 
 
 def time(figure: Figure) -> str:
     """A time with unit and interval: ``26.3 µs (25.9 to 26.7)``; the figure's status where it has
     no value.
     """
-    found = figure.measured
-    return figure.status if found is None else _micro_spread(figure.name, found).text(f" {MICRO}")
+    ns = figure.measured
+    if ns is None:
+        return figure.status
+    return _micro_spread(figure.name, ns).text(f" {MICRO}")
 
 
 def time_spread(ns: Value) -> str:
@@ -185,13 +191,13 @@ def time_spread(ns: Value) -> str:
 
 def micro_of(ns: Value | float) -> str:
     """Nanoseconds as text in microseconds without unit, to three digits: ``3.74``."""
-    time = _as_value(ns) / 1e3
-    said = (
-        f"{time.value:#,.3g}".rstrip(".")
-        if time.value < _FOUR_DIGITS_FROM
-        else f"{time.value:,.0f}"
-    )
-    return printed(said, time)
+    micros = _as_value(ns) / 1e3
+    if micros.value < _FOUR_DIGITS_FROM:
+        # The "#" keeps zeros at the end, which are digits, but leaves a point behind 123.
+        text = f"{micros.value:#,.3g}".rstrip(".")
+    else:
+        text = f"{micros.value:,.0f}"
+    return printed(text, micros)
 
 
 def unresolved(figure: Figure | None) -> str:
@@ -200,13 +206,13 @@ def unresolved(figure: Figure | None) -> str:
     """
     if figure is None:
         return "not measured"
-    found = figure.measured
-    if found is None:
+    ns = figure.measured
+    if ns is None:
         return figure.status
-    if found.low is None or found.high is None:
+    if ns.low is None or ns.high is None:
         return "not above zero"
-    ends = between(found.low / 1e3, found.high / 1e3)
-    return f"not resolved ({printed(ends, found / 1e3)})"
+    ends = between(ns.low / 1e3, ns.high / 1e3)
+    return f"not resolved ({printed(ends, ns / 1e3)})"
 
 
 def micro_or_why(figure: Figure) -> str:
@@ -222,9 +228,11 @@ def percent(share: Value | float) -> str:
 
 
 def _percent_number(share: Value | float) -> str:
+    """The number of ``percent``, without its sign."""
     share = _as_value(share)
     finest = 0 if abs(share.value) >= 0.1 else -1
-    return _fixed(100 * share.value, max(_place(share * 100), finest))
+    place = max(_place(share * 100), finest)
+    return _fixed(100 * share.value, place)
 
 
 def factor(times: Value | float) -> str:
@@ -232,15 +240,18 @@ def factor(times: Value | float) -> str:
     ``0×``.
     """
     times = _as_value(times)
-    place, value = _place(times), times.value
-    least = math.floor(math.log10(value)) if 0 < value < math.inf else place
-    return printed(_fixed(value, min(place, least)) + TIMES, times)
+    place = _place(times)
+    if 0 < times.value < math.inf:
+        first_digit = math.floor(math.log10(times.value))
+        place = min(place, first_digit)
+    return printed(_fixed(times.value, place) + TIMES, times)
 
 
 def rounds_to_one(times: Value | float) -> bool:
     """Whether ``factor`` shows this ratio as 1."""
     times = _as_value(times)
-    return times.value > 0 and round(times.value, -min(_place(times), 0)) == 1
+    digits = -min(_place(times), 0)
+    return times.value > 0 and round(times.value, digits) == 1
 
 
 def factor_spread(times: Value | None) -> str:
@@ -255,8 +266,9 @@ def percent_spread(share: Value | None) -> str:
     if share is None:
         return ""
     if share.low is None and share.high is not None:
-        said = percent(Value(share.value, 0.0, share.high))
-        return _Spread(said, f"at most {_percent_number(share.high)}", share * 100).text()
+        value = percent(Value(share.value, 0.0, share.high))
+        at_most = f"at most {_percent_number(share.high)}"
+        return _Spread(value, at_most, share * 100).text()
     return _spread(share * 100).text(" %")
 
 
@@ -264,8 +276,12 @@ def count(number_of: int, noun: str, origin: Origin | None = None) -> str:
     """A number with its noun: ``1 case``, ``1,200 cases``. ``origin``: what was counted, if a
     checker can know it.
     """
-    said = f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
-    return printed(said, Value(number_of, origin=origin)) if origin is not None else said
+    text = f"{number_of:,} {noun}"
+    if number_of != 1:
+        text += "s"
+    if origin is None:
+        return text
+    return printed(text, Value(number_of, origin=origin))
 
 
 def whole(number_of: int, origin: Origin | None) -> str:
@@ -282,19 +298,19 @@ def run_time(created: str) -> str:
 
 def listed(words: list[str], last: str = "and") -> str:
     """``a, b and c``, or ``a, b or c`` with ``last="or"``; '' for no words."""
-    return (
-        words[0]
-        if len(words) == 1
-        else f"{', '.join(words[:-1])} {last} {words[-1]}"
-        if words
-        else ""
-    )
+    if len(words) <= 1:
+        return "".join(words)
+    *others, end = words
+    return f"{', '.join(others)} {last} {end}"
 
 
 def few(names: list[str], most: int = 3) -> str:
     """The first names, and how many more there are: ``a; b; c; and 2 more``."""
-    left = len(names) - most
-    return "; ".join([*names[:most], *[f"and {left:,} more"] * (left > 0)])
+    shown = names[:most]
+    left_out = len(names) - most
+    if left_out > 0:
+        shown = [*shown, f"and {left_out:,} more"]
+    return "; ".join(shown)
 
 
 def _as_value(of: Value | float) -> Value:
@@ -302,26 +318,35 @@ def _as_value(of: Value | float) -> Value:
 
 
 def _place(of: Value) -> int:
-    """The power of ten of the last digit shown."""
-    low, high = of.low, of.high
-    top = max(abs(v) for v in (of.value, low, high) if v is not None)
-    if not math.isfinite(top) or top == 0:
+    """The power of ten of the last digit shown: 0 for ones, -1 for tenths.
+
+    It is the first digit of the half-width, or the second one where that is small, as the Particle
+    Data Group rounds.
+    """
+    known = [end for end in (of.value, of.low, of.high) if end is not None]
+    largest = max(abs(end) for end in known)
+    if not math.isfinite(largest) or largest == 0:
         return 0
-    first = math.floor(math.log10(top))
-    if low is None or high is None:
+    first = math.floor(math.log10(largest))
+    if of.low is None or of.high is None:
         return first - _DIGITS_WITHOUT_INTERVAL + 1
-    half = (high - low) / 2
+
     finest = first - _DIGITS + 1
-    if half <= 0 or not math.isfinite(half):
+    half_width = (of.high - of.low) / 2
+    if half_width <= 0 or not math.isfinite(half_width):
         return finest
-    place = math.floor(math.log10(half))
-    second = half < _SECOND_DIGIT_BELOW * 10.0**place and first - place < 2
-    return max(finest, place - second)
+    place = math.floor(math.log10(half_width))
+    begins_low = half_width < _SECOND_DIGIT_BELOW * 10.0**place
+    if begins_low and first - place < 2:
+        place -= 1
+    return max(finest, place)
 
 
 def _fixed(value: float, place: int) -> str:
+    """A number rounded to this power of ten, ``1,234`` or ``−0.12``; zero has no sign."""
     rounded = round(value, -place)
-    text = f"{rounded:,.{max(0, -place)}f}"
+    decimals = max(0, -place)
+    text = f"{rounded:,.{decimals}f}"
     if float(text.replace(",", "")) == 0:
         text = text.lstrip("-")
     return text.replace("-", MINUS)

@@ -31,14 +31,18 @@ class Term:
     @property
     def id(self) -> str:
         """The id that links on pages use: ``term-one-off-cost``."""
-        return "term-" + re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        words = re.sub(r"[^a-z0-9]+", "-", self.name.lower())
+        return f"term-{words.strip('-')}"
 
     @property
     def spellings(self) -> tuple[str, ...]:
         """All spellings that link to the glossary, in texts and headings of columns."""
         if self.is_common:
             return ()
-        return (self.name, *self.forms, *([f"{self.column}, {MICRO}"] if self.column else []))
+        spellings = (self.name, *self.forms)
+        if self.column:
+            spellings += (f"{self.column}, {MICRO}",)
+        return spellings
 
 
 FIGURE_TERMS = (

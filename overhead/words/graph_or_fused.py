@@ -34,87 +34,107 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
     chains = [row for row in found if row.is_chain and row.of_kind("fused-wgsl")]
     with_graph = [row for row in chains if row.graph]
     if not with_graph:
-        said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
-        return (
-            [
-                "Fused WGSL, compared with one dispatch per step through the same stack:"
-                f" {'; '.join(said)}."
-            ]
-            if said
-            else []
-        )
+        return _beside_dispatches(chains)
     won = [row for row in with_graph if row.fused_wgsl_wins]
-    below = all(row.step_below_added for row in won)
-    why = (
-        " The graph adds more time to each step than a whole step of the fused kernel takes."
-        if below
-        else ""
+    not_won = [row for row in with_graph if row not in won]
+    sentences = []
+    if won:
+        sentences.append(_won(won))
+    sentences += _cheapest_ways(with_graph)
+    for row in not_won:
+        verdicts = ", ".join(_by_verdict(row))
+        sentences.append(
+            f"{row.name.capitalize()}: compared with the graph, fused WGSL is"
+            f" {verdicts}{_why_lost(row)}."
+        )
+    return sentences
+
+
+def _won(rows: Sequence[WorkRow]) -> str:
+    """For which workloads fused WGSL is faster than the graph, and why where that holds for all."""
+    names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in rows])
+    sentence = f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}."
+    if not all(row.step_below_added for row in rows):
+        return sentence
+    return (
+        f"{sentence} The graph adds more time to each step than a whole step of the fused kernel"
+        " takes."
     )
-    names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
-    first = (
-        [f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}.{why}"]
-        if won
-        else []
-    )
-    others = []
-    for row in with_graph:
-        if row not in won:
-            verdicts = ", ".join(_by_verdict(row))
-            others.append(
-                f"{row.name.capitalize()}: compared with the graph, fused WGSL is"
-                f" {verdicts}{_why_lost(row)}."
-            )
-    return [*first, *_cheapest_ways(with_graph), *others]
+
+
+def _beside_dispatches(rows: Sequence[WorkRow]) -> list[str]:
+    """How fused WGSL compares with a dispatch for each step, where no CUDA graph was measured."""
+    if not rows:
+        return []
+    verdicts = [f"{row.name} {', '.join(_by_verdict(row))}" for row in rows]
+    return [
+        "Fused WGSL, compared with one dispatch per step through the same stack:"
+        f" {'; '.join(verdicts)}."
+    ]
 
 
 def remarks(found: Sequence[WorkRow]) -> list[str]:
     """One fused CUDA kernel and the graph; the rows that are no chain of equal steps; the rows of
     another run.
     """
-    said = []
-    own = []
+    sentences = []
+    fused_cuda = []
     for row in found:
         if row.graph and row.is_chain:
-            own += [f"{row.name} {compared(row, way)}" for way in row.of_kind("fused-cuda")]
-    if own:
-        said.append(
+            fused_cuda += [f"{row.name} {compared(row, way)}" for way in row.of_kind("fused-cuda")]
+    if fused_cuda:
+        sentences.append(
             "One fused CUDA kernel (a megakernel), compared with the CUDA driver's graph:"
-            f" {listed(own)}."
+            f" {listed(fused_cuda)}."
         )
-    said += [_program(row, row.work) for row in found if isinstance(row.work, ProgramWork)]
+    for row in found:
+        if isinstance(row.work, ProgramWork):
+            sentences.append(_program(row, row.work))
     runs: dict[str, list[str]] = {}
     for row in found:
         if row.run:
             runs.setdefault(row.run, []).append(row.name)
     others = [f"{listed(names)} from {run_time(run)}" for run, names in runs.items()]
     if others:
-        said.append(f"These workloads were measured in other runs: {'; '.join(others)}.")
-    return said
+        sentences.append(f"These workloads were measured in other runs: {'; '.join(others)}.")
+    return sentences
 
 
 def _program(row: WorkRow, program: ProgramWork) -> str:
     """Fused WGSL beside the graph of the unfused program, and the cheapest way of all."""
-    fused = listed(
-        [f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")]
-    )
-    beside = (
-        f" Compared with the CUDA driver's graph of the unfused program, fused WGSL is {fused}."
-        if fused
-        else ""
-    )
-    least = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
-    wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
-    than = min(wgsl, key=lambda cost: cost.value) / least.cost if wgsl and least.cost else None
-    times = f", {point(than)} times faster than fused WGSL" if than and than.value > 1 else ""
-    return (
+    fused_wgsl = row.of_kind("fused-wgsl")
+    verdicts = listed([f"{compared(row, way)} through {way.through}" for way in fused_wgsl])
+    fastest = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
+    faster = _faster_than(fused_wgsl, fastest)
+    sentence = (
         f"{row.name.capitalize()} ({_program_size(program)}): the fastest variant is"
-        f" {way_label(least)}{times}.{beside}"
+        f" {way_label(fastest)}{faster}."
     )
+    if not verdicts:
+        return sentence
+    return (
+        f"{sentence} Compared with the CUDA driver's graph of the unfused program, fused WGSL is"
+        f" {verdicts}."
+    )
+
+
+def _faster_than(fused_wgsl: Sequence[ChainWay], fastest: ChainWay) -> str:
+    """How many times faster the fastest variant is than the fastest fused WGSL; '' where it is
+    that one, or one has no time.
+    """
+    costs = [way.cost for way in fused_wgsl if way.cost is not None]
+    if not costs or fastest.cost is None:
+        return ""
+    times = min(costs, key=lambda cost: cost.value) / fastest.cost
+    if times.value <= 1:
+        return ""
+    return f", {point(times)} times faster than fused WGSL"
 
 
 def row_title(row: WorkRow) -> str:
     """Name and size; also the run, if it is another than the run shown."""
-    return f"{row.name}: {_size(row)}" + (f", run of {run_time(row.run)}" if row.run else "")
+    title = f"{row.name}: {_size(row)}"
+    return f"{title}, run of {run_time(row.run)}" if row.run else title
 
 
 def _size(row: WorkRow) -> str:
@@ -125,9 +145,9 @@ def _size(row: WorkRow) -> str:
 
 
 def _program_size(program: ProgramWork) -> str:
-    unfused, fused = (
-        f"{count:,}" if count else "?" for count in (program.dispatches, program.fused)
-    )
+    """``qwen2.5-0.5b, 881 dispatches, 252 when fused``; a question mark for an unknown number."""
+    unfused = f"{program.dispatches:,}" if program.dispatches else "?"
+    fused = f"{program.fused:,}" if program.fused else "?"
     size = named_in_a_file(f"{unfused} dispatches, {fused} when fused")
     return f"{program.name}, {size}"
 
@@ -141,7 +161,8 @@ def way_label(way: ChainWay) -> str:
 
 def way_title(way: ChainWay) -> str:
     """The label, with the day of the run if that is another than the row's."""
-    return way_label(way) + (f", run of {way.run[:10]}" if way.run else "")
+    label = way_label(way)
+    return f"{label}, run of {way.run[:10]}" if way.run else label
 
 
 def no_figure(way: ChainWay, limit: int) -> str:
@@ -154,7 +175,8 @@ def time_text(way: ChainWay) -> str:
     """The time of all steps, ``1,696 µs``; with a sign before it where it is read off the line."""
     if way.cost is None:
         return ""
-    return f"{BEYOND if way.beyond else ''}{number(way.cost / 1e3)} {MICRO}"
+    time = f"{number(way.cost / 1e3)} {MICRO}"
+    return f"{BEYOND}{time}" if way.beyond else time
 
 
 def compared(row: WorkRow, way: ChainWay) -> str:
@@ -171,7 +193,7 @@ def compared(row: WorkRow, way: ChainWay) -> str:
 
 def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
     """For each row with a way of kind ``other``: what it takes, and beside which graph."""
-    said = []
+    sentences = []
     for row in found:
         for way in row.of_kind(OTHER):
             where = f" in the run of {run_time(way.run)}" if way.run else ""
@@ -179,8 +201,8 @@ def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
                 f"{row.name.capitalize()}: the fastest of all measured variants is"
                 f" {way_label(way)}, {time_text(way)}"
             )
-            said.append(f"{least}, {compared(row, way)} than the CUDA driver's graph{where}.")
-    return said
+            sentences.append(f"{least}, {compared(row, way)} than the CUDA driver's graph{where}.")
+    return sentences
 
 
 def _added(row: WorkRow) -> str:
@@ -196,26 +218,29 @@ def _why_lost(row: WorkRow) -> str:
     """Why fused WGSL is not cheaper: the time of a step in each way. '' if the times do not show
     it.
     """
-    times, why = row.step_times, row.why_lost
-    if times is None or why is None:
+    times = row.step_times
+    if times is None or row.why_lost is None:
         return ""
-    if why == "graph-adds-little":
+    if row.why_lost == "graph-adds-little":
         cuda, added = point(times.cuda / 1e3), point(times.added / 1e3)
         return f", because the graph adds only {added} {MICRO} to each step of {cuda} {MICRO}"
-    slower = times.wgsl / times.cuda
+    slower = point(times.wgsl / times.cuda)
     return (
-        f", because a step of the WGSL kernel takes {point(slower)} times as long as a step of the"
-        " CUDA kernel"
+        f", because a step of the WGSL kernel takes {slower} times as long as a step of the CUDA"
+        " kernel"
     )
 
 
 def _range(row: WorkRow) -> str:
     """How many times faster fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
-    found = [
-        times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None
-    ]
-    ends = dict.fromkeys(number(1 / times) for times in (max(found), min(found)))
-    return f"{' to '.join(ends)} times"
+    relative_times = []
+    for way in row.of_kind("fused-wgsl"):
+        times = row.relative(way)
+        if times is not None:
+            relative_times.append(times.value)
+    least = number(1 / max(relative_times))
+    most = number(1 / min(relative_times))
+    return f"{least} times" if least == most else f"{least} to {most} times"
 
 
 def _by_verdict(row: WorkRow) -> list[str]:

@@ -61,64 +61,76 @@ def lead_sentences(costs: DispatchCosts) -> list[str]:
     out.
     """
     webgpu = [_webgpu(costs, kind) for kind in _WEBGPU_CALLED]
-    said = (_cheapest(costs), *webgpu, _batches(costs), _python(costs), _overstated(costs))
-    return [sentence for sentence in said if sentence]
+    sentences = [
+        _cheapest(costs),
+        *webgpu,
+        _batches(costs),
+        _python(costs),
+        _overstated(costs),
+    ]
+    return [sentence for sentence in sentences if sentence]
 
 
 def _cheapest(costs: DispatchCosts) -> str:
+    """The stack with the cheapest launch from Python, and those that cannot be told from it."""
     row = cheapest(costs)
     if row is None:
         return ""
+    record = row.records["python"]
     unit = "launch" if costs.hardware else "call"
-    found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
-    again = f" (run-to-run range {found})" if found else ""
-    cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
-    alike = [f"{one.name} ({mark_text(one.marks['python'])})" for one in not_told_apart(costs, row)]
-    ties = (
-        f" Within the intervals, {listed(alike)} {'costs' if len(alike) == 1 else 'cost'} the same."
-        if alike
-        else ""
-    )
-    return f"The cheapest {unit} from Python goes through {row.name}: {cost}{again}.{ties}"
+    next_run = next_run_text(record, costs.view.fingerprint.machine)
+    again = f" (run-to-run range {next_run})" if next_run else ""
+    cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(record)}"
+    sentence = f"The cheapest {unit} from Python goes through {row.name}: {cost}{again}."
+
+    alike = []
+    for other in not_told_apart(costs, row):
+        alike.append(f"{other.name} ({mark_text(other.marks['python'])})")
+    if not alike:
+        return sentence
+    verb = "costs" if len(alike) == 1 else "cost"
+    return f"{sentence} Within the intervals, {listed(alike)} {verb} the same."
 
 
 def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
     """What WebGPU costs by one caller."""
-    said = []
+    texts = []
     for row in webgpu_rows(costs, kind):
-        said.append(
-            f"{mark_text(row.marks[kind])} {MICRO} through {row.name}{_doubt(row.records[kind])}"
-        )
-    return f"{_WEBGPU_CALLED[kind]}, a dispatch of WebGPU costs {listed(said)}." if said else ""
+        cost = f"{mark_text(row.marks[kind])} {MICRO}"
+        texts.append(f"{cost} through {row.name}{_doubt(row.records[kind])}")
+    if not texts:
+        return ""
+    return f"{_WEBGPU_CALLED[kind]}, a dispatch of WebGPU costs {listed(texts)}."
 
 
 def _doubt(record: Record) -> str:
     """`` (noisy, 23.8 to 29.5)``; '' where the cost is resolved or has two speeds, which the text
     names.
     """
-    shown = record.figure("complete") is not None and doubt_of(record) not in (None, "two-speeds")
-    return f" ({why_unresolved(record)})" if shown else ""
+    if record.figure("complete") is None or doubt_of(record) in (None, "two-speeds"):
+        return ""
+    return f" ({why_unresolved(record)})"
 
 
 def _batches(costs: DispatchCosts) -> str:
     """What a dispatch of a batch costs, beside one alone."""
-    told = batches(costs)
-    if not told:
+    found = batches(costs)
+    if not found:
         return ""
-    said = []
-    for one in told:
-        noisy = " (noisy)" if _doubt(one.alone) else ""
-        cost = f"{mark_text(one.row.marks['batched'])} {MICRO}{_doubt(one.record)}"
-        less = f" ({_times_less(one.less)} times less)" if one.less is not None else ""
-        said.append(
-            f"{cost} instead of {cost_text(one.alone)} {MICRO} alone{noisy} through"
-            f" {one.row.name}{less}"
-        )
-    called = CALLER_WORDS[told[0].alone.caller]
-    return f"{_how_batched(costs, told[0].record)}, a dispatch {called} costs {'; '.join(said)}."
+    texts = []
+    for batch in found:
+        noisy = " (noisy)" if _doubt(batch.alone) else ""
+        cost = f"{mark_text(batch.row.marks['batched'])} {MICRO}{_doubt(batch.record)}"
+        less = f" ({_times_less(batch.less)} times less)" if batch.less is not None else ""
+        alone = f"{cost_text(batch.alone)} {MICRO} alone{noisy}"
+        texts.append(f"{cost} instead of {alone} through {batch.row.name}{less}")
+    first = found[0]
+    called = CALLER_WORDS[first.alone.caller]
+    return f"{_how_batched(costs, first.record)}, a dispatch {called} costs {'; '.join(texts)}."
 
 
 def _how_batched(costs: DispatchCosts, batch: Record) -> str:
+    """What makes many dispatches one: a CUDA graph, or one pass."""
     facts = costs.view.facts(batch.stack)
     if facts.graphs:
         return f"In a CUDA graph made by {graph_maker(batch, facts)}"
@@ -132,14 +144,12 @@ def _times_less(less: Value) -> str:
 
 def _python(costs: DispatchCosts) -> str:
     """Python's share of the CPU time. The operation that is named is the one that was split."""
-    said = [
-        f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)
-    ]
-    return (
-        f"Of the CPU time of a call from Python, Python itself takes {listed(said)}."
-        if said
-        else ""
-    )
+    texts = []
+    for found in python_shares(costs):
+        texts.append(f"{percent_spread(found.share)} through {found.row.split_name}")
+    if not texts:
+        return ""
+    return f"Of the CPU time of a call from Python, Python itself takes {listed(texts)}."
 
 
 def _overstated(costs: DispatchCosts) -> str:
@@ -148,7 +158,8 @@ def _overstated(costs: DispatchCosts) -> str:
     if found is None:
         return ""
     row = found.row
-    through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
+    caller = row.records[row.first].caller
+    through = f"{row.name}, {CALLER_WORDS[caller]}"
     times = factor_spread(found.times)
     return (
         f"A stopwatch around one launch and its wait would show up to {times} the cost of one more"
@@ -160,21 +171,21 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
     """Up to two sentences on calls from compiled code: the stacks that the device limits, and those
     that both limit.
     """
-    said = []
-    for limit, words in _LIMITS.items():
-        told = []
+    sentences = []
+    for limit, limits in _LIMITS.items():
+        texts = []
         for row in limited(costs, limit):
             record = row.records["compiled"]
             host = record.figure("host")
             busy = micro(host) if host is not None else ""
             cost = f"{mark_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"
-            told.append(
+            texts.append(
                 f"{row.name} takes {cost} for each launch, and the CPU works for {busy} {MICRO} of"
                 " them"
             )
-        if told:
-            said.append(f"Called from compiled code, {words}: {'; '.join(told)}.")
-    return said
+        if texts:
+            sentences.append(f"Called from compiled code, {limits}: {'; '.join(texts)}.")
+    return sentences
 
 
 def trust_sentences(costs: DispatchCosts) -> list[str]:
@@ -183,15 +194,12 @@ def trust_sentences(costs: DispatchCosts) -> list[str]:
 
     Without a GPU only what unpinned processes paid less.
     """
-    if not costs.hardware:
-        said = [_unpinned_less(costs)]
+    if costs.hardware:
+        another_run = _another_run(costs.view.fingerprint.machine)
+        sentences = [another_run, place_sentence(costs), _unpinned(costs)]
     else:
-        said = [
-            _another_run(costs.view.fingerprint.machine),
-            place_sentence(costs),
-            _unpinned(costs),
-        ]
-    return [sentence for sentence in said if sentence]
+        sentences = [_unpinned_less(costs)]
+    return [sentence for sentence in sentences if sentence]
 
 
 def _another_run(machine: Machine) -> str:
@@ -202,9 +210,8 @@ def _another_run(machine: Machine) -> str:
     runs = of_the_method("9 of 10 runs")
     # The range is one of logarithms.
     share = math.exp(half_width(spread)) - 1
-    within_share = percent(
-        Value(share, origin=formed("run-to-run share", words=f"host, {kind_of(machine)}"))
-    )
+    origin = formed("run-to-run share", words=f"host, {kind_of(machine)}")
+    within_share = percent(Value(share, origin=origin))
     return (
         f"On another machine with the same GPU and CPU, {runs} find a CPU-bound cost within"
         f" {within_share} of the cost shown here. On other hardware, measure again."

@@ -37,5 +37,6 @@ def range_text(found: Value | None) -> str:
     if found is None:
         return ""
     low, high = found.floor / 1e3, found.ceiling / 1e3
-    said = " to ".join(number(Value(end, low, high)) for end in (low, high))
-    return printed(said, found / 1e3)
+    # Both ends get the digits that the range allows.
+    ends = [number(Value(end, low, high)) for end in (low, high)]
+    return printed(" to ".join(ends), found / 1e3)

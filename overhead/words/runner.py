@@ -35,17 +35,19 @@ def driver(target: Target) -> str:
     """The driver of a target, each word once: a library may write one version in two ways,
     ``580.9.04 580.9.4.0``.
     """
-    said: dict[str, str] = {}
+    by_spelling: dict[str, str] = {}
     for word in target.driver.split(" "):
-        said.setdefault(_spelling(word), word)
-    return " ".join(said.values())
+        by_spelling.setdefault(_spelling(word), word)
+    return " ".join(by_spelling.values())
 
 
 def _spelling(word: str) -> str:
     """What two spellings of a name or a version have in common."""
-    parts = word.removesuffix(":").split(".")
-    if not all(part.isdecimal() for part in parts):
-        return word.removesuffix(":").lower()
+    name = word.removesuffix(":")
+    parts = name.split(".")
+    is_version = all(part.isdecimal() for part in parts)
+    if not is_version:
+        return name.lower()
     numbers = [str(int(part)) for part in parts]
     while len(numbers) > 1 and numbers[-1] == "0":
         numbers.pop()
@@ -56,9 +58,8 @@ def note(told: RunNote) -> str:
     """The line of a note; a text is shown as it is."""
     match told:
         case CaseFailed():
-            return _of_side(
-                told.side, f"{told.target} {told.case}: {told.status}: {sentence(told.reason)}"
-            )
+            case = f"{told.target} {told.case}"
+            return _of_side(told.side, f"{case}: {told.status}: {sentence(told.reason)}")
         case MoreFailedAlike():
             return _of_side(
                 told.side,
@@ -70,10 +71,8 @@ def note(told: RunNote) -> str:
         case CasesLeftOut():
             return f"left out ({sentence(told.reason)}): {few(list(told.names))}"
         case MeasuredSoFar():
-            return (
-                f"everything measured is in {' and '.join(map(str, told.files))}; overhead show"
-                " shows it"
-            )
+            files = " and ".join(map(str, told.files))
+            return f"everything measured is in {files}; overhead show shows it"
         case WorkNeeds():
             return f"{told.workload}: {sentence(told.needs)}"
         case _:
@@ -108,13 +107,12 @@ def waiting_for_another_run(seconds: float, holder: int | None, lock: str) -> st
 
 def time_left(seconds: float) -> str:
     """How much longer the run takes."""
-    return (
-        f"about {max(1.0, seconds):.0f} s left"
-        if seconds < 120
-        else f"about {seconds / 60:.1f} min left"
-    )
+    if seconds < 120:
+        return f"about {max(1.0, seconds):.0f} s left"
+    return f"about {seconds / 60:.1f} min left"
 
 
 def to_add(stacks: int, mend: Why) -> str:
     """What would add so many stacks."""
-    return f"to add {'it' if stacks == 1 else 'them'}: {sentence(mend)}"
+    them = "it" if stacks == 1 else "them"
+    return f"to add {them}: {sentence(mend)}"

@@ -14,17 +14,14 @@ def speed_sentence(view: View) -> str:
     """How the processor's speed changed between processes; '' where it was steady or is not
     known.
     """
-    canary = speed_change(view)
-    if canary is None:
+    reference_loop = speed_change(view)
+    if reference_loop is None:
         return ""
     run = view.fingerprint
-    least = Value(
-        canary.least_us,
-        origin=Origin(operation="state of the run", of=run, words="canary_us_least"),
-    )
-    most = Value(
-        canary.most_us, origin=Origin(operation="state of the run", of=run, words="canary_us_most")
-    )
+    from_least = Origin(operation="state of the run", of=run, words="canary_us_least")
+    from_most = Origin(operation="state of the run", of=run, words="canary_us_most")
+    least = Value(reference_loop.least_us, origin=from_least)
+    most = Value(reference_loop.most_us, origin=from_most)
     change = percent(most / least - exactly(1.0))
     return (
         f"The speed of the CPU changed by {change} between the processes of this run: the reference"
@@ -53,27 +50,28 @@ def missing_sentences(view: View, where: str = "below") -> str:
     A stack of an NVIDIA GPU has no command where there is no such GPU. ``where``: where the reader
     finds the reasons.
     """
-    found = missing_stacks(view)
-    said = []
-    if found.addable:
-        names = listed([one.stack for one in found.addable])
-        said.append(f"Not measured here: {names}. The reasons are {where}.")
-    if found.by_command:
-        adds = [
-            f"{listed(stacks)}: {sentence(command)}" for command, stacks in found.by_command.items()
-        ]
-        said.append(f"To add these stacks: {'; '.join(adds)}.")
-    if found.for_nvidia:
-        names = listed([one.stack for one in found.for_nvidia])
-        said.append(f"These need an NVIDIA GPU, which this machine does not have: {names}.")
-    return " ".join(said)
+    missing = missing_stacks(view)
+    sentences = []
+    if missing.addable:
+        names = listed([one.stack for one in missing.addable])
+        sentences.append(f"Not measured here: {names}. The reasons are {where}.")
+    if missing.by_command:
+        commands = []
+        for command, stacks in missing.by_command.items():
+            commands.append(f"{listed(stacks)}: {sentence(command)}")
+        sentences.append(f"To add these stacks: {'; '.join(commands)}.")
+    if missing.for_nvidia:
+        names = listed([one.stack for one in missing.for_nvidia])
+        sentences.append(f"These need an NVIDIA GPU, which this machine does not have: {names}.")
+    return " ".join(sentences)
 
 
 def left_out_sentence(number_of: int) -> str:
     """How many cases the run left out; '' for none."""
+    if not number_of:
+        return ""
+    cases = count(number_of, "case")
     return (
-        f"This run left out {count(number_of, 'case')}. A larger --profile, or --pattern with their"
-        " pattern, measures them."
-        if number_of
-        else ""
+        f"This run left out {cases}. A larger --profile, or --pattern with their pattern, measures"
+        " them."
     )

@@ -31,7 +31,9 @@ _SECONDS_FROM_NS = 0.9995e9
 
 def length(ns: float) -> str:
     """A length of time with its unit, to three digits: ``12.3 ms``, ``4.5 s``."""
-    return f"{ns / 1e9:.3g} s" if ns >= _SECONDS_FROM_NS else f"{ns / 1e6:.3g} ms"
+    if ns >= _SECONDS_FROM_NS:
+        return f"{ns / 1e9:.3g} s"
+    return f"{ns / 1e6:.3g} ms"
 
 
 def micro_interval(time: Value) -> str:
@@ -45,6 +47,10 @@ def micro_interval(time: Value) -> str:
     return between(time.floor / 1e3, time.ceiling / 1e3)
 
 
+def _as_value(value: Any) -> Value:
+    return value if isinstance(value, Value) else Value(value)
+
+
 def _micro(value: Any, more: str) -> str:
     return micro_of(value)
 
@@ -52,7 +58,9 @@ def _micro(value: Any, more: str) -> str:
 def _micro_spread(value: Any, more: str) -> str:
     if isinstance(value, tuple):
         return " or ".join(number(speed / 1e3) for speed in value)
-    return positive_spread(value / 1e3) if isinstance(value, Value) else number(value / 1e3)
+    if isinstance(value, Value):
+        return positive_spread(value / 1e3)
+    return number(value / 1e3)
 
 
 def _micro_interval(value: Any, more: str) -> str:
@@ -73,15 +81,15 @@ def _factor_or_many(value: Any, more: str) -> str:
 
 
 def _factor_spread(value: Any, more: str) -> str:
-    return factor_spread(value if isinstance(value, Value) else Value(value))
+    return factor_spread(_as_value(value))
 
 
 def _percent_spread(value: Any, more: str) -> str:
-    return percent_spread(value if isinstance(value, Value) else Value(value))
+    return percent_spread(_as_value(value))
 
 
 def _spread(value: Any, more: str) -> str:
-    return positive_spread(value if isinstance(value, Value) else Value(value))
+    return positive_spread(_as_value(value))
 
 
 def _length(value: Any, more: str) -> str:
@@ -89,8 +97,11 @@ def _length(value: Any, more: str) -> str:
 
 
 def _count(value: Any, more: str) -> str:
-    one, _, many = more.partition("/")
-    return f"{value:,} {many}" if many and value != 1 else count(value, one)
+    """``more``: the noun, or the noun and its plural with a slash between."""
+    noun, _, plural = more.partition("/")
+    if plural and value != 1:
+        return f"{value:,} {plural}"
+    return count(value, noun)
 
 
 def _verb(value: Any, more: str) -> str:
@@ -206,8 +217,11 @@ class Formatter(string.Formatter):
         value = super().get_value(key, args, kwargs)
         if f"{key}_other" in kwargs:
             return (value, kwargs[f"{key}_other"])
-        low, high = kwargs.get(f"{key}_low"), kwargs.get(f"{key}_high")
-        return value if low is None and high is None else Value(value, low, high)
+        low = kwargs.get(f"{key}_low")
+        high = kwargs.get(f"{key}_high")
+        if low is None and high is None:
+            return value
+        return Value(value, low, high)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """The text of one value."""

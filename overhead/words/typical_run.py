@@ -17,21 +17,31 @@ def place_sentence(costs: DispatchCosts) -> str:
 
 
 def _sentence(place: Place) -> str:
-    boards = count(place.boards, "other board", formed("boards", *place.counted))
+    """How this run compares with the committed ones, in how many of its costs, and by how much in
+    the median.
+    """
+    counted = place.counted
+    boards = count(place.boards, "other board", formed("boards", *counted))
     others = f"the published runs on {boards} of this kind"
-    costs = whole(place.costs, formed("count", *place.counted))
-    median = (
-        f"In the median, the other runs take {number(within(place.times, 0.01))} times as long as"
-        " this run."
-    )
+    costs = whole(place.costs, formed("count", *counted))
+    times = number(within(place.times, 0.01))
+    median = f"In the median, the other runs take {times} times as long as this run."
     if not place.lowest and not place.highest:
         return f"All {costs} CPU-bound costs of this run lie within the range of {others}. {median}"
-    said = []
+
+    outside = []
     if place.lowest and not place.is_slow:
-        lowest = whole(place.lowest, formed("below other boards", *place.counted))
-        said.append(f"{lowest} of its {costs} CPU-bound costs are lower than in all those runs")
+        lowest = whole(place.lowest, formed("below other boards", *counted))
+        outside.append(f"{lowest} of its {costs} CPU-bound costs are lower than in all those runs")
     if place.highest and not place.is_fast:
-        highest = whole(place.highest, formed("above other boards", *place.counted))
-        said.append(f"{highest} of its {costs} CPU-bound costs are higher than in all those runs")
-    how = "faster than" if place.is_fast else "slower than" if place.is_slow else "about as fast as"
-    return f"This run is {how} {others}: {', and '.join(said)}. {median}"
+        highest = whole(place.highest, formed("above other boards", *counted))
+        outside.append(
+            f"{highest} of its {costs} CPU-bound costs are higher than in all those runs"
+        )
+    return f"This run is {_speed(place)} {others}: {', and '.join(outside)}. {median}"
+
+
+def _speed(place: Place) -> str:
+    if place.is_fast:
+        return "faster than"
+    return "slower than" if place.is_slow else "about as fast as"

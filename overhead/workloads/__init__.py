@@ -10,7 +10,7 @@ from typing import Literal
 from overhead.errors import UsageError
 from overhead.registry import Registry, owner_of
 from overhead.results import Why
-from overhead.slices import of_slices
+from overhead.slices import of_features
 from overhead.workloads.base import Workload
 
 UNROLLED = "recurrence-unrolled"
@@ -68,7 +68,7 @@ def register_stack_work(work: StackWork) -> None:
 
 def stack_works() -> dict[str, StackWork]:
     """All work that stacks define themselves, by name."""
-    of_slices("workloads")
+    of_features("workloads")
     return _stack_works
 
 

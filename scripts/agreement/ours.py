@@ -78,12 +78,12 @@ def measured(chains: Mapping[str, Any], seconds: float) -> list[ToolAnswer]:
     measure_cases(
         chains,
         SystemClock(),
-        Settings(seconds, _PLAN.target, _PLAN.min_rounds, _PLAN.max_rounds),
+        Settings(seconds, _PLAN.precision, _PLAN.min_rounds, _PLAN.max_rounds),
         seen.take,
     )
     for subject, chain in chains.items():
         series = Series([seen.process(subject)], chain.synchronous, chain.wait_spins, chain.overlap)
-        figures = estimate(series, _PLAN.target)
+        figures = estimate(series, _PLAN.precision)
         node = subject.endswith(" node")
         for name in _FIGURES[:1] if node else _FIGURES:
             found = figures.get(name)

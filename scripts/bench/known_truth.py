@@ -26,7 +26,7 @@ from overhead.blocks.terminal import show
 from overhead.measure.fitting.case_figures import DRIFTS, estimate
 from overhead.measure.fitting.interval import MEAN
 from overhead.measure.fitting.one_process import Process, Series, wall_rows
-from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
+from overhead.measure.fitting.undisturbed_rounds import best_pace, without_slow_rounds
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT, Plan
@@ -71,12 +71,12 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
         own = _seed(scenario, seed, index)
         names = {"case": {"target": "", "case": "case", "worker": "", "process": index}}
         rounds = plan.min_rounds, plan.max_rounds
-        settings = Settings(seconds, plan.target, *rounds, own, frozenset({"case"}), names=names)
+        settings = Settings(seconds, plan.precision, *rounds, own, frozenset({"case"}), names=names)
         measure_cases({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, index))
     found = estimate(
-        Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.target
+        Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.precision
     )
     figures = {
         name: structs.asdict(found[name])
@@ -85,7 +85,9 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
     }
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
     counted = without_slow_rounds(Series(processes, law.synchronous, False, law.overlap)).processes
-    pace = pace_of(counted) if len(counted) >= MEAN.canary_from and not scenario.two_speeds else 1.0
+    pace = (
+        pace_of(counted) if len(counted) >= MEAN.reference_from and not scenario.two_speeds else 1.0
+    )
     return TruthOutcome(scenario.name, seed, figures, dict(counts), spent / len(processes), pace)
 
 
@@ -273,7 +275,7 @@ def known_truth(options: argparse.Namespace, console: Console) -> bool:
     ]
     refusals = [refusal(s, group) for s, group in zip(SCENARIOS, grouped, strict=True) if s.refused]
     requirements = [
-        *_requirements(scores, PROFILES[options.profile].target),
+        *_requirements(scores, PROFILES[options.profile].precision),
         _refusal_requirement(refusals),
     ]
     if options.json:

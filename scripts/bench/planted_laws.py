@@ -192,7 +192,7 @@ def measure(planted: PlantedLaw, number: int, seed: int, profile: str) -> LawOut
         own, events = zlib.crc32(f"{seed} {number} {index}".encode()), list[Event]()
         clock = FakeClock(disturbance, own)
         settings = Settings(
-            *(plan.case_s, plan.target, plan.min_rounds, plan.max_rounds, own),
+            *(plan.case_s, plan.precision, plan.min_rounds, plan.max_rounds, own),
             names={"case": {"target": "", "case": "case", "worker": "", "process": index}},
             ladders=ladders,
             far=frozenset() if profile == "quick" else frozenset({"case"}),
@@ -204,7 +204,7 @@ def measure(planted: PlantedLaw, number: int, seed: int, profile: str) -> LawOut
         if "wait_quantum" not in processes[0].one_off:
             ladders = {"case": [int(n) for n in processes[0].values("ladder")]}
     found = estimate(
-        Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.target
+        Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.precision
     )
     one = found["complete"]
     if one.value is None:

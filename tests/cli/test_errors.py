@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from overhead import comparing as versus
 from overhead.cli import main
+from overhead.extras import install_command
 from tests.cli.test_gate import pair
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example-fingerprint.json"
@@ -78,6 +80,91 @@ def test_an_error_of_overhead_itself_does_not_exit_with_the_code_of_a_failed_gat
     assert said.endswith(
         "this is an error of overhead itself; please report it with the lines above\n"
     )
+
+
+def run_in(module: str, statement: str) -> Callable[..., None]:
+    """A function that runs a statement as if it stood in the module of this name."""
+
+    def compare(*arguments: object, **options: object) -> None:
+        exec(statement, {"__name__": module})
+
+    return compare
+
+
+@pytest.mark.parametrize(
+    ("module", "statement"),
+    [
+        ("overhead.comparing", "from overhead.errors import gone"),
+        ("overhead.comparing", "import overhead.gone"),
+        ("plugin", "from overhead.errors import gone"),
+        ("overhead.comparing", "from msgspec import gone"),
+        ("overhead.comparing", "import msgspec.gone"),
+    ],
+)
+def test_a_name_that_ours_or_an_installed_library_lacks_is_an_error_of_overhead_itself(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    module: str,
+    statement: str,
+) -> None:
+    paths = pair(tmp_path)
+    monkeypatch.setattr(versus, "compare", run_in(module, statement))
+    assert main(["compare", *paths]) == 70
+    printed = capsys.readouterr().err
+    assert printed.startswith("Traceback")
+    assert "gone" in printed
+    assert printed.endswith(
+        "this is an error of overhead itself; please report it with the lines above\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "statement", "line"),
+    [
+        (
+            "msgspec.inside",
+            "from msgspec import gone",
+            "ImportError: cannot import name 'gone' from 'msgspec'",
+        ),
+        (
+            "overhead.comparing",
+            "import no_such_package",
+            "ModuleNotFoundError: No module named 'no_such_package'",
+        ),
+        (
+            "overhead.comparing",
+            "raise ImportError('libx.so.1: not found', name='x', path='/site/x/core.so')",
+            "ImportError: libx.so.1: not found",
+        ),
+    ],
+    ids=["a broken library", "a package that is missing", "a compiled module that does not load"],
+)
+def test_a_library_that_does_not_import_gives_one_line_and_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    module: str,
+    statement: str,
+    line: str,
+) -> None:
+    paths = pair(tmp_path)
+    monkeypatch.setattr(versus, "compare", run_in(module, statement))
+    assert main(["compare", *paths]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"overhead: {line}")
+    assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["matplotlib", "matplotlib.axes"])
+def test_a_missing_package_of_an_extra_gives_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    paths = pair(tmp_path)
+    fail_with(monkeypatch, ModuleNotFoundError(f"No module named {name!r}", name=name))
+    assert main(["compare", *paths]) == 2
+    command = install_command("report")
+    assert capsys.readouterr().err == f"overhead: matplotlib is not installed: {command}\n"
 
 
 @pytest.mark.parametrize("command", [["show"], ["report"], ["browser", "--import"]])

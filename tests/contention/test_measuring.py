@@ -17,10 +17,12 @@ from overhead.contention.placing import processors_of_peers
 from overhead.contention.plan import ContentionPlan, cases_of
 from overhead.measure.sampling.clock import every_processor
 from overhead.probes.base import device_id
-from overhead.profiles import profiles
+from overhead.profiles import profiles, scope_of
 from overhead.results import Contention, Target
-from overhead.runner.run import run
-from overhead.runner.schedule import with_seconds_for
+from overhead.runner.output import Outcome
+from overhead.runner.progress import Listener
+from overhead.runner.run import measure, request_of
+from overhead.runner.schedule import times_planned_seconds
 from tests.fakes.plugins import forget_plugins_afterwards
 from tests.machine.test_machine import SMI, FakeHost
 
@@ -55,11 +57,16 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def measured(
     out: Path, plan: ContentionPlan, stack: str = "faulty", plugin: Path = STACKS / "faulty.py"
 ) -> list[Contention]:
-    whole = dataclasses.replace(
-        profiles()["contention"], more=functools.partial(measure_contention, plan)
+    return measured_run(out, plan, stack, plugin).fingerprint.contention
+
+
+def measured_run(out: Path, plan: ContentionPlan, stack: str, plugin: Path) -> Outcome:
+    """A run of the profile ``contention`` with this plan."""
+    scope = dataclasses.replace(
+        scope_of("contention"), after=functools.partial(measure_contention, plan)
     )
-    options = {"profile": "contention", "plugins": str(plugin), "out": str(out), "plan": whole}
-    return run([stack], **options).fingerprint.contention  # type: ignore[arg-type]
+    request = request_of([stack], profile="contention", plugins=[plugin], out=out, scope=scope)
+    return measure(request, Listener())
 
 
 def test_each_way_gives_costs_of_each_number_of_peers(tmp_path: Path) -> None:
@@ -140,13 +147,7 @@ def test_a_process_a_device_is_compared_with_each_device_alone(tmp_path: Path) -
 
 def test_what_does_not_fit_the_time_is_named(tmp_path: Path) -> None:
     plan = dataclasses.replace(SHORT, ways=("threads", "busy"), seconds=0.1)
-    whole = dataclasses.replace(
-        profiles()["contention"], more=functools.partial(measure_contention, plan)
-    )
-    plugin = str(STACKS / "faulty.py")
-    fingerprint = run(
-        ["faulty"], profile="contention", plugins=plugin, out=str(tmp_path), plan=whole
-    ).fingerprint
+    fingerprint = measured_run(tmp_path, plan, "faulty", STACKS / "faulty.py").fingerprint
     assert [one.case for one in fingerprint.left_out] == ["all, busy"]
     assert {one.way for one in fingerprint.contention} == {"threads"}
 
@@ -192,7 +193,7 @@ def test_peers_are_bound_next_to_their_device() -> None:
 
 
 def test_a_node_gets_the_seconds_that_its_gpus_need() -> None:
-    node, cpu = profiles()["node"], Target(stack="numpy", api="CPU", adapter="CPU")
+    node, cpu = scope_of("node"), Target(stack="numpy", api="CPU", adapter="CPU")
     gpus = [
         Target(stack="torch", api="CUDA", adapter=model, device=str(n))
         for n in range(4)
@@ -202,13 +203,12 @@ def test_a_node_gets_the_seconds_that_its_gpus_need() -> None:
         Target(stack="wgpu", api="Vulkan", adapter="cpu", device=str(n), software=True)
         for n in range(4)
     ]
-    assert (
-        with_seconds_for([], node)
-        == with_seconds_for([cpu, *software, *gpus[:2], *gpus[:2]], node)
-        == node
-    )
-    assert node.sampling_s == 10
-    assert with_seconds_for(gpus, node).sampling_s == 40
-    assert node.wall_s == 30
-    assert with_seconds_for([cpu, *gpus], node).wall_s == 120
-    assert with_seconds_for(gpus, profiles()["default"]) == profiles()["default"]
+    assert times_planned_seconds([], node) == 1
+    assert times_planned_seconds([cpu, *software, *gpus[:2], *gpus[:2]], node) == 1
+    assert times_planned_seconds(gpus, node) == 4
+    assert times_planned_seconds([cpu, *gpus], node) == 4
+    assert times_planned_seconds(gpus, scope_of("default")) == 1
+    plan = profiles()["node"]
+    assert (plan.sampling_s, plan.wall_s) == (10, 30)
+    longer = plan.lengthened(4)
+    assert (longer.sampling_s, longer.wall_s) == (40, 120)

@@ -14,7 +14,7 @@ import pytest
 from overhead.errors import UsageError
 from overhead.explaining import profiling
 from overhead.explaining.host_work import HostTimes, operation_rows, step_counts
-from overhead.explaining.profiling import StepProfile, profile_step, with_sites
+from overhead.explaining.profiling import SampledTimes, StepProfile, profile_step, with_sites
 from overhead.results import Reason, because, codes_of
 from overhead.timing.steps import step_named
 from overhead.traces.chrome_trace import read_chrome_trace
@@ -191,11 +191,12 @@ def test_both_pytorch_profilers_record_the_same_operations_in_the_same_order(
 
 
 def test_the_time_of_a_step_is_computed_from_the_quickest_times_only() -> None:
-    wait, step = 5e-5, 1e-3
-    quiet = [(wait + step, wait + 3 * step)] * 5
-    one_is_slow = [(2 * step, wait + 3 * step), (wait + step, 9 * step)]
-    busy = [(wait + 2 * step, wait + 9 * step)] * 13
-    assert profiling.step_seconds([*busy, *one_is_slow, *quiet]) == pytest.approx(step)
+    quiet = SampledTimes(short=0.00105, long=0.00305)  # a step of 1 ms, and a wait of 0.05 ms
+    short_is_slow = SampledTimes(short=0.002, long=0.00305)
+    long_is_slow = SampledTimes(short=0.00105, long=0.009)
+    busy = SampledTimes(short=0.00205, long=0.00905)
+    times = [*[busy] * 13, short_is_slow, long_is_slow, *[quiet] * 5]
+    assert profiling.step_seconds(times) == pytest.approx(0.001)
 
 
 def test_lines_are_taken_from_any_recorded_step_that_runs_the_same_operations() -> None:

@@ -28,7 +28,7 @@ PLUGIN = Path(__file__).parent / "stacks" / "steady.py"
 TARGET = Target(stack="steady", api="CPU", adapter="A")
 UNIT_NS = 1_000.0
 PLAN = Plan(
-    processes=4, target=0.1, sampling_s=0.2, wall_s=None, case_s=0.01, min_rounds=4, max_rounds=4
+    processes=4, precision=0.1, sampling_s=0.2, wall_s=None, case_s=0.01, min_rounds=4, max_rounds=4
 )
 _NOISE = Disturbance(spread=0.004, preemptions=0.0)
 

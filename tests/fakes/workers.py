@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,9 +36,18 @@ def run_with(
     **options: Any,
 ) -> Outcome:
     """``run`` with another plan than that of its profile, or another campaign."""
+    with runs_changed(plan, campaign):
+        return run(*stacks, **options)
+
+
+@contextlib.contextmanager
+def runs_changed(
+    plan: Plan | None = None, campaign: Callable[..., Campaign] = Unlocked
+) -> Iterator[None]:
+    """A ``with`` block in which all runs, those of commands too, have this plan and campaign."""
     profiles = PROFILES if plan is None else dict.fromkeys(PROFILES, plan)
     with mock.patch.multiple(run_module, Campaign=campaign, profiles=lambda: profiles):
-        return run(*stacks, **options)
+        yield
 
 
 class Parent(child.Parent):

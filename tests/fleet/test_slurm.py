@@ -24,12 +24,12 @@ wait
 MEASURE = """
 import sys
 from overhead.cli import main
-from overhead.profiles import Plan, profiles, register_profile
+from overhead.profiles import Plan, Scope, profiles, register_profile
 profiles()
 few = dict.fromkeys(("cheap", "fast", "slow", "polling"), 1)
 times = dict(sampling_s=0.5, wall_s=20.0, case_s=0.02)
-plan = Plan(processes=1, target=0.5, max_cases=few, folder_per_node=True, **times)
-register_profile("node", plan)
+plan = Plan(processes=1, precision=0.5, max_cases=few, **times)
+register_profile("node", plan, Scope(folder_per_node=True))
 sys.exit(main([*sys.argv[1:], "-p", "numpy"]))
 """
 

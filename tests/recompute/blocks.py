@@ -18,6 +18,8 @@ BLOCK_TAGS = frozenset(
     {"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"}
 )
 UNSEEN = frozenset({"script", "style", "title"})
+NUMBER_ON_AXIS = re.compile(r"[\d.,/µs %×−-]*")
+"""The label of a tick that is no name: ``10 µs``, ``1/4``, ``2×``."""
 SVG_TEXT = "{http://www.w3.org/2000/svg}text"
 SVG_DATA = "data:image/svg+xml;base64,"
 
@@ -28,6 +30,7 @@ class PageBlocks(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[tuple[str, str]] = []
+        """Place and text of each block."""
         self.section = "head"
         self.count: dict[str, int] = defaultdict(int)
         self.text: list[str] = []
@@ -39,7 +42,8 @@ class PageBlocks(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
-        self.unseen += tag in UNSEEN
+        if tag in UNSEEN:
+            self.unseen += 1
         if tag in BLOCK_TAGS or tag == "section":
             self.end_block()
         if tag == "tbody":
@@ -52,11 +56,13 @@ class PageBlocks(HTMLParser):
         source = values.get("src") or ""
         if tag == "img" and source.startswith(SVG_DATA):
             self.end_block()
-            for text in drawn_texts(base64.b64decode(source.removeprefix(SVG_DATA)).decode()):
+            drawing = base64.b64decode(source.removeprefix(SVG_DATA)).decode()
+            for text in drawn_texts(drawing):
                 self.add(text)
 
     def handle_endtag(self, tag: str) -> None:
-        self.unseen -= tag in UNSEEN
+        if tag in UNSEEN:
+            self.unseen -= 1
         if tag in BLOCK_TAGS or tag == "section":
             self.end_block()
         if tag == "tbody":
@@ -65,20 +71,26 @@ class PageBlocks(HTMLParser):
         if tag == "section":
             self.section = "foot"
         if tag == "summary":
-            self.title = f"{self.section} {self.count[self.section]}"
+            self.title = self.place
 
     def handle_data(self, data: str) -> None:
         if not self.unseen:
             self.text.append(data)
 
     def end_block(self) -> None:
+        """Add the text since the last block."""
         self.add(" ".join("".join(self.text).split()))
         self.text.clear()
 
     def add(self, text: str) -> None:
         if text:
             self.count[self.section] += 1
-            self.found.append((f"{self.section} {self.count[self.section]}", text))
+            self.found.append((self.place, text))
+
+    @property
+    def place(self) -> str:
+        """The place of the last block: the name of its section, and its number there."""
+        return f"{self.section} {self.count[self.section]}"
 
 
 def drawn_texts(svg: str) -> Iterator[str]:
@@ -86,12 +98,11 @@ def drawn_texts(svg: str) -> Iterator[str]:
     root = ET.fromstring(svg)
     on_axes = set()
     for group in root.iter():
-        if re.match(r"[xy]tick", group.get("id") or ""):
-            on_axes |= {
-                text
-                for text in group.iter(SVG_TEXT)
-                if re.fullmatch(r"[\d.,/µs %×−-]*", text.text or "")
-            }
+        is_tick = re.match(r"[xy]tick", group.get("id") or "")
+        if is_tick:
+            for text in group.iter(SVG_TEXT):
+                if NUMBER_ON_AXIS.fullmatch(text.text or ""):
+                    on_axes.add(text)
     for text in root.iter(SVG_TEXT):
         if text not in on_axes:
             yield " ".join((text.text or "").split())
@@ -117,9 +128,11 @@ def blocks_of(document: Path) -> list[Block]:
         page.feed(text)
         page.close()
         return [Block(place, text, page.rows.get(place)) for place, text in page.found]
-    found = []
+    lines = []
     for number, line in enumerate(text.splitlines(), start=1):
-        if not line.startswith("    "):
+        is_code = line.startswith("    ")
+        if not is_code:
             without_links = re.sub(r"\]\([^)]*\)", "]", line)
-            found.append(Block(f"line {number}", re.sub(r"`[^`]*`", "", without_links)))
-    return found
+            without_code = re.sub(r"`[^`]*`", "", without_links)
+            lines.append(Block(f"line {number}", without_code))
+    return lines

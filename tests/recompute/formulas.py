@@ -6,16 +6,22 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 SHOWN = r"[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+"""A number as pages print it: ``−1,234.5``."""
 STUDENT = {13: 1.7709, 14: 1.7613, 15: 1.7531, 16: 1.7459}
 """The 95th percentile of Student's t, by degrees of freedom."""
 STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
 """The steps that a workload has, where a page tells them."""
+BOARD_LETTERS = 12
+"""The length of a device's name that is the id of a board; others number the devices."""
+ROUNDING = 0.5001
+"""A number is rounded to half of what its last digit counts; a bit more, for rounded doubles."""
 Source = Mapping[str, Any]
+"""What a fact says of a value: where the files have it, or an operation and its parts."""
 
 
 class Interval(NamedTuple):
@@ -29,24 +35,20 @@ class Interval(NamedTuple):
         """Whether the text is a rounding: ``V``, ``V (L to H)``, ``L to H`` or ``V (at most H)``,
         with units.
         """
-        tokens = [token.replace(",", "").replace("−", "-") for token in re.findall(SHOWN, text)]
-        wanted = self._wanted(text, len(tokens))
+        shown = [plain_number(number) for number in re.findall(SHOWN, text)]
+        wanted = self._wanted(text, len(shown))
         if wanted is None:
             return False
-        units = [unit_of(token) for token in tokens]
-        half = (self.high - self.low) / 2 if self.low is not None and self.high is not None else 0.0
-        if half <= 0:
-            units = [min(units)] * len(units)
-        # Zeros at the end may be digits: two are shown, or one where the interval is wide.
-        units = [
-            min(u, max(1.0, 10.0 ** (len(t) - 2), half)) for u, t in zip(units, tokens, strict=True)
-        ]
-        return all(
-            abs(float(a) - b) <= 0.5001 * u for a, b, u in zip(tokens, wanted, units, strict=True)
-        )
+        units = self._units(shown)
+        for number, value, unit in zip(shown, wanted, units, strict=True):
+            if abs(float(number) - value) > ROUNDING * unit:
+                return False
+        return True
 
     def _wanted(self, text: str, numbers: int) -> list[float] | None:
-        """The numbers that the text should show, in order."""
+        """The numbers that the text should show, in order; None where the interval lacks an end
+        that the text shows.
+        """
         shown: tuple[float | None, ...]
         if numbers == 1:
             shown = (self.value,)
@@ -57,52 +59,75 @@ class Interval(NamedTuple):
         else:
             shown = (self.low, self.high)
         known = [number for number in shown if number is not None]
-        return known if len(known) == len(shown) == numbers else None
+        if len(known) < len(shown) or len(shown) != numbers:
+            return None
+        return known
 
-    def plus(self, other: Interval, sign: int = 1) -> Interval:
-        """The sum, or with -1 the difference, with the widest interval."""
-        theirs = other.ends if sign > 0 else other.ends[::-1]
-        ends = [
-            None if a is None or b is None else a + sign * b
-            for a, b in zip(self.ends, theirs, strict=True)
-        ]
-        return Interval(self.value + sign * other.value, *ends)
+    def _units(self, shown: Sequence[str]) -> list[float]:
+        """What the last digit counts, for each number of a text."""
+        half_width = 0.0
+        if self.low is not None and self.high is not None:
+            half_width = (self.high - self.low) / 2
+        units = [unit_of(number) for number in shown]
+        if half_width <= 0:
+            units = [min(units)] * len(units)
+        # Zeros at the end may be digits: two are shown, or one where the interval is wide.
+        limited = []
+        for unit, number in zip(units, shown, strict=True):
+            of_second_digit = 10.0 ** (len(number) - 2)
+            limited.append(min(unit, max(1.0, of_second_digit, half_width)))
+        return limited
+
+    def plus(self, other: Interval) -> Interval:
+        """The sum, with the widest interval."""
+        low = None if self.low is None or other.low is None else self.low + other.low
+        high = None if self.high is None or other.high is None else self.high + other.high
+        return Interval(self.value + other.value, low, high)
+
+    def minus(self, other: Interval) -> Interval:
+        """The difference, with the widest interval."""
+        return self.plus(other.times(-1.0))
 
     def times(self, by: float) -> Interval:
-        """The product with a plain number."""
-        return (
-            self.each(lambda number: number * by)
-            if by >= 0
-            else self.each(lambda number: number * by).turned
-        )
+        """The product with a plain number; one below zero turns the interval round."""
+        product = self.each(lambda number: number * by)
+        if by >= 0:
+            return product
+        return Interval(product.value, product.high, product.low)
 
     def over(self, by: Interval) -> Interval:
         """The quotient by a value above zero."""
-        low = None if self.low is None or by.high is None else self.low / by.high
-        high = None if self.high is None or by.low is None or by.low <= 0 else self.high / by.low
+        low = None
+        if self.low is not None and by.high is not None:
+            low = self.low / by.high
+        high = None
+        if self.high is not None and by.low is not None and by.low > 0:
+            high = self.high / by.low
         return Interval(self.value / by.value, low, high)
 
     def each(self, change: Callable[[float], float]) -> Interval:
         """The value and both ends, changed."""
-        ends = [None if end is None else change(end) for end in self.ends]
-        return Interval(change(self.value), *ends)
-
-    @property
-    def ends(self) -> tuple[float | None, float | None]:
-        return self.low, self.high
-
-    @property
-    def turned(self) -> Interval:
-        return Interval(self.value, self.high, self.low)
+        low = None if self.low is None else change(self.low)
+        high = None if self.high is None else change(self.high)
+        return Interval(change(self.value), low, high)
 
 
-def unit_of(token: str) -> float:
-    """What the last digit of a number counts."""
-    decimals = len(token.partition(".")[2])
-    return 10.0 ** (-decimals or len(token) - len(token.rstrip("0")))
+def plain_number(shown: str) -> str:
+    """A printed number as Python reads it: ``-1234.5`` for ``−1,234.5``."""
+    return shown.replace(",", "").replace("−", "-")
+
+
+def unit_of(number: str) -> float:
+    """What the last digit of a number counts: 0.01 in ``1.25``, 100 in ``1200``."""
+    decimals = len(number.partition(".")[2])
+    if decimals:
+        return 10.0**-decimals
+    zeros = len(number) - len(number.rstrip("0"))
+    return 10.0**zeros
 
 
 def exactly(number: float) -> Interval:
+    """A number without uncertainty."""
     return Interval(number, number, number)
 
 
@@ -112,64 +137,57 @@ class Files:
     def __init__(self, paths: Iterable[Path]) -> None:
         self.runs: dict[str, dict[str, Any]] = {}
         self.spreads: dict[str, Any] = {}
+        """By class of figure and kind of machine: how far runs of different boards differ."""
+        self.costs: dict[str, Any] = {}
+        """By kind of machine and case: what the case costs on each board, ns."""
         self.claims: list[set[str]] = []
         """The numbers that stand in each published claim, without commas."""
         self.sources: set[str] = set()
         """The addresses of publications."""
         for path in paths:
             if path.suffix == ".toml":
-                text = path.read_text("utf-8")
-                self.sources |= set(re.findall(r"(?:doi|arxiv)\.org/[\w./-]+", text))
-                if "[[claim]]" in text:
-                    claims = text.replace(",", "").split("[[claim]]")
-                    self.claims = [set(re.findall(SHOWN, claim)) for claim in claims]
-                continue
-            data = json.loads(path.read_bytes())
-            if path.name == "next_run.json":
-                self.spreads = data["spreads"]
-                self.costs = data["costs"]
-            elif "created" in data and "machine" in data:
-                data = {"records": [], "comparisons": [], "contention": [], **data}
-                self.runs[f"{data['created']} {data['machine']['id']}"] = data
+                self._read_publications(path.read_text("utf-8"))
+            else:
+                self._read_data(path)
         self._names: set[str] = set()
+
+    def _read_publications(self, text: str) -> None:
+        self.sources |= set(re.findall(r"(?:doi|arxiv)\.org/[\w./-]+", text))
+        if "[[claim]]" in text:
+            claims = text.replace(",", "").split("[[claim]]")
+            self.claims = [set(re.findall(SHOWN, claim)) for claim in claims]
+
+    def _read_data(self, path: Path) -> None:
+        """Read a run, or the table of spreads. Other files are none of these."""
+        data = json.loads(path.read_bytes())
+        if path.name == "next_run.json":
+            self.spreads = data["spreads"]
+            self.costs = data["costs"]
+        elif "created" in data and "machine" in data:
+            run = {"records": [], "comparisons": [], "contention": [], **data}
+            self.runs[f"{run['created']} {run['machine']['id']}"] = run
 
     def names(self) -> set[str]:
         """Names and moments in the files, which hold numbers that are no figures."""
         if not self._names:
             self._names |= self.sources
             for run in self.runs.values():
-                day, time = run["created"][:10], run["created"][11:16]
-                self._names |= {
-                    day,
-                    f"{day} {time} UTC",
-                    f"{day} at {time} UTC",
-                    run["machine"]["cpu"],
-                }
-                for gpu in run["machine"].get("gpus", ()):
-                    self._names |= {gpu["name"], " ".join(gpu["name"].split()[:2])}
-                method = run["method_version"]
-                self._names |= {f"method {other} → {method}" for other in range(1, method)}
-                self._names.add(f"{day}, {run['profile']}, method {method}")
-                self._names |= {
-                    version
-                    for version in run.get("versions", {}).values()
-                    if re.search(r"\d\.\d", version)
-                }
-                for record in run["records"]:
-                    self._names |= sizes_of(record)
-                self._names |= programs_of(run)
+                self._names |= names_in(run)
         return self._names
 
     def kinds_of_machine(self, of: Source) -> Interval:
         """How many kinds of machine the files are of."""
-        return Interval(len({run["machine"]["id"] for run in self.runs.values()}))
+        machines = {run["machine"]["id"] for run in self.runs.values()}
+        return Interval(len(machines))
 
     def boards_of_spread(self, of: Source) -> Interval:
         """From how many boards it is known how far another run may differ."""
-        kind = of["words"]
-        return Interval(
-            max(one["boards"] for name, one in self.spreads.items() if name.endswith(f", {kind}"))
-        )
+        of_kind = f", {of['words']}"
+        boards = []
+        for name, spread in self.spreads.items():
+            if name.endswith(of_kind):
+                boards.append(spread["boards"])
+        return Interval(max(boards))
 
     def formed(self, of: Any) -> Interval:
         """The value of an origin: a figure of a file, a plain number, or an operation on
@@ -187,41 +205,47 @@ class Files:
 
     def figure(self, of: Source) -> Interval:
         """A figure of a record, of a comparison, or of peers."""
+        figure = figure_named(self._holder(of), of["figure"])
+        if "mode" in of:
+            return Interval(figure["modes"][of["mode"]])
+        low, high = figure.get("low"), figure.get("high")
+        if low is None or high is None:
+            return Interval(figure["value"])
+        return Interval(figure["value"], low, high)
+
+    def _holder(self, of: Source) -> dict[str, Any]:
+        """What has the figure: a comparison, peers, or a record."""
         run = self.runs[of["run"]]
         if "comparison" in of:
-            holder = next(
-                one
-                for one in run["comparisons"]
-                if (one["name"], one["of"], one.get("against", []))
-                == (of["comparison"], of["record"], of["against"])
-                and any(figure["name"] == of["figure"] for figure in one["figures"])
-            )
-        elif "peers" in of:
-            holder = next(one for one in run["contention"] if is_of_peers(one, of))
-        else:
-            holder = self.record(of)
-        found = next(figure for figure in holder["figures"] if figure["name"] == of["figure"])
-        if "mode" in of:
-            return Interval(found["modes"][of["mode"]])
-        low, high = found.get("low"), found.get("high")
-        bounded = low is not None and high is not None
-        return Interval(found["value"], low if bounded else None, high if bounded else None)
+            return next(found for found in run["comparisons"] if is_comparison(found, of))
+        if "peers" in of:
+            return next(found for found in run["contention"] if is_of_peers(found, of))
+        return self.record(of)
 
     def record(self, of: Source) -> dict[str, Any]:
+        """The record with the key that the fact names."""
         run = self.runs[of["run"]]
         return next(record for record in run["records"] if key_of(record) == of["record"])
 
     def run_to_run(self, of: Source) -> Interval:
         """A figure, and where 9 of 10 other runs would put it."""
-        value = self.formed(of["parts"][0])
-        spread = self.spreads[of["words"]]
-        factor = math.exp(STUDENT[spread["degrees"]] * spread["s"] * math.sqrt(2))
-        return Interval(value.value, value.value / factor, value.value * factor)
+        value = self.formed(of["parts"][0]).value
+        factor = self._factor_between_runs(of)
+        return Interval(value, value / factor, value * factor)
 
     def spread_factor(self, of: Source) -> Interval:
         """By how much another run may differ, as a share."""
+        return Interval(self._factor_between_runs(of) - 1)
+
+    def _factor_between_runs(self, of: Source) -> float:
+        """The factor by which two runs differ at most in 9 of 10 cases.
+
+        ``s`` is the standard deviation of ln(figure) between boards. The difference of two runs has
+        that of one, times the root of 2.
+        """
         spread = self.spreads[of["words"]]
-        return Interval(math.exp(STUDENT[spread["degrees"]] * spread["s"] * math.sqrt(2)) - 1)
+        t = STUDENT[spread["degrees"]]
+        return math.exp(t * spread["s"] * math.sqrt(2))
 
     def time_of_units(self, of: Source) -> Interval:
         """T(n) between two measured n, with the quartiles; beyond the last one with the cost of a
@@ -229,64 +253,99 @@ class Files:
         """
         n = of["parts"][0]
         curve = sorted(self.record(of)["curve"], key=lambda point: point["n"])
-        high = next((point for point in curve if point["n"] >= n), curve[-1])
-        low = curve[max(0, curve.index(high) - 1)]
-        share = min(1.0, (n - low["n"]) / (high["n"] - low["n"])) if high is not low else 0.0
-        ends = [low[part] + share * (high[part] - low[part]) for part in ("total", "q1", "q3")]
-        if n <= high["n"]:
-            return Interval(*ends)
-        modes = next(f["modes"] for f in self.record(of)["figures"] if f["name"] == "complete")
-        costs = (modes[0], min(modes), max(modes))
-        more = n - high["n"]
+        last = curve[-1]
+        if n > last["n"]:
+            return self._beyond(of, last, n - last["n"])
+        above = next(point for point in curve if point["n"] >= n)
+        below = curve[max(0, curve.index(above) - 1)]
+        share = 0.0
+        if above is not below:
+            share = (n - below["n"]) / (above["n"] - below["n"])
+        ends = []
+        for part in ("total", "q1", "q3"):
+            ends.append(below[part] + share * (above[part] - below[part]))
+        return Interval(*ends)
+
+    def _beyond(self, of: Source, last: Source, more: float) -> Interval:
+        """The time of the longest measured chain, and of so many units more."""
+        modes = figure_named(self.record(of), "complete")["modes"]
         return Interval(
-            *(
-                high[part] + more * cost
-                for part, cost in zip(("total", "q1", "q3"), costs, strict=True)
-            )
+            last["total"] + more * modes[0],
+            last["q1"] + more * min(modes),
+            last["q3"] + more * max(modes),
         )
 
     def other_boards(self, of: Source) -> dict[str, float]:
         """What the case of a figure costs on the other boards of its kind of machine, ns, by
         board.
         """
-        run, record = self.runs[of["run"]], self.record(of)
-        gpus = dict.fromkeys(
-            gpu["name"] for gpu in run["machine"]["gpus"] if not gpu.get("software")
-        )
-        kind = f"{', '.join(gpus)} with {run['machine']['cpu']}"
+        run = self.runs[of["run"]]
+        record = self.record(of)
+        gpus = [gpu["name"] for gpu in run["machine"]["gpus"] if not gpu.get("software")]
+        kind = f"{', '.join(dict.fromkeys(gpus))} with {run['machine']['cpu']}"
         target = f"{record['stack']}@{record['api']}:{record['adapter']}"
         case = key_of({**record, "device": ""}).removeprefix(target).strip()
         costs = self.costs[kind][f"{record['stack']} {record['api']} {case}"]
-        own = {one["device"] for one in run["records"] if len(one.get("device", "")) == 12}
-        return {board: cost for board, cost in costs.items() if board not in own}
+        devices = {other.get("device", "") for other in run["records"]}
+        own_boards = {device for device in devices if len(device) == BOARD_LETTERS}
+        return {board: cost for board, cost in costs.items() if board not in own_boards}
 
     def times_of_other_boards(self, of: Source) -> Interval:
         """The median of the other boards over the figure."""
         (figure,) = of["parts"]
-        return Interval(
-            statistics.median(self.other_boards(figure).values()) / self.figure(figure).value
-        )
+        median = statistics.median(self.other_boards(figure).values())
+        return Interval(median / self.figure(figure).value)
 
     def below_other_boards(self, of: Source) -> Interval:
         """How many figures are below those of all other boards."""
-        below = [
-            self.figure(part).value < min(self.other_boards(part).values()) for part in of["parts"]
-        ]
-        return Interval(sum(below))
+        below = 0
+        for figure in of["parts"]:
+            if self.figure(figure).value < min(self.other_boards(figure).values()):
+                below += 1
+        return Interval(below)
 
     def above_other_boards(self, of: Source) -> Interval:
         """How many figures are above those of all other boards."""
-        above = [
-            self.figure(part).value > max(self.other_boards(part).values()) for part in of["parts"]
-        ]
-        return Interval(sum(above))
+        above = 0
+        for figure in of["parts"]:
+            if self.figure(figure).value > max(self.other_boards(figure).values()):
+                above += 1
+        return Interval(above)
 
     def boards(self, of: Source) -> Interval:
         """How many other boards have one of the figures."""
-        found: set[str] = set()
-        for part in of["parts"]:
-            found |= self.other_boards(part).keys()
-        return Interval(len(found))
+        boards: set[str] = set()
+        for figure in of["parts"]:
+            boards |= self.other_boards(figure).keys()
+        return Interval(len(boards))
+
+
+def names_in(run: Source) -> set[str]:
+    """The names and moments of a run that hold numbers: its time, its devices, versions, sizes."""
+    day, time = run["created"][:10], run["created"][11:16]
+    method = run["method_version"]
+    names = {
+        day,
+        f"{day} {time} UTC",
+        f"{day} at {time} UTC",
+        f"{day}, {run['profile']}, method {method}",
+        run["machine"]["cpu"],
+    }
+    names |= {f"method {earlier} → {method}" for earlier in range(1, method)}
+    for gpu in run["machine"].get("gpus", ()):
+        first_words = " ".join(gpu["name"].split()[:2])
+        names |= {gpu["name"], first_words}
+    for version in run.get("versions", {}).values():
+        if re.search(r"\d\.\d", version):
+            names.add(version)
+    for record in run["records"]:
+        names |= sizes_of(record)
+    return names | programs_of(run)
+
+
+def figure_named(holder: Source, name: str) -> dict[str, Any]:
+    """The figure of that name; raises ``StopIteration`` without one."""
+    return next(figure for figure in holder["figures"] if figure["name"] == name)
 
 
 def key_of(record: Source) -> str:
@@ -295,45 +354,57 @@ def key_of(record: Source) -> str:
     words = [f"{record['stack']}@{record['api']}:{record['adapter']}{device}"]
     words += [record[name] for name in ("workload", "pattern", "caller", "dependency")]
     for name, value in sorted(record.get("params", {}).items()):
-        words.append(f"{name}={str(value).lower() if isinstance(value, bool) else value}")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        words.append(f"{name}={text}")
     return " ".join(words)
 
 
 def sizes_of(record: Source) -> set[str]:
     """What a record is about, where that is a number: elements and steps."""
-    found = {record["workload"]}
+    workload = record["workload"]
+    sizes = {workload}
     elements = record.get("params", {}).get("elements")
     if elements is not None:
-        found.add(f"{elements:,} elements")
-    if record["workload"] in STEPS:
-        found.add(f"{STEPS[record['workload']]:,} steps")
-    return found
+        sizes.add(f"{elements:,} elements")
+    if workload in STEPS:
+        sizes.add(f"{STEPS[workload]:,} steps")
+    return sizes
 
 
 def programs_of(run: Source) -> set[str]:
     """How many dispatches each program of the run has, as it is and when fused."""
-    counts: dict[str, dict[int, set[int]]] = {}
+    dispatches_by_fusions: dict[str, dict[int, set[int]]] = {}
     for record in run["records"]:
-        dispatches, fusions = (
-            record.get("window", {}).get("dispatches"),
-            record.get("params", {}).get("fusions"),
-        )
+        dispatches = record.get("window", {}).get("dispatches")
+        fusions = record.get("params", {}).get("fusions")
         if isinstance(dispatches, int) and isinstance(fusions, int):
-            counts.setdefault(record["workload"], {}).setdefault(fusions, set()).add(dispatches)
-    found = set()
-    for own in counts.values():
-        for unfused in own.get(0, ()):
-            for fused in own[max(own)]:
-                found.add(f"{unfused:,} dispatches, {fused:,} when fused")
-    return found
+            of_program = dispatches_by_fusions.setdefault(record["workload"], {})
+            of_program.setdefault(fusions, set()).add(dispatches)
+    programs = set()
+    for of_program in dispatches_by_fusions.values():
+        most_fusions = max(of_program)
+        for unfused in of_program.get(0, ()):
+            for fused in of_program[most_fusions]:
+                programs.add(f"{unfused:,} dispatches, {fused:,} when fused")
+    return programs
 
 
-def is_of_peers(one: Source, of: Source) -> bool:
-    target, case = one["target"], one["case"]
+def is_comparison(found: Source, of: Source) -> bool:
+    """Whether a comparison of a run is the one that the fact is about, and has its figure."""
+    if found["name"] != of["comparison"] or found["of"] != of["record"]:
+        return False
+    if found.get("against", []) != of["against"]:
+        return False
+    return any(figure["name"] == of["figure"] for figure in found["figures"])
+
+
+def is_of_peers(found: Source, of: Source) -> bool:
+    """Whether peers of a run are those that the fact is about."""
     usual = {"caller": "binding", "dependency": "chained", "workload": "step"}
-    key = key_of({**usual, **target, **case})
-    where = (one["way"], one["peers"], one.get("placement", "free"))
-    return key == of["record"] and where == (of["way"], of["peers"], of["placement"])
+    key = key_of({**usual, **found["target"], **found["case"]})
+    same_peers = (found["way"], found["peers"]) == (of["way"], of["peers"])
+    same_placement = found.get("placement", "free") == of["placement"]
+    return key == of["record"] and same_peers and same_placement
 
 
 def state_of_run(files: Files, of: Source) -> Interval:
@@ -360,17 +431,17 @@ def at_least(value: Interval, least: Interval) -> Interval:
     return value.each(lambda number: max(number, least.value))
 
 
-def quotient(value: Interval, by: Interval) -> Interval:
-    return value.over(by)
-
-
 def share_saved(times: Interval) -> Interval:
-    ends = [None if end is None or end <= 0 else 1 - 1 / end for end in times.ends]
-    return Interval(1 - 1 / times.value, *ends)
+    """The share of a time that a change by so many times saves: 0.5 for 2 times."""
+    low = None if times.low is None or times.low <= 0 else 1 - 1 / times.low
+    high = None if times.high is None or times.high <= 0 else 1 - 1 / times.high
+    return Interval(1 - 1 / times.value, low, high)
 
 
 def ends_of_modes(first: Interval, last: Interval) -> Interval:
-    return Interval(first.value, min(first.value, last.value), max(first.value, last.value))
+    """The first speed, with both speeds as the ends."""
+    speeds = (first.value, last.value)
+    return Interval(first.value, min(speeds), max(speeds))
 
 
 def measured_on_a_line(measured: Interval, line: Interval) -> Interval:
@@ -379,25 +450,60 @@ def measured_on_a_line(measured: Interval, line: Interval) -> Interval:
     """
     if measured.low is None or measured.high is None or line.low is None or line.high is None:
         raise LookupError("a time without an interval")
-    low = min(measured.low, measured.value - (line.value - line.low))
-    high = max(measured.high, measured.value + (line.high - line.value))
+    line_below = line.value - line.low
+    line_above = line.high - line.value
+    low = min(measured.low, measured.value - line_below)
+    high = max(measured.high, measured.value + line_above)
     return Interval(measured.value, max(low, 0.0), high)
 
 
+def product(value: Interval, by: Interval) -> Interval:
+    return value.times(by.value)
+
+
+def rounded_up(value: Interval) -> Interval:
+    return Interval(math.ceil(value.value))
+
+
+def number_of(*parts: Interval) -> Interval:
+    return Interval(len(parts))
+
+
+def minimum(*parts: Interval) -> Interval:
+    return Interval(min(part.value for part in parts))
+
+
+def maximum(*parts: Interval) -> Interval:
+    return Interval(max(part.value for part in parts))
+
+
+def median(*parts: Interval) -> Interval:
+    return Interval(statistics.median(part.value for part in parts))
+
+
+def without_interval(value: Interval) -> Interval:
+    return Interval(value.value)
+
+
+def unchanged(value: Interval) -> Interval:
+    return value
+
+
 OPERATIONS: dict[str, Callable[..., Interval]] = {
-    "number": lambda number: number,
-    "+": lambda one, other: one.plus(other),
-    "-": lambda one, other: one.plus(other, -1),
-    "*": lambda value, by: value.times(by.value),
-    "/": quotient,
+    "number": unchanged,
+    "+": Interval.plus,
+    "-": Interval.minus,
+    "*": product,
+    "/": Interval.over,
     "at least": at_least,
     "share saved": share_saved,
-    "ceil": lambda value: Interval(math.ceil(value.value)),
-    "count": lambda *parts: Interval(len(parts)),
-    "minimum": lambda *parts: Interval(min(part.value for part in parts)),
-    "maximum": lambda *parts: Interval(max(part.value for part in parts)),
-    "median": lambda *parts: Interval(statistics.median(part.value for part in parts)),
-    "point": lambda value: Interval(value.value),
+    "ceil": rounded_up,
+    "count": number_of,
+    "minimum": minimum,
+    "maximum": maximum,
+    "median": median,
+    "point": without_interval,
     "ends of modes": ends_of_modes,
     "measured on a line": measured_on_a_line,
 }
+"""By the name of an operation in a fact: how it forms its value from those of its parts."""

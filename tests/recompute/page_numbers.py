@@ -25,6 +25,8 @@ from tests.recompute.formulas import SHOWN, Files
 
 WITH_DIGITS = re.compile(r"\S*\d\S*")
 """A word that has digits. Each must be a figure, or a name or a moment that stands in the files."""
+EXPLAINED = "\N{PILCROW SIGN}"
+"""Stands in a text for a number that is explained."""
 METHOD = (
     "T(1)",
     "Python 3.11",
@@ -54,21 +56,25 @@ def wrong_numbers(document: Path, facts: Sequence[dict[str, Any]], files: Files)
         problem = problem_of(fact, files)
         if problem:
             yield f"{fact['place']}: {fact['text']}: {problem}"
-    known = sorted({*files.names(), *METHOD}, key=len, reverse=True)
-    no_figures = re.compile("|".join(map(re.escape, known)))
+
+    longest_first = sorted({*files.names(), *METHOD}, key=len, reverse=True)
+    no_figures = re.compile("|".join(map(re.escape, longest_first)))
     for place, text, rows in blocks_of(document):
+        # What a fact is about, and then each name, is replaced by a sign. What is left is
+        # unexplained.
         left = text
         if rows is not None:
             left = left.removesuffix(f"({rows})")
         for fact in by_place[place]:
-            at = place_of(fact["text"], left)
-            if at is None:
+            shown = place_of(fact["text"], left)
+            if shown is None:
                 yield f"{place}: {fact['text']} does not stand in: {text}"
                 continue
-            left = left[: at.start()] + "\N{PILCROW SIGN}" + left[at.end() :]
-        unexplained = WITH_DIGITS.findall(no_figures.sub("\N{PILCROW SIGN}", left))
-        is_of_claim = document.suffix == ".md" and is_of_one_claim(unexplained, files)
-        for word in () if is_of_claim else unexplained:
+            left = left[: shown.start()] + EXPLAINED + left[shown.end() :]
+        unexplained = WITH_DIGITS.findall(no_figures.sub(EXPLAINED, left))
+        if document.suffix == ".md" and is_of_one_claim(unexplained, files):
+            continue
+        for word in unexplained:
             yield f"{place}: nothing tells what {word} is in: {text}"
 
 
@@ -79,35 +85,34 @@ def place_of(shown: str, text: str) -> re.Match[str] | None:
 
 def is_of_one_claim(words: Sequence[str], files: Files) -> bool:
     """Whether all numbers in these words stand in one published claim, which the line quotes."""
-    plain = set(re.findall(SHOWN, " ".join(words).replace(",", "")))
-    return any(plain <= claim for claim in files.claims)
+    text = " ".join(words).replace(",", "")
+    numbers = set(re.findall(SHOWN, text))
+    return any(numbers <= claim for claim in files.claims)
 
 
 def problem_of(fact: dict[str, Any], files: Files) -> str:
     """Why a fact is wrong; '' for a right one."""
-    if fact["of"] is None:
+    origin, text = fact["of"], fact["text"]
+    if origin is None:
         return "nothing tells what it was formed from"
-    if fact["of"].get("operation") == "of the method":
-        return "" if fact["text"] in METHOD else "no number of the method"
-    if fact["of"].get("operation") == "named in a file":
-        return "" if fact["text"] in files.names() else "no name in the files"
+    if origin.get("operation") == "of the method":
+        return "" if text in METHOD else "no number of the method"
+    if origin.get("operation") == "named in a file":
+        return "" if text in files.names() else "no name in the files"
     try:
-        found = files.formed(fact["of"])
+        value = files.formed(origin)
     except (LookupError, ValueError, ZeroDivisionError) as error:
         return f"the files do not give it: {error!r}"
-    if not found.is_shown_by(fact["text"]):
-        return f"the files give {found}"
+    if not value.is_shown_by(text):
+        return f"the files give {value}"
     return ""
 
 
 def main(paths: Iterable[Path]) -> int:
     """Print what is wrong on the documents among the paths. A document is followed by its facts."""
     given = list(paths)
-    files = Files(
-        path
-        for path in given
-        if path.suffix in (".json", ".toml") and not path.name.endswith(".facts.json")
-    )
+    data = [path for path in given if path.suffix in (".json", ".toml")]
+    files = Files(path for path in data if not path.name.endswith(".facts.json"))
     wrong: list[str] = []
     for document, facts in itertools.pairwise(given):
         if document.suffix in (".html", ".md"):

@@ -59,8 +59,7 @@ def test_a_section_that_fails_becomes_a_sentence_with_the_reason(
         section_failed("nonsense", "TypeError: 7 is no part of a section"),
         section_failed("raises-across", "BaseException: odd"),
     ]
-    assert sorted(capsys.readouterr().err.splitlines()) == sorted(
-        f"overhead: {reason}" for reason in reasons
-    )
+    lines = [f"overhead: {reason}" for reason in reasons]
+    assert sorted(capsys.readouterr().err.splitlines()) == sorted(lines)
     assert all(reason in page.text for reason in reasons)
     assert "the first part" not in page.text

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Cell, Drawing, Table
-from overhead.decode.reading import decoder_results, slope_over_dispatches
+from overhead.blocks.parts import Cell, Drawing, Table, cell_text
+from overhead.decode.reading import MeasuredVariant, decoder_results, slope_over_dispatches
 from overhead.decode.sections import batch_section, token_section
 from overhead.reading.view import View
-from overhead.results import Caller, Figure, Pattern, Record
+from overhead.results import Caller, Figure, Pattern, Record, Status
 from overhead.words.decode import bound, remark, variant_name, variant_with_reads
 from overhead.words.names import CALLER_WORDS
 from tests.fakes.report import fingerprint, record as base_record
@@ -30,19 +32,32 @@ def record(
     dispatches: int = 0,
     **params: Any,
 ) -> Record:
-    figures = [Figure(name="complete", status="nonlinear", reason="T(n) bends")]
-    if ms is not None:
-        names = {"complete": ms, "issue": ms / 2, "device_busy": ms / 4}
-        figures = [
-            Figure(name=n, value=v * 1e6, low=v * 0.99e6, high=v * 1.01e6) for n, v in names.items()
-        ]
+    """A case that decodes a token in so many ms; None: its times bend."""
+    if ms is None:
+        status: Status = "nonlinear"
+        figures = [Figure(name="complete", status="nonlinear", reason="T(n) bends")]
+    else:
+        status = "ok"
+        figures = [time("complete", ms), time("issue", ms / 2), time("device_busy", ms / 4)]
     made = base_record(
-        stack, pattern, None, caller=caller, adapter="Fake GPU", unit="token",
-        status="ok" if ms is not None else "nonlinear", params=params, more=tuple(figures),
-    )  # fmt: skip
-    return msgspec.structs.replace(
-        made, workload=TINY, window={"dispatches": dispatches} if dispatches else {}, bound=""
+        stack,
+        pattern,
+        None,
+        caller=caller,
+        adapter="Fake GPU",
+        unit="token",
+        status=status,
+        params=params,
+        more=tuple(figures),
     )
+    window = {"dispatches": dispatches} if dispatches else {}
+    return msgspec.structs.replace(made, workload=TINY, window=window, bound="")
+
+
+def time(name: str, ms: float) -> Figure:
+    """A time with an interval of 1 % to both sides."""
+    ns = ms * 1e6
+    return Figure(name=name, value=ns, low=ns * 0.99, high=ns * 1.01)
 
 
 def level(fusions: int, padding: int = 0) -> Record:
@@ -56,16 +71,47 @@ def view(*records: Record) -> View:
     return View(fingerprint(*records))
 
 
-def text_of(row: Any) -> list[str]:
-    return [cell.text if isinstance(cell, Cell) else cell for cell in row]
+def text_of(row: Sequence[str | Cell]) -> list[str]:
+    return [cell_text(cell) for cell in row]
+
+
+def rows_of(table: Any) -> list[list[str]]:
+    """The texts of the cells of each row."""
+    assert isinstance(table, Table)
+    return [text_of(row) for row in table.rows]
+
+
+def token_table(run: View) -> list[list[str]]:
+    """The first table of the section on tokens."""
+    tables = [part for part in token_section(run) if isinstance(part, Table)]
+    return rows_of(tables[0])
+
+
+def token_drawings(run: View) -> list[Drawing]:
+    return [part for part in token_section(run) if isinstance(part, Drawing)]
+
+
+def batch_table(run: View) -> list[list[str]]:
+    """The table of the section on batches, which stands behind a text and a drawing."""
+    _, drawing, table = batch_section(run)
+    assert isinstance(drawing, Drawing)
+    return rows_of(table)
+
+
+def swept(run: View) -> list[MeasuredVariant]:
+    """The variants of a run with several batches, in the order of the table of batches."""
+    (found,) = decoder_results(run)
+    variants: list[MeasuredVariant] = []
+    for sweep in found.sweeps:
+        variants += sweep
+    return variants
 
 
 def test_every_way_to_decode_has_a_row_with_times_dispatches_and_tokens_a_second() -> None:
     bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
     eager = record("per-submit", 20.0, stack="torch", caller="binding")
     run = view(level(0), bent, eager)
-    (table, *_) = [part for part in token_section(run) if isinstance(part, Table)]
-    rows = [text_of(row) for row in table.rows]
+    rows = token_table(run)
     (found,) = decoder_results(run)
     assert [row[1] for row in rows] == [variant_name(variant) for variant in found.variants]
     assert len({row[1] for row in rows}) == 3
@@ -84,11 +130,10 @@ def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
         record("per-submit", 9.0, "firefox", "browser", 32, fusions=6),
     ]
     run = view(*given)
-    (table, *_) = [part for part in token_section(run) if isinstance(part, Table)]
     (found,) = decoder_results(run)
     assert [variant.record.caller for variant in found.variants] == ["browser", "browser"]
     names = [variant_name(variant) for variant in found.variants]
-    assert [text_of(row)[1] for row in table.rows] == names
+    assert [row[1] for row in token_table(run)] == names
     assert all(CALLER_WORDS["browser"] in name for name in names)
 
 
@@ -107,34 +152,32 @@ def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept
 
 def test_a_token_is_drawn_unfused_and_fused_for_each_way_that_has_both() -> None:
     fused = record("per-submit", 2.0, caller="binding", dispatches=32, fusions=6)
-    drawn = [
-        part
-        for part in token_section(view(level(0), level(3), level(6), fused))
-        if isinstance(part, Drawing)
-    ]
-    assert len(drawn) == 1
-    assert "1.43" in drawn[0].alt
-    assert not [part for part in token_section(view(level(6), fused)) if isinstance(part, Drawing)]
+    (drawing,) = token_drawings(view(level(0), level(3), level(6), fused))
+    assert "1.43" in drawing.alt
+    without_unfused = view(level(6), fused)
+    assert token_drawings(without_unfused) == []
 
 
 def test_cases_that_read_tokens_back_say_so_and_have_no_rate_where_a_prompt_comes_first() -> None:
     first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
-    table = next(
-        part for part in token_section(view(level(0), level(6), first)) if isinstance(part, Table)
-    )
-    (found,) = decoder_results(view(level(0), level(6), first))
+    run = view(level(0), level(6), first)
+    (found,) = decoder_results(run)
     (variant,) = found.reads
-    assert variant_with_reads(variant) != variant_name(variant)
-    assert numbers(variant_with_reads(variant)) == ["4", "5"], "bytes, tokens of the prompt"
-    row = next(row for row in map(text_of, table.rows) if row[1] == variant_with_reads(variant))
-    assert row[6] == ""
+    name = variant_with_reads(variant)
+    assert name != variant_name(variant)
+    assert numbers(name) == ["4", "5"], "bytes, tokens of the prompt"
+    (row,) = [row for row in token_table(run) if row[1] == name]
+    tokens_a_second = row[6]
+    assert tokens_a_second == ""
 
 
 def of_one_process(found: Record) -> Record:
-    figures = [
-        msgspec.structs.replace(f, low=None, high=None, processes=1, status="noisy")
-        for f in found.figures
-    ]
+    """The same record as one process measures it: without intervals."""
+    figures = []
+    for figure in found.figures:
+        figures.append(
+            msgspec.structs.replace(figure, low=None, high=None, processes=1, status="noisy")
+        )
     return msgspec.structs.replace(found, figures=figures, status="noisy")
 
 
@@ -146,121 +189,132 @@ def step(
     bound: Any = "",
     **params: Any,
 ) -> Record:
-    """A step that the host issues in 2 ms."""
-    more = {"batch": batch} if batch > 1 else {}
-    made = record(
-        pattern, max(2.0, device_ms or 0), stack=stack, caller="binding", **params, **more
-    )
-    times = {"complete": made.value("complete"), "issue": 2e6}
-    times |= {} if device_ms is None else {"device_busy": device_ms * 1e6}
-    figures = [
-        Figure(name=n, value=v, low=v * 0.99, high=v * 1.01)
-        for n, v in times.items()
-        if v is not None
-    ]
+    """A step that the host issues in 2 ms. ``device_ms``: None where the device has no time."""
+    step_ms = max(2.0, device_ms or 0)
+    if batch > 1:
+        params["batch"] = batch
+    made = record(pattern, step_ms, stack=stack, caller="binding", **params)
+    figures = [time("complete", step_ms), time("issue", 2.0)]
+    if device_ms is not None:
+        figures.append(time("device_busy", device_ms))
     return msgspec.structs.replace(made, figures=figures, bound=bound)
 
 
+def eager_step(batch: int) -> Record:
+    """PyTorch issues operations one by one: the host is the limit."""
+    return step(batch, None, "torch", "per-submit", "host")
+
+
+def graph_step(batch: int) -> Record:
+    """A CUDA graph, in which the device needs 1 ms more for each sequence."""
+    return step(batch, 3.0 + batch, "cuda-graph", "launches", maker="torch")
+
+
+def dawn_step(batch: int) -> Record:
+    """Dawn, in which the device needs 0.2 ms for each sequence."""
+    return step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6)
+
+
+def steps_of_batches() -> View:
+    """A run with three variants and four batches."""
+    records = []
+    for make_step in (eager_step, graph_step, dawn_step):
+        records += [make_step(batch) for batch in (1, 4, 16, 64)]
+    return view(*records)
+
+
+def test_the_table_of_batches_has_a_row_for_each_batch_of_each_variant() -> None:
+    rows = batch_table(steps_of_batches())
+    batches = [row[2] for row in rows]
+    assert batches == ["1", "4", "16", "64"] * 3
+    tokens_a_second = rows[10][6]
+    assert tokens_a_second.startswith("5,000")  # 16 tokens in 3.2 ms
+
+
 def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() -> None:
-    eager = [step(batch, None, "torch", "per-submit", "host") for batch in (1, 4, 16, 64)]
-    graph = [
-        step(batch, 3.0 + batch, "cuda-graph", "launches", maker="torch")
-        for batch in (1, 4, 16, 64)
-    ]
-    dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4, 16, 64)]
-    shown = view(*eager, *graph, *dawn)
-    _, drawing, table = batch_section(shown)
-    assert isinstance(drawing, Drawing)
-    assert isinstance(table, Table)
-    rows = [text_of(row)[2:] for row in table.rows]
-    assert [row[0] for row in rows] == ["1", "4", "16", "64"] * 3
-    assert rows[10][4].startswith("5,000")  # 16 tokens in 3.2 ms
-    (found,) = decoder_results(shown)
-    variants = [variant for sweep in found.sweeps for variant in sweep]
-    assert [variant.is_device_bound for variant in variants] == [
-        *[False] * 4,
-        *[True] * 4,
-        *[False] * 2,
-        *[True] * 2,
-    ]
-    assert [row[5] for row in rows] == [bound(variant) for variant in variants]
-    assert len({row[5] for row in rows}) == 2
+    run = steps_of_batches()
+    variants = swept(run)
+    eager = [False, False, False, False]
+    graph = [True, True, True, True]
+    dawn = [False, False, True, True]
+    assert [variant.is_device_bound for variant in variants] == [*eager, *graph, *dawn]
+    limits = [row[7] for row in batch_table(run)]
+    assert limits == [bound(variant) for variant in variants]
+    assert len(set(limits)) == 2
+
+
+def test_a_run_with_batches_has_no_levels_and_one_without_has_no_section_of_them() -> None:
+    (found,) = decoder_results(steps_of_batches())
     assert [variant.batch for variant in found.variants] == [1, 1, 1]
     assert found.levels == ()
-    assert list(batch_section(view(level(0), level(6)))) == list(token_section(view())) == []
+    assert list(batch_section(view(level(0), level(6)))) == []
+    assert list(token_section(view())) == []
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """Whether the device limits a step: None where that is not known."""
+
+    is_device_bound: bool | None
+    lacks_intervals: bool
+
+
+NOT_RESOLVED = Limit(None, lacks_intervals=True)
+BY_DEVICE = Limit(is_device_bound=True, lacks_intervals=False)
+BY_BOTH = Limit(is_device_bound=False, lacks_intervals=False)
+WITHOUT_DEVICE = Limit(None, lacks_intervals=False)
+
+
+def limits_of(run: View) -> list[Limit]:
+    """What the facts say of each step; the table must say the same."""
+    variants = swept(run)
+    assert [row[7] for row in batch_table(run)] == [bound(variant) for variant in variants]
+    return [Limit(variant.is_device_bound, variant.lacks_intervals) for variant in variants]
+
+
+def graph_bound_step(batch: int) -> Record:
+    return step(batch, 3.0 + batch, "cuda-graph", "launches", "device", maker="torch")
 
 
 def test_without_intervals_the_limit_of_a_step_is_not_resolved() -> None:
-    eager = [of_one_process(step(batch, None, "torch", "per-submit", "host")) for batch in (1, 4)]
-    graph = [
-        step(batch, 3.0 + batch, "cuda-graph", "launches", "device", maker="torch")
-        for batch in (1, 4, 16)
-    ]
-    graph[1] = of_one_process(graph[1])
-    dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4)]
-    dawn[1] = of_one_process(dawn[1])
+    eager = [of_one_process(eager_step(1)), of_one_process(eager_step(4))]
+    graph = [graph_bound_step(1), of_one_process(graph_bound_step(4)), graph_bound_step(16)]
+    dawn = [dawn_step(1), of_one_process(dawn_step(4))]
     numpy = [msgspec.structs.replace(one, api="CPU", stack="numpy") for one in eager]
-    _, _, table = batch_section(view(*eager, *graph, *dawn, *numpy))
-    assert isinstance(table, Table)
-    limits = {
-        "unresolved": (None, True),
-        "device": (True, False),
-        "both": (False, False),
-        "no device": (None, False),
-    }
-    expected = [
-        *(
-            "unresolved",
-            "unresolved",
-            "device",
-            "unresolved",
-            "device",
-            "both",
-            "unresolved",
-            "no device",
-            "no device",
-        ),
+    assert limits_of(view(*eager, *graph, *dawn, *numpy)) == [
+        *[NOT_RESOLVED, NOT_RESOLVED],
+        *[BY_DEVICE, NOT_RESOLVED, BY_DEVICE],
+        *[BY_BOTH, NOT_RESOLVED],
+        *[WITHOUT_DEVICE, WITHOUT_DEVICE],
     ]
-    (found,) = decoder_results(view(*eager, *graph, *dawn, *numpy))
-    variants = [variant for sweep in found.sweeps for variant in sweep]
-    assert [(variant.is_device_bound, variant.lacks_intervals) for variant in variants] == [
-        limits[one] for one in expected
-    ]
-    assert [text_of(row)[7] for row in table.rows] == [bound(variant) for variant in variants]
 
 
-def with_issue(found: Record, **changes: Any) -> Record:
-    figures = [
-        msgspec.structs.replace(f, **changes) if f.name == "issue" else f for f in found.figures
-    ]
+def with_figure(found: Record, name: str, **changes: Any) -> Record:
+    """The record with another figure of that name."""
+    figures = []
+    for figure in found.figures:
+        is_changed = figure.name == name
+        figures.append(msgspec.structs.replace(figure, **changes) if is_changed else figure)
     return msgspec.structs.replace(found, figures=figures)
 
 
 def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolved() -> None:
-    wide = with_issue(step(4, 3.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
-    narrow = with_issue(step(16, 9.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
-    shown = view(wide, narrow)
-    _, _, table = batch_section(shown)
-    assert isinstance(table, Table)
-    (found,) = decoder_results(shown)
-    variants = [variant for sweep in found.sweeps for variant in sweep]
-    assert [(variant.is_device_bound, variant.lacks_intervals) for variant in variants] == [
-        (None, True),
-        (True, False),
-    ]
-    assert [text_of(row)[7] for row in table.rows] == [bound(variant) for variant in variants]
-    assert numbers(text_of(table.rows[0])[4]) == ["2.0", "8.0"]
+    short = step(4, 3.0, "dawn", "per-pass", fusions=6)
+    long = step(16, 9.0, "dawn", "per-pass", fusions=6)
+    run = view(
+        with_figure(short, "issue", low=-4e6, high=8e6),
+        with_figure(long, "issue", low=-4e6, high=8e6),
+    )
+    assert limits_of(run) == [NOT_RESOLVED, BY_DEVICE]
+    host_time = batch_table(run)[0][4]
+    assert numbers(host_time) == ["2.0", "8.0"]
 
 
 def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() -> None:
-    graph = [step(batch, 3.0, "cuda-graph", "launches", maker="torch") for batch in (1, 4)]
-    graph[1] = with_issue(graph[1], value=None, low=None, high=None, status="below-resolution")
-    _, _, table = batch_section(view(*graph))
-    assert isinstance(table, Table)
-    (found,) = decoder_results(view(*graph))
-    variants = [variant for sweep in found.sweeps for variant in sweep]
-    assert [variant.is_device_bound for variant in variants] == [True, True]
-    assert [text_of(row)[7] for row in table.rows] == [bound(variant) for variant in variants]
+    clear, tiny = (step(batch, 3.0, "cuda-graph", "launches", maker="torch") for batch in (1, 4))
+    tiny = with_figure(tiny, "issue", value=None, low=None, high=None, status="below-resolution")
+    bounds = [limit.is_device_bound for limit in limits_of(view(clear, tiny))]
+    assert bounds == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -268,17 +322,15 @@ def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() 
 )
 def test_a_device_time_above_its_token_is_remarked(low: float, high: float, expected: str) -> None:
     eager = record("per-submit", 17.0, stack="torch", caller="binding")
-    figures = [
-        msgspec.structs.replace(f, value=21e6, low=low, high=high) if f.name == "device_busy" else f
-        for f in eager.figures
-    ]
-    shown = view(
-        msgspec.structs.replace(eager, figures=figures),
-        record("launches", 2.0, "cuda-graph", maker="torch"),
-    )
-    tables = [part for part in token_section(shown) if isinstance(part, Table)]
-    (found,) = decoder_results(shown)
+    doubtful = with_figure(eager, "device_busy", value=21e6, low=low, high=high)
+    run = view(doubtful, record("launches", 2.0, "cuda-graph", maker="torch"))
+    (found,) = decoder_results(run)
     assert [variant.device_doubt for variant in found.variants] == [expected, ""]
-    remarks = [text_of(row)[-1] for table in tables for row in table.rows]
+    remarks = []
+    for part in token_section(run):
+        if isinstance(part, Table):
+            remarks += [row[-1] for row in rows_of(part)]
     assert remarks == [remark(variant) for variant in found.variants]
-    assert [bool(said) for said in remarks] == [True, False]
+    of_doubtful, of_clear = remarks
+    assert of_doubtful
+    assert not of_clear

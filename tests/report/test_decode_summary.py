@@ -15,20 +15,18 @@ from tests.report.test_decode_page import record, view
 
 
 def model(name: str = "qwen2.5-0.5b") -> list[Record]:
-    def one(pattern: Any, ms: float, stack: str, fusions: int | None, **params: Any) -> Record:
-        lowered: dict[str, Any] = {} if fusions is None else {"fusions": fusions}
-        dispatches = 0 if fusions is None else 252 if fusions else 881
-        made = record(pattern, ms, stack, "binding", dispatches, **lowered, **params)
-        return msgspec.structs.replace(made, workload=name)
-
-    return [
-        one("per-submit", 20.0, "torch", None),
-        one("launches", 2.5, "cuda-graph", None, maker="torch"),
-        one("launches", 2.0, "cuda-graph", 0, maker="driver"),
-        one("launches", 1.2, "cuda-graph", 6, maker="driver"),
-        one("per-pass", 1.7, "dawn", 6),
-        one("per-pass", 3.0, "dawn", 0),
+    """The ways to decode a token of a model: PyTorch, CUDA graphs, and Dawn, unfused and fused."""
+    unfused: dict[str, Any] = {"dispatches": 881, "fusions": 0}
+    fused: dict[str, Any] = {"dispatches": 252, "fusions": 6}
+    records = [
+        record("per-submit", 20.0, "torch", "binding"),
+        record("launches", 2.5, "cuda-graph", "binding", maker="torch"),
+        record("launches", 2.0, "cuda-graph", "binding", maker="driver", **unfused),
+        record("launches", 1.2, "cuda-graph", "binding", maker="driver", **fused),
+        record("per-pass", 1.7, "dawn", "binding", **fused),
+        record("per-pass", 3.0, "dawn", "binding", **unfused),
     ]
+    return [msgspec.structs.replace(one, workload=name) for one in records]
 
 
 def test_the_row_of_a_token_stands_beside_the_drivers_graph_of_the_unfused_program() -> None:
@@ -38,7 +36,8 @@ def test_the_row_of_a_token_stands_beside_the_drivers_graph_of_the_unfused_progr
     assert row.graph is not None
     assert row.graph.cost is not None
     assert row.graph.cost.value == 2e6
-    assert [(way.stack, row.verdict(way)) for way in row.ways if way is not row.graph] == [
+    others = [way for way in row.ways if way is not row.graph]
+    assert [(way.stack, row.verdict(way)) for way in others] == [
         ("torch", "dearer"),
         ("cuda-graph", "dearer"),
         ("cuda-graph", "cheaper"),
@@ -50,11 +49,16 @@ def test_the_row_of_a_token_stands_beside_the_drivers_graph_of_the_unfused_progr
     assert times.value == pytest.approx(1.7 / 2.0)
 
 
-def test_a_run_with_several_models_has_one_row_for_the_largest_and_a_run_without_any_none() -> None:
-    works = [row.work for row in token_rows(view(*model(), *model("qwen2.5-1.5b")))]
-    assert works == [ProgramWork("qwen2.5-1.5b", 881, 252)]
+def test_a_run_with_several_models_has_one_row_for_the_largest() -> None:
+    run = view(*model(), *model("qwen2.5-1.5b"))
+    (row,) = token_rows(run)
+    assert row.work == ProgramWork("qwen2.5-1.5b", 881, 252)
+
+
+def test_a_run_without_a_model_or_without_fused_wgsl_has_no_row_of_a_token() -> None:
+    without_dawn = [case for case in model() if case.stack != "dawn"]
     assert list(token_rows(view(step()))) == []
-    assert list(token_rows(view(*(r for r in model() if r.stack != "dawn")))) == []
+    assert list(token_rows(view(*without_dawn))) == []
 
 
 def test_the_row_of_a_token_comes_from_another_run_which_it_names() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from overhead.blocks.parts import Drawing
+from overhead.blocks.parts import Drawing, Part
 from overhead.reading.view import TargetLabel, View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.draw import wrapped_label
@@ -17,16 +17,21 @@ from tests.report.test_page_facts import everything
 pytestmark = pytest.mark.needs("matplotlib", "seaborn")
 
 
+PIXELS_A_POINT = 672 / (5.6 * 72)
+"""A page draws a figure of 5.6 inches 672 px wide."""
+
+
 def dot(value: float, low: float | None = None, high: float | None = None) -> Mark:
     return Mark(Value(value, low, high), "#0067a5")
 
 
 def drawn(*rows: DotRow) -> Any:
+    """The axes of a figure of these rows."""
     (ax,) = dot_figure({"": rows}, "us").axes
     return ax
 
 
-def said(ax: Any) -> list[str]:
+def texts_of(ax: Any) -> list[str]:
     return [text.get_text() for text in [*ax.get_yticklabels(), *ax.texts]]
 
 
@@ -35,58 +40,65 @@ def arrows(ax: Any) -> list[str]:
 
 
 def test_a_row_of_dots_has_its_values_at_the_end() -> None:
-    assert "4.12 · 3.44" in said(
-        drawn(DotRow("torch", [dot(4.12, 4.06, 4.17), dot(3.44, 3.3, 3.6)]))
-    )
+    row = DotRow("torch", [dot(4.12, 4.06, 4.17), dot(3.44, 3.3, 3.6)])
+    assert "4.12 · 3.44" in texts_of(drawn(row))
 
 
 def test_an_interval_that_is_longer_than_drawn_has_an_arrow() -> None:
-    assert arrows(drawn(DotRow("row", [dot(10.0, 9.0, 11.0)]))) == []
-    assert arrows(drawn(DotRow("row", [dot(10.0, 0.001, 11.0)]))) == ["<"]
-    assert arrows(drawn(DotRow("row", [dot(10.0, 0.001, 1e4)]))) == ["<", ">"]
+    short = DotRow("row", [dot(10.0, 9.0, 11.0)])
+    long_below = DotRow("row", [dot(10.0, 0.001, 11.0)])
+    long_on_both_sides = DotRow("row", [dot(10.0, 0.001, 10_000.0)])
+    assert arrows(drawn(short)) == []
+    assert arrows(drawn(long_below)) == ["<"]
+    assert arrows(drawn(long_on_both_sides)) == ["<", ">"]
 
 
 def test_a_row_with_a_value_below_zero_has_a_note_and_no_dot() -> None:
-    assert "not above zero" in said(drawn(DotRow("row", [dot(-3.0, -4.0, -2.0)])))
+    row = DotRow("row", [dot(-3.0, -4.0, -2.0)])
+    assert "not above zero" in texts_of(drawn(row))
 
 
 def test_panels_of_dots_share_one_axis_and_a_short_axis_has_ticks_between_powers_of_ten() -> None:
-    one, other = dot_figure(
-        {"a": [DotRow("row", [dot(30.0)])], "b": [DotRow("row", [dot(1500.0)])]}, "us"
-    ).axes
-    low, high = one.get_xlim()
-    assert (low, high) == other.get_xlim()
-    assert sum(low <= tick <= high for tick in other.get_xticks()) > 2
+    panels = {"a": [DotRow("row", [dot(30.0)])], "b": [DotRow("row", [dot(1500.0)])]}
+    first, second = dot_figure(panels, "us").axes
+    low, high = first.get_xlim()
+    assert (low, high) == second.get_xlim()
+    assert len([tick for tick in second.get_xticks() if low <= tick <= high]) > 2
+
+
+def parts_of_all_pages(view: View) -> list[Part]:
+    parts: list[Part] = []
+    for section in registered():
+        parts += section.build(view)
+    for each in registered_each():
+        for name, _ in each.names(view):
+            parts += each.build(view, name)
+    return parts
 
 
 def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
-    view, pixels = View(everything()), 672 / (5.6 * 72)
-    parts = [part for s in registered() for part in s.build(view)]
-    parts += [
-        part
-        for each in registered_each()
-        for name, _ in each.names(view)
-        for part in each.build(view, name)
-    ]
+    parts = parts_of_all_pages(View(everything()))
     drawings = [part for part in parts if isinstance(part, Drawing)][:8]
     assert len(drawings) >= 4
-    for part in drawings:
-        figure = part.draw()
+    for drawing in drawings:
+        figure = drawing.draw()
         FigureCanvasAgg(figure).draw()
-        words = [t for t in figure.findobj(Text) if t.get_text().strip()]
-        assert min(float(t.get_fontsize()) for t in words) * pixels >= 12, part.name
+        texts = [text for text in figure.findobj(Text) if text.get_text().strip()]
+        smallest_points = min(float(text.get_fontsize()) for text in texts)
+        assert smallest_points * PIXELS_A_POINT >= 12, drawing.name
 
 
 def test_a_figure_of_very_many_rows_has_the_first_and_the_last_and_the_number_of_the_others() -> (
     None
 ):
-    words = said(drawn(*(DotRow(f"way {i}", [dot(1.0 + i)]) for i in range(100))))
-    ways = [int(label.partition(" ")[2]) for label in words if label.startswith("way")]
-    assert ways == [*range(20), *range(80, 100)]
-    assert "60 more" in words
+    rows = [DotRow(f"way {i}", [dot(1.0 + i)]) for i in range(100)]
+    texts = texts_of(drawn(*rows))
+    shown = [int(text.removeprefix("way ")) for text in texts if text.startswith("way ")]
+    assert shown == [*range(20), *range(80, 100)]
+    assert "60 more" in texts
 
 
 def test_the_device_of_a_target_begins_a_line_and_an_on_of_another_name_does_not() -> None:

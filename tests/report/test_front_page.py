@@ -5,10 +5,13 @@ its limits.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import itertools
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -22,7 +25,7 @@ from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.pages import GlossaryLinks
 from overhead.report.sections.front import headline
 from overhead.report.sections.stacks import stacks
-from overhead.results import Figure, Gpu
+from overhead.results import Figure as RunFigure, Gpu, Record
 from overhead.words.dispatch_costs import GROUP_TITLES
 from overhead.words.glossary import GLOSSARY
 from overhead.words.headline import lead_sentences
@@ -33,6 +36,10 @@ from tests.fakes.report import H200, fingerprint, record
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
 from tests.report.report_page import Page, numbers
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
+
 pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 
 
@@ -42,35 +49,41 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return Page(render([fingerprint(*gpu_run())], out).read_text(encoding="utf-8"))
 
 
+def table_of_stacks(view: View) -> Table:
+    return next(part for part in stacks(view) if isinstance(part, Table))
+
+
+def row_texts(table: Table) -> list[dict[str, str]]:
+    """The cells of each row by the headings of their columns."""
+    rows = []
+    for row in table.rows:
+        texts = [cell_text(cell) for cell in row]
+        rows.append(dict(zip(table.columns, texts, strict=True)))
+    return rows
+
+
 def test_each_row_of_the_table_of_stacks_holds_one_case() -> None:
     """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
     python = record(
         "dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN
     )
-    compiled = record(
+    host_bound = record(
         "dawn", each=11_730.0, caller="native", more=(met(12_100.0, 13_600.0),), **VULKAN
     )
+    compiled = msgspec.structs.replace(host_bound, bound="balanced")
     h100 = msgspec.structs.replace(H200, gpus=[Gpu(name="NVIDIA H100 80GB HBM3")])
-    view = View(
-        fingerprint(python, msgspec.structs.replace(compiled, bound="balanced"), machine=h100)
-    )
-    table = next(part for part in stacks(view) if isinstance(part, Table))
-    texts = [[cell_text(cell) for cell in row] for row in table.rows]
-    next_run, met_by_fresh = (
-        table.columns.index(heading) for heading in ("run-to-run, µs", "unpinned, µs")
-    )
-    limit = met_by_fresh + 1
-    first, second, _ = texts
-    assert first[1] == called("python", python)
-    assert first[next_run] == next_run_text(python, h100)
-    assert numbers(first[met_by_fresh]) == ["25", "35"]
-    assert (
-        second[next_run]
-        == next_run_text(msgspec.structs.replace(compiled, bound="balanced"), h100)
-        != ""
-    )
-    assert numbers(second[met_by_fresh]) == ["12.1", "13.6"]
-    assert (first[limit], second[limit]) == ("host", "balanced")
+    view = View(fingerprint(python, compiled, machine=h100))
+    of_python, of_compiled, _ = row_texts(table_of_stacks(view))
+
+    assert of_python["called"] == called("python", python)
+    assert of_python["run-to-run, µs"] == next_run_text(python, h100)
+    assert numbers(of_python["unpinned, µs"]) == ["25", "35"]
+    assert of_python["limit"] == "host"
+
+    assert of_compiled["run-to-run, µs"] == next_run_text(compiled, h100)
+    assert of_compiled["run-to-run, µs"] != ""
+    assert numbers(of_compiled["unpinned, µs"]) == ["12.1", "13.6"]
+    assert of_compiled["limit"] == "balanced"
 
 
 def test_the_script_of_the_front_page_is_small_and_the_only_one_its_policy_allows(
@@ -99,31 +112,42 @@ def test_glossary_links_escape_the_text() -> None:
     assert link("from Python, noisy, denoisy") == "from Python, noisy, denoisy"
 
 
-def test_the_front_page_of_a_run_without_a_resolved_cost_has_the_reasons(tmp_path: Path) -> None:
-    noisy = render([fingerprint(record("dawn", status="noisy", **VULKAN))], tmp_path).read_text(
-        encoding="utf-8"
-    )
-    words = re.sub("<[^>]*>", "", noisy)
-    assert ONLY_NOISY in words
-    assert {"19.6", "20.4"} <= {*numbers(words)}
-    assert "figures/headline.svg" in noisy
+def front_page(record: Record, folder: Path) -> str:
+    """The first page of a report on a run with this case alone."""
+    return render([fingerprint(record)], folder).read_text(encoding="utf-8")
+
+
+def without_tags(page: str) -> str:
+    return re.sub("<[^>]*>", "", page)
+
+
+def test_the_front_page_of_noisy_costs_draws_them_and_says_so(tmp_path: Path) -> None:
+    page = front_page(record("dawn", status="noisy", **VULKAN), tmp_path)
+    assert ONLY_NOISY in without_tags(page)
+    assert {"19.6", "20.4"} <= {*numbers(without_tags(page))}
+    assert "figures/headline.svg" in page
+
+
+def test_the_front_page_of_failed_cases_has_the_reasons_and_no_figure(tmp_path: Path) -> None:
     failed = record("dawn", each=None, status="failed", reason="out of memory", **VULKAN)
-    text = render([fingerprint(failed)], tmp_path).read_text(encoding="utf-8")
-    assert "out of memory" in re.sub("<[^>]*>", "", text)
-    assert "figures/headline.svg" not in text
+    page = front_page(failed, tmp_path)
+    assert "out of memory" in without_tags(page)
+    assert "figures/headline.svg" not in page
 
 
 def test_a_run_of_a_plugins_stack_alone_counts_as_measured_on_the_front_page(
     tmp_path: Path,
 ) -> None:
-    run = fingerprint(record("my-stack", api="CPU", adapter="CPU"))
-    text = render([run], tmp_path).read_text(encoding="utf-8")
-    nothing = without_picture(None, measured_elsewhere=False)
-    assert nothing not in "".join(p.read_text() for p in tmp_path.rglob("*.html"))
-    costs = dispatch_costs(View(run))
+    case = record("my-stack", api="CPU", adapter="CPU")
+    page = front_page(case, tmp_path)
+    nothing_measured = without_picture(None, measured_elsewhere=False)
+    for path in tmp_path.rglob("*.html"):
+        assert nothing_measured not in path.read_text()
+    costs = dispatch_costs(View(fingerprint(case)))
     assert costs is not None
-    assert "my-stack" in lead_sentences(costs)[0]
-    assert lead_sentences(costs)[0] in re.sub("<[^>]*>", "", text)
+    first_sentence = lead_sentences(costs)[0]
+    assert "my-stack" in first_sentence
+    assert first_sentence in without_tags(page)
 
 
 STACKS = (
@@ -134,92 +158,143 @@ STACKS = (
 )
 
 
+def costs_of(*records: Record) -> DispatchCosts:
+    """The costs of a run with these cases."""
+    costs = dispatch_costs(View(fingerprint(*records)))
+    assert costs is not None
+    return costs
+
+
 def many_stacks() -> DispatchCosts:
     """The costs of 18 stacks on one GPU, of all groups in turn."""
-    records = [
-        record(name, each=2_000.0 + 500 * (7 * i % 18), **GPU) for i, name in enumerate(STACKS)
-    ]
-    found = dispatch_costs(View(fingerprint(*records)))
-    assert found is not None
-    return found
+    records = []
+    for i, name in enumerate(STACKS):
+        place = 7 * i % 18  # each place once, and neighbours far apart
+        records.append(record(name, each=2_000.0 + 500 * place, **GPU))
+    return costs_of(*records)
 
 
-def test_of_many_stacks_the_figure_has_the_most_chosen_and_cheapest_and_the_table_has_all() -> None:
+def test_of_many_stacks_the_figure_has_the_most_chosen_and_cheapest() -> None:
     costs = many_stacks()
     drawn = rows_drawn(costs)
-    sizes = [sum(row.group == group for row in drawn) for group in ROW_GROUPS]
-    cheapest = [next(row for row in costs.rows if row.group == group) for group in ROW_GROUPS]
-    assert (sum(sizes), sizes[-1], max(sizes)) == (12, 1, 4)
-    assert all(row in drawn for row in cheapest)
-    assert {"torch", "jax", "cuda-driver", "triton", "warp", "dawn", "wgpu-native"} <= {
-        row.stack for row in drawn
-    }
-    table = next(part for part in stacks(costs.view) if isinstance(part, Table))
-    assert len({str(row[0]) for row in table.rows}) == len(costs.rows) == len(STACKS)
+    sizes = [len([row for row in drawn if row.group == group]) for group in ROW_GROUPS]
+    assert sum(sizes) == 12
+    assert max(sizes) == 4
+    others = sizes[-1]
+    assert others == 1
+    for group in ROW_GROUPS:
+        cheapest = next(row for row in costs.rows if row.group == group)
+        assert cheapest in drawn
+    most_chosen = {"torch", "jax", "cuda-driver", "triton", "warp", "dawn", "wgpu-native"}
+    assert most_chosen <= {row.stack for row in drawn}
+
+
+def test_of_many_stacks_the_table_has_all_and_the_caption_those_that_are_not_drawn() -> None:
+    costs = many_stacks()
+    table = table_of_stacks(costs.view)
+    assert len({str(row[0]) for row in table.rows}) == len(STACKS)
+    assert len(costs.rows) == len(STACKS)
     caption = next(part.caption for part in headline(costs.view) if isinstance(part, Drawing))
-    assert all(row.label in caption for row in costs.rows if row not in drawn)
+    for row in costs.rows:
+        if row not in rows_drawn(costs):
+            assert row.label in caption
 
 
 def test_rows_without_a_cost_leave_the_figure_first_and_the_cheapest_from_python_stays() -> None:
-    failed = ("torch", "jax", "cupy", "triton", "warp", "cute-dsl")
-    records = [
-        record(name, each=1_000.0, caller="native", **GPU)
-        if name == "cuda-driver"
-        else record(name, each=None, status="failed", reason="out of memory", **GPU)
-        if name in failed
-        else record(name, each=2_000.0 if name == "pyopencl" else 4_000.0, **GPU)
-        for name in STACKS
-    ]
-    costs = dispatch_costs(View(fingerprint(*records)))
-    assert costs is not None
-    drawn = {row.stack for row in rows_drawn(costs)}
+    failed = {"torch", "jax", "cupy", "triton", "warp", "cute-dsl"}
+    records = []
+    for name in STACKS:
+        if name in failed:
+            records.append(record(name, each=None, status="failed", reason="out of memory", **GPU))
+        elif name == "cuda-driver":
+            records.append(record(name, each=1_000.0, caller="native", **GPU))
+        else:
+            cost = 2_000.0 if name == "pyopencl" else 4_000.0
+            records.append(record(name, each=cost, **GPU))
+    drawn = {row.stack for row in rows_drawn(costs_of(*records))}
     assert len(drawn) == 12
-    assert drawn == {*STACKS} - {*failed}
+    assert drawn == {*STACKS} - failed
+
+
+def labels_of(costs: DispatchCosts) -> list[str]:
+    """The labels of rows and groups in the headline figure."""
+    ax = headline_figure(costs).axes[0]
+    return [label.get_text() for label in ax.get_yticklabels()]
 
 
 def test_the_rows_of_one_group_have_no_title() -> None:
-    costs = dispatch_costs(View(fingerprint(record("dawn", **VULKAN), record("vulkan", **VULKAN))))
-    assert costs is not None
-    labels = [label.get_text() for label in headline_figure(costs).axes[0].get_yticklabels()]
-    assert sorted(labels) == sorted(row.label for row in costs.rows)
+    costs = costs_of(record("dawn", **VULKAN), record("vulkan", **VULKAN))
+    labels = labels_of(costs)
     assert len(labels) == 2
-    assert set(GROUP_TITLES.values()) < {
-        label.get_text() for label in headline_figure(many_stacks()).axes[0].get_yticklabels()
-    }
+    assert sorted(labels) == sorted(row.label for row in costs.rows)
+    assert set(GROUP_TITLES.values()) < {*labels_of(many_stacks())}
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_the_values_in_the_headline_figure_do_not_overlap_and_none_is_cut_off(many: bool) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+NODE: dict[str, Any] = {**GPU, "unit": "node", "params": {"maker": "driver"}}
+"""The fields of a case that replays a CUDA graph."""
 
-    near = [
+
+def near_costs() -> DispatchCosts:
+    """Costs of one stack that differ by less than a hundredth, among those of other stacks."""
+    return costs_of(
         record("cuda-driver", each=4_000.0, more=(met(3_900.0, 4_400.0),), **GPU),
         record("cuda-driver", each=3_990.0, caller="native", **GPU),
-        record(
-            "cuda-graph", "replay", 3_980.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}
-        ),
-    ]
-    costs = many_stacks() if many else dispatch_costs(View(fingerprint(*near, *gpu_run()[:6])))
-    assert costs is not None
+        record("cuda-graph", "replay", 3_980.0, **NODE),
+        *gpu_run()[:6],
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class DrawnText:
+    """A text of a figure, and the pixels that it takes."""
+
+    text: str
+    box: Bbox
+
+
+def drawn_texts(figure: Figure) -> list[DrawnText]:
+    """The values and labels of the headline figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    ax = figure.axes[0]
+    found = []
+    for text in [*ax.texts, *ax.get_yticklabels()]:
+        if text.get_text():
+            box = text.get_window_extent(canvas.get_renderer())
+            found.append(DrawnText(text.get_text(), box))
+    return found
+
+
+def overlap(boxes: Iterable[Bbox]) -> bool:
+    return any(box.overlaps(other) for box, other in itertools.combinations(boxes, 2))
+
+
+def test_the_texts_of_a_headline_figure_of_many_stacks_do_not_overlap_and_none_is_cut_off() -> None:
     with draw.style():
-        figure = headline_figure(costs)
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-        texts = [
-            t for t in [*figure.axes[0].texts, *figure.axes[0].get_yticklabels()] if t.get_text()
-        ]
-        found = [(t.get_text(), t.get_window_extent(canvas.get_renderer())) for t in texts]
-    assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for _, box in found)
-    boxes = [box for text, box in found if many or re.match(r"[\d.]+$", text)]
-    assert len(boxes) >= 8
-    assert not [1 for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
+        figure = headline_figure(many_stacks())
+        texts = drawn_texts(figure)
+    assert len(texts) >= 8
+    assert all(text.box.x0 >= 0 and text.box.x1 <= figure.bbox.width for text in texts)
+    assert not overlap(text.box for text in texts)
+
+
+def test_the_values_of_near_costs_do_not_overlap_and_no_text_is_cut_off() -> None:
+    with draw.style():
+        figure = headline_figure(near_costs())
+        texts = drawn_texts(figure)
+    assert all(text.box.x0 >= 0 and text.box.x1 <= figure.bbox.width for text in texts)
+    values = [text.box for text in texts if re.match(r"[\d.]+$", text.text)]
+    assert len(values) >= 8
+    assert not overlap(values)
 
 
 def leftmost_batch_with_two_speeds() -> DispatchCosts:
     """Two stacks of one group; the leftmost value of the first is as wide as a range and has two
     marks.
     """
-    both = Figure(
+    two_speeds = RunFigure(
         name="complete",
         value=960.0,
         low=900.0,
@@ -227,39 +302,26 @@ def leftmost_batch_with_two_speeds() -> DispatchCosts:
         status="bimodal",
         modes=[960.0, 1_100.0],
     )
-    batch = record(
-        "cuda-graph", "replay", 960.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}
-    )
-    figures = [both if one.name == "complete" else one for one in batch.figures]
-    records = [
+    batch = record("cuda-graph", "replay", 960.0, **NODE)
+    others = [figure for figure in batch.figures if figure.name != "complete"]
+    return costs_of(
         record("cuda-driver", each=4_280.0, **GPU),
-        msgspec.structs.replace(batch, figures=figures),
+        msgspec.structs.replace(batch, figures=[two_speeds, *others]),
         record("torch", each=6_500.0, **GPU),
-    ]
-    costs = dispatch_costs(View(fingerprint(*records)))
-    assert costs is not None
-    return costs
+    )
 
 
 def test_the_value_of_a_leftmost_mark_with_two_speeds_does_not_lie_over_the_name_of_its_stack() -> (
     None
 ):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
+    costs = leftmost_batch_with_two_speeds()
     with draw.style():
-        figure = headline_figure(leftmost_batch_with_two_speeds())
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-        ax = figure.axes[0]
-        (value,) = [text for text in ax.texts if text.get_text() == "0.96 or 1.1"]
-        left = value.get_window_extent(canvas.get_renderer()).x0
-        names = [
-            label.get_window_extent(canvas.get_renderer())
-            for label in ax.get_yticklabels()
-            if label.get_text()
-        ]
-    assert names
-    assert left > max(name.x1 for name in names)
+        texts = drawn_texts(headline_figure(costs))
+    (value,) = [text for text in texts if text.text == "0.96 or 1.1"]
+    labels = {row.label for row in costs.rows}
+    names = [text for text in texts if text.text in labels]
+    assert len(names) == len(costs.rows)
+    assert value.box.x0 > max(name.box.x1 for name in names)
 
 
 def test_every_entry_of_the_legend_has_a_symbol_and_two_speeds_are_not_drawn_as_noise() -> None:
@@ -267,10 +329,12 @@ def test_every_entry_of_the_legend_has_a_symbol_and_two_speeds_are_not_drawn_as_
 
     with draw.style():
         figure = headline_figure(leftmost_batch_with_two_speeds())
-    (legend,) = [
-        one for one in figure.legends if TWO_SPEEDS in [text.get_text() for text in one.get_texts()]
-    ]
-    assert HOLLOW not in [text.get_text() for text in legend.get_texts()]
-    lines = [handle for handle in legend.legend_handles if isinstance(handle, Line2D)]
+    entries = {}
+    for legend in figure.legends:
+        for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True):
+            entries[text.get_text()] = handle
+    assert TWO_SPEEDS in entries
+    assert HOLLOW not in entries
+    lines = [handle for handle in entries.values() if isinstance(handle, Line2D)]
     assert lines
     assert not [line for line in lines if line.get_marker() in ("", "None", None)]

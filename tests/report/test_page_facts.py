@@ -7,13 +7,13 @@ tests.report.test_page_facts``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Cell, Drawing, Table, cell_text
+from overhead.blocks.parts import Cell, Drawing, Part, Table, cell_text
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.registry import registered
@@ -32,57 +32,66 @@ def everything() -> Fingerprint:
     training.
     """
     run = crowded()
-    records = {r.key: r for r in (*run.records, *cuda_run().records, *training_run().records)}
-    return msgspec.structs.replace(run, records=list(records.values()))
+    by_key = {}
+    for record in (*run.records, *cuda_run().records, *training_run().records):
+        by_key[record.key] = record
+    return msgspec.structs.replace(run, records=list(by_key.values()))
 
 
-def page_facts() -> str:
+def page_numbers() -> str:
     """The numbers in tables of all sections but those that repeat the input or other sections."""
     view = View(everything())
     lines = []
     with draw.style():
         for section in registered():
-            if section.name in _REPEATS:
-                continue
-            parts = [
-                part.table if isinstance(part, Drawing) else part for part in section.build(view)
-            ]
-            tables = [part for part in parts if isinstance(part, Table) and part.numeric]
-            for number, table in enumerate(tables):
-                lines += [f"{section.name} | {number} | {fact}\n" for fact in _facts(table)]
+            if section.name not in _REPEATS:
+                for number, table in enumerate(tables_with_numbers(section.build(view))):
+                    for line in numbers_of(table):
+                        lines.append(f"{section.name} | {number} | {line}\n")
     return "".join(lines)
 
 
-def _facts(table: Table) -> Iterator[str]:
+def tables_with_numbers(parts: Iterable[Part]) -> Iterator[Table]:
+    for part in parts:
+        table = part.table if isinstance(part, Drawing) else part
+        if isinstance(table, Table) and table.numeric:
+            yield table
+
+
+def numbers_of(table: Table) -> Iterator[str]:
+    """For each filled cell of a column of numbers: stack of the row, column, and the numbers."""
     for row in table.rows:
-        stack = next((cell.stack for cell in row if isinstance(cell, Cell) and cell.stack), "")
+        stacks = [cell.stack for cell in row if isinstance(cell, Cell) and cell.stack]
+        stack = stacks[0] if stacks else ""
         for i in table.numeric:
             text = cell_text(row[i])
             if text:
-                yield f"{stack} | {i} | {' '.join(numbers(text)) or 'text'}"
+                shown = " ".join(numbers(text)) or "text"
+                yield f"{stack} | {i} | {shown}"
 
 
 def test_the_numbers_of_all_pages_equal_the_recorded_ones() -> None:
-    assert page_facts() == GOLDEN.read_text(encoding="utf-8")
+    assert page_numbers() == GOLDEN.read_text(encoding="utf-8")
+
+
+def drawings(view: View) -> dict[str, str]:
+    """The SVG of each figure of two sections, by name."""
+    found = {}
+    with draw.style():
+        for section in registered():
+            if section.name in ("headline", "synchronisation"):
+                for part in section.build(view):
+                    if isinstance(part, Drawing):
+                        found[part.name] = draw.svg(part.draw())
+    return found
 
 
 @pytest.mark.slow
 def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
-    def drawings() -> dict[str, str]:
-        view = View(everything())
-        with draw.style():
-            parts = [
-                part
-                for s in registered()
-                if s.name in ("headline", "synchronisation")
-                for part in s.build(view)
-            ]
-            return {p.name: draw.svg(p.draw()) for p in parts if isinstance(p, Drawing)}
-
-    first = drawings()
+    first = drawings(View(everything()))
     assert {"headline", "synchronisation"} <= set(first)
-    assert drawings() == first
+    assert drawings(View(everything())) == first
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(page_facts(), encoding="utf-8")
+    GOLDEN.write_text(page_numbers(), encoding="utf-8")

@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import msgspec
 import pytest
 
-from overhead.blocks.parts import Text
+from overhead.blocks.parts import Part, Text
 from overhead.errors import BadFile, UsageError
 from overhead.loading.files import write_fingerprint
 from overhead.loading.reduce import load
@@ -58,54 +57,58 @@ def without_figures(created: str = "2026-01-01T00:00:00Z", **fields: object) -> 
 OTHER = Machine(id="ba9876543210", cpu="Other CPU", cores=4, memory_gib=16)
 
 
-def assert_links_lead_to_files(path: Path) -> Page:
-    found = Page(path.read_text(encoding="utf-8"))
-    assert len(set(found.ids)) == len(found.ids)
-    for link in (one for one in found.links if not one.startswith("https://")):
+def assert_links_lead_to_files(path: Path) -> None:
+    """Each link of the page leads to a file, and its anchor to an element there."""
+    page = Page(path.read_text(encoding="utf-8"))
+    for link in page.links:
+        if link.startswith("https://"):
+            continue
         file, _, anchor = link.partition("#")
-        target = path.parent / file if file else path
-        assert target.is_file(), link
-        assert (
-            not anchor
-            or anchor.startswith("filter=")
-            or f'id="{anchor}"' in target.read_text(encoding="utf-8")
-        ), link
-    return found
+        linked = path.parent / file if file else path
+        assert linked.is_file(), link
+        is_of_element = anchor and not anchor.startswith("filter=")
+        if is_of_element:
+            assert f'id="{anchor}"' in linked.read_text(encoding="utf-8"), link
 
 
 def test_a_page_needs_no_network_and_no_script(page: Page, out: Path) -> None:
     assert not {"link", "iframe", "object", "form"} & set(page.tags)
     assert "<script" not in (out / "pages" / "method.html").read_text(encoding="utf-8")
-    assert all(
-        link.startswith(("#", "figures/", "pages/", "downloads/", "index.html"))
-        for link in page.links
-    )
+    own = ("#", "figures/", "pages/", "downloads/", "index.html")
+    assert all(link.startswith(own) for link in page.links)
     assert "default-src 'none'" in page.text
-    assert page.tags.count("img") == len(page.drawings) > 0
+    assert page.drawings
+    assert page.tags.count("img") == len(page.drawings)
     assert not re.findall(r"https?://[^\"'\s<]+", page.text)
 
 
-def test_all_links_of_the_pages_lead_to_files_and_all_ids_are_unique(out: Path) -> None:
+def test_all_links_of_the_pages_lead_to_files(out: Path) -> None:
     for path in sorted(out.rglob("*.html")):
         assert_links_lead_to_files(path)
 
 
+def test_all_ids_of_a_page_are_unique(out: Path) -> None:
+    for path in sorted(out.rglob("*.html")):
+        ids = Page(path.read_text(encoding="utf-8")).ids
+        assert len(set(ids)) == len(ids), path
+
+
 def test_every_page_is_marked_as_current_in_its_navigation(out: Path) -> None:
     for path in sorted(out.rglob("*.html")):
-        marked = re.findall(
-            r'<a href="([^"]*)" aria-current="page">', path.read_text(encoding="utf-8")
-        )
-        assert [(path.parent / link).resolve() for link in marked] == [path.resolve()]
+        text = path.read_text(encoding="utf-8")
+        (marked,) = re.findall(r'<a href="([^"]*)" aria-current="page">', text)
+        assert (path.parent / marked).resolve() == path.resolve()
 
 
 def test_every_figure_is_written_as_a_well_formed_svg_and_a_png(all_text: str, out: Path) -> None:
-    names = {p.stem for p in (out / "figures").glob("*.svg")}
-    assert names == {p.stem for p in (out / "figures").glob("*.png")}
+    names = {path.stem for path in (out / "figures").glob("*.svg")}
+    assert names == {path.stem for path in (out / "figures").glob("*.png")}
     assert len(names) >= 4
     assert any(name.startswith("line-") for name in names)
     for path in (out / "figures").glob("*.svg"):
         ElementTree.parse(path)
-    assert all_text.count("<img ") == all_text.count("<figure ") >= 4
+    assert all_text.count("<img ") >= 4
+    assert all_text.count("<img ") == all_text.count("<figure ")
 
 
 def test_the_tables_and_the_run_of_a_page_can_be_downloaded(out: Path) -> None:
@@ -128,15 +131,16 @@ ALWAYS = {"ladder", "lines", "waits", "machine", "missing", "records"}
 
 
 def test_every_section_is_on_its_page_in_order(out: Path) -> None:
-    found = set()
+    shown = set()
     for page in pages():
         path = out / page.path
         ids = Page(path.read_text(encoding="utf-8")).ids if path.exists() else []
-        own = [s.name for s in registered() if s.page == page.name and s.name in ids]
-        assert own == [name for name in ids if name in own]
-        found |= set(own)
-    assert found >= ALWAYS
-    assert "launches" not in found, "a section without parts is on no page"
+        of_page = [section.name for section in registered() if section.page == page.name]
+        in_order = [name for name in of_page if name in ids]
+        assert [name for name in ids if name in in_order] == in_order
+        shown.update(in_order)
+    assert shown >= ALWAYS
+    assert "launches" not in shown, "a section without parts is on no page"
 
 
 def test_the_pages_list_everything_that_is_missing_with_its_reason(all_text: str) -> None:
@@ -149,28 +153,28 @@ def test_the_pages_list_everything_that_is_missing_with_its_reason(all_text: str
 
 
 def test_dawns_null_backend_is_in_tables_but_not_in_figures(all_text: str, out: Path) -> None:
-    assert not any("Null" in p.read_text(encoding="utf-8") for p in (out / "figures").glob("*.svg"))
-    labels = [target.label for target in View(crowded()).targets if not target.executes]
-    assert len(labels) == 1
-    assert labels[0] in all_text
+    for path in (out / "figures").glob("*.svg"):
+        assert "Null" not in path.read_text(encoding="utf-8")
+    (label,) = [target.label for target in View(crowded()).targets if not target.executes]
+    assert label in all_text
 
 
 def test_the_newest_machine_is_shown_in_full(tmp_path: Path) -> None:
-    runs = [
-        fingerprint(record("numpy", api="CPU"), created=f"2026-01-0{day}T00:00:00Z")
-        for day in (1, 3)
-    ]
-    runs.append(msgspec.structs.replace(runs[0], created="2026-01-02T00:00:00Z", machine=OTHER))
-    text = render(runs, tmp_path).read_text(encoding="utf-8")
-    assert about_run(runs[1]) in text
-    assert about_run(runs[0]) not in text
+    numpy = record("numpy", api="CPU")
+    first = fingerprint(numpy, created="2026-01-01T00:00:00Z")
+    newest = fingerprint(numpy, created="2026-01-03T00:00:00Z")
+    of_other_machine = fingerprint(numpy, created="2026-01-02T00:00:00Z", machine=OTHER)
+    text = render([first, newest, of_other_machine], tmp_path).read_text(encoding="utf-8")
+    assert about_run(newest) in text
+    assert about_run(first) not in text
 
 
 def test_the_machine_of_the_first_path_is_shown_in_full_before_a_newer_one(tmp_path: Path) -> None:
     local, references = tmp_path / "local", tmp_path / "references"
     for folder in (local, references):
         folder.mkdir()
-    own, other = without_figures(), without_figures("2026-02-01T00:00:00Z", machine=OTHER)
+    own = without_figures()
+    other = without_figures("2026-02-01T00:00:00Z", machine=OTHER)
     write_fingerprint(local / "run.json", own)
     write_fingerprint(references / "reference.json", other)
     text = build([local, references], tmp_path).read_text(encoding="utf-8")
@@ -210,9 +214,10 @@ def test_an_output_folder_that_cannot_be_written_raises_a_usage_error(tmp_path: 
 
 
 def test_a_decorated_function_becomes_a_section(tmp_path: Path) -> None:
-    register("mine", "My own", 15)(
-        lambda view: [Text([f"{len(view.fingerprint.records)} records <&>"])]
-    )
+    def number_of_records(view: View) -> list[Part]:
+        return [Text([f"{len(view.fingerprint.records)} records <&>"])]
+
+    register("mine", "My own", 15)(number_of_records)
     try:
         text = render([without_figures()], tmp_path).read_text(encoding="utf-8")
     finally:
@@ -248,11 +253,8 @@ def test_no_part_of_a_page_is_wider_than_the_window_of_a_browser(
     import shutil
 
     text = (out / "index.html").read_text(encoding="utf-8")
-    text = (
-        re.sub(r"<meta http-equiv[^>]*>", "", text)
-        .replace("<details>", "<details open>")
-        .replace("</body>", MEASURE)
-    )
+    text = re.sub(r"<meta http-equiv[^>]*>", "", text)
+    text = text.replace("<details>", "<details open>").replace("</body>", MEASURE)
     probe = tmp_path / "probe.html"
     probe.write_text(text, encoding="utf-8")
     browser = next(
@@ -270,9 +272,10 @@ def test_no_part_of_a_page_is_wider_than_the_window_of_a_browser(
         probe.as_uri(),
     ]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    found = re.search(r'data-width="(\d+)/(\d+)"', dom)
-    assert found is not None
-    assert int(found[1]) <= int(found[2])
+    measured = re.search(r'data-width="(\d+)/(\d+)"', dom)
+    assert measured is not None
+    page_width, window_width = int(measured[1]), int(measured[2])
+    assert page_width <= window_width
 
 
 def test_the_facts_of_a_stack_do_not_replace_those_of_another_page(tmp_path: Path) -> None:

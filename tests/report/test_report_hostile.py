@@ -37,13 +37,13 @@ from tests.probes.browser.browser_driver import drive
 from tests.report.report_page import Page
 
 needs_drawing = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
-CANARY = "document.documentElement.dataset.ran=1"
+SCRIPT = "document.documentElement.dataset.ran=1"
 HOSTILE = [
-    f"<script>{CANARY}</script>",
-    f"</svg><svg onload={CANARY}>",
-    f"</style><img src=x onerror={CANARY}>",
-    f"\"' onmouseover={CANARY} onfocus={CANARY} autofocus x=",
-    f"javascript:{CANARY}",
+    f"<script>{SCRIPT}</script>",
+    f"</svg><svg onload={SCRIPT}>",
+    f"</style><img src=x onerror={SCRIPT}>",
+    f"\"' onmouseover={SCRIPT} onfocus={SCRIPT} autofocus x=",
+    f"javascript:{SCRIPT}",
     "$\\frac{1}{",
     "{{ 7 * 7 }}",
     "{% raw %}",
@@ -64,36 +64,31 @@ def hostile() -> Fingerprint:
     versions and more.
     """
     records = []
+    workloads = []
     for i, text in enumerate(HOSTILE):
-        name = f"{text} {i}"
-        records.append(
-            record(
-                adapter=name,
-                reason=text,
-                params={text: text, "elements": 64},
-                unit="step" if i % 2 else text[:200],
+        unit = "step" if i % 2 else text[:200]
+        params: dict[str, Any] = {text: text, "elements": 64}
+        made = record(adapter=f"{text} {i}", reason=text, params=params, unit=unit)
+        records.append(made)
+        if i < 8:
+            workloads.append(
+                msgspec.structs.replace(made, workload=text, pattern="fused", unit="step")
             )
-        )
-    work = [
-        msgspec.structs.replace(r, workload=HOSTILE[i], pattern="fused", unit="step")
-        for i, r in enumerate(records[:8])
-    ]
     first = HOSTILE[0]
     below = msgspec.structs.replace(records[0], caller="native")
+    gpus = [Gpu(name=text) for text in HOSTILE]
     return fingerprint(
         *records,
-        *work,
+        *workloads,
         below,
         comparisons=[share("python-share", records[0], below, 9_000.0)],
-        unavailable=[MissingStack(stack="jax", reason=t, mend=t) for t in HOSTILE],
+        unavailable=[MissingStack(stack="jax", reason=text, mend=text) for text in HOSTILE],
         left_out=[LeftOut(target=first, case=first, reason=first)],
         volatile={first: [first]},
-        versions={t: t for t in HOSTILE},
+        versions={text: text for text in HOSTILE},
         kernels={first: first},
         flags=list(HOSTILE),
-        machine=Machine(
-            id="0123456789ab", cpu=first, cores=1, memory_gib=1, gpus=[Gpu(name=t) for t in HOSTILE]
-        ),
+        machine=Machine(id="0123456789ab", cpu=first, cores=1, memory_gib=1, gpus=gpus),
     )
 
 
@@ -104,14 +99,12 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = folder / "files"
     files.mkdir()
     run = hostile()
-    other = msgspec.structs.replace(run.machine, id="ba9876543210")
+    other_machine = msgspec.structs.replace(run.machine, id="ba9876543210")
+    other = msgspec.structs.replace(run, machine=other_machine, created="2026-01-01T00:00:00Z")
     write_fingerprint(files / "one.json", run)
-    write_fingerprint(
-        files / "two.json",
-        msgspec.structs.replace(run, machine=other, created="2026-01-01T00:00:00Z"),
-    )
+    write_fingerprint(files / "two.json", other)
     # Windows allows no '<' in the name of a file; what it allows is tried there.
-    name = f"img onerror={CANARY}" if sys.platform == "win32" else f"<img src=x onerror={CANARY}>"
+    name = f"img onerror={SCRIPT}" if sys.platform == "win32" else f"<img src=x onerror={SCRIPT}>"
     (files / f"{name}.json").write_text("{")
     build([files], folder / "out")
     return folder / "out"
@@ -123,45 +116,44 @@ def pages(out: Path) -> list[Path]:
 
 @needs_drawing
 def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
-    names = [p.relative_to(out).as_posix() for p in pages(out)]
-    assert {"index.html", "pages/machines.html", "pages/cases.html", "pages/method.html"} <= set(
-        names
-    )
+    names = {path.relative_to(out).as_posix() for path in pages(out)}
+    assert {"index.html", "pages/machines.html", "pages/cases.html", "pages/method.html"} <= names
     assert all(re.fullmatch(r"(pages/)?[a-z0-9-]+\.html", name) for name in names)
     for path in pages(out):
-        found = Page(path.read_text(encoding="utf-8"))
-        assert found.tags.count("script") == found.text.count("table[data-sortable]") <= 1, (
-            "our own script alone"
-        )
-        assert not {"svg", "iframe", "object", "link", "form", "foreignobject"} & set(found.tags), (
-            path
-        )
-        assert found.tags.count("img") == len(found.drawings), path
-        bare = re.sub(r'"[^"]*"', "", found.text)
-        assert not re.search(r"<[^>]*\bon\w+=", bare), path
-        outside = {
-            link for link in found.links if link.startswith(("javascript:", "data:", "http"))
-        }
-        assert outside <= {address for source in sources().values() for address in source.where}, (
-            path
-        )
-        assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", found.text), path
+        page = Page(path.read_text(encoding="utf-8"))
+        assert_only_our_markup(page, path)
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", page.text), path
     text = (out / "pages" / "cases.html").read_text(encoding="utf-8")
     assert "{{ 7 * 7 }}" in text
     assert "&lt;script&gt;document" in text
+
+
+def assert_only_our_markup(page: Page, path: Path) -> None:
+    """The page has our own script at most, our figures as its images, and links to known places."""
+    scripts = page.tags.count("script")
+    assert scripts <= 1
+    assert scripts == page.text.count("table[data-sortable]"), "our own script alone"
+    assert not {"svg", "iframe", "object", "link", "form", "foreignobject"} & set(page.tags), path
+    assert page.tags.count("img") == len(page.drawings), path
+    without_values = re.sub(r'"[^"]*"', "", page.text)
+    assert not re.search(r"<[^>]*\bon\w+=", without_values), path
+    known: set[str] = set()
+    for source in sources().values():
+        known.update(source.where)
+    outside = {link for link in page.links if link.startswith(("javascript:", "data:", "http"))}
+    assert outside <= known, path
 
 
 @needs_drawing
 def test_figures_with_hostile_names_are_written_into_their_folder_and_have_no_scripts(
     out: Path,
 ) -> None:
-    made = [p for p in out.rglob("*") if p.is_file()]
-    assert {p.parent for p in made} == {out, out / "pages", out / "figures", out / "downloads"}
-    assert all(
-        re.fullmatch(r"[a-z0-9-]+(\.facts)?\.(csv|json)", p.name)
-        for p in (out / "downloads").iterdir()
-    )
-    assert all(re.fullmatch(r"[a-z0-9-]+\.(svg|png)", p.name) for p in (out / "figures").iterdir())
+    folders = {path.parent for path in out.rglob("*") if path.is_file()}
+    assert folders == {out, out / "pages", out / "figures", out / "downloads"}
+    for path in (out / "downloads").iterdir():
+        assert re.fullmatch(r"[a-z0-9-]+(\.facts)?\.(csv|json)", path.name)
+    for path in (out / "figures").iterdir():
+        assert re.fullmatch(r"[a-z0-9-]+\.(svg|png)", path.name)
     for path in (out / "figures").glob("*.svg"):
         tree = ElementTree.parse(path)
         for element in tree.iter():
@@ -191,43 +183,54 @@ def test_no_script_runs_in_a_real_browser(out: Path) -> None:
             driver.go(path.as_uri())
             assert driver.evaluate("document.documentElement.dataset.ran ?? ''") == "", path
         proof = plain / "proof.html"
-        proof.write_text(f"<!doctype html><script>{CANARY}</script>", encoding="utf-8")
+        proof.write_text(f"<!doctype html><script>{SCRIPT}</script>", encoding="utf-8")
         driver.go(proof.as_uri())
         assert driver.evaluate("document.documentElement.dataset.ran") == "1"
 
 
 @needs_drawing
 def test_a_page_is_written_from_extreme_numbers(tmp_path: Path) -> None:
-    wild = [1e300, 1e-300, -5.0, 0.0]
-    records = [record(adapter=f"wild {i}", each=v, fixed=v) for i, v in enumerate(wild)]
-    records.append(
-        record(
-            adapter="endless",
-            more=(figure("p50", float("inf")), Figure(name="p95", value=float("nan"))),
-        )
-    )
+    endless = figure("p50", float("inf"))
+    no_number = Figure(name="p95", value=float("nan"))
+    records = [
+        record(adapter="huge", each=1e300, fixed=1e300),
+        record(adapter="tiny", each=1e-300, fixed=1e-300),
+        record(adapter="below zero", each=-5.0, fixed=-5.0),
+        record(adapter="zero", each=0.0, fixed=0.0),
+        record(adapter="endless", more=(endless, no_number)),
+    ]
     assert render([fingerprint(*records)], tmp_path).is_file()
 
 
-def body(change: Any = None) -> dict[str, Any]:
-    """A valid fingerprint as dicts and lists, after ``change`` has edited it."""
-    made = json.loads(msgspec.json.encode(to_builtins(fingerprint(record()))))
-    if change is not None:
-        change(made)
-    return dict(made)
+def body() -> dict[str, Any]:
+    """A valid fingerprint as dicts and lists."""
+    as_json = msgspec.json.encode(to_builtins(fingerprint(record())))
+    return dict(json.loads(as_json))
+
+
+def with_fields(**fields: Any) -> str:
+    """A valid fingerprint with these fields in place of its own."""
+    return json.dumps({**body(), **fields})
+
+
+def with_machine(**fields: Any) -> str:
+    """A valid fingerprint whose machine has these fields in place of its own."""
+    return with_fields(machine={**body()["machine"], **fields})
+
+
+def with_record(**fields: Any) -> str:
+    """A valid fingerprint whose record has these fields in place of its own."""
+    (own,) = body()["records"]
+    return with_fields(records=[{**own, **fields}])
 
 
 def with_number(number: str) -> str:
     """A valid fingerprint with one number replaced by this text."""
-    made = json.dumps(
-        body(
-            lambda b: b["records"][0]["figures"].__setitem__(
-                0, {"name": "complete", "value": 77777}
-            )
-        )
-    )
-    assert "77777" in made
-    return made.replace("77777", number)
+    made = body()
+    made["records"][0]["figures"][0] = {"name": "complete", "value": 77777}
+    text = json.dumps(made)
+    assert "77777" in text
+    return text.replace("77777", number)
 
 
 def test_a_file_with_a_number_of_a_thousand_decimals_is_read(tmp_path: Path) -> None:
@@ -244,36 +247,26 @@ REFUSED = {
         json.dumps(body()).replace('"Fake CPU"', "[" * DEEP + "]" * DEEP)
     ),
     "over the size limit": json.dumps(body()) + " " * MAX_FINGERPRINT_BYTES,
-    "a field of no schema": json.dumps(body(lambda b: b.update(__proto__={"a": 1}))),
-    "a name over its limit": json.dumps(body(lambda b: b["machine"].update(cpu="x" * 5_000))),
-    "a path as machine id": json.dumps(body(lambda b: b["machine"].update(id="../../index"))),
-    "an absolute path as machine id": json.dumps(
-        body(lambda b: b["machine"].update(id="/etc/passwd"))
-    ),
-    "a machine id with a line break": json.dumps(
-        body(lambda b: b["machine"].update(id="0123456789ab\n"))
-    ),
-    "a machine id in other digits": json.dumps(body(lambda b: b["machine"].update(id="٠" * 12))),
-    "a stack with a line break": json.dumps(
-        body(lambda b: b["records"][0].update(stack="numpy\n"))
-    ),
-    "a moment with script": json.dumps(body(lambda b: b.update(created="<script>"))),
-    "a stack with capitals and spaces": json.dumps(
-        body(lambda b: b["records"][0].update(stack="Not A Stack"))
-    ),
-    "a figure with script": json.dumps(
-        body(lambda b: b["records"][0].update(figures=[{"name": "<script>"}]))
-    ),
-    "an unknown field of a record": json.dumps(body(lambda b: b["records"][0].update(unknown=1))),
-    "another version of the schema": json.dumps(body(lambda b: b.update(schema_version=99))),
+    "a field of no schema": with_fields(__proto__={"a": 1}),
+    "a name over its limit": with_machine(cpu="x" * 5_000),
+    "a path as machine id": with_machine(id="../../index"),
+    "an absolute path as machine id": with_machine(id="/etc/passwd"),
+    "a machine id with a line break": with_machine(id="0123456789ab\n"),
+    "a machine id in other digits": with_machine(id="٠" * 12),
+    "a stack with a line break": with_record(stack="numpy\n"),
+    "a moment with script": with_fields(created="<script>"),
+    "a stack with capitals and spaces": with_record(stack="Not A Stack"),
+    "a figure with script": with_record(figures=[{"name": "<script>"}]),
+    "an unknown field of a record": with_record(unknown=1),
+    "another version of the schema": with_fields(schema_version=99),
     "a list": "[]",
     "not text": "\ud800",
     "a zero byte": "\0",
     "empty": "",
-    **{
-        f"the number {text}": with_number(text)
-        for text in ("NaN", "Infinity", "-Infinity", "1e999")
-    },
+    "the number NaN": with_number("NaN"),
+    "the number Infinity": with_number("Infinity"),
+    "the number -Infinity": with_number("-Infinity"),
+    "the number 1e999": with_number("1e999"),
     "a number with a thousand digits before the point": with_number("9" * 1000),
 }
 

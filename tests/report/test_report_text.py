@@ -9,11 +9,11 @@ import pytest
 
 from overhead.extras import install_command
 from overhead.reading.findings import findings_of
-from overhead.reading.host_shares import host_shares
+from overhead.reading.host_shares import HostShares, host_shares
 from overhead.reading.plain_text import plain
 from overhead.reading.view import View
 from overhead.report.brief import brief_blocks, end_blocks
-from overhead.results import Caller, Figure, MissingStack, Record, Status, Value
+from overhead.results import Figure, Fingerprint, MissingStack, Record, Status, Value
 from overhead.words import format as shown
 from overhead.words.findings import finding_words
 from overhead.words.report.beside import table_title as key_figures_title
@@ -74,10 +74,17 @@ def test_only_an_intercept_or_a_difference_shows_an_end_below_zero() -> None:
 
 
 def test_shares_and_ratios_are_printed_with_the_right_digits() -> None:
-    shares = [Value(0.4567, 0.44, 0.47), Value(0.034, 0.0312, 0.0371), Value(0.5, 0.1, 0.9)]
-    ratios: list[Value | float] = [Value(4.04, 3.9, 4.2), Value(3.4, 0.2, 40.0), 0.0]
-    assert [shown.percent(share) for share in shares] == ["46 %", "3.4 %", "50 %"]
-    assert [shown.factor(ratio) for ratio in ratios] == ["4.04×", "3×", "0×"]
+    assert shown.percent(Value(0.4567, 0.44, 0.47)) == "46 %"
+    assert shown.percent(Value(0.034, 0.0312, 0.0371)) == "3.4 %"
+    assert shown.percent(Value(0.5, 0.1, 0.9)) == "50 %"
+    assert shown.factor(Value(4.04, 3.9, 4.2)) == "4.04×"
+    assert shown.factor(Value(3.4, 0.2, 40.0)) == "3×"
+    assert shown.factor(0.0) == "0×"
+
+
+def test_names_are_listed_with_an_and_before_the_last() -> None:
+    assert shown.listed([]) == ""
+    assert shown.listed(["a"]) == "a"
     assert shown.listed(["a", "b", "c"]) == "a, b and c"
 
 
@@ -86,7 +93,9 @@ def test_shares_and_ratios_are_printed_with_the_right_digits() -> None:
 )
 def test_a_figure_without_a_value_is_shown_by_its_status(status: Status) -> None:
     given = Figure(name="complete", value=5.0, status=status)
-    assert shown.micro(given) == shown.micro_spread(given) == shown.time(given) == status
+    assert shown.micro(given) == status
+    assert shown.micro_spread(given) == status
+    assert shown.time(given) == status
 
 
 def test_an_infinite_value_counts_as_missing() -> None:
@@ -101,34 +110,46 @@ def test_text_from_files_is_one_line_without_control_characters() -> None:
 
 def test_targets_have_different_labels_and_software_is_marked() -> None:
     view = View(crowded())
-    labels = [t.label for t in view.targets]
+    labels = [target.label for target in view.targets]
     assert len(set(labels)) == len(labels)
-    assert all(("(software)" in t.label) == t.software for t in view.targets if t.executes)
+    for target in view.targets:
+        if target.executes:
+            assert ("(software)" in target.label) == target.software
     assert "wgpu-native on llvmpipe OpenGL (software)" in labels
+
+
+def test_targets_of_one_name_are_numbered() -> None:
     twins = View(fingerprint(record(), record(adapter="Fake Adapter (two)")))
-    assert [t.label for t in twins.targets] == [
+    assert [target.label for target in twins.targets] == [
         "wgpu-native on Fake Adapter",
         "wgpu-native on Fake Adapter [2]",
     ]
 
 
 def _callers() -> list[Record]:
-    callers: tuple[Caller, ...] = ("binding", "ffi", "native")
-    return [record(each=10e3 * (3 - i), caller=caller) for i, caller in enumerate(callers)]
+    """The same case from Python, without wrapper objects and from compiled code: 30, 20, 10 µs."""
+    return [
+        record(each=30e3, caller="binding"),
+        record(each=20e3, caller="ffi"),
+        record(each=10e3, caller="native"),
+    ]
 
 
 def test_the_layers_are_differences_of_measured_levels_and_add_up_to_the_whole() -> None:
     top, ffi, native = _callers()
     pairs = [share("binding-share", top, ffi, 8e3), share("python-share", top, native, 16e3)]
     (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
-    assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
-    assert [s.of_host.value for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
-    assert (
-        sum(s.figure.value or 0 for s in found.shares)
-        == found.top.value("host")
-        == pytest.approx(24e3)
-    )
-    assert (found.top.pattern, found.top.caller) == ("per-submit", "binding")
+    assert [layer.name for layer in found.shares] == ["binding", "interpreter", "api and driver"]
+    assert [layer.of_host.value for layer in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+    assert sum_of_layers(found) == found.top.value("host")
+    assert sum_of_layers(found) == pytest.approx(24e3)
+    assert found.top.pattern == "per-submit"
+    assert found.top.caller == "binding"
+
+
+def sum_of_layers(found: HostShares) -> float:
+    """ns of all layers together."""
+    return sum(layer.figure.value or 0 for layer in found.shares)
 
 
 def test_the_share_of_python_comes_from_the_rounds_and_not_from_the_two_costs() -> None:
@@ -138,10 +159,10 @@ def test_the_share_of_python_comes_from_the_rounds_and_not_from_the_two_costs() 
     pair = msgspec.structs.replace(pair, figures=[pair.figures[0], rounds])
     (found,) = host_shares(View(fingerprint(top, native, comparisons=[pair])))
     assert found.python is not None
-    assert (found.python.value, found.python.low, found.python.high) == pytest.approx(
-        (0.75, 1 - 1 / 3.9, 1 - 1 / 4.1)
-    )
-    assert [s.figure.value for s in found.shares] == pytest.approx([12e3, 4e3])
+    assert found.python.value == pytest.approx(0.75)
+    assert found.python.low == pytest.approx(1 - 1 / 3.9)
+    assert found.python.high == pytest.approx(1 - 1 / 4.1)
+    assert [layer.figure.value for layer in found.shares] == pytest.approx([12e3, 4e3])
 
 
 def test_without_the_middle_level_python_is_one_layer() -> None:
@@ -149,38 +170,37 @@ def test_without_the_middle_level_python_is_one_layer() -> None:
     ffi = msgspec.structs.replace(ffi, figures=[])
     pairs = [share("binding-share", top, ffi, 8e3), share("python-share", top, native, 16e3)]
     (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
-    layers = {s.name: s.figure.value for s in found.shares}
+    layers = {layer.name: layer.figure.value for layer in found.shares}
     assert layers == pytest.approx({"python": 16e3, "api and driver": 8e3})
 
 
 @pytest.mark.parametrize(("ffi_each", "doubt"), [(20_375.0, "unclear"), (25e3, "below-zero")])
 def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, doubt: str) -> None:
-    top, ffi, native = (
-        record(),
-        record(caller="ffi", each=ffi_each),
-        record(caller="native", each=10e3),
-    )
+    top = record()
+    ffi = record(caller="ffi", each=ffi_each)
+    native = record(caller="native", each=10e3)
     pairs = [share("binding-share", top, ffi, -300.0), share("python-share", top, native, 8e3)]
     (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     assert found.shares[0].doubt == doubt
-    assert sum(s.figure.value or 0 for s in found.shares) == pytest.approx(16e3)
+    assert sum_of_layers(found) == pytest.approx(16e3)
 
 
 def test_a_ladder_without_the_usual_caller_names_its_own() -> None:
-    ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
-    found = host_shares(
-        View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)]))
-    )
-    assert [each.top.caller for each in found] == ["ffi"]
-    assert found[0].python is None
+    ffi = record(caller="ffi")
+    native = record(caller="native", each=15e3)
+    pair = share("interpreter-share", ffi, native, 8e3)
+    (found,) = host_shares(View(fingerprint(ffi, native, comparisons=[pair])))
+    assert found.top.caller == "ffi"
+    assert found.python is None
 
 
 def test_a_minimal_vulkan_program_is_not_a_layer_of_the_host_time() -> None:
-    dawn, native = record("dawn"), record("dawn", caller="native", each=10e3)
+    dawn = record("dawn")
+    native = record("dawn", caller="native", each=10e3)
     vulkan = record("vulkan", caller="native", each=5e3)
     pairs = [share("python-share", dawn, native, 8e3), share("api-share", native, vulkan, 4e3)]
     (found,) = host_shares(View(fingerprint(dawn, native, vulkan, comparisons=pairs)))
-    assert [s.name for s in found.shares] == ["python", "api and driver"]
+    assert [layer.name for layer in found.shares] == ["python", "api and driver"]
     assert found.minimal == vulkan.figure("host")
 
 
@@ -191,8 +211,11 @@ def test_circular_and_dangling_comparisons_do_not_cause_an_endless_loop() -> Non
         share("interpreter-share", ffi, native, 1.0),
         share("driver-share", native, ffi, 1.0),
     ]
-    assert len(host_shares(View(fingerprint(top, ffi, native, comparisons=ring)))) == 1
-    assert len(host_shares(View(fingerprint(top, comparisons=ring[:1])))[0].shares) == 1
+    circular = fingerprint(top, ffi, native, comparisons=ring)
+    dangling = fingerprint(top, comparisons=ring[:1])
+    assert len(host_shares(View(circular))) == 1
+    (found,) = host_shares(View(dangling))
+    assert len(found.shares) == 1
 
 
 def test_the_terminal_shows_all_parts_of_a_run_and_ignores_markup_in_files() -> None:
@@ -202,31 +225,48 @@ def test_the_terminal_shows_all_parts_of_a_run_and_ignores_markup_in_files() -> 
     run = crowded()
     made = fingerprint(bad, *run.records, comparisons=run.comparisons, unavailable=run.unavailable)
     text = printed(brief_blocks(made))
-    for shown_text in ("[bold red]x[/] [2J", "no NVIDIA driver", "make report EXTRAS=jax"):
-        assert shown_text in text
+    assert "[bold red]x[/] [2J" in text
+    assert "no NVIDIA driver" in text
+    assert "make report EXTRAS=jax" in text
     assert "\x1b[2J" not in text
     assert "\x1b]0" not in text
-    assert text.index(key_figures_title("")) < text.index(BASE_CASES) < text.index(layers_title(""))
+    titles = [key_figures_title(""), BASE_CASES, layers_title("")]
+    places = [text.index(title) for title in titles]
+    assert places == sorted(places)
 
 
-def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() -> None:
+def ended_run() -> Fingerprint:
+    """A run of two stacks, without two more stacks that were chosen."""
     numpy = record("numpy", api="CPU", each=700.0)
-    absent = [
-        MissingStack(stack=s, reason=f"no {s} here", mend=install_command("wgpu"))
-        for s in ("jax", "vulkan")
-    ]
-    python, native = record(), record(caller="native", each=5e3)
-    pairs = [share("python-share", python, native, 12e3)]
-    run = fingerprint(python, native, numpy, unavailable=absent, comparisons=pairs)
-    text = printed(end_blocks(run))
-    for said in ("wgpu-native", "20.0", "numpy", "0.700", "no jax here", "no vulkan here"):
-        assert said in text
+    python = record()
+    native = record(caller="native", each=5e3)
+    mend = install_command("wgpu")
+    return fingerprint(
+        python,
+        native,
+        numpy,
+        unavailable=[
+            MissingStack(stack="jax", reason="no jax here", mend=mend),
+            MissingStack(stack="vulkan", reason="no vulkan here", mend=mend),
+        ],
+        comparisons=[share("python-share", python, native, 12e3)],
+    )
+
+
+def test_the_end_of_a_run_has_a_line_for_each_chosen_stack() -> None:
+    text = printed(end_blocks(ended_run()))
+    for shown_text in ("wgpu-native", "20.0", "numpy", "0.700", "no jax here", "no vulkan here"):
+        assert shown_text in text
     assert text.count(install_command("wgpu")) == 1, "one command for both stacks"
-    for of_others in ("torch", "CUDA", "Dawn"):
-        assert of_others not in text
-    first = findings_of(View(run))[0]
-    assert "5.00" in finding_words(first).title
-    assert f"1. {finding_words(first).title}" in text
+    for other_stack in ("torch", "CUDA", "Dawn"):
+        assert other_stack not in text
+
+
+def test_the_end_of_a_run_has_the_findings() -> None:
+    run = ended_run()
+    first = finding_words(findings_of(View(run))[0])
+    assert "5.00" in first.title
+    assert f"1. {first.title}" in printed(end_blocks(run))
 
 
 @pytest.mark.parametrize(
@@ -236,9 +276,8 @@ def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() ->
 def test_a_change_of_the_processors_speed_is_reported(
     least: object, most: object, said: list[str]
 ) -> None:
-    text = speed_sentence(
-        View(fingerprint(volatile={"canary_us_least": least, "canary_us_most": most}))
-    )
+    run = fingerprint(volatile={"canary_us_least": least, "canary_us_most": most})
+    text = speed_sentence(View(run))
     assert numbers(text) == said
     assert bool(text) == bool(said)
 

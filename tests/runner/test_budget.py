@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from overhead.profiles import PROFILES, WEIGHT, Plan
 from overhead.runner.schedule import MAX_TIMES_NEED, Allotment, Candidate, allot
 
-TIGHT = Plan(processes=3, target=0.1, sampling_s=9.0, wall_s=60.0, case_s=0.5)
+TIGHT = Plan(processes=3, precision=0.1, sampling_s=9.0, wall_s=60.0, case_s=0.5)
 
 
 def names(count: int, cost: str = "fast") -> list[Candidate]:

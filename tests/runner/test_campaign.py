@@ -53,7 +53,7 @@ def calls(
     """The calls that the workers get in a campaign with these tasks."""
     workers = workers or FakeWorkers()
     limits = WorkerLimits(turn_s=turn_s, open_workers=8, memory_bytes=1)
-    plan = Plan(processes=processes, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
+    plan = Plan(processes=processes, precision=0.1, sampling_s=None, wall_s=None, case_s=1.0)
     runs = [InterpreterRun(FakeJournal(), tasks)]  # type: ignore[arg-type]
     faked(workers, clock)(runs, plan, listener or Listener(), [], InOrder(1), limits).run()
     return workers.calls
@@ -124,7 +124,7 @@ def test_the_workers_of_two_interpreters_take_turns_and_the_order_changes() -> N
             order.append((interpreter.python, job.process))
             return super().start_worker(job)
 
-    plan = Plan(processes=3, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
+    plan = Plan(processes=3, precision=0.1, sampling_s=None, wall_s=None, case_s=1.0)
     sides = [Interpreter(python="base"), Interpreter(python="new")]
     runs = [InterpreterRun(FakeJournal(), [task("a", processes=3)], side) for side in sides]  # type: ignore[arg-type]
     Sides(

@@ -4,7 +4,6 @@ what happened.
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from overhead.results import (
     because,
 )
 from tests.fakes.runs import CASES, TARGET, Made
-from tests.fakes.workers import run_with
+from tests.fakes.workers import run_with, runs_changed
 from tests.runner.test_runner import PLAN, PLUGIN
 
 KEY = TARGET.key
@@ -116,7 +115,7 @@ def test_a_run_in_which_every_case_failed_exits_with_1(
 ) -> None:
     monkeypatch.setenv("FAULTS", "")
     monkeypatch.setenv("BASE_FAULT", "open")
-    monkeypatch.setattr("overhead.runner.run.run", functools.partial(run_with, plan=PLAN))
     arguments = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "faulty"]
-    assert main([*arguments, "--out", str(tmp_path / "r.json")]) == 1
+    with runs_changed(PLAN):
+        assert main([*arguments, "--out", str(tmp_path / "r.json")]) == 1
     assert f"overhead show {tmp_path / 'r.json'}" in capsys.readouterr().err

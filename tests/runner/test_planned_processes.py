@@ -23,7 +23,7 @@ from overhead.runner.workers import Assignment, Job, WorkerProcess
 from tests.fakes.workers import FakeJournal, FakeWorkers, Notes, Unlocked, faked, run_with
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "wandering.py"
-PLAN = Plan(processes=3, target=0.1, sampling_s=1.5, wall_s=None, case_s=0.05)
+PLAN = Plan(processes=3, precision=0.1, sampling_s=1.5, wall_s=None, case_s=0.05)
 TARGET = Target(stack="fake", api="CPU", adapter="A")
 TASK = Task(TARGET, (Assignment(TARGET, Case(pattern="per-submit")),), 1.0, 8)
 
@@ -47,7 +47,7 @@ def test_a_run_starts_no_process_that_would_end_after_its_time_limit(
     The first three start as long as the limit is not reached.
     """
     workers, notes = FakeWorkers(start_s=60.0), Notes()
-    plan = Plan(processes=8, target=0.1, sampling_s=10.0, wall_s=wall_s, case_s=1.0)
+    plan = Plan(processes=8, precision=0.1, sampling_s=10.0, wall_s=wall_s, case_s=1.0)
     runs = [InterpreterRun(FakeJournal(), [TASK])]  # type: ignore[arg-type]
     limits = WorkerLimits(memory_bytes=1, open_workers=1)
     faked(workers)(runs, plan, notes, [], random.Random(1), limits).run()
@@ -117,7 +117,7 @@ def test_the_time_left_that_a_run_shows_is_about_right(
         def left(self, seconds: float) -> None:
             told.append((clock(), seconds))
 
-    plan = Plan(processes=8, target=0.1, sampling_s=10.0, wall_s=wall_s, case_s=1.0)
+    plan = Plan(processes=8, precision=0.1, sampling_s=10.0, wall_s=wall_s, case_s=1.0)
     runs = [InterpreterRun(FakeJournal(), tasks)]  # type: ignore[arg-type]
     limits = WorkerLimits(memory_bytes=1, open_workers=2)
     faked(workers, clock)(runs, plan, Times(), [], random.Random(1), limits).run()

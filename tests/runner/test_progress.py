@@ -79,7 +79,7 @@ def estimated(
             workers.now_s += wait_s
             return contextlib.nullcontext()
 
-    plan = Plan(processes=5, target=0.1, sampling_s=None, wall_s=wall_s, case_s=1.0)
+    plan = Plan(processes=5, precision=0.1, sampling_s=None, wall_s=wall_s, case_s=1.0)
     limits = WorkerLimits(turn_s=TURN_S, open_workers=8, memory_bytes=1)
     tasks = [task("a", processes=5)]
     compared = [Together(id="1", side=side) for side in sides]

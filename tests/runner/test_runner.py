@@ -19,7 +19,7 @@ from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
-from overhead.measure.fitting.quiet_rounds import QUIET
+from overhead.measure.fitting.undisturbed_rounds import UNDISTURBED
 from overhead.profiles import Plan
 from overhead.results import (
     Case,
@@ -39,10 +39,10 @@ from overhead.runner.campaign import WorkerLimits
 from overhead.runner.output import Journal, Outcome
 from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, TARGET, Made
-from tests.fakes.workers import Unlocked, run_with
+from tests.fakes.workers import Unlocked, run_with, runs_changed
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
-PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05)
+PLAN = Plan(processes=2, precision=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05)
 short_run = functools.partial(run_with, plan=PLAN)
 """A run with a small budget that does not wait for other runs on this machine: its figures do not
 matter.
@@ -140,7 +140,10 @@ def test_the_rule_of_a_figure_has_the_processor_speed_of_its_processes(tmp_path:
     for line in files.read_journal(journal):
         if isinstance(line, results.RoundEntry):
             canaries.setdefault(line.process, []).append(line.canary[0])
-    usual = np.mean([np.percentile(own, QUIET.best_percentile) for own in canaries.values()]) / 1e3
+    usual = (
+        np.mean([np.percentile(own, UNDISTURBED.best_percentile) for own in canaries.values()])
+        / 1e3
+    )
     for record in reduce_journal(journal).records:
         rule = next(figure.rule for figure in record.figures if figure.name == "complete")
         assert isinstance(rule, Reason)
@@ -280,7 +283,6 @@ def test_a_run_without_figures_of_a_required_stack_exits_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FAULTS", "")
-    monkeypatch.setattr("overhead.runner.run.run", short_run)
     arguments = [
         "run",
         "--profile",
@@ -293,8 +295,10 @@ def test_a_run_without_figures_of_a_required_stack_exits_with_1(
         "absent",
         "--json",
     ]
-    assert main([*arguments, "--out", str(tmp_path / "a.json"), "--require", "absent"]) == 1
+    with runs_changed(PLAN):
+        assert main([*arguments, "--out", str(tmp_path / "a.json"), "--require", "absent"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out)["records"]
     assert "required stack absent gave no figure: the library is not installed" in err
-    assert main([*arguments, "--out", str(tmp_path / "b.json"), "--require", "faulty"]) == 0
+    with runs_changed(PLAN):
+        assert main([*arguments, "--out", str(tmp_path / "b.json"), "--require", "faulty"]) == 0

@@ -4,6 +4,8 @@ with a reason.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from overhead.errors import UsageError
@@ -11,7 +13,7 @@ from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
 from overhead.results import Case, Target, codes_of
 from overhead.runner import schedule as schedule_module
-from overhead.runner.schedule import Choice, Task, schedule
+from overhead.runner.schedule import Choice, Scheduled, Task, choose_targets, schedule
 from overhead.runner.workers import Assignment
 
 BASE = Case(pattern="per-submit")
@@ -49,11 +51,18 @@ def target(stack: str, adapter: str = "GPU", **more: object) -> Target:
 
 
 def plan(sampling_s: float | None = 1000.0) -> Plan:
-    return Plan(processes=3, target=0.1, sampling_s=sampling_s, wall_s=None, case_s=1.0)
+    return Plan(processes=3, precision=0.1, sampling_s=sampling_s, wall_s=None, case_s=1.0)
+
+
+def scheduled(targets: Sequence[Target], choice: Choice, plan: Plan) -> Scheduled:
+    """What a run plans for these targets, which may be left out as a whole."""
+    chosen = choose_targets(targets, choice)
+    tasks, left_out = schedule(chosen.targets, choice, plan)
+    return Scheduled(tasks, [*chosen.left_out, *left_out])
 
 
 def test_a_companion_follows_the_case_that_it_is_compared_with() -> None:
-    tasks, left_out = schedule([target("dawn"), target("vulkan")], Choice(), plan())
+    tasks, left_out = scheduled([target("dawn"), target("vulkan")], Choice(), plan())
     dawn = next(t for t in tasks if t.target.stack == "dawn")
     stacks = [(a.target.stack, a.case.pattern, a.case.caller) for a in dawn.assignments]
     at = stacks.index(("dawn", "per-submit", "native"))
@@ -65,30 +74,30 @@ def test_a_companion_follows_the_case_that_it_is_compared_with() -> None:
 def test_a_companion_has_the_same_adapter_and_environment() -> None:
     elsewhere = target("vulkan", environment={"VK_DRIVER_FILES": "x.json"})
     for other in (target("vulkan", "another GPU"), elsewhere):
-        tasks, _ = schedule([target("dawn"), other], Choice(), plan())
+        tasks, _ = scheduled([target("dawn"), other], Choice(), plan())
         dawn = next(t for t in tasks if t.target.stack == "dawn")
         assert {a.target.stack for a in dawn.assignments} == {"dawn"}
 
 
 def test_on_a_machine_with_a_gpu_software_adapters_are_measured_only_on_request() -> None:
     both = [target("fake", "soft", software=True), target("fake", "GPU")]
-    tasks, left_out = schedule(both, Choice(), plan())
+    tasks, left_out = scheduled(both, Choice(), plan())
     assert [t.target.adapter for t in tasks] == ["GPU"]
     assert codes_of(left_out[0].reason) == {"software-beside-gpu"}
-    assert len(schedule(both, Choice(software=True), plan())[0]) == 2
-    assert len(schedule(both[:1], Choice(), plan())[0]) == 1
+    assert len(scheduled(both, Choice(software=True), plan())[0]) == 2
+    assert len(scheduled(both[:1], Choice(), plan())[0]) == 1
 
 
 def test_every_target_gets_its_first_case_and_cases_over_the_budget_are_listed() -> None:
     targets = [target("dawn", f"GPU {i}") for i in range(4)]
-    tasks, left_out = schedule(targets, Choice(), plan(sampling_s=15.0))
+    tasks, left_out = scheduled(targets, Choice(), plan(sampling_s=15.0))
     assert [t.assignments[0].case for t in tasks] == [BASE] * 4
     assert left_out
     assert all(codes_of(one.reason) == {"over-budget"} for one in left_out)
 
 
 def test_only_the_chosen_patterns_are_planned() -> None:
-    tasks, _ = schedule([target("dawn")], Choice(patterns=frozenset({"fused"})), plan())
+    tasks, _ = scheduled([target("dawn")], Choice(patterns=frozenset({"fused"})), plan())
     assert [(a.case.pattern, a.case.unit) for a in tasks[0].assignments] == [("fused", "step")]
 
 
@@ -107,25 +116,25 @@ def test_cases_of_several_workloads_are_planned_in_turn() -> None:
 
 def test_an_unknown_workload_is_a_usage_error_if_there_is_a_target() -> None:
     with pytest.raises(UsageError, match="unknown workload 'mine'; known: acrobot"):
-        schedule([target("dawn")], Choice(workloads=frozenset({"mine", "step"})), plan())
-    assert schedule([], Choice(workloads=frozenset({"mine"})), plan())[0] == []
+        scheduled([target("dawn")], Choice(workloads=frozenset({"mine", "step"})), plan())
+    assert scheduled([], Choice(workloads=frozenset({"mine"})), plan())[0] == []
 
 
-def test_a_target_that_is_alone_and_has_few_cases_has_the_met_cost_of_each() -> None:
-    (task,), _ = schedule([target("dawn")], Choice(), plan())
-    assert task.met(alone=True) == tuple(a.key for a in task.own)
-    assert task.met(alone=False) == task.staged
+def test_a_target_that_is_alone_and_has_few_cases_has_the_unpinned_cost_of_each() -> None:
+    (task,), _ = scheduled([target("dawn")], Choice(), plan())
+    assert task.unpinned(alone=True) == tuple(a.key for a in task.own)
+    assert task.unpinned(alone=False) == task.staged
 
 
 def test_beside_its_gpu_the_host_of_a_stack_is_measured_only_on_request() -> None:
     host = target("fake", "CPU", api="CPU")
     on_gpu = [target("fake"), host, target("vulkan", "CPU", api="CPU")]
-    tasks, _ = schedule(on_gpu, Choice(), plan())
+    tasks, _ = scheduled(on_gpu, Choice(), plan())
     assert [t.target.key for t in tasks] == [on_gpu[0].key, on_gpu[2].key]
-    assert len(schedule(on_gpu, Choice(software=True), plan())[0]) == 3
+    assert len(scheduled(on_gpu, Choice(software=True), plan())[0]) == 3
 
 
-def test_a_target_with_many_cases_has_the_met_cost_of_the_first_case_of_each_caller() -> None:
+def test_a_target_with_many_cases_has_the_unpinned_cost_of_the_first_case_of_each_caller() -> None:
     cases = [
         Case(pattern="per-submit", caller=c, params={"n": n})
         for n in range(3)
@@ -133,7 +142,7 @@ def test_a_target_with_many_cases_has_the_met_cost_of_the_first_case_of_each_cal
     ]
     own = [Assignment(target("dawn"), case) for case in cases]
     task = Task(target("dawn"), tuple(own), 1.0, 2)
-    assert task.met(alone=True) == task.staged == (own[0].key, own[1].key)
+    assert task.unpinned(alone=True) == task.staged == (own[0].key, own[1].key)
 
 
 def test_a_stack_that_raises_as_it_lists_its_cases_is_left_out_with_a_reason(
@@ -143,7 +152,7 @@ def test_a_stack_that_raises_as_it_lists_its_cases_is_left_out_with_a_reason(
         return Space(Case(pattern="per-submt"))  # type: ignore[arg-type]
 
     monkeypatch.setattr(schedule_module.registry()["vulkan"], "space", misspelt)  # type: ignore[attr-defined]
-    tasks, (left_out,) = schedule([target("dawn"), target("vulkan")], Choice(), plan())
+    tasks, (left_out,) = scheduled([target("dawn"), target("vulkan")], Choice(), plan())
     assert {task.target.stack for task in tasks} == {"dawn"}
     assert (left_out.target, left_out.case) == ("vulkan@Vulkan:GPU", "all")
     assert isinstance(left_out.reason, str)

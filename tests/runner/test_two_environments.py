@@ -23,7 +23,8 @@ from overhead.runner.interpreter import HERE, variables_for_file, with_variables
 from overhead.runner.progress import Listener
 from overhead.words.reasons import sentence
 from tests.fakes.simulated import PLUGIN, TARGET, simulated_run
-from tests.runner.test_two_pythons import short_run
+from tests.fakes.workers import runs_changed
+from tests.runner.test_two_pythons import PLAN
 
 RUN = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "steady"]
 
@@ -78,8 +79,8 @@ def test_the_variables_reach_real_workers_and_the_command_ends_with_the_comparis
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     )
-    monkeypatch.setattr("overhead.runner.run.run", short_run)
-    assert main([*RUN, "--out", str(tmp_path), "--env-new", "STEADY_FACTOR=0.5", "--json"]) == 0
+    with runs_changed(PLAN):
+        assert main([*RUN, "--out", str(tmp_path), "--env-new", "STEADY_FACTOR=0.5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {case["verdict"] for case in found["cases"]} == {"faster"}
     assert [(d["field"], d["base"]) for d in found["differences"]] == [

@@ -38,7 +38,9 @@ pytestmark = [
 ]
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "steady.py"
 PROCESSES = 2
-PLAN = Plan(processes=PROCESSES, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6)
+PLAN = Plan(
+    processes=PROCESSES, precision=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6
+)
 short_run = functools.partial(run_with, plan=PLAN)
 """A run with a small budget."""
 

@@ -13,7 +13,7 @@ from overhead.profiles import PROFILES
 from overhead.results import Case, EndedEntry, OneOffEntry, Target
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
 from overhead.runner.progress import Listener
-from overhead.runner.schedule import Choice, Task, schedule
+from overhead.runner.schedule import Choice, Task, choose_targets, schedule
 from overhead.runner.workers import Job, Ready
 from tests.fakes.workers import FakeJournal, faked
 
@@ -62,7 +62,8 @@ def planned(profile: str) -> list[Task]:
     found += [
         Target(stack=stack, api="CPU", adapter="CPU") for stack in (*sorted(host), "torch", "jax")
     ]
-    return schedule(found, Choice(), PROFILES[profile])[0]
+    chosen = choose_targets(found, Choice()).targets
+    return schedule(chosen, Choice(), PROFILES[profile]).tasks
 
 
 class Simulated:

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
@@ -53,17 +54,18 @@ def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_show_without_a_file_takes_the_newest_run(
     local: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for seed, name in ((1, "b"), (2, "a")):
-        os.utime(Made(seed=seed).write(local / f"{name}.json"), (1_000_000_000 - seed,) * 2)
+    newest = Made(seed=1).write(local / "b.json")
+    older = Made(seed=2).write(local / "a.json")
+    os.utime(newest, (1_000_000_002, 1_000_000_002))
+    os.utime(older, (1_000_000_001, 1_000_000_001))
     assert main(["show", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["created"].endswith("12:00:01Z")
 
 
 @pytest.mark.parametrize("name", ["wgpu", "WGPU-native", "wgpu_native"])
 def test_the_error_on_a_wrong_name_proposes_the_nearest_one(name: str) -> None:
-    assert "did you mean 'wgpu-native'?" in str(
-        unknown_name("stack", name, ["torch", "wgpu-native", "dawn"])
-    )
+    error = unknown_name("stack", name, ["torch", "wgpu-native", "dawn"])
+    assert "did you mean 'wgpu-native'?" in str(error)
 
 
 def test_the_completion_script_lists_stacks_patterns_and_workloads(
@@ -87,8 +89,17 @@ def test_a_table_on_a_narrow_console_omits_optional_columns_and_never_wraps_a_nu
 
 def test_a_renderer_of_text_shows_the_table_of_a_drawing_and_draws_nothing() -> None:
     folded = dataclasses.replace(TABLE, folded=True)
+
+    def is_never_called() -> NoReturn:
+        pytest.fail("drawn")
+
     drawing = Drawing(
-        "costs", "Costs", "One stack.", "", lambda: pytest.fail("drawn"), table=folded
+        name="costs",
+        title="Costs",
+        alt="One stack.",
+        caption="",
+        draw=is_never_called,
+        table=folded,
     )
     assert printed([drawing], 100) == printed([TABLE], 100)
     assert markdown([drawing]) == markdown([TABLE])
@@ -123,12 +134,13 @@ def test_show_prints_base_cases_and_with_all_every_case() -> None:
 
 
 def test_a_wrong_plural_in_an_older_file_does_not_prevent_a_comparison(tmp_path: Path) -> None:
-    paths = [
-        Made(seed=seed, window={"captured": words}).write(tmp_path / f"{seed}.json")
-        for seed, words in ((1, "kept as 1 nodes"), (2, "kept as 1 node"))
-    ]
-    base, new = (read_side(name, [path]) for name, path in zip(("BASE", "NEW"), paths, strict=True))
-    assert {why_incomparable(case, new.cases[key]) for key, case in base.cases.items()} == {""}
+    wrong = Made(seed=1, window={"captured": "kept as 1 nodes"}).write(tmp_path / "1.json")
+    right = Made(seed=2, window={"captured": "kept as 1 node"}).write(tmp_path / "2.json")
+    base = read_side("BASE", [wrong])
+    new = read_side("NEW", [right])
+    assert base.cases
+    for key, case in base.cases.items():
+        assert why_incomparable(case, new.cases[key]) == ""
 
 
 def test_the_range_over_unpinned_processes_has_a_column_beside_complete(tmp_path: Path) -> None:
@@ -139,7 +151,8 @@ def test_the_range_over_unpinned_processes_has_a_column_beside_complete(tmp_path
     first, *others = run.records
     with_met = msgspec.structs.replace(first, figures=[*first.figures, met])
     text = printed(brief_blocks(msgspec.structs.replace(run, records=[with_met, *others])))
-    cost, cpu_time = (InMicroseconds(figure_column(name)) for name in ("complete", "host"))
+    cost = InMicroseconds(figure_column("complete"))
+    cpu_time = InMicroseconds(figure_column("host"))
     heads = next(line for line in text.splitlines() if cost in line)
     assert heads.index(cost) < heads.index(unpinned) < heads.index(cpu_time)
     assert "29 to 70 " in text
@@ -176,8 +189,9 @@ def test_show_finds_one_case_by_words_and_names_up_to_ten_where_there_are_severa
     assert main(["show", "SMALL", "per-submit", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["params"] == {"size": "small"}
     assert main(["show", str(local / "run.json"), "fake@CPU:A", "per-submit"]) == 2
-    said = capsys.readouterr().err
-    assert all(f"size={name}" in said for name in ("small", "middle", "large"))
+    error = capsys.readouterr().err
+    for size in ("small", "middle", "large"):
+        assert f"size={size}" in error
     many = fingerprint(*(record(params={"size": n}) for n in range(12)))
     with pytest.raises(UsageError, match=r"12 cases .*; \.\.\.$"):
         find_case(many, "wgpu-native")
@@ -193,10 +207,8 @@ def test_show_draws_a_case_into_a_file(
 ) -> None:
     Made().write(local / "run.json")
     assert main(["show", "small", "--plot", *file]) == 0
-    (name,) = (
-        line.removeprefix("plot: ")
-        for line in capsys.readouterr().out.splitlines()
-        if line[:6] == "plot: "
-    )
-    assert Path(name).read_bytes().startswith(start)
+    lines = capsys.readouterr().out.splitlines()
+    (said,) = [line for line in lines if line.startswith("plot: ")]
+    drawn = Path(said.removeprefix("plot: "))
+    assert drawn.read_bytes().startswith(start)
     assert main(["show", "small", "--plot", "t.txt"]) == 2

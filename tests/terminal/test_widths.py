@@ -74,9 +74,10 @@ def _of_runs(runs: Iterable[Path]) -> Iterator[Command]:
 def _printed_by(*words: object) -> Command:
     """What this command line prints."""
     parts: list[Part] = []
-    with patch("overhead.blocks.terminal.show", lambda blocks: parts.extend(blocks)):
-        main([str(word) for word in words])
-    return " ".join(str(word) for word in words), parts
+    line = [str(word) for word in words]
+    with patch("overhead.blocks.terminal.show", parts.extend):
+        main(line)
+    return " ".join(line), parts
 
 
 def _of_others() -> Iterator[Command]:
@@ -88,8 +89,9 @@ def _of_others() -> Iterator[Command]:
     )
     yield _printed_by("compare", h100, DATA / "nvidia-h200.json")
     yield _printed_by("compare", default, "--across", "pattern=per-submit,wait-each")
-    yield _printed_by("claims", *(DATA / f"{name}.json" for name in FEW))
-    yield _printed_by("claims", "-v", *(DATA / f"{name}.json" for name in FEW))
+    few = [DATA / f"{name}.json" for name in FEW]
+    yield _printed_by("claims", *few)
+    yield _printed_by("claims", "-v", *few)
     yield _printed_by("doctor")
     for path in sorted((ROOT / "tests" / "data" / "explained").glob("*.json")):
         yield _printed_by("show", path)
@@ -139,12 +141,10 @@ def tables(*names: str) -> list[tuple[str, Table]]:
 def in_terminal(blocks: Iterable[Part], width: int) -> list[str]:
     """The lines that a terminal without colours shows."""
     out = io.StringIO()
-    show(
-        blocks,
-        Console(
-            file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False
-        ),
+    console = Console(
+        file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False
     )
+    show(blocks, console)
     return out.getvalue().splitlines()
 
 
@@ -154,21 +154,26 @@ def layout_of(table: Table, width: int) -> Layout:
 
 def hidden_names(table: Table, kept: Iterable[int]) -> list[str]:
     """How a sentence names the columns that are not among these."""
-    names = [plain(column_name(heading)) for heading in table.columns]
-    return [named_column(name, i) for i, name in enumerate(names) if i not in kept]
+    hidden = []
+    for i, heading in enumerate(table.columns):
+        if i not in kept:
+            hidden.append(named_column(plain(column_name(heading)), i))
+    return hidden
 
 
 def column_texts(table: Table, layout: Layout, width: int) -> dict[int, str]:
     """What stands in each column that is shown, as it is printed, the heading first."""
-    lines = printed(
-        [dataclasses.replace(table, caption="", meanings={}, most=len(row_texts(table)))], width
-    )
-    drawn = [line for line in lines.splitlines() if line.startswith(" ") and "\u2500" not in line]
-    found, start = {}, 1
-    for i, room in zip(layout.shown, layout.widths, strict=True):
-        found[i] = " ".join(line[start : start + room].strip() for line in drawn)
-        start += room + layout.gap
-    return found
+    rows = len(row_texts(table))
+    bare = dataclasses.replace(table, caption="", meanings={}, most=rows)
+    lines = printed([bare], width).splitlines()
+    drawn = [line for line in lines if line.startswith(" ") and "\u2500" not in line]
+    texts = {}
+    start = 1
+    for i, column_width in zip(layout.shown, layout.widths, strict=True):
+        end = start + column_width
+        texts[i] = " ".join(line[start:end].strip() for line in drawn)
+        start = end + layout.gap
+    return texts
 
 
 @pytest.mark.parametrize("width", NARROW)
@@ -180,48 +185,54 @@ def test_no_line_of_a_command_is_wider_than_the_terminal(width: int) -> None:
 
 @pytest.mark.parametrize("width", [*NARROW, 100, 120])
 def test_every_cell_of_a_column_is_whole_and_no_word_is_broken(width: int) -> None:
-    found = (
-        tables()
-        if width in NARROW
-        else tables(*FEW, "compare", "claims", "explain", "time", "doctor")
-    )
-    assert len(found) > 20
-    for command, table in found:
+    few = (*FEW, "compare", "claims", "explain", "time", "doctor")
+    tested = tables() if width in NARROW else tables(*few)
+    assert len(tested) > 20
+    for command, table in tested:
         layout = layout_of(table, width)
         rows = row_texts(table)
         for i, text in column_texts(table, layout, width).items():
-            cells = [plain(table.columns[i]), *(row[i] for row in rows)]
-            whole = " ".join(cells).split()
-            assert "".join(text.split()) == "".join(whole), (command, table.columns[i])
-            short = {word for word in whole if cell_len(word) <= LONGEST_WORD}
-            if width < 80:
-                short = {word for word in short if not JOINT.search(word)}
-            assert short <= set(text.split()), (command, table.columns[i])
+            heading = table.columns[i]
+            cells = [plain(heading)]
+            cells += [row[i] for row in rows]
+            words_of_cells = " ".join(cells).split()
+            assert "".join(text.split()) == "".join(words_of_cells), (command, heading)
+            whole = {word for word in words_of_cells if stays_whole(word, width)}
+            assert whole <= set(text.split()), (command, heading)
+
+
+def stays_whole(word: str, width: int) -> bool:
+    """Whether a word must not be broken in a terminal of this width."""
+    if cell_len(word) > LONGEST_WORD:
+        return False
+    return width >= 80 or not JOINT.search(word)
 
 
 @pytest.mark.parametrize("width", NARROW)
 def test_the_answer_of_each_table_is_shown_and_what_is_hidden_is_named(width: int) -> None:
     for command, table in tables():
         shown = columns_shown(table, width)
-        may_go = {i for group in (*table.optional, *table.important) for i in columns_of(group)}
-        assert set(range(len(table.columns))) - may_go <= set(shown), (command, table.caption)
+        may_go: set[int] = set()
+        for group in (*table.optional, *table.important):
+            may_go.update(columns_of(group))
+        answer = set(range(len(table.columns))) - may_go
+        assert answer <= set(shown), (command, table.caption)
         assert 0 in shown
         assert all(table.columns[i] for i in may_go), "a column without a heading cannot be named"
         hidden = hidden_names(table, shown)
-        lines = printed([table], width).splitlines()
-        assert not hidden or hidden_columns(hidden) in lines, (command, table.caption)
+        if hidden:
+            lines = printed([table], width).splitlines()
+            assert hidden_columns(hidden) in lines, (command, table.caption)
 
 
 def test_a_comparison_shows_both_sides_or_neither() -> None:
     pair = ROOT / "docs" / "examples" / "compare"
     blocks = comparison_blocks(compare(pair / "numpy-1.26.json", pair / "numpy-2.4.json"))
     (table,) = (block for block in blocks if isinstance(block, Table))
-    sides = words.COMPARED_COLUMNS[3:5]
+    base, new = (table.columns.index(heading) for heading in words.COMPARED_COLUMNS[3:5])
     for width in range(40, 200, 5):
-        kept = columns_shown(table, width)
-        assert (
-            len({at in kept for at, heading in enumerate(table.columns) if heading in sides}) == 1
-        ), width
+        shown = columns_shown(table, width)
+        assert (base in shown) == (new in shown), width
 
 
 TABLE = Table(
@@ -250,20 +261,27 @@ def test_what_a_hidden_column_means_is_not_said() -> None:
 
 
 def test_optional_columns_go_first_and_important_ones_only_if_narrow_text_does_not_help() -> None:
-    text = Table(
-        "", ["name", "cost", "seen", "why"], [["one", "1.00", "2", "some words " * 5]], (1, 2)
+    name, cost, seen, why = range(4)
+    table = Table(
+        "",
+        ["name", "cost", "seen", "why"],
+        [["one", "1.00", "2", "some words " * 5]],
+        numeric=(cost, seen),
+        optional=(seen,),
+        important=(why,),
     )
-    first = dataclasses.replace(text, optional=(2,), important=(3,))
-    assert columns_shown(first, 80) == [0, 1, 2, 3]
-    assert columns_shown(first, 36) == [0, 1, 3]
-    assert columns_shown(first, 18) == [0, 1]
+    assert columns_shown(table, 80) == [name, cost, seen, why]
+    assert columns_shown(table, 36) == [name, cost, why]
+    assert columns_shown(table, 18) == [name, cost]
 
 
 def test_columns_of_one_group_go_together_and_a_small_one_stays_where_it_has_room() -> None:
     cells = ["name", "1.00 (0.90 to 1.10)", "2", "3.00 (2.90 to 3.10)"]
-    table = Table("", ["name", "a", "b", "c"], [cells], (1, 2, 3))
-    assert columns_shown(dataclasses.replace(table, optional=((1, 2), 3)), 32) == [0, 3]
-    assert columns_shown(dataclasses.replace(table, optional=(2, 3)), 34) == [0, 1, 2]
+    table = Table("", ["name", "a", "b", "c"], [cells], numeric=(1, 2, 3))
+    a_with_b = dataclasses.replace(table, optional=((1, 2), 3))
+    assert columns_shown(a_with_b, 32) == [0, 3]
+    b_before_c = dataclasses.replace(table, optional=(2, 3))
+    assert columns_shown(b_before_c, 34) == [0, 1, 2]
 
 
 def test_a_column_that_nobody_called_optional_goes_where_nothing_else_helps() -> None:
@@ -271,7 +289,8 @@ def test_a_column_that_nobody_called_optional_goes_where_nothing_else_helps() ->
 
 
 def test_rows_that_a_terminal_leaves_out_are_counted() -> None:
-    whole, one = printed([TABLE], 100), printed([dataclasses.replace(TABLE, most=1)], 100)
+    whole = printed([TABLE], 100)
+    one = printed([dataclasses.replace(TABLE, most=1)], 100)
     assert "because" in one
     assert "20.00" in whole
     assert "20.00" not in one

@@ -33,7 +33,7 @@ from tests.fakes import timings as made
 from tests.fakes.report import fingerprint
 from tests.fakes.workers import Unlocked
 
-PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.1)
+PLAN = Plan(processes=2, precision=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.1)
 NUMPY = "import numpy as np; x = np.zeros(256)"
 
 

@@ -25,7 +25,7 @@ from overhead.timing.user_statement import first_answer
 from tests.fakes import timings as made
 from tests.fakes.workers import Unlocked
 
-PLAN = Plan(processes=2, target=0.5, sampling_s=3.0, wall_s=60.0, case_s=0.1)
+PLAN = Plan(processes=2, precision=0.5, sampling_s=3.0, wall_s=60.0, case_s=0.1)
 
 
 @pytest.fixture

@@ -53,5 +53,7 @@ def not_used_in(text: str, words: Iterable[NotUsed] = NOT_USED) -> Iterator[str]
     prose = _CODE.sub("", text)
     for word in words:
         for found in re.finditer(word.pattern, prose):
-            around = prose[max(0, found.start() - 30) : found.end() + 30].replace("\n", " ")
+            begin = max(0, found.start() - 30)
+            end = found.end() + 30
+            around = prose[begin:end].replace("\n", " ")
             yield f"...{around}...: not {found[0]!r}, but {word.instead}"

@@ -6,8 +6,7 @@ import argparse
 import ast
 import itertools
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,6 +54,8 @@ PRESENTERS = sorted({
 """The modules whose strings a person reads."""
 _VALUE = re.compile(r"\{[^}]*\}")
 """The place of a value in a template."""
+_MARKUP = re.compile(r"\{[{%].*?[%}]\}|<[^>]*>", re.DOTALL)
+"""What a template does, and its tags."""
 RUNS = (
     "nvidia-h100-stacks",
     "nvidia-h100-recurrence",
@@ -69,9 +70,9 @@ def strings_of(module: Path) -> Iterator[str]:
     word may be a code.
     """
     tree = ast.parse(module.read_text("utf-8"))
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Constant) or id(node) in documents:
+        if not isinstance(node, ast.Constant) or id(node) in docstrings:
             continue
         if isinstance(node.value, str) and " " in node.value:
             yield _VALUE.sub("", node.value)
@@ -81,40 +82,47 @@ def texts_of(part: Part) -> Iterator[str]:
     """All that a reader of this part sees, but what is drawn."""
     match part:
         case Drawing():
-            yield from (part.title, part.alt, part.caption)
-            for shown in without_pictures([part]):
-                yield from texts_of(shown)
+            yield part.title
+            yield part.alt
+            yield part.caption
+            yield from texts_of_all(without_pictures([part]))
         case Table():
-            cells = itertools.chain.from_iterable(part.rows)
-            yield from (
-                part.caption,
-                *part.columns,
-                *part.meanings.values(),
-                *map(cell_text, cells),
-            )
+            yield from texts_of_table(part)
         case Text():
-            yield from (*part.paragraphs, part.folded)
+            yield from part.paragraphs
+            yield part.folded
         case Listing():
             yield from itertools.chain.from_iterable(part.items)
         case Heading():
             yield part.text
         case StatusLine():
-            yield from (
-                part.head,
-                part.text,
-                *(one for one in part.details if isinstance(one, str)),
-            )
+            yield part.head
+            yield part.text
+            yield from (detail for detail in part.details if isinstance(detail, str))
         case Terms():
-            yield from itertools.chain.from_iterable(
-                (term.name, term.meaning) for term in part.terms
-            )
+            for term in part.terms:
+                yield term.name
+                yield term.meaning
 
 
-def complaints(texts: Iterator[str]) -> list[str]:
+def texts_of_table(table: Table) -> Iterator[str]:
+    yield table.caption
+    yield from table.columns
+    yield from table.meanings.values()
+    for row in table.rows:
+        yield from map(cell_text, row)
+
+
+def texts_of_all(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        yield from texts_of(part)
+
+
+def complaints(texts: Iterable[str]) -> list[str]:
     """What the texts have of the words that are not used, each once."""
-    found = dict.fromkeys(
-        complaint for text in texts for complaint in not_used_in(text, NOT_PRINTED)
-    )
+    found: dict[str, None] = {}
+    for text in texts:
+        found |= dict.fromkeys(not_used_in(text, NOT_PRINTED))
     return list(found)
 
 
@@ -127,8 +135,8 @@ def test_the_strings_of_a_presenter(module: Path) -> None:
 
 @pytest.mark.parametrize("template", sorted(PACKAGE.rglob("*.j2")), ids=lambda path: path.name)
 def test_a_template(template: Path) -> None:
-    text = re.sub(r"\{[{%].*?[%}]\}|<[^>]*>", " ", template.read_text("utf-8"), flags=re.DOTALL)
-    assert complaints(iter([text])) == []
+    without_markup = _MARKUP.sub(" ", template.read_text("utf-8"))
+    assert complaints([without_markup]) == []
 
 
 def test_the_help_of_all_commands() -> None:
@@ -136,19 +144,21 @@ def test_the_help_of_all_commands() -> None:
     (commands,) = (
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     )
-    helps = [parser.format_help(), *(one.format_help() for one in commands.choices.values())]
-    assert complaints(iter(helps)) == []
+    helps = [parser.format_help()]
+    for command in commands.choices.values():
+        helps.append(command.format_help())
+    assert complaints(helps) == []
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_in_the_terminal(name: str) -> None:
     blocks = brief_blocks(read_fingerprint(DATA / f"{name}.json"), all_cases=True)
-    assert complaints(text for block in blocks for text in texts_of(block)) == []
+    assert complaints(texts_of_all(blocks)) == []
 
 
 def test_a_call_and_a_step_in_the_terminal() -> None:
     blocks = [*timing_blocks(two_calls()), *explanation_blocks(decode_explained())]
-    assert complaints(text for block in blocks for text in texts_of(block)) == []
+    assert complaints(texts_of_all(blocks)) == []
 
 
 def test_a_comparison_and_claims() -> None:
@@ -157,20 +167,21 @@ def test_a_comparison_and_claims() -> None:
         *comparison_blocks(compare(base, new, 5)),
         *verdict_blocks(judge_runs([read_fingerprint(new)])),
     ]
-    assert complaints(text for block in blocks for text in texts_of(block)) == []
+    assert complaints(texts_of_all(blocks)) == []
 
 
 @pytest.mark.needs("pandas")
 def test_the_sections_of_the_pages_of_committed_runs() -> None:
     """Each section of each page, from several runs, without its drawings."""
     machines = from_paths([DATA / f"{name}.json" for name in RUNS])
-    titles = [text for page in pages() for text in (page.title, page.answers)]
-    builds = [
-        partial(section.build, view)
-        for section in registered()
-        for view in (machines.own, *machines.others)
-    ]
-    builds += [partial(across.build, machines) for across in registered_across()]
-    texts = [text for build in builds for part in build() for text in texts_of(part)]
+    titles = []
+    for page in pages():
+        titles += [page.title, page.answers]
+    texts: list[str] = []
+    for section in registered():
+        for view in (machines.own, *machines.others):
+            texts += texts_of_all(section.build(view))
+    for across in registered_across():
+        texts += texts_of_all(across.build(machines))
     assert len(texts) > 1_000
-    assert complaints(iter([*titles, *texts])) == []
+    assert complaints([*titles, *texts]) == []

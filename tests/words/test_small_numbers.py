@@ -14,9 +14,11 @@ from overhead.words.runner import step
 
 
 def test_the_range_of_one_process_is_not_shown() -> None:
-    met = Figure(name="met", unit="ns", value=27.18, low=27.18, high=27.18, processes=1)
-    assert micro_spread(met) == micro_spread(msgspec.structs.replace(met, low=None, high=None))
-    assert micro_spread(met) != micro_spread(msgspec.structs.replace(met, low=27.0, processes=2))
+    of_one = Figure(name="met", unit="ns", value=27.18, low=27.18, high=27.18, processes=1)
+    without_range = msgspec.structs.replace(of_one, low=None, high=None)
+    of_two = msgspec.structs.replace(of_one, low=27.0, processes=2)
+    assert micro_spread(of_one) == micro_spread(without_range)
+    assert micro_spread(of_one) != micro_spread(of_two)
 
 
 @pytest.mark.parametrize(
@@ -28,8 +30,10 @@ def test_a_ratio_that_rounds_to_one_is_told_from_others(times: Value) -> None:
 
 
 def test_a_run_that_waits_for_nothing_names_nothing() -> None:
-    assert step(AnswersCame(2, 2, [])) != step(AnswersCame(2, 2, ["numpy"]))
-    assert ";" not in step(AnswersCame(2, 2, []))
+    for_nothing = step(AnswersCame(answered=2, asked=2, running=[]))
+    for_numpy = step(AnswersCame(answered=2, asked=2, running=["numpy"]))
+    assert for_nothing != for_numpy
+    assert ";" not in for_nothing
 
 
 def test_one_warning_is_singular() -> None:

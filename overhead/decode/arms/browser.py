@@ -81,7 +81,7 @@ class BrowserDecode(PageChain, LoweredDecode):
     def _program(self) -> messages.PageProgram:
         """The lowered program as the page takes it: kernels and buffers have numbers, not names."""
         lowered = self.lowered
-        kernels = []
+        kernels: list[messages.PageKernel] = []
         kernel_numbers: dict[str, int] = {}
         for name, kernel in lowered.kernels.items():
             kernel_numbers[name] = len(kernels)

@@ -99,7 +99,8 @@ class CudaDecode(SessionChain, LoweredDecode):
             kernel = self.lowered.kernels[dispatch.kernel]
             no_dynamic_memory = 0
             dimensions = (*dispatch.grid, kernel.threads, 1, 1, no_dynamic_memory)
-            self.launched.append((functions[kernel], dimensions, arguments.address))
+            launch = Launch(functions[kernel], dimensions, arguments.address)
+            self.launched.append(launch)
 
     def _allocated(self) -> dict[str, int]:
         """The address of each buffer, by name; weights that another chain has put on the device are

@@ -204,9 +204,9 @@ class WebGpuDecode(LoweredDecode):
         if case.caller == "native":
             # The loop has addresses in objects that only these calls keep.
             self._calls = _c_calls(self.session, self.program, self._submits_each)
-            self.run_steps = _native_loop(self._calls, len(self.program.dispatches))  # type: ignore[method-assign]
+            self.run_steps = _native_loop(self._calls, len(self.program.dispatches))  # type: ignore[method-assign, assignment]
         else:
-            self.run_steps = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign]
+            self.run_steps = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign, assignment]
         self.library.raise_errors()
 
     def run_steps(self, steps: int) -> None:

@@ -1,18 +1,21 @@
 """Whether T(n) is the same line far beyond the sizes of n that were fitted, from the anchors of the
 processes.
+
+An anchor is a sample of ten times the largest n of the line (``top``), between samples of ``top``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from overhead.measure.fitting.line import Line
+from overhead.measure.fitting.line import Floats, Line
 from overhead.measure.fitting.one_process import Process
 from overhead.numerics import student_t_quantile
-from overhead.results import Why, because
+from overhead.results import Reason, Why, because
 
 
 @dataclass(frozen=True)
@@ -39,9 +42,17 @@ class _HoldRule:
     """The cost drifts if it changed by this share since the rounds. With 0.01 no other of 247
     ``ok`` figures of H100 would drift (November 2026).
     """
+    most_medians: float = 1.5
+    """The change of a process counts as at most this multiple of the median change: one outlier
+    must not hide the others. As for the drift in rounds.
+    """
     upper_quantile: float = 0.9975
     """Upper end of the interval of that change over the processes: a higher one needs more
     processes.
+    """
+    far_off: float = 3.0
+    """A far anchor makes T(n) bent only if each process has it off by this multiple of ``off``, and
+    their mean by this multiple of their range: few processes take one, each in a single sample.
     """
 
 
@@ -66,53 +77,12 @@ class Held:
     """Where it bends: ns per unit up to the line's largest n, and beyond."""
 
 
-def held(
-    processes: Sequence[Process], lines: Sequence[Line | None], issue: bool, quantum: float = 0.0
-) -> Held:
-    """What the anchors of these processes say of their ``lines``. ``issue``: the line of ``issue``,
-    not of the total.
-
-    ``quantum``: ns between two polls of the wait. An anchor that is a hundred times the line's
-    largest n extends ``to`` only where it fits, and makes T(n) bent only where it is off by more
-    than its own spread.
-    """
-    name = "anchor_issue" if issue else "anchor"
-    found = [
-        each
-        for p, line in zip(processes, lines, strict=True)
-        if line and (each := _of(p, line, name, quantum))
-    ]
-    reasons = [p.one_off["anchor"].reason for p in processes if "anchor" in p.one_off]
-    if len(found) < _RULE.processes:
-        none_taken = because("no-anchor-in-two-processes")
-        return Held(unclear=next((reason for reason in reasons if reason), none_taken))
-    off = np.array([each.off for each in found])
-    at, top = min(each.n for each in found), max(each.top for each in found)
-    allowed = _RULE.off + float(np.median([each.noise for each in found]))
-    middle, slope = float(np.median(off)), float(np.median([each.slope for each in found]))
-    change = 0.0 if quantum or issue else _change(found)
-    if change:
-        late = slope * (1 + change)
-        return Held(drifts=because("drifts-after-rounds", early_us=slope / 1e3, late_us=late / 1e3))
-    if abs(middle) <= allowed:
-        return Held(at) if issue else _beyond(processes, at, slope, middle)
-    beyond = float(np.median([each.beyond for each in found]))
-    sure = np.array([each.clear for each in found])
-    agreed = float(np.mean(sure & (off * np.sign(middle) > allowed))) >= _RULE.agree
-    if agreed and len(found) >= _RULE.refusing:
-        bends = because(
-            "bends-at-anchor", slope_us=slope / 1e3, units=top, beyond_us=beyond / 1e3, anchor=at
-        )
-        return Held(bends=bends, slopes=(slope, beyond))
-    return Held(unclear=because("anchors-differ", anchor=at, least=off.min(), most=off.max()))
-
-
 @dataclass(frozen=True)
 class _Anchor:
     """The anchor of one process. ``off``: its share above the line; ``noise``: how uncertain that
     is. ``clear``: the sign of ``off`` is known. ``slope``, ``beyond``: ns a unit of the line and
-    between ``top`` and ``n``. ``pace``: T(top) over that of the line. ``canary``: that beside the
-    anchor over that of the process; 1 where unknown.
+    between ``top`` and ``n``. ``pace``: T(top) over that of the line. ``reference``: the reference
+    loop beside the anchor over that of the process; 1 where unknown.
     """
 
     n: int
@@ -123,83 +93,194 @@ class _Anchor:
     beyond: float
     noise: float
     pace: float
-    canary: float
+    reference: float
 
 
-def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | None:
+def held(
+    processes: Sequence[Process],
+    lines: Sequence[Line | None],
+    of_enqueue: bool,
+    quantum: float = 0.0,
+) -> Held:
+    """What the anchors of these processes say of their ``lines``. ``of_enqueue``: these are the
+    lines of ``issue``, not of the total.
+
+    ``quantum``: ns between two polls of the wait. An anchor that is a hundred times the line's
+    largest n extends ``to`` only where it fits, and makes T(n) bent only where it is off by more
+    than its own spread.
+    """
+    name = "anchor_issue" if of_enqueue else "anchor"
+    anchors: list[_Anchor] = []
+    for process, line in zip(processes, lines, strict=True):
+        anchor = _anchor_of(process, line, name, quantum) if line else None
+        if anchor is not None:
+            anchors.append(anchor)
+    if len(anchors) < _RULE.processes:
+        return Held(unclear=_why_none_taken(processes))
+
+    if not quantum and not of_enqueue:
+        drifts = _why_drifted(anchors)
+        if drifts:
+            return Held(drifts=drifts)
+
+    off = np.array([anchor.off for anchor in anchors])
+    median_off = float(np.median(off))
+    slope = float(np.median([anchor.slope for anchor in anchors]))
+    allowed = _RULE.off + float(np.median([anchor.noise for anchor in anchors]))
+    n = min(anchor.n for anchor in anchors)
+    if abs(median_off) <= allowed:
+        if of_enqueue:
+            return Held(n)
+        return _held_at_far_anchors(processes, n, slope, median_off)
+
+    clear = np.array([anchor.clear for anchor in anchors])
+    to_same_side = clear & (off * np.sign(median_off) > allowed)
+    if len(anchors) >= _RULE.refusing and float(np.mean(to_same_side)) >= _RULE.agree:
+        beyond = float(np.median([anchor.beyond for anchor in anchors]))
+        bends = because(
+            "bends-at-anchor",
+            slope_us=slope / 1e3,
+            units=max(anchor.top for anchor in anchors),
+            beyond_us=beyond / 1e3,
+            anchor=n,
+        )
+        return Held(bends=bends, slopes=(slope, beyond))
+    return Held(unclear=because("anchors-differ", anchor=n, least=off.min(), most=off.max()))
+
+
+def _why_none_taken(processes: Sequence[Process]) -> Why:
+    """Why the processes have no anchors: the first reason that one of them gives."""
+    for process in processes:
+        if "anchor" in process.one_off and process.one_off["anchor"].reason:
+            return process.one_off["anchor"].reason
+    return because("no-anchor-in-two-processes")
+
+
+class _Beyond(NamedTuple):
+    """What one estimate of the anchor says: its share above the line, and ns a unit beyond
+    ``top``.
+    """
+
+    off: float
+    slope: float
+
+
+def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | None:
     """The anchor of a process; None if it has none.
 
-    T(top) beside it tells how fast the processor was at that moment, so that the anchor tests the
-    line and not the host. Two ways lead to the anchor without interruptions: the shortest of
-    several, and the median of their times without the waits for the processor. The smaller
-    difference from the line counts. A single long one was interrupted as often as the same time of
-    shorter chains: it counts beside their mean.
+    T(top) beside the anchor tells how fast the processor was at that moment, so that the anchor
+    tests the line and not the host. Two estimates leave out interruptions: the shortest of several
+    samples, and the median of their times without the waits for the processor. The smaller
+    difference from the line counts. A single long anchor was interrupted as often as the same time
+    of shorter chains: it counts beside their mean.
     """
     values = np.asarray(process.values(name), dtype=np.float64)
     if values.size < 2 or line.slope <= 0:
         return None
+    queued = np.zeros(values.size)
+    if process.values("anchor_queued"):
+        queued = np.asarray(process.values("anchor_queued"), dtype=np.float64)
+    running = np.maximum(values - queued, 0.0)
     ns = np.asarray(process.one_off[name].at)
-    top, n = int(ns.min()), int(ns.max())
-    near_line, expected = line.intercept + line.slope * top, line.slope * n
-    alone = np.count_nonzero(ns == n) == 1
-    queued = np.asarray(process.values("anchor_queued") or np.zeros(values.size), dtype=np.float64)
-    ways = []
-    for times, percent in ((values, 0), (np.maximum(values - queued, 0.0), 50)):
-        tops, far = times[ns == top], float(np.percentile(times[ns == n], percent))
-        near = float(tops.mean() if alone else np.percentile(tops, percent))
-        at_once = near / near_line if near_line > 0 and not quantum else 1.0
-        ways.append(
-            (
-                (far / max(at_once, 1e-9) - line.intercept - expected) / expected,
-                (far - near) / (n - top),
-            )
-        )
-    off, beyond = min(ways, key=lambda way: abs(way[0]))
-    noise = quantum / expected
-    if alone and tops.size > 1 and tops.mean() > 0:
-        noise += min(
-            _RULE.most_noise, 2 * float(tops.std(ddof=1)) / float(tops.mean()) / tops.size**0.5
-        )
-    pace = float(np.median(tops)) / near_line if near_line > 0 else 1.0
-    seen = process.values("anchor_canary")
-    canary = seen[0] / process.pace if seen and process.pace else 1.0
+    shortest = _beyond(ns, values, line, percent=0, quantum=quantum)
+    middle = _beyond(ns, running, line, percent=50, quantum=quantum)
+    smaller = min(shortest, middle, key=lambda estimate: abs(estimate.off))
+
+    top = int(ns.min())
+    n = int(ns.max())
+    tops = running[ns == top]
+    noise = quantum / (line.slope * n)
+    if np.count_nonzero(ns == n) == 1:
+        noise += _noise_of_mean(tops)
+    near_line = line.intercept + line.slope * top
+    beside = process.values("anchor_canary")
     return _Anchor(
-        n, top, off, ways[0][0] * ways[1][0] > 0, line.slope, beyond, noise, pace, canary
+        n=n,
+        top=top,
+        off=smaller.off,
+        clear=shortest.off * middle.off > 0,
+        slope=line.slope,
+        beyond=smaller.slope,
+        noise=noise,
+        pace=float(np.median(tops)) / near_line if near_line > 0 else 1.0,
+        reference=beside[0] / process.pace if beside and process.pace else 1.0,
     )
+
+
+def _beyond(ns: Floats, times: Floats, line: Line, *, percent: float, quantum: float) -> _Beyond:
+    """How far the anchor lies above the line, from this percentile of the ``times`` at ``top`` and
+    at the anchor. A single anchor is set beside the mean of the samples at ``top``.
+    """
+    top = int(ns.min())
+    n = int(ns.max())
+    tops = times[ns == top]
+    far = float(np.percentile(times[ns == n], percent))
+    if np.count_nonzero(ns == n) == 1:
+        near = float(tops.mean())
+    else:
+        near = float(np.percentile(tops, percent))
+
+    near_line = line.intercept + line.slope * top
+    speed = 1.0  # T(top) beside the anchor over that of the line: above 1 the processor is slower
+    if near_line > 0 and not quantum:
+        speed = near / near_line
+    expected = line.slope * n
+    off = (far / max(speed, 1e-9) - line.intercept - expected) / expected
+    return _Beyond(off, (far - near) / (n - top))
+
+
+def _noise_of_mean(tops: Floats) -> float:
+    """Two standard errors of the mean of the samples at ``top``, as a share of the mean."""
+    if tops.size < 2 or tops.mean() <= 0:
+        return 0.0
+    noise = 2 * float(tops.std(ddof=1)) / float(tops.mean()) / tops.size**0.5
+    return min(_RULE.most_noise, noise)
 
 
 def has_anchors(processes: Sequence[Process]) -> bool:
     """Whether enough processes have anchors to tell whether the cost has changed since the
     rounds.
     """
-    return sum(len(process.values("anchor")) > 1 for process in processes) >= _RULE.refusing
+    anchored = [process for process in processes if len(process.values("anchor")) > 1]
+    return len(anchored) >= _RULE.refusing
 
 
 def slope_to_anchor(process: Process, line: Line) -> float:
     """ns a unit between the largest n of the line and the anchor; 0 without an anchor."""
-    found = _of(process, line, "anchor", 0.0)
-    return found.beyond if found else 0.0
+    anchor = _anchor_of(process, line, "anchor", 0.0)
+    return anchor.beyond if anchor else 0.0
 
 
-def _change(found: Sequence[_Anchor]) -> float:
-    """The mean change of T(top) since the rounds, which the canary does not explain; 0 where it is
-    small or unclear.
+def _why_drifted(anchors: Sequence[_Anchor]) -> Why:
+    """That T(top) has changed since the rounds, by more than the reference loop explains; '' if the
+    change is small or unclear.
     """
-    if len(found) < _RULE.refusing:
-        return 0.0
-    paces = np.array([each.pace for each in found])
-    plain, changes = paces - 1, [paces - 1, paces / np.array([each.canary for each in found]) - 1]
-    factor = student_t_quantile(_RULE.upper_quantile, len(found) - 1) / len(found) ** 0.5
-    clipped = [
-        np.clip(each, -largest, largest)
-        for each in changes
-        if (largest := 1.5 * abs(float(np.median(each))))
-    ]
-    limits = [max(_RULE.drift, factor * float(each.std(ddof=1))) for each in clipped]
-    clear = all(
-        abs(float(each.mean())) > limit for each, limit in zip(clipped, limits, strict=True)
-    )
-    return float(np.median(plain)) if clipped and clear else 0.0
+    if len(anchors) < _RULE.refusing:
+        return ""
+    paces = np.array([anchor.pace for anchor in anchors])
+    reference = np.array([anchor.reference for anchor in anchors])
+    changes = paces - 1
+    relative_changes = paces / reference - 1
+    if not _is_clear_change(changes) or not _is_clear_change(relative_changes):
+        return ""
+    change = float(np.median(changes))
+    if not change:
+        return ""
+    slope = float(np.median([anchor.slope for anchor in anchors]))
+    late = slope * (1 + change)
+    return because("drifts-after-rounds", early_us=slope / 1e3, late_us=late / 1e3)
+
+
+def _is_clear_change(changes: Floats) -> bool:
+    """Whether the mean change of the processes exceeds ``_RULE.drift``, and its interval does not
+    hold zero.
+    """
+    largest = _RULE.most_medians * abs(float(np.median(changes)))
+    clipped = np.clip(changes, -largest, largest)
+    count = len(changes)
+    factor = student_t_quantile(_RULE.upper_quantile, count - 1) / count**0.5
+    half_width = factor * float(clipped.std(ddof=1))
+    return abs(float(clipped.mean())) > max(_RULE.drift, half_width)
 
 
 def _off_far(process: Process) -> float:
@@ -208,33 +289,41 @@ def _off_far(process: Process) -> float:
     """
     near, far = process.values("anchor_far")
     plain = far / near - 1
-    waits = process.values("anchor_far_queued")
-    if not waits:
+    queued = process.values("anchor_far_queued")
+    if not queued:
         return plain
-    run_near, run_far = near - waits[0], far - waits[1]
-    running = run_far / run_near - 1 if run_near > 0 else plain
-    return min(plain, running, key=abs)
+    near_running = near - queued[0]
+    far_running = far - queued[1]
+    if near_running <= 0:
+        return plain
+    return min(plain, far_running / near_running - 1, key=abs)
 
 
-def _beyond(processes: Sequence[Process], at: int, slope: float, so_far: float) -> Held:
-    """``at``, or the n of the far anchors where these fit as well. ``so_far``: the share by which
-    ``at`` is off.
+def _held_at_far_anchors(
+    processes: Sequence[Process], n: int, slope: float, off_at_n: float
+) -> Held:
+    """That the line holds up to ``n``, or up to the n of the far anchors where these fit as well.
+
+    ``off_at_n``: the share by which the anchors at ``n`` are off, which the far ones add to.
     """
-    far = [p for p in processes if p.values("anchor_far")]
-    if len(far) < _RULE.processes:
-        return Held(at)
-    off = np.array([_off_far(process) for process in far])
-    n, middle = min(process.one_off["anchor_far"].at[1] for process in far), float(off.mean())
-    if abs((1 + so_far) * (1 + middle) - 1) <= _RULE.off:
+    with_far = [process for process in processes if process.values("anchor_far")]
+    if len(with_far) < _RULE.processes:
         return Held(n)
-    if np.all(off * np.sign(middle) > 3 * _RULE.off) and abs(middle) > 3 * float(np.ptp(off)):
-        beyond = slope * (1 + middle)
-        bends = because(
-            "bends-before-far-anchor",
-            slope_us=slope / 1e3,
-            units=at,
-            beyond_us=beyond / 1e3,
-            anchor=n,
-        )
-        return Held(bends=bends, slopes=(slope, beyond))
-    return Held(at)
+    off = np.array([_off_far(process) for process in with_far])
+    mean_off = float(off.mean())
+    far_n = min(process.one_off["anchor_far"].at[1] for process in with_far)
+    if abs((1 + off_at_n) * (1 + mean_off) - 1) <= _RULE.off:
+        return Held(far_n)
+
+    all_to_same_side = bool(np.all(off * np.sign(mean_off) > _RULE.far_off * _RULE.off))
+    if not all_to_same_side or abs(mean_off) <= _RULE.far_off * float(np.ptp(off)):
+        return Held(n)
+    beyond = slope * (1 + mean_off)
+    bends: Reason = because(
+        "bends-before-far-anchor",
+        slope_us=slope / 1e3,
+        units=n,
+        beyond_us=beyond / 1e3,
+        anchor=far_n,
+    )
+    return Held(bends=bends, slopes=(slope, beyond))

@@ -20,10 +20,11 @@ class _BendRule:
     """
 
     change: float = 0.5
-    """Smallest change of slope that counts, in units of the target or of the figure's half-width if
-    that is larger.
+    """Smallest change of slope that counts, in units of the wanted precision or of the figure's
+    half-width if that is larger.
     """
     processes: int = 3
+    """With fewer processes no bend is stated: the spread between two says little."""
     samples_per_n: int = 3
     """A process that takes fewer samples of an n has a wait of many ms, which may poll without
     being recognised.
@@ -55,33 +56,38 @@ def slope_change(n: Floats, y: Floats) -> float | None:
     zero. n = 1 counts in neither half.
     """
     clear = undisturbed_mask(n, y)
-    n, y = n[clear], y[clear]
+    n = n[clear]
+    y = y[clear]
     sizes, counts = np.unique(n[n > 1], return_counts=True)
-    if sizes.size and counts.min() < _RULE.samples_per_n:
+    if not sizes.size or counts.min() < _RULE.samples_per_n:
         return None
-    top = float(sizes.max()) if sizes.size else 0.0
-    middles = sizes[sizes <= _RULE.middle * top]
+    middles = sizes[sizes <= _RULE.middle * float(sizes.max())]
     if not middles.size:
         return None
+
     middle = float(middles.max())
-    below = (n > 1) & (n >= _RULE.lower_from * middle) & (n <= middle)
-    lower, upper = sen_slope(n[below], y[below]), sen_slope(n[n >= middle], y[n >= middle])
-    return upper / lower - 1 if lower and upper and min(lower, upper) > 0 else None
+    in_lower = (n > 1) & (n >= _RULE.lower_from * middle) & (n <= middle)
+    in_upper = n >= middle
+    lower_slope = sen_slope(n[in_lower], y[in_lower])
+    upper_slope = sen_slope(n[in_upper], y[in_upper])
+    if lower_slope is None or upper_slope is None or min(lower_slope, upper_slope) <= 0:
+        return None
+    return upper_slope / lower_slope - 1
 
 
 def why_bent(changes: Sequence[float], precision: float) -> Why:
     """Why T(n) is not a line, from the ``slope_change`` of each process; empty if it may be one.
 
-    The mean change must exceed half the ``precision`` (the target, or the figure's relative
+    The mean change must exceed half the ``precision`` (the wanted one, or the figure's relative
     half-width if that is larger), and its 99 % interval over the processes must not hold zero.
     """
     count = len(changes)
     if count < _RULE.processes:
         return ""
-    mean, error = float(np.mean(changes)), float(np.std(changes, ddof=1)) / math.sqrt(count)
-    if abs(mean) <= max(
-        _RULE.change * precision, student_t_quantile(_RULE.upper_quantile, count - 1) * error
-    ):
+    mean = float(np.mean(changes))
+    error = float(np.std(changes, ddof=1)) / math.sqrt(count)
+    half_width = student_t_quantile(_RULE.upper_quantile, count - 1) * error
+    if abs(mean) <= max(_RULE.change * precision, half_width):
         return ""
     if mean > 0:
         return because("upper-half-steeper", change=mean)
@@ -91,12 +97,11 @@ def why_bent(changes: Sequence[float], precision: float) -> Why:
 def why_intercept_too_low(fixed: Figure, longest: float) -> Why:
     """Why T(n) is not a line, from its intercept; '' if it may be one. ``longest``: the longest
     T(n), ns.
+
+    No wait takes less than no time: an intercept below zero shows that T(n) is flatter at small n.
     """
-    if (
-        fixed.value is None
-        or fixed.high is None
-        or fixed.high >= 0
-        or -fixed.value <= _RULE.negative_share * longest
-    ):
+    if fixed.value is None or fixed.high is None:
+        return ""
+    if fixed.high >= 0 or -fixed.value <= _RULE.negative_share * longest:
         return ""
     return because("intercept-below-zero", intercept_us=fixed.value / 1e3)

@@ -22,6 +22,7 @@ class _DriftRule:
     rounds: int = 6
     """A process with fewer rounds shows no trend."""
     processes: int = 3
+    """Fewer processes show no drift: the spread between two says little."""
     upper_quantile: float = 0.9975
     """Upper end of the interval of the mean change over the processes: a higher one needs more
     processes.
@@ -56,51 +57,67 @@ def find_drift(values: ByRound, least: float) -> Drift | None:
     is clear if the mean trend exceeds ``least``, and if its 99.5 % interval over the processes does
     not hold zero.
     """
-    able = [own for own in values if len(own) >= _RULE.rounds and min(own.values()) > 0]
-    count = len(able)
+    long_enough: list[Mapping[int, float]] = []
+    for by_round in values:
+        if len(by_round) >= _RULE.rounds and min(by_round.values()) > 0:
+            long_enough.append(by_round)
+    count = len(long_enough)
     if count < _RULE.processes:
         return None
-    changes = np.array([_trend(own) for own in able])
-    largest = _RULE.most_medians * abs(float(np.median(changes)))
-    changes = np.clip(changes, -largest, largest)
-    mean, error = float(changes.mean()), float(changes.std(ddof=1)) / math.sqrt(count)
-    if abs(mean) <= max(least, student_t_quantile(_RULE.upper_quantile, count - 1) * error):
+
+    trends = np.array([_trend(by_round) for by_round in long_enough])
+    largest = _RULE.most_medians * abs(float(np.median(trends)))
+    trends = np.clip(trends, -largest, largest)
+    mean = float(trends.mean())
+    error = float(trends.std(ddof=1)) / math.sqrt(count)
+    half_width = student_t_quantile(_RULE.upper_quantile, count - 1) * error
+    if abs(mean) <= max(least, half_width):
         return None
-    ends = np.array([_ends(own) for own in able]).mean(axis=0)
-    return Drift(float(ends[0]), float(ends[1]))
+
+    ends = np.array([_first_and_last_third(by_round) for by_round in long_enough])
+    early, late = ends.mean(axis=0)
+    return Drift(float(early), float(late))
 
 
 def can_show_drift(processes: Sequence[Process]) -> bool:
     """Whether enough processes have enough rounds for a trend."""
-    return sum(len(process.rounds) >= _RULE.rounds for process in processes) >= _RULE.processes
+    long_enough = [process for process in processes if len(process.rounds) >= _RULE.rounds]
+    return len(long_enough) >= _RULE.processes
 
 
-def _trend(own: Mapping[int, float]) -> float:
-    """The change of ln(value) from the first to the last round of a process."""
-    numbers: Floats = np.array(list(own), dtype=np.float64)
-    return (sen_slope(numbers, np.log(np.array(list(own.values())))) or 0.0) * float(
-        np.ptp(numbers)
-    )
-
-
-def _ends(own: Mapping[int, float]) -> tuple[float, float]:
-    """The medians of the first and of the last third of the rounds."""
-    ordered = [own[number] for number in sorted(own)]
-    third = len(ordered) // 3
-    return float(np.median(ordered[:third])), float(np.median(ordered[-third:]))
-
-
-def find_drift_beyond_canary(values: ByRound, canaries: ByRound, least: float) -> Drift | None:
-    """The drift of values that the canary of the same rounds does not explain; None if there is
-    none.
-
-    The canary is a fixed loop: its time shows the processor's speed. Both the values and the values
-    divided by their canary must drift: a cost that the device bounds does not follow the canary, so
-    the division alone would give it the canary's drift.
+def _trend(by_round: Mapping[int, float]) -> float:
+    """The change of ln(value) from the first to the last round of a process: the slope over the
+    rounds, times the range of their numbers.
     """
-    found = find_drift(values, least)
-    if found is None:
+    numbers: Floats = np.array(list(by_round), dtype=np.float64)
+    logs = np.log(np.array(list(by_round.values())))
+    slope = sen_slope(numbers, logs) or 0.0
+    return slope * float(np.ptp(numbers))
+
+
+def _first_and_last_third(by_round: Mapping[int, float]) -> list[float]:
+    """The median over the first third of the rounds, and that over the last third."""
+    ordered = [by_round[number] for number in sorted(by_round)]
+    third = len(ordered) // 3
+    return [float(np.median(ordered[:third])), float(np.median(ordered[-third:]))]
+
+
+def find_drift_beyond_reference(values: ByRound, reference: ByRound, least: float) -> Drift | None:
+    """The drift of values that the reference loop of the same rounds does not explain; None if
+    there is none.
+
+    The reference loop is a fixed loop: its time shows the processor's speed. Both the values and
+    the values divided by their reference loop must drift. A cost that the device bounds does not
+    follow the reference loop, so the division alone would give it the drift of the processor.
+    """
+    drift = find_drift(values, least)
+    if drift is None:
         return None
-    both = zip(values, canaries, strict=True)
-    beside = [{i: v / own[i] for i, v in each.items() if own.get(i)} for each, own in both]
-    return found if not any(beside) or find_drift(beside, least) else None
+
+    relative: list[dict[int, float]] = []
+    for by_round, times in zip(values, reference, strict=True):
+        timed = {number: value for number, value in by_round.items() if times.get(number)}
+        relative.append({number: value / times[number] for number, value in timed.items()})
+    if any(relative) and find_drift(relative, least) is None:
+        return None
+    return drift

@@ -1,6 +1,7 @@
 """From one value per process to a figure: value, interval and status.
 
-The canary is a fixed loop. Its time (the ``pace`` of a process) shows how fast the processor ran.
+The reference loop is a fixed loop. Its time (the ``pace`` of a process) shows how fast the
+processor ran.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from overhead.results import Figure, Reason, Status, Why, because, together
 class MeanRule:
     """How wide the interval of a figure is."""
 
-    canary_from: int = 5
-    """With this many processes the fit removes what follows the canary: with fewer, that costs more
-    than it removes.
+    reference_from: int = 5
+    """With this many processes the fit removes what follows the reference loop: with fewer, that
+    costs more than it removes, since the interval has one degree of freedom less.
     """
     upper_quantile: float = 0.975
-    """Upper end of the interval: a higher one covers the truth more often, and more figures are
-    ``noisy``.
+    """Upper end of the interval, of a 95 % interval: a higher one covers the truth more often, and
+    more figures are ``noisy``. ``make bench ARGS=known-truth`` counts how many contain it.
     """
     negligible: float = 1e-4
-    """A spread of canaries below this share of the largest counts as 0: it tells nothing of the
-    clock.
+    """A spread of the reference loops below this share of the largest counts as 0: it tells nothing
+    of the clock.
     """
 
 
@@ -41,27 +42,26 @@ MEAN = MeanRule()
 def mean_of_processes(
     name: str,
     values: Sequence[float] | Floats,
-    target: float,
+    precision: float,
     *,
     scale: float | None = None,
     beside: float = 0.0,
     unit: str = "ns",
     paces: Sequence[float] | Floats = (),
 ) -> Figure:
-    """The mean of one value per process, with its 95 % interval.
+    """The mean of one value per process, with its 95 % interval by Student's t.
 
-    The status is ``ok`` if the half-width is at most ``target * (scale + beside)``, else ``noisy``.
-    ``scale`` is the size of the mean if None.
+    The status is ``ok`` if the half-width is at most ``precision * (scale + beside)``, else
+    ``noisy``. ``scale`` is the size of the mean if None.
 
-    ``paces``: the canary of each process, ns. From five processes on the figure is the cost at the
-    mean canary: a cost that changes linearly with the canary follows the processor's clock and is
-    no uncertainty (analysis of covariance).
+    ``paces``: the reference loop of each process, ns. From five processes on the figure is the cost
+    at the mean reference loop: a cost that changes linearly with the reference loop follows the
+    processor's clock and is no uncertainty (analysis of covariance, Fisher 1932).
     """
     count = len(values)
     if count == 0:
-        return Figure(
-            name=name, unit=unit, status="failed", reason=because("no-process-came-to-it")
-        )
+        reason = because("no-process-came-to-it")
+        return Figure(name=name, unit=unit, status="failed", reason=reason)
     if count == 1:
         return Figure(
             name=name,
@@ -72,63 +72,96 @@ def mean_of_processes(
             rule=because("one-process"),
             processes=1,
         )
+
     mean = float(np.mean(values))
-    usual = 0.0
-    residuals, free = np.asarray(values, dtype=np.float64) - mean, count - 1
-    known = count >= MEAN.canary_from and len(paces) == count and all(paces)
-    if known and max(paces) - min(paces) > MEAN.negligible * max(paces):
-        usual = float(np.mean(paces))
-        away = np.asarray(paces) / usual - 1
-        residuals, free = residuals - away * float(away @ residuals) / float(away @ away), count - 2
-    half = student_t_quantile(MEAN.upper_quantile, free) * math.sqrt(
-        float(residuals @ residuals) / free / count
-    )
-    size = (abs(mean) if scale is None else scale) + beside
-    share = half / size if size else (0.0 if half == 0 else math.inf)
-    reason = "" if share <= target else _too_wide(share, target, count)
+    residuals = np.asarray(values, dtype=np.float64) - mean
+    degrees_of_freedom = count - 1
+    mean_pace = 0.0
+    if len(paces) == count and _tell_of_clock(paces):
+        # Subtract the line through the values and the reference loops: the slope of the values
+        # over ``away`` by least squares, which costs a degree of freedom.
+        mean_pace = float(np.mean(paces))
+        away = np.asarray(paces) / mean_pace - 1
+        residuals = residuals - away * float(away @ residuals) / float(away @ away)
+        degrees_of_freedom = count - 2
+
+    variance = float(residuals @ residuals) / degrees_of_freedom
+    standard_error = math.sqrt(variance / count)
+    half_width = student_t_quantile(MEAN.upper_quantile, degrees_of_freedom) * standard_error
+    size = beside + (abs(mean) if scale is None else scale)
+    share = _share(half_width, size)
+    reason = "" if share <= precision else _too_wide(share, precision, count)
     return Figure(
         name=name,
         unit=unit,
         value=mean,
-        low=mean - half,
-        high=mean + half,
+        low=mean - half_width,
+        high=mean + half_width,
         status="noisy" if reason else "ok",
         reason=reason,
-        rule=_rule(count, share, target, usual),
+        rule=_rule(count, share, precision, mean_pace),
         processes=count,
     )
 
 
-def _rule(count: int, share: float, target: float, canary: float) -> Reason:
-    """How the interval was formed. ``canary``: at which time of the canary, ns; 0 for none."""
+def _tell_of_clock(paces: Sequence[float] | Floats) -> bool:
+    """Whether the reference loops of the processes differ enough, and are enough, to tell how a
+    cost follows the processor's clock.
+    """
+    if len(paces) < MEAN.reference_from or not all(paces):
+        return False
+    largest = max(paces)
+    return bool(largest - min(paces) > MEAN.negligible * largest)
+
+
+def _share(half_width: float, size: float) -> float:
+    """The half-width as a share of the size; infinite beside a size of 0."""
+    if size:
+        return half_width / size
+    return 0.0 if half_width == 0 else math.inf
+
+
+def _rule(count: int, share: float, precision: float, pace: float) -> Reason:
+    """How the interval was formed. ``share``: its relative half-width. ``pace``: at which time of
+    the reference loop, ns; 0 for none.
+    """
     finite = math.isfinite(share)  # a file cannot hold infinity
-    if canary:
-        canary_us = canary / 1e3
+    if pace:
+        canary_us = pace / 1e3
         if not finite:
             return because(
-                "half-width-of-zero-at-canary", processes=count, canary_us=canary_us, target=target
+                "half-width-of-zero-at-canary",
+                processes=count,
+                canary_us=canary_us,
+                target=precision,
             )
         return because(
-            "half-width-at-canary", processes=count, canary_us=canary_us, share=share, target=target
+            "half-width-at-canary",
+            processes=count,
+            canary_us=canary_us,
+            share=share,
+            target=precision,
         )
     if not finite:
-        return because("half-width-of-zero", processes=count, target=target)
-    return because("half-width", processes=count, share=share, target=target)
+        return because("half-width-of-zero", processes=count, target=precision)
+    return because("half-width", processes=count, share=share, target=precision)
 
 
-def _too_wide(share: float, target: float, count: int) -> Why:
+_MOST_PROCESSES = 200
+"""More processes than this are not suggested: chosen, a run of them takes hours."""
+
+
+def _too_wide(share: float, precision: float, count: int) -> Why:
     """The reason of a ``noisy`` figure, with the processes that would do: the half-width shrinks
     with their root.
     """
     if not math.isfinite(share):
-        return because("too-wide-beside-zero", target=target)
-    reason = because("too-wide", share=share, target=target)
-    needed = math.ceil(count * (share / target) ** 2)
-    return (
-        together(reason, because("more-processes-would-do", processes=needed))
-        if 0 < needed <= 200
-        else reason
-    )
+        return because("too-wide-beside-zero", target=precision)
+    reason = because("too-wide", share=share, target=precision)
+    needed = math.ceil(count * (share / precision) ** 2)
+    if needed > _MOST_PROCESSES:
+        return reason
+    return together(reason, because("more-processes-would-do", processes=needed))
 
 
 def without_value(figure: Figure, status: Status, reason: Why) -> Figure:

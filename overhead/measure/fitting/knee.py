@@ -51,45 +51,13 @@ class Knee:
     above: float
 
 
-def find_knee(n: Floats, issue: Floats) -> Knee | None:
-    """The knee by the best fit of two straight pieces to the median ``issue`` (ns) at each n; None
-    if one line will do.
+@dataclass(frozen=True)
+class _Curve:
+    """The median time of ``issue`` at each n, and the standard error of each median, ns."""
 
-    The depth counts the units issued but not finished at the knee. The device starts with the first
-    unit, and its time per unit is the slope of ``issue`` above the knee.
-    """
-    sizes = np.unique(n[n >= 1])
-    if sizes.size < _RULE.sizes_below + _RULE.sizes_above:
-        return None
-    groups = [issue[n == size] for size in sizes]
-    curve = np.array([float(np.median(group)) for group in groups])
-    error = np.array([_error(group) for group in groups])
-    best: tuple[float, Knee] | None = None
-    for split in range(_RULE.sizes_below, sizes.size - _RULE.sizes_above + 1):
-        low = _weighted_line(sizes[:split], curve[:split], error[:split])
-        high = _weighted_line(sizes[split:], curve[split:], error[split:])
-        if low.slope <= 0 or high.slope < _RULE.slope_ratio * low.slope:
-            continue
-        if high.slope - low.slope < _RULE.change_sigmas * (low.error + high.error):
-            continue
-        at = (low.intercept - high.intercept) / (high.slope - low.slope)
-        if not sizes[split - 1] * (1 - _RULE.beside) <= at <= sizes[split] * (1 + _RULE.beside):
-            continue
-        model = np.where(np.arange(sizes.size) < split, low.at(sizes), high.at(sizes))
-        misfit = float(np.sum(((curve - model) / np.maximum(curve, 1.0)) ** 2))
-        if best is None or misfit < best[0]:
-            ratio = low.slope / high.slope
-            best = misfit, Knee(float(at), float(at - (at - 1) * ratio), low.slope, high.slope)
-    return best[1] if best else None
-
-
-def _error(issue: Floats) -> float:
-    """Standard error of the median, ns; 1 % of the median if there are too few samples for an
-    estimate.
-    """
-    if issue.size < LINE.samples_per_n:
-        return float(np.median(issue)) / 100
-    return max(MEDIAN_ERROR * lower_spread(issue) / issue.size**0.5, 1.0)
+    sizes: Floats
+    medians: Floats
+    errors: Floats
 
 
 @dataclass(frozen=True)
@@ -101,14 +69,82 @@ class _Piece:
     error: float
 
     def at(self, n: Floats) -> Floats:
+        """The time of each n on this piece, ns."""
         return self.intercept + self.slope * n
 
 
+@dataclass(frozen=True)
+class _Bend:
+    """Two straight pieces that cross at the knee. ``misfit``: how badly they fit the curve."""
+
+    knee: Knee
+    misfit: float
+
+
+def find_knee(n: Floats, issue: Floats) -> Knee | None:
+    """The knee by the best fit of two straight pieces to the median ``issue`` (ns) at each n; None
+    if one line will do.
+    """
+    sizes = np.unique(n[n >= 1])
+    if sizes.size < _RULE.sizes_below + _RULE.sizes_above:
+        return None
+    groups = [issue[n == size] for size in sizes]
+    medians = np.array([float(np.median(group)) for group in groups])
+    curve = _Curve(sizes, medians, np.array([_error(group) for group in groups]))
+
+    best: _Bend | None = None
+    for split in range(_RULE.sizes_below, sizes.size - _RULE.sizes_above + 1):
+        bend = _bend_at(curve, split)
+        if bend is not None and (best is None or bend.misfit < best.misfit):
+            best = bend
+    return best.knee if best else None
+
+
+def _bend_at(curve: _Curve, split: int) -> _Bend | None:
+    """Two pieces, through the first ``split`` sizes and through the others; None if their slopes
+    are too alike, or if they cross elsewhere.
+
+    The depth counts the units issued but not finished at the knee. The device starts with the first
+    unit, and its time per unit is the slope of ``issue`` above the knee.
+    """
+    sizes = curve.sizes
+    low = _weighted_line(sizes[:split], curve.medians[:split], curve.errors[:split])
+    high = _weighted_line(sizes[split:], curve.medians[split:], curve.errors[split:])
+    if low.slope <= 0 or high.slope < _RULE.slope_ratio * low.slope:
+        return None
+    if high.slope - low.slope < _RULE.change_sigmas * (low.error + high.error):
+        return None
+
+    crossing = (low.intercept - high.intercept) / (high.slope - low.slope)
+    least = sizes[split - 1] * (1 - _RULE.beside)
+    most = sizes[split] * (1 + _RULE.beside)
+    if not least <= crossing <= most:
+        return None
+
+    model = np.where(np.arange(sizes.size) < split, low.at(sizes), high.at(sizes))
+    relative_residuals = (curve.medians - model) / np.maximum(curve.medians, 1.0)
+    # While the host issued the other units, the device finished this many of them.
+    finished = (crossing - 1) * (low.slope / high.slope)
+    knee = Knee(float(crossing), float(crossing - finished), low.slope, high.slope)
+    return _Bend(knee, float(np.sum(relative_residuals**2)))
+
+
+def _error(issue: Floats) -> float:
+    """Standard error of the median, ns; 1 % of the median if there are too few samples for an
+    estimate.
+    """
+    if issue.size < LINE.samples_per_n:
+        return float(np.median(issue)) / 100
+    return max(MEDIAN_ERROR * lower_spread(issue) / issue.size**0.5, 1.0)
+
+
 def _weighted_line(n: Floats, y: Floats, error: Floats) -> _Piece:
-    """Least squares on relative residuals. ``error``: the standard error of each y, ns."""
+    """Weighted least squares on relative residuals. ``error``: the standard error of each y, ns."""
     weights = 1 / np.maximum(y, 1.0) ** 2
-    centred = n - np.average(n, weights=weights)
+    mean_n = np.average(n, weights=weights)
+    centred = n - mean_n
     reach = float(np.sum(weights * centred**2))
     slope = float(np.sum(weights * centred * y)) / reach
-    middle = float(np.average(y, weights=weights) - slope * np.average(n, weights=weights))
-    return _Piece(slope, middle, float(np.sqrt(np.sum((weights * centred * error) ** 2))) / reach)
+    intercept = float(np.average(y, weights=weights) - slope * mean_n)
+    slope_error = float(np.sqrt(np.sum((weights * centred * error) ** 2))) / reach
+    return _Piece(slope, intercept, slope_error)

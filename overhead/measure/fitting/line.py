@@ -43,11 +43,15 @@ class LineRule:
     """
     misfit: float = 0.03
     """T(n) is nonlinear if it leaves the line by more than this share of the rise from the smallest
-    to the largest n, and more than the target: a lower share refuses good lines, a higher one
-    accepts bent ones.
+    to the largest n, and more than the wanted precision: a lower share refuses good lines, a higher
+    one accepts bent ones.
     """
     misfit_sigmas: float = 4.0
     """A misfit within this many standard errors of the median at its n is noise."""
+    spread_parts: int = 30
+    """The spread at an n counts as at least the largest spread divided by this: a few samples that
+    agree by chance must not carry the whole intercept. Chosen, not measured.
+    """
 
 
 LINE = LineRule()
@@ -62,14 +66,20 @@ class Line:
 
 
 def theil_sen(n: Floats, y: Floats) -> Line | None:
-    """The Theil-Sen line of y (ns) over n; None with fewer than two different n."""
+    """The Theil-Sen line of y (ns) over n; None with fewer than two different n.
+
+    Its intercept is the weighted median of ``y - slope * n``: the value at which half of the
+    weights is reached.
+    """
     slope = sen_slope(n, y)
     if slope is None:
         return None
-    values = y - slope * n
-    order = np.argsort(values)
-    reached = np.cumsum((1 / _spreads(n, y))[order])
-    return Line(slope, float(values[order][np.searchsorted(reached, reached[-1] / 2)]))
+    intercepts = y - slope * n
+    order = np.argsort(intercepts)
+    weights = 1 / _spreads(n, y)
+    reached = np.cumsum(weights[order])
+    middle = np.searchsorted(reached, reached[-1] / 2)
+    return Line(slope, float(intercepts[order][middle]))
 
 
 def siegel_slope(n: Floats, y: Floats) -> float | None:
@@ -82,41 +92,66 @@ def siegel_slope(n: Floats, y: Floats) -> float | None:
     """
     if n.size == 0 or n.min() == n.max():
         return None
-    across = np.subtract.outer(n, n)
-    apart = across != 0
-    slopes = np.full(across.shape, np.inf)
-    np.divide(np.subtract.outer(y, y), across, out=slopes, where=apart)
+    distances = np.subtract.outer(n, n)
+    apart = distances != 0
+    # A pair at the same n has no slope. It is infinite here, so that it sorts behind the others.
+    slopes = np.full(distances.shape, np.inf)
+    np.divide(np.subtract.outer(y, y), distances, out=slopes, where=apart)
     slopes.sort(axis=1)
-    others, row = np.count_nonzero(apart, axis=1), np.arange(n.size)
-    return float(np.median((slopes[row, (others - 1) // 2] + slopes[row, others // 2]) / 2))
+
+    sample = np.arange(n.size)
+    others = np.count_nonzero(apart, axis=1)
+    below_middle = slopes[sample, (others - 1) // 2]
+    above_middle = slopes[sample, others // 2]
+    return float(np.median((below_middle + above_middle) / 2))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of samples: the positions of the first and of the second sample of each."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
 
 
 @functools.lru_cache(maxsize=32)
-def _every_pair(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    left, right = np.triu_indices(size, 1)
-    return left, right
+def _every_pair(size: int) -> _Pairs:
+    """All pairs of this number of samples. Kept, because many fits have the same number."""
+    first, second = np.triu_indices(size, 1)
+    return _Pairs(first, second)
+
+
+def _pairs_to_fit(size: int) -> _Pairs:
+    """All pairs of this number of samples, or ``LINE.most_pairs`` random ones if there are more."""
+    if size * (size - 1) // 2 <= LINE.most_pairs:
+        return _every_pair(size)
+    first, second = np.random.default_rng(size).integers(0, size, (2, LINE.most_pairs))
+    return _Pairs(first, second)
 
 
 def sen_slope(n: Floats, y: Floats) -> float | None:
     """The Theil-Sen slope, ns per unit: the median over all pairs with different n; None without
     such a pair.
     """
-    if n.size * (n.size - 1) // 2 <= LINE.most_pairs:
-        left, right = _every_pair(n.size)
-    else:
-        left, right = np.random.default_rng(n.size).integers(0, n.size, (2, LINE.most_pairs))
-    keep = n[left] != n[right]
-    left, right = left[keep], right[keep]
-    return float(np.median((y[right] - y[left]) / (n[right] - n[left]))) if left.size else None
+    pairs = _pairs_to_fit(n.size)
+    apart = n[pairs.first] != n[pairs.second]
+    first = pairs.first[apart]
+    second = pairs.second[apart]
+    if not first.size:
+        return None
+    return float(np.median((y[second] - y[first]) / (n[second] - n[first])))
 
 
 def _spreads(n: Floats, y: Floats) -> Floats:
-    """For each sample the ``lower_spread`` of y at its n, ns; at least 1/30 of the largest."""
+    """For each sample the ``lower_spread`` of y at its n, ns; at least a small part
+    (``LINE.spread_parts``) of the largest.
+    """
     spreads = np.ones(n.size)
-    for rung in np.unique(n):
-        here = n == rung
-        spreads[here] = lower_spread(y[here])
-    return np.maximum(spreads, max(float(spreads.max()) / 30, 1e-9))
+    for size in np.unique(n):
+        at_size = n == size
+        spreads[at_size] = lower_spread(y[at_size])
+    least = max(float(spreads.max()) / LINE.spread_parts, 1e-9)
+    return np.maximum(spreads, least)
 
 
 def lower_spread(y: Floats) -> float:
@@ -132,10 +167,13 @@ def _lower_spread(y: Floats) -> float:
 
 
 def _quantile(y: Floats, share: float) -> float:
-    """``numpy.quantile`` of sorted values, without sorting them again."""
-    at = (y.size - 1) * share
-    below = int(at)
-    return float(y[below] + (y[min(below + 1, y.size - 1)] - y[below]) * (at - below))
+    """``numpy.quantile`` of sorted values, without sorting them again: linear between the two
+    values beside the position.
+    """
+    position = (y.size - 1) * share
+    below = int(position)
+    above = min(below + 1, y.size - 1)
+    return float(y[below] + (y[above] - y[below]) * (position - below))
 
 
 def undisturbed_mask(n: Floats, y: Floats) -> Mask:
@@ -149,17 +187,23 @@ def undisturbed_mask(n: Floats, y: Floats) -> Mask:
     clear = np.ones(n.size, dtype=np.bool_)
     steps = np.diff(np.unique(y))
     resolution = float(steps.min()) if steps.size else 1.0
-    for rung in np.unique(n):
-        here = n == rung
-        if np.count_nonzero(here) >= LINE.samples_per_n:
-            clear[here] = y[here] <= _ceiling(np.sort(y[here]), resolution)
+    for size in np.unique(n):
+        at_size = n == size
+        if np.count_nonzero(at_size) >= LINE.samples_per_n:
+            ceiling = _ceiling(np.sort(y[at_size]), resolution)
+            clear[at_size] = y[at_size] <= ceiling
     return clear
 
 
 def _ceiling(y: Floats, resolution: float) -> float:
-    """The highest undisturbed value of sorted values: outliers are removed until none is left."""
+    """The highest undisturbed value of sorted values: outliers are removed until none is left.
+
+    ``resolution``: the smallest step between two values. The spread counts as at least that, or
+    values that are all alike would make any other value an outlier.
+    """
     while True:
-        highest = _quantile(y, 0.5) + LINE.outlier_sigmas * max(_lower_spread(y), resolution)
+        spread = max(_lower_spread(y), resolution)
+        highest = _quantile(y, 0.5) + LINE.outlier_sigmas * spread
         kept = int(np.searchsorted(y, highest, side="right"))
         if kept == y.size or kept < LINE.samples_per_n // 2:
             return highest
@@ -194,15 +238,17 @@ def worst_misfit(n: Floats, y: Floats, line: Line) -> Misfit:
     0.
     """
     clear = undisturbed_mask(n, y)
-    n, y = n[clear], y[clear]
-    reach = abs(line.slope) * max(float(n.max() - n.min()), 1.0)
+    n = n[clear]
+    y = y[clear]
+    rise = abs(line.slope) * max(float(n.max() - n.min()), 1.0)
     worst = Misfit(0.0, 0.0, 0)
-    for rung in np.unique(n):
-        here = y[n == rung]
-        if here.size < LINE.samples_per_n:
+    for size in np.unique(n):
+        times = y[n == size]
+        if times.size < LINE.samples_per_n:
             continue
-        away = float(np.median(here)) - (line.intercept + line.slope * float(rung))
-        error = MEDIAN_ERROR * max(lower_spread(here), 1.0) / float(np.sqrt(here.size))
-        if abs(away) / reach > abs(worst.share) and abs(away) / error > LINE.misfit_sigmas:
-            worst = Misfit(away / reach, away / error, int(rung))
+        away = float(np.median(times)) - (line.intercept + line.slope * float(size))
+        error = MEDIAN_ERROR * max(lower_spread(times), 1.0) / float(np.sqrt(times.size))
+        misfit = Misfit(away / rise, away / error, int(size))
+        if abs(misfit.share) > abs(worst.share) and abs(misfit.sigmas) > LINE.misfit_sigmas:
+            worst = misfit
     return worst

@@ -8,7 +8,7 @@ by 10 units and more, and by what they add to T(1); the intercept is judged by T
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -58,6 +58,7 @@ class _StartRule:
 
 
 _RULE = _StartRule()
+_TEN = 10
 
 
 @dataclass(frozen=True)
@@ -75,25 +76,40 @@ class LineStart:
 
 
 @dataclass(frozen=True)
+class _SizeOfProcess:
+    """One size of n in one process: its median time, ns."""
+
+    n: int
+    time: float
+
+
+@dataclass(frozen=True)
 class _Size:
     """One size of n in all processes that have it: by process ``n``, T(n) (``times``) and what its
-    line gives, ns.
+    line gives (``on_line``), ns.
     """
 
     n: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
-    given: list[float] = field(default_factory=list)
+    on_line: list[float] = field(default_factory=list)
     off: dict[int, float] = field(default_factory=dict)
     """T(n) less what the line gives, ns, by the position of the process; 0 where the clock cannot
     tell.
     """
 
-    def add(self, process: int, n: int, time: float, given: float, clock_step: float) -> None:
-        """One more process."""
-        self.n.append(n)
-        self.times.append(time)
-        self.given.append(given)
-        self.off[process] = time - given if abs(time - given) > clock_step else 0.0
+    def add(self, process: int, at: _SizeOfProcess, line: Line, clock_step: float) -> None:
+        """One more process, with its line."""
+        on_line = line.intercept + line.slope * at.n
+        off = at.time - on_line
+        self.n.append(at.n)
+        self.times.append(at.time)
+        self.on_line.append(on_line)
+        self.off[process] = off if abs(off) > clock_step else 0.0
+
+    @property
+    def largest_n(self) -> int:
+        """The largest n of a process: drawn sizes differ between processes."""
+        return max(self.n)
 
     @property
     def shares(self) -> Floats:
@@ -101,102 +117,176 @@ class _Size:
         return np.array(list(self.off.values())) / np.maximum(np.array(self.times), 1.0)
 
 
+@dataclass(frozen=True)
+class _Sizes:
+    """All sizes that enough processes have, in the order of n, with ``one`` (T(1)) apart.
+
+    ``slopes``: of the lines, ns per unit, by the position of the process. ``allowed``: the share by
+    which T(n) may be off, noise aside.
+    """
+
+    longer: list[_Size]
+    one: _Size | None
+    ten: _Size | None
+    hundred: _Size | None
+    slopes: Mapping[int, float]
+    allowed: float
+
+    def added(self, low: _Size, high: _Size) -> Floats:
+        """By process the share by which T(high) adds more to T(low) than the line does."""
+        units = high.largest_n - low.largest_n
+        shares: list[float] = []
+        for process, off_low in low.off.items():
+            if process in high.off:
+                added_by_line = self.slopes[process] * units
+                shares.append((high.off[process] - off_low) / added_by_line)
+        return np.asarray(shares, dtype=np.float64)
+
+
 def line_start(
     processes: Sequence[Process],
     fits: Sequence[ProcessFit],
-    target: float,
+    precision: float,
     *,
-    issue: bool = False,
+    of_enqueue: bool = False,
 ) -> LineStart:
-    """Where the line of ``complete`` begins, or, with ``issue``, that of ``issue``. ``target``: the
-    relative half-width of a figure that is ``ok``; T(n) may be off by as much, and by noise.
+    """Where the line of ``complete`` begins, or, with ``of_enqueue``, that of ``issue``.
+    ``precision``: the relative half-width of a figure that is ``ok``; T(n) may be off by as much,
+    and by noise.
     """
-    allowed = max(target, LINE.misfit)
-    sizes: dict[int, _Size] = {}
+    sizes = _sizes(processes, fits, max(precision, LINE.misfit), of_enqueue)
+    if not sizes.longer:
+        return LineStart()
+    n = _first_n(sizes)
+    one = sizes.one
+    if one is None or not _is_clear(one.shares, sizes.allowed):
+        return LineStart(n)
+    return LineStart(n, float(np.median(one.times)), float(np.median(one.on_line)))
+
+
+def _sizes(
+    processes: Sequence[Process], fits: Sequence[ProcessFit], allowed: float, of_enqueue: bool
+) -> _Sizes:
+    """The sizes of n beside the lines of the processes whose line rises."""
+    by_label: dict[int, _Size] = {}
     slopes: dict[int, float] = {}
     for position, (process, fit) in enumerate(zip(processes, fits, strict=True)):
-        line = fit.issue if issue else fit.complete
+        line = fit.line(of_enqueue=of_enqueue)
         if line is None or line.slope <= 0:
             continue
         slopes[position] = line.slope
-        for label, (n, time) in _medians(process, fit, line, issue).items():
-            size = sizes.setdefault(label, _Size())
-            size.add(position, n, time, line.intercept + line.slope * n, clock_step(process))
-    enough = {label: size for label, size in sizes.items() if len(size.n) >= _RULE.processes}
-    longer = sorted(
-        (size for label, size in enough.items() if label != 1), key=lambda size: max(size.n)
-    )
-    if not longer:
-        return LineStart()
-    one = enough.get(1)
-    places = [_place(size, one, slopes, allowed) for size in longer]
-    first = _first_on_line(longer, places, slopes)
-    ten, hundred = enough.get(10), enough.get(LEGACY_N)
-    if (
-        ten
-        and hundred
-        and longer[first] is ten
-        and _is_clear(_added(ten, hundred, slopes), _RULE.increment)
-    ):
+        for label, at in _medians(process, fit, line, of_enqueue).items():
+            size = by_label.setdefault(label, _Size())
+            size.add(position, at, line, clock_step(process))
+
+    enough = {label: size for label, size in by_label.items() if len(size.n) >= _RULE.processes}
+    longer = [size for label, size in enough.items() if label != 1]
+    longer.sort(key=lambda size: size.largest_n)
+    return _Sizes(longer, enough.get(1), enough.get(_TEN), enough.get(LEGACY_N), slopes, allowed)
+
+
+def _first_n(sizes: _Sizes) -> int:
+    """The smallest n from which on T(n) is the line: 1, or the first of the longer sizes that lies
+    on the line as all larger ones do or may do.
+    """
+    longer = sizes.longer
+    places = [_place(size, sizes) for size in longer]
+    first = _first_on_line(sizes, places)
+    if longer[first] is sizes.ten and _jumps_to_hundred(sizes):
         first += 1
-    only_noise = all(
-        place == "open" and max(size.n) <= _RULE.few
-        for size, place in zip(longer[:first], places[:first], strict=True)
-    )
-    begins_at_one = only_noise and _reaches_one(longer, one, slopes, allowed)
-    if first and begins_at_one:
-        # Noise hides whether the few units of T(10) are on the line; what this size adds to T(1)
-        # tells of them too.
-        begins_at_one = one is not None and _is_near(_added(one, longer[first], slopes), allowed)
-    start = 1 if begins_at_one else max(longer[first].n)
-    if one is None or not _is_clear(one.shares, allowed):
-        return LineStart(start)
-    return LineStart(start, float(np.median(one.times)), float(np.median(one.given)))
+    if _begins_at_one(sizes, places, first):
+        return 1
+    return longer[first].largest_n
+
+
+def _jumps_to_hundred(sizes: _Sizes) -> bool:
+    """Whether T(100) is far off from what the line adds to T(10): then the line begins later."""
+    if sizes.ten is None or sizes.hundred is None:
+        return False
+    return _is_clear(sizes.added(sizes.ten, sizes.hundred), _RULE.increment)
+
+
+def _begins_at_one(sizes: _Sizes, places: Sequence[_Place], first: int) -> bool:
+    """Whether the line begins at one unit, although ``first`` is the smallest size seen on it.
+
+    All shorter sizes must be too uncertain to tell, and nothing may say that the units below cost
+    something else.
+    """
+    for size, place in zip(sizes.longer[:first], places[:first], strict=True):
+        if place != "open" or size.largest_n > _RULE.few:
+            return False
+    if not _reaches_one(sizes):
+        return False
+    if first == 0:
+        return True
+    # Noise hides whether the few units of T(10) are on the line; what this size adds to T(1) tells
+    # of them too.
+    one = sizes.one
+    return one is not None and _is_near(sizes.added(one, sizes.longer[first]), sizes.allowed)
 
 
 def _medians(
-    process: Process, fit: ProcessFit, line: Line, issue: bool
-) -> dict[int, tuple[int, float]]:
-    """By size of n: n, and its median time without interrupted samples, ns. The label of a drawn
-    size is below zero: it counts from the largest one.
+    process: Process, fit: ProcessFit, line: Line, of_enqueue: bool
+) -> dict[int, _SizeOfProcess]:
+    """By size of n: n, and its median time without interrupted samples, ns.
+
+    The label of a size that all processes have is its n. Other sizes are drawn by each process:
+    their label is below zero, and counts from the largest one.
     """
-    samples = fit.wall[fit.below] if issue else fit.wall
-    if not samples.size:
+    samples = fit.samples(of_enqueue=of_enqueue)
+    if not samples.n.size:
         return {}
-    ns, times = samples[:, 0], samples[:, 1 if issue else 2]
-    clear = undisturbed_mask(ns, times)
-    medians = {int(n): float(np.median(times[clear & (ns == n)])) for n in np.unique(ns)}
-    for n, time in _short_chains(process, line, issue).items():
-        medians.setdefault(n, time)
-    medians = {n: time for n, time in medians.items() if n <= ns.max()}
-    common = [n for n in medians if n <= _RULE.own_size or n in (10, LEGACY_N)]
-    drawn = sorted((n for n in medians if n not in common), reverse=True)
-    found = {n: (n, medians[n]) for n in common}
-    return found | {-1 - place: (n, medians[n]) for place, n in enumerate(drawn)}
+    clear = undisturbed_mask(samples.n, samples.times)
+    medians: dict[int, float] = {}
+    for n in np.unique(samples.n):
+        medians[int(n)] = float(np.median(samples.times[clear & (samples.n == n)]))
+    for short_n, time in _short_chains(process, line, of_enqueue).items():
+        if short_n <= samples.n.max():
+            medians.setdefault(short_n, time)
+
+    sizes: dict[int, _SizeOfProcess] = {}
+    drawn: list[int] = []
+    for n, time in medians.items():
+        if n <= _RULE.own_size or n in (_TEN, LEGACY_N):
+            sizes[n] = _SizeOfProcess(n, time)
+        else:
+            drawn.append(n)
+    for place, n in enumerate(sorted(drawn, reverse=True), start=1):
+        sizes[-place] = _SizeOfProcess(n, medians[n])
+    return sizes
 
 
-def _short_chains(process: Process, line: Line, issue: bool) -> dict[int, float]:
+def _short_chains(process: Process, line: Line, of_enqueue: bool) -> dict[int, float]:
     """T of 1, 10 and 100 units that were sampled beside the rounds, ns: by the anchors, else as
     one-off values.
-
-    T(top) beside the anchors tells how fast the processor was at that moment.
     """
-    found: dict[int, float] = {}
-    name = "anchor_near_issue" if issue else "anchor_near"
-    times = np.asarray(process.values(name), dtype=np.float64)
-    if times.size:
-        at = np.asarray(process.one_off[name].at)
-        top = int(at.max())
-        expected = line.intercept + line.slope * top
-        pace = float(np.median(times[at == top])) / expected if expected > 0 else 1.0
-        for n in np.unique(at[at < top]):
-            found[int(n)] = float(np.median(times[at == n])) / pace
-    if issue:
-        return found
+    times = _beside_anchors(process, line, of_enqueue)
+    if of_enqueue:
+        return times
     for name, n in (("naive", 1), ("legacy", LEGACY_N)):
-        if n not in found and process.values(name):
-            found[n] = float(np.median(process.values(name)))
-    return found
+        values = process.values(name)
+        if n not in times and values:
+            times[n] = float(np.median(values))
+    return times
+
+
+def _beside_anchors(process: Process, line: Line, of_enqueue: bool) -> dict[int, float]:
+    """T of the short chains beside the anchors, ns, by n.
+
+    T(top) beside them, top being the line's largest n, tells how fast the processor was at that
+    moment: the times are divided by that.
+    """
+    name = "anchor_near_issue" if of_enqueue else "anchor_near"
+    times = np.asarray(process.values(name), dtype=np.float64)
+    if not times.size:
+        return {}
+    ns = np.asarray(process.one_off[name].at)
+    top = int(ns.max())
+    expected = line.intercept + line.slope * top
+    pace = 1.0
+    if expected > 0:
+        pace = float(np.median(times[ns == top])) / expected
+    return {int(n): float(np.median(times[ns == n])) / pace for n in np.unique(ns[ns < top])}
 
 
 _Place = Literal["on", "shifted", "open", "off"]
@@ -205,70 +295,57 @@ elsewhere.
 """
 
 
-def _place(size: _Size, one: _Size | None, slopes: dict[int, float], allowed: float) -> _Place:
+def _place(size: _Size, sizes: _Sizes) -> _Place:
     """Whether T(n) is what the line gives, or adds to T(1) what the line adds.
 
     It lies there only if the whole interval says so: the more the processes disagree, the less is
     known.
     """
-    if _is_near(size.shares, allowed):
+    if _is_near(size.shares, sizes.allowed):
         return "on"
-    if one is not None and _is_near(_added(one, size, slopes), allowed):
+    if sizes.one is not None and _is_near(sizes.added(sizes.one, size), sizes.allowed):
         return "shifted"
-    return "off" if _is_clear(size.shares, allowed) else "open"
+    if _is_clear(size.shares, sizes.allowed):
+        return "off"
+    return "open"
 
 
-def _first_on_line(
-    longer: Sequence[_Size], places: Sequence[_Place], slopes: dict[int, float]
-) -> int:
+def _first_on_line(sizes: _Sizes, places: Sequence[_Place]) -> int:
     """The position of the smallest size that lies on the line, as all larger ones do or may do."""
-    first = len(longer) - 1
-    for position in range(len(longer) - 1, -1, -1):
-        if places[position] == "off" or _jumps(longer, places, position, slopes):
+    first = len(sizes.longer) - 1
+    for position in reversed(range(len(sizes.longer))):
+        if places[position] == "off" or _jumps_above(sizes, places, position):
             break
         if places[position] != "open":
             first = position
     return first
 
 
-def _jumps(
-    longer: Sequence[_Size], places: Sequence[_Place], position: int, slopes: dict[int, float]
-) -> bool:
+def _jumps_above(sizes: _Sizes, places: Sequence[_Place], position: int) -> bool:
     """Whether T(n) jumps above this size: it is shifted, the next one is not, and what that adds is
     far off.
     """
-    if (
-        places[position] != "shifted"
-        or position + 1 == len(longer)
-        or places[position + 1] == "shifted"
-    ):
+    is_last = position + 1 == len(sizes.longer)
+    if is_last or places[position] != "shifted" or places[position + 1] == "shifted":
         return False
-    return _is_clear(_added(longer[position], longer[position + 1], slopes), _RULE.increment)
+    added = sizes.added(sizes.longer[position], sizes.longer[position + 1])
+    return _is_clear(added, _RULE.increment)
 
 
-def _reaches_one(
-    longer: Sequence[_Size], one: _Size | None, slopes: dict[int, float], allowed: float
-) -> bool:
-    """Whether nothing says that the units below the shortest of the ``longer`` chains cost
-    something else.
+def _reaches_one(sizes: _Sizes) -> bool:
+    """Whether nothing says that the units below the shortest of the longer chains cost something
+    else.
 
     T(1) may differ by an amount of its own if that is lost in what 100 units, or fewer where these
     are the largest, add to it.
     """
-    short = [size for size in longer if max(size.n) <= _RULE.short]
+    short = [size for size in sizes.longer if size.largest_n <= _RULE.short]
+    one = sizes.one
     if one is None:
-        return bool(short) and max(short[0].n) <= _RULE.few
-    if not _is_clear(one.shares, allowed):
+        return bool(short) and short[0].largest_n <= _RULE.few
+    if not _is_clear(one.shares, sizes.allowed):
         return True
-    return bool(short) and not _is_clear(_added(one, short[-1], slopes), allowed)
-
-
-def _added(low: _Size, high: _Size, slopes: dict[int, float]) -> Floats:
-    """By process the share by which T(high) adds more to T(low) than the line does."""
-    units = max(high.n) - max(low.n)
-    both = [position for position in low.off if position in high.off]
-    added = [(high.off[p] - low.off[p]) / (slopes[p] * units) for p in both]
-    return np.asarray(added, dtype=np.float64)
+    return bool(short) and not _is_clear(sizes.added(one, short[-1]), sizes.allowed)
 
 
 def _is_clear(shares: Floats, allowed: float) -> bool:
@@ -286,8 +363,9 @@ def _is_near(shares: Floats, allowed: float) -> bool:
     found = _mean(shares)
     if found is None or _is_clear(shares, allowed):
         return False
+    end_of_interval = abs(found.mean) + found.noise
     most = float(np.quantile(np.abs(shares), _RULE.most_processes, method="inverted_cdf"))
-    return min(abs(found.mean) + found.noise, most) <= _RULE.near * allowed
+    return min(end_of_interval, most) <= _RULE.near * allowed
 
 
 @dataclass(frozen=True)
@@ -305,7 +383,7 @@ def _mean(shares: Floats) -> _Mean | None:
     count = shares.size
     if count < _RULE.processes:
         return None
-    middle = abs(float(np.median(shares)))
-    clipped = np.clip(shares, -_RULE.most_medians * middle, _RULE.most_medians * middle)
+    largest = _RULE.most_medians * abs(float(np.median(shares)))
+    clipped = np.clip(shares, -largest, largest)
     factor = student_t_quantile(_RULE.upper_quantile, count - 1)
     return _Mean(float(clipped.mean()), factor * float(clipped.std(ddof=1)) / count**0.5)

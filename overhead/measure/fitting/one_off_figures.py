@@ -4,7 +4,7 @@ fit).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +22,7 @@ from overhead.measure.fitting.one_process import (
     wait_quantum,
 )
 from overhead.measure.fitting.slow_samples import slow_waits
-from overhead.results import Figure, Reason, Why, because, together
+from overhead.results import Figure, Reason, because, together
 
 _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 """Of the values named ``latency``."""
@@ -53,23 +53,23 @@ class _OneOffRule:
     """When a spread has percentiles, and when the device's clock is fine enough."""
 
     percentiles_from: int = 8
-    """With this many processes the met cost has percentiles instead of its lowest and highest
+    """With this many processes the unpinned cost has percentiles instead of its lowest and highest
     value: with fewer they would be interpolated between two processes.
     """
     in_rounds: int = 7
     """With fewer samples in the rounds a wait keeps the values that were measured in one go."""
-    waits_target: float = 0.10
+    waits_precision: float = 0.10
     """The relative half-width of a wait that is ``ok``, where the profile does not allow more."""
     clock_steps: int = 30
     """Steps of the device's clock that the slope must add over the range of n: fewer make it
-    uncertain by over 3 %.
+    uncertain by over 3 %. Computed, not measured: each end is uncertain by a step.
     """
 
 
 _RULE = _OneOffRule()
 
 
-def one_off_figures(series: Series, target: float) -> dict[str, Figure]:
+def one_off_figures(series: Series, precision: float) -> dict[str, Figure]:
     """The one-off figures of a case by name, in ns unless noted.
 
     ``naive``, ``naive_idle``, ``legacy`` (T(100)/100), ``empty_wait``, ``first``, ``prepare``,
@@ -81,24 +81,23 @@ def one_off_figures(series: Series, target: float) -> dict[str, Figure]:
     A figure whose values no process could measure is ``unavailable`` with the reason.
     """
     values: dict[str, list[float]] = {}
-    refused: dict[str, Why] = {}
+    figures: dict[str, Figure] = {}
     for process in series.processes:
-        for name, value in _of_process(process, series.anchored).items():
+        for name, value in _values_of_process(process, series.anchored).items():
             values.setdefault(name, []).append(value)
-        refused |= {
-            name: taken.reason
-            for name, taken in process.one_off.items()
-            if taken.reason and not taken.values and not name.startswith("anchor")
-        }
+        for name, entry in process.one_off.items():
+            if entry.reason and not entry.values and not name.startswith("anchor"):
+                figures[name] = Figure(name=name, status="unavailable", reason=entry.reason)
+
     if all(name in values for name in _DEVICE_SLOPES):
-        values.pop(min(_DEVICE_SLOPES, key=lambda name: len(values[name])))
-    missing = {
-        name: Figure(name=name, status="unavailable", reason=why) for name, why in refused.items()
-    }
-    return missing | {name: _figure(name, found, series, target) for name, found in values.items()}
+        rarer = min(_DEVICE_SLOPES, key=lambda name: len(values[name]))
+        del values[rarer]
+    for name, of_processes in values.items():
+        figures[name] = _figure(name, of_processes, series, precision)
+    return figures
 
 
-def met_figures(series: Series) -> dict[str, Figure]:
+def unpinned_figures(series: Series) -> dict[str, Figure]:
     """``met``, what a program pays when nothing is left out (ns), and ``met_rounds`` (a ratio);
     empty if not measured.
 
@@ -106,23 +105,25 @@ def met_figures(series: Series) -> dict[str, Figure]:
     processes on with the 10th and the 90th percentile. ``met_rounds`` is the highest turn of a
     process over its lowest one.
     """
-    turns = [
-        np.asarray(p.values("met"), dtype=np.float64) for p in series.processes if p.values("met")
-    ]
+    turns: list[Floats] = []
+    for process in series.processes:
+        if process.values("met"):
+            turns.append(np.asarray(process.values("met"), dtype=np.float64))
     if not turns:
         return {}
-    if any(own.mean() <= 0 for own in turns):
-        reason = because("slope-not-above-zero", least_ns=min(own.mean() for own in turns))
-        return {
-            "met": Figure(
-                name="met", status="below-resolution", reason=reason, processes=len(turns)
-            )
-        }
-    found = {"met": _spread("met", [float(own.mean()) for own in turns])}
-    ratios = [float(own.max() / own.min()) for own in turns if own.size > 1 and own.min() > 0]
+
+    means = [float(costs.mean()) for costs in turns]
+    if min(means) <= 0:
+        reason = because("slope-not-above-zero", least_ns=min(means))
+        failed = Figure(name="met", status="below-resolution", reason=reason, processes=len(turns))
+        return {"met": failed}
+
+    figures = {"met": _spread("met", means)}
+    comparable = [costs for costs in turns if costs.size > 1 and costs.min() > 0]
+    ratios = [float(costs.max() / costs.min()) for costs in comparable]
     if ratios:
-        found["met_rounds"] = replace(_spread("met_rounds", ratios), unit="ratio")
-    return found
+        figures["met_rounds"] = replace(_spread("met_rounds", ratios), unit="ratio")
+    return figures
 
 
 def _spread(name: Literal["met", "met_rounds"], values: Sequence[float]) -> Figure:
@@ -137,6 +138,7 @@ def _spread(name: Literal["met", "met_rounds"], values: Sequence[float]) -> Figu
 
 
 def _rule_of_means(count: int, many: bool) -> Reason:
+    """What the value and the ends of ``met`` are. ``many``: the ends are percentiles."""
     if count == 1:
         return because("mean-of-one-process")
     if many:
@@ -153,85 +155,139 @@ def _rule_of_turns(count: int, many: bool) -> Reason:
     return because("lowest-and-highest-turns", processes=count)
 
 
-def _figure(name: str, values: list[float], series: Series, target: float) -> Figure:
+def _figure(name: str, values: list[float], series: Series, precision: float) -> Figure:
     """One figure from its value in each process."""
-    scale = None
-    if name == "stages_gap":  # its precision is relative to the unstaged issue
-        scale = float(
-            np.mean([np.median(p.values(UNSTAGED)) for p in series.processes if p.values(UNSTAGED)])
-        )
-    wanted = max(target, _RULE.waits_target) if series.anchored and name in _WAITS else target
-    found = mean_of_processes(
-        name, values, wanted, scale=scale, unit="bytes" if name == "peak_memory" else "ns"
+    if series.anchored and name in _WAITS:
+        precision = max(precision, _RULE.waits_precision)
+    figure = mean_of_processes(
+        name,
+        values,
+        precision,
+        # The precision of the gap between the stages is relative to the unstaged issue.
+        scale=_mean_unstaged(series) if name == "stages_gap" else None,
+        unit="bytes" if name == "peak_memory" else "ns",
     )
     if series.anchored and name in _SINGLE_WAITS:
-        return _refused_if_waits_differ(found, series, wanted)
-    if name not in _DEVICE_SLOPES or found.value is None:
-        return found
-    quantum = max(
-        (p.values("device_quantum")[0] for p in series.processes if p.values("device_quantum")),
-        default=0.0,
-    )
-    lengths = [p.one_off[name].at for p in series.processes if name in p.one_off]
-    reach = found.value * max((max(ns) - min(ns) for ns in lengths if ns), default=0)
-    if reach < _RULE.clock_steps * quantum:
-        reason = because("slope-too-small-for-device-clock", reach_ns=reach, step_ns=quantum)
-        return without_value(found, "below-resolution", reason)
-    return found
+        return _noisy_if_waits_differ(figure, series, precision)
+    if name in _DEVICE_SLOPES:
+        return _below_resolution_if_device_clock_is_coarse(figure, series)
+    return figure
 
 
-def _refused_if_waits_differ(found: Figure, series: Series, target: float) -> Figure:
+def _mean_unstaged(series: Series) -> float:
+    """The mean over the processes of ``unstaged`` (``issue`` of a staged chain as a whole), ns."""
+    unstaged = [process.values(UNSTAGED) for process in series.processes]
+    return float(np.mean([np.median(values) for values in unstaged if values]))
+
+
+def _below_resolution_if_device_clock_is_coarse(figure: Figure, series: Series) -> Figure:
+    """The device time; ``below-resolution`` if the longest chain adds too few steps of the device's
+    clock to the shortest one.
+    """
+    if figure.value is None:
+        return figure
+    step_ns = 0.0
+    range_of_n = 0
+    for process in series.processes:
+        quantum = process.values("device_quantum")
+        if quantum:
+            step_ns = max(step_ns, quantum[0])
+        if figure.name in process.one_off:
+            ns = process.one_off[figure.name].at
+            if ns:
+                range_of_n = max(range_of_n, max(ns) - min(ns))
+
+    added_ns = figure.value * range_of_n
+    if added_ns >= _RULE.clock_steps * step_ns:
+        return figure
+    reason = because("slope-too-small-for-device-clock", reach_ns=added_ns, step_ns=step_ns)
+    return without_value(figure, "below-resolution", reason)
+
+
+def _noisy_if_waits_differ(figure: Figure, series: Series, precision: float) -> Figure:
     """The median of waits; ``noisy`` where so many differ in most processes that it says nothing of
     the mean.
     """
-    if (
-        found.value is None
-        or found.low is None
-        or found.high is None
-        or any(map(wait_quantum, series.processes))
-    ):
-        return found
-    waits = [_values(process, found.name, series.anchored) for process in series.processes]
+    if figure.value is None or figure.low is None or figure.high is None:
+        return figure
+    if any(wait_quantum(process) for process in series.processes):
+        return figure
+    waits = [_values(process, figure.name, series.anchored) for process in series.processes]
     seen = slow_waits(series.processes, waits)
-    if seen is None or not seen.matter(found.value, (found.high - found.low) / 2, target):
-        return found
-    return replace(found, status="noisy", reason=together(found.reason, seen.reason))
+    half_width = (figure.high - figure.low) / 2
+    if seen is None or not seen.matter(figure.value, half_width, precision):
+        return figure
+    return replace(figure, status="noisy", reason=together(figure.reason, seen.reason))
 
 
-def _of_process(process: Process, in_rounds: bool) -> dict[str, float]:
+def _values_of_process(process: Process, in_rounds: bool) -> dict[str, float]:
     """The values of one process by figure. ``in_rounds``: waits are taken from the rounds too
     (method 4).
     """
-    once = {
+    measured = {
         name: _values(process, name, in_rounds)
-        for name, taken in process.one_off.items()
-        if taken.values
+        for name, entry in process.one_off.items()
+        if entry.values
     }
-    found = {name: float(np.median(once[name])) for name in _MEDIANS if name in once}
-    if "latency" in once:
-        found |= {
-            name: float(np.percentile(once["latency"], percent))
-            for name, percent in _PERCENTILES.items()
-        }
-    if "prepare" in once:
-        found["prepare"] = float(once["prepare"][0])
+    values = {name: float(np.median(measured[name])) for name in _MEDIANS if name in measured}
+    if "latency" in measured:
+        for name, percent in _PERCENTILES.items():
+            values[name] = float(np.percentile(measured["latency"], percent))
+    if "prepare" in measured:
+        values["prepare"] = float(measured["prepare"][0])
+    values |= _device_slopes(process, measured)
+    values |= _stages(measured)
+    values |= _making(process, measured)
+    legacy = _legacy(process, measured.get("legacy"))
+    if legacy is not None:
+        values["legacy"] = legacy
+    return values
+
+
+def _device_slopes(process: Process, measured: Mapping[str, Floats]) -> dict[str, float]:
+    """The device time per unit, ns: the slope of the spans over their n. Nothing for a figure whose
+    spans are not one for each n.
+    """
+    slopes: dict[str, float] = {}
     for name in _DEVICE_SLOPES:
-        if name in once and len(at := process.one_off[name].at) == once[name].size:
-            line = theil_sen(np.asarray(at, dtype=np.float64), once[name])
-            if line is not None:
-                found[name] = line.slope
-    stages = {name: values for name, values in once.items() if name.startswith("stage:")}
-    found |= {name: float(np.median(values)) for name, values in stages.items()}
-    if stages and UNSTAGED in once:
-        rounds = min(values.size for values in (*stages.values(), once[UNSTAGED]))
-        gaps = sum(values[:rounds] for values in stages.values()) - once[UNSTAGED][:rounds]
-        found["stages_gap"] = float(np.median(gaps))
-    for name in (name for name in once if name.startswith("making:")):
-        line = theil_sen(np.asarray(process.one_off[name].at, dtype=np.float64), once[name])
+        if name not in measured:
+            continue
+        ns = np.asarray(process.one_off[name].at, dtype=np.float64)
+        if ns.size != measured[name].size:
+            continue
+        line = theil_sen(ns, measured[name])
         if line is not None:
-            found |= {name: line.slope, f"{name}:fixed": line.intercept}
-    legacy = _legacy(process, once.get("legacy"))
-    return found | ({} if legacy is None else {"legacy": legacy})
+            slopes[name] = line.slope
+    return slopes
+
+
+def _stages(measured: Mapping[str, Floats]) -> dict[str, float]:
+    """The median of each stage, ns per unit, and ``stages_gap``: by how much the sum of the stages
+    exceeds the unstaged ``issue``, the median over the rounds.
+    """
+    stages = {name: times for name, times in measured.items() if name.startswith("stage:")}
+    values = {name: float(np.median(times)) for name, times in stages.items()}
+    if stages and UNSTAGED in measured:
+        unstaged = measured[UNSTAGED]
+        rounds = min(times.size for times in [*stages.values(), unstaged])
+        sums = sum(times[:rounds] for times in stages.values())
+        values["stages_gap"] = float(np.median(sums - unstaged[:rounds]))
+    return values
+
+
+def _making(process: Process, measured: Mapping[str, Floats]) -> dict[str, float]:
+    """The cost of making recordings by part: ns per recorded unit, and for the first one in
+    addition (``:fixed``).
+    """
+    values: dict[str, float] = {}
+    for name, times in measured.items():
+        if not name.startswith("making:"):
+            continue
+        line = theil_sen(np.asarray(process.one_off[name].at, dtype=np.float64), times)
+        if line is not None:
+            values[name] = line.slope
+            values[f"{name}:fixed"] = line.intercept
+    return values
 
 
 def _values(process: Process, name: str, in_rounds: bool) -> Floats:
@@ -239,15 +295,15 @@ def _values(process: Process, name: str, in_rounds: bool) -> Floats:
     values = np.asarray(process.values(name), dtype=np.float64)
     if not in_rounds or name not in _IN_ROUNDS or not values.size:
         return values
-    rows = totals_at(process, _IN_ROUNDS[name])
-    return rows if rows.size >= _RULE.in_rounds else values
+    totals = totals_at(process, _IN_ROUNDS[name])
+    return totals if totals.size >= _RULE.in_rounds else values
 
 
-def _legacy(process: Process, taken: Floats | None) -> float | None:
+def _legacy(process: Process, measured: Floats | None) -> float | None:
     """T(100)/100, ns, from the one-off values if there are any, else from the ladder; None without
     T(100).
     """
-    if taken is not None:
-        return float(np.median(taken)) / LEGACY_N
-    rows = totals_at(process, LEGACY_N)
-    return float(np.median(rows)) / LEGACY_N if rows.size else None
+    if measured is not None:
+        return float(np.median(measured)) / LEGACY_N
+    totals = totals_at(process, LEGACY_N)
+    return float(np.median(totals)) / LEGACY_N if totals.size else None

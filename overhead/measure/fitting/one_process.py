@@ -1,9 +1,7 @@
-"""The samples of a case and of one process, and the fit of one process: its lines, its knee, the
-slopes of its rounds.
+"""The samples of one process, and the lines that are fitted to them. Times in ns.
 
-A process's time is divided into *rounds*. ``issue``: until the host has handed over n units;
-``complete``: until the device has finished them; ``host``: ``issue`` and the CPU time inside the
-wait.
+T(n) is the time of a chain of n units, from the first call until the wait returns. The line of
+``complete`` is fitted to T(n), the line of ``issue`` to the time until ``issue(n)`` returns.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ SLOPES = ("issue", "host", "complete")
 class Process:
     """The samples of one fresh process: its rounds, and the values measured outside them by name.
 
-    ``pace``: the time of its canary (a fixed loop) when nothing slows it down, ns (``best_pace``);
-    0 if unknown.
+    ``pace``: the time of its reference loop (fixed work) when nothing slows it down, ns
+    (``best_pace``); 0 if unknown.
     """
 
     rounds: Sequence[RoundEntry] = ()
@@ -45,7 +43,9 @@ class Process:
         """The values of this name measured outside the rounds, ns unless the name says otherwise;
         empty without any.
         """
-        return self.one_off[name].values if name in self.one_off else ()
+        if name not in self.one_off:
+            return ()
+        return self.one_off[name].values
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Series:
 
 
 @dataclass(frozen=True)
-class _IssueRule:
-    """To which samples ``issue`` is fitted."""
+class _EnqueueRule:
+    """To which samples the line of ``issue`` is fitted. Both numbers were chosen, not measured."""
 
     longest_ns: float = 5e6
     """If the wait polls: samples in which ``issue`` took at most so long. Longer ones may be
@@ -77,7 +77,7 @@ class _IssueRule:
     """
 
 
-_RULE = _IssueRule()
+_RULE = _EnqueueRule()
 
 
 @dataclass(frozen=True)
@@ -86,26 +86,49 @@ class ProcessFit:
     measurable.
     """
 
-    issue: Line | None
+    enqueue: Line | None
     complete: Line | None
     wait_cpu: float | None
     knee: Knee | None
     wall: Floats
     """The fitted samples ``n, issue, total``, ns; shape (samples, 3)."""
     below: Mask
-    """For each of them, whether ``issue`` was fitted to it."""
+    """For each of them, whether the line of ``issue`` was fitted to it."""
 
     def value(self, figure: str) -> float | None:
         """``issue``, ``host`` or ``complete`` in ns per unit, or ``fixed`` in ns; None if not
         measurable.
         """
-        if figure == "fixed":
-            return self.complete.intercept if self.complete else None
-        if figure == "complete":
-            return self.complete.slope if self.complete else None
-        if self.issue is None or (figure == "host" and self.wait_cpu is None):
+        if figure in ("complete", "fixed"):
+            if self.complete is None:
+                return None
+            return self.complete.slope if figure == "complete" else self.complete.intercept
+
+        if self.enqueue is None:
             return None
-        return self.issue.slope + (self.wait_cpu or 0.0) * (figure == "host")
+        if figure != "host":
+            return self.enqueue.slope
+        if self.wait_cpu is None:
+            return None
+        return self.enqueue.slope + self.wait_cpu
+
+    def line(self, *, of_enqueue: bool) -> Line | None:
+        """The line of ``issue``, or that of T(n)."""
+        return self.enqueue if of_enqueue else self.complete
+
+    def samples(self, *, of_enqueue: bool) -> FittedSamples:
+        """The samples that this line was fitted to."""
+        if of_enqueue:
+            return FittedSamples(self.wall[self.below, 0], self.wall[self.below, 1])
+        return FittedSamples(self.wall[:, 0], self.wall[:, 2])
+
+
+@dataclass(frozen=True)
+class FittedSamples:
+    """The samples that a line was fitted to: by sample the number of units, and the time, ns."""
+
+    n: Floats
+    times: Floats
 
 
 def wait_quantum(process: Process) -> float:
@@ -129,15 +152,16 @@ def wall_rows(rounds: Sequence[RoundEntry]) -> Floats:
 
 def totals_at(process: Process, n: int) -> Floats:
     """All T(n) of the rounds, ns."""
-    rows = [
-        row[2] for one in process.rounds for row in one.samples if row[0] == n and len(row) == 3
-    ]
-    return np.array(rows, dtype=np.float64)
+    totals: list[int] = []
+    for entry in process.rounds:
+        totals += [row[2] for row in entry.samples if row[0] == n and len(row) == 3]
+    return np.array(totals, dtype=np.float64)
 
 
 def single_waits(process: Process) -> Floats:
     """All T(1) of a process, ns: of the rounds and beside them."""
-    return np.r_[totals_at(process, 1), np.asarray(process.values("naive"), dtype=np.float64)]
+    beside = np.asarray(process.values("naive"), dtype=np.float64)
+    return np.concatenate([totals_at(process, 1), beside])
 
 
 def cpu_rows(rounds: Sequence[RoundEntry]) -> Floats:
@@ -148,42 +172,55 @@ def cpu_rows(rounds: Sequence[RoundEntry]) -> Floats:
 
 
 def _rows(rounds: Sequence[RoundEntry], width: int) -> Floats:
-    rows = [row for one in rounds for row in one.samples if len(row) == width and row[0] > 0]
+    """The samples with this number of columns, without n = 0: those that read the CPU clock have
+    four columns, the others three.
+    """
+    rows: list[list[int]] = []
+    for entry in rounds:
+        rows += [row for row in entry.samples if len(row) == width and row[0] > 0]
     return np.array(rows, dtype=np.float64).reshape(-1, width)
 
 
 def fit_process(process: Process, series: Series) -> ProcessFit:
-    """The lines through all samples of one process, and its knee."""
+    """The lines through all samples of one process, and its knee (the n from which on its queue is
+    full).
+    """
     wall = wall_rows(process.rounds)
-    n, issue, total = wall.T
     quantum = wait_quantum(process)
-    queues = series.overlap == "pipelined" and not (series.synchronous or quantum)
-    knee = find_knee(n, issue) if queues else None
+    knee = None
+    if series.overlap == "pipelined" and not series.synchronous and not quantum:
+        knee = find_knee(wall[:, 0], wall[:, 1])
+
+    ladder = process.values("ladder")
+    if ladder and not quantum:
+        # At other n the calibration only looked for the knee.
+        wall = wall[np.isin(wall[:, 0], ladder)]
+
+    n, enqueue, total = wall.T
     if quantum:
-        below = np.asarray(issue <= _RULE.longest_ns)
+        below = np.asarray(enqueue <= _RULE.longest_ns)
         complete = censored_line(n, total, quantum)
     else:
-        if ladder := process.values("ladder"):  # at other n calibration only looked for the knee
-            wall = wall[np.isin(n, ladder)]
-        n, issue, total = wall.T
         below = _below(n, knee)
-        complete = robust_line(n, total, issue)
+        complete = robust_line(n, total, enqueue)
     return ProcessFit(
-        robust_line(n[below], issue[below]),
-        complete,
-        _deferred(process.rounds, series),
-        knee,
-        wall,
-        below,
+        enqueue=robust_line(n[below], enqueue[below]),
+        complete=complete,
+        wait_cpu=_cpu_in_wait(process.rounds, series),
+        knee=knee,
+        wall=wall,
+        below=below,
     )
 
 
 def _below(n: Floats, knee: Knee | None) -> Mask:
-    """For each sample, whether its n is safely below the knee."""
-    return np.asarray(n <= knee.n * _RULE.share_of_knee) if knee else np.ones(n.size, np.bool_)
+    """For each sample, whether its n is safely below the knee; True for all without a knee."""
+    if knee is None:
+        return np.ones(n.size, np.bool_)
+    return np.asarray(n <= knee.n * _RULE.share_of_knee)
 
 
-def _deferred(rounds: Sequence[RoundEntry], series: Series) -> float | None:
+def _cpu_in_wait(rounds: Sequence[RoundEntry], series: Series) -> float | None:
     """CPU time of the caller inside ``wait``, ns per unit; 0 if the wait does no work, None if not
     measured.
     """
@@ -202,14 +239,22 @@ def slopes_by_round(
     CPU time inside the wait is the same for all rounds, because few samples measure it. Empty if
     the wait polls: a round then has too few samples.
     """
-    found: dict[int, float] = {}
     if wait_quantum(process):
-        return found
-    deferred = _deferred(process.rounds, series) if figure == "host" else 0.0
-    for one in process.rounds:
-        wall = wall_rows([one])
-        below = np.ones(len(wall), np.bool_) if figure == "complete" else _below(wall[:, 0], knee)
-        value = siegel_slope(wall[below, 0], wall[below, 2 if figure == "complete" else 1])
-        if value is not None and deferred is not None:
-            found[one.round] = value + deferred
-    return found
+        return {}
+    cpu_in_wait: float | None = 0.0
+    if figure == "host":
+        cpu_in_wait = _cpu_in_wait(process.rounds, series)
+    if cpu_in_wait is None:
+        return {}
+
+    slopes: dict[int, float] = {}
+    for entry in process.rounds:
+        n, enqueue, total = wall_rows([entry]).T
+        if figure == "complete":
+            slope = siegel_slope(n, total)
+        else:
+            below = _below(n, knee)
+            slope = siegel_slope(n[below], enqueue[below])
+        if slope is not None:
+            slopes[entry.round] = slope + cpu_in_wait
+    return slopes

@@ -5,6 +5,7 @@ marginal costs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,15 +14,26 @@ from msgspec.structs import replace
 from overhead.measure.fitting.interval import mean_of_processes
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import Series, fit_process, slopes_by_round
-from overhead.measure.fitting.quiet_rounds import QUIET, has_enough_processes, without_slow_rounds
+from overhead.measure.fitting.undisturbed_rounds import (
+    UNDISTURBED,
+    has_enough_processes,
+    without_slow_rounds,
+)
 from overhead.results import Case, Figure, Reason, because
 
-_Pair = tuple[Floats, Floats, float]
-"""The values of both cases in the rounds of one process, ns per unit, and the canary of the
-process, ns.
-"""
-
 MARGINAL_COSTS = ("per_submit", "per_pass", "per_dispatch", "per_bind")
+"""The names of the marginal costs, in the order of the fields of ``PerDispatch``."""
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The values of both cases in the rounds of one process, ns per unit, and the reference loop of
+    the process (``pace``), ns.
+    """
+
+    of: Floats
+    against: Floats
+    pace: float
 
 
 class Paired(NamedTuple):
@@ -42,21 +54,24 @@ class PerDispatch(NamedTuple):
     @classmethod
     def of(cls, case: Case) -> PerDispatch | None:
         """The numbers for a case; None for a pattern or a ``bindgroup`` that does not vary them."""
-        binds = {"once": 0.0, "rotated": 1.0}.get(str(case.params.get("bindgroup", "once")))
-        share = 1 / int(case.params["k"]) if case.pattern == "per-k" else 1.0
-        counts = {
-            "per-submit": (1.0, 1.0),
-            "per-k": (share, share),
-            "per-pass": (0.0, 1.0),
-            "one-pass": (0.0, 0.0),
-        }
-        if binds is None or case.pattern not in counts:
+        bindgroup = str(case.params.get("bindgroup", "once"))
+        if bindgroup not in ("once", "rotated"):
             return None
-        return cls(*counts[case.pattern], binds=binds)
+        binds = 1.0 if bindgroup == "rotated" else 0.0
+        if case.pattern == "per-submit":
+            return cls(submits=1.0, passes=1.0, binds=binds)
+        if case.pattern == "per-k":
+            share = 1 / int(case.params["k"])
+            return cls(submits=share, passes=share, binds=binds)
+        if case.pattern == "per-pass":
+            return cls(submits=0.0, passes=1.0, binds=binds)
+        if case.pattern == "one-pass":
+            return cls(submits=0.0, passes=0.0, binds=binds)
+        return None
 
 
 def difference_and_ratio(
-    of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0
+    of: Series, against: Series, figure: str, precision: float = 0.03, times: float = 1.0
 ) -> Paired:
     """``of`` minus ``times * against`` (ns), and their ratio, for cases that alternated in the same
     processes.
@@ -64,71 +79,96 @@ def difference_and_ratio(
     Both are formed in each round that both cases have (without slow rounds of either), then the
     median over the rounds of a process, then the mean of the processes. The precision of the
     difference is relative to ``of``. A negative difference stays negative; it is ``noisy`` if its
-    interval reaches 0 or below. ``figure``: which one is paired, such as ``host``. ``target``: the
-    half-width of an ``ok`` figure. Without a common round both are ``failed``.
+    interval reaches 0 or below. ``figure``: which one is paired, such as ``host``. ``precision``:
+    the half-width of an ``ok`` figure. Without a common round both are ``failed``.
     """
-    pairs = [(a, times * b, pace) for a, b, pace in _pairs_of_quiet_rounds(of, against, figure)]
+    pairs = _undisturbed_pairs(of, against, figure)
     if not pairs:
         nothing = Figure(name="difference", status="failed", reason=because("no-round-in-common"))
         return Paired(nothing, replace(nothing, name="ratio", unit="ratio"))
-    scale = float(np.mean([np.median(np.abs(a)) for a, _, _ in pairs]))
-    differences = [float(np.median(a - b)) for a, b, _ in pairs]
-    paces = [pace for _, _, pace in pairs]
-    difference = mean_of_processes("difference", differences, target, scale=scale, paces=paces)
-    ratios = [(float(np.median(a / b)), pace) for a, b, pace in pairs if np.all(b != 0)]
-    paces = [pace for _, pace in ratios]
-    ratio = mean_of_processes("ratio", [q for q, _ in ratios], target, unit="ratio", paces=paces)
-    return Paired(_separable(difference, because("difference-not-separable")), ratio)
+
+    sizes: list[float] = []
+    differences: list[float] = []
+    ratios: list[float] = []
+    paces_of_ratios: list[float] = []
+    for pair in pairs:
+        against_times = times * pair.against
+        sizes.append(float(np.median(np.abs(pair.of))))
+        differences.append(float(np.median(pair.of - against_times)))
+        if np.all(against_times != 0):
+            ratios.append(float(np.median(pair.of / against_times)))
+            paces_of_ratios.append(pair.pace)
+
+    difference = mean_of_processes(
+        "difference",
+        differences,
+        precision,
+        scale=float(np.mean(sizes)),
+        paces=[pair.pace for pair in pairs],
+    )
+    ratio = mean_of_processes("ratio", ratios, precision, unit="ratio", paces=paces_of_ratios)
+    return Paired(_noisy_unless_above_zero(difference, because("difference-not-separable")), ratio)
 
 
-def _pairs_of_quiet_rounds(of: Series, against: Series, figure: str) -> list[_Pair]:
+def _undisturbed_pairs(of: Series, against: Series, figure: str) -> list[_Pair]:
     """One pair for each process, without the slow rounds of either case; with all rounds if too few
     would be left.
     """
-    quiet = without_slow_rounds(of), without_slow_rounds(against)
-    if quiet[0] is not of or quiet[1] is not against:
-        found = _pairs(*quiet, figure, QUIET.rounds)
-        whole = set.intersection(
-            *({p.number for p in s.processes if p.rounds} for s in (of, against))
-        )
-        if has_enough_processes(len(found), len(whole)):
-            return found
+    undisturbed_of = without_slow_rounds(of)
+    undisturbed_against = without_slow_rounds(against)
+    if undisturbed_of is of and undisturbed_against is against:
+        return _pairs(of, against, figure)
+
+    pairs = _pairs(undisturbed_of, undisturbed_against, figure, UNDISTURBED.rounds)
+    sampled_of = {process.number for process in of.processes if process.rounds}
+    sampled_against = {process.number for process in against.processes if process.rounds}
+    if has_enough_processes(len(pairs), len(sampled_of & sampled_against)):
+        return pairs
     return _pairs(of, against, figure)
 
 
 def _pairs(of: Series, against: Series, figure: str, least: int = 1) -> list[_Pair]:
     """One pair for each process in which both cases have at least ``least`` rounds in common."""
-    others, found, paces = _rounds(against, figure), [], {p.number: p.pace for p in of.processes}
-    for number, mine in _rounds(of, figure).items():
-        theirs = others.get(number, {})
-        both = sorted(mine.keys() & theirs.keys())
-        if len(both) >= least:
-            found.append(
-                (
-                    np.array([mine[r] for r in both]),
-                    np.array([theirs[r] for r in both]),
-                    paces[number],
-                )
-            )
-    return found
+    paces = {process.number: process.pace for process in of.processes}
+    rounds_against = _slopes_by_process(against, figure)
+    pairs: list[_Pair] = []
+    for number, slopes_of in _slopes_by_process(of, figure).items():
+        slopes_against = rounds_against.get(number, {})
+        common = sorted(slopes_of.keys() & slopes_against.keys())
+        if len(common) < least:
+            continue
+        values_of = np.array([slopes_of[round_number] for round_number in common])
+        values_against = np.array([slopes_against[round_number] for round_number in common])
+        pairs.append(_Pair(values_of, values_against, paces[number]))
+    return pairs
 
 
-def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
+def _slopes_by_process(series: Series, figure: str) -> dict[int, dict[int, float]]:
     """The figure by process and round, ns per unit. Raises ``ValueError`` if two processes have the
     same number.
     """
-    found = {
-        p.number: slopes_by_round(p, series, figure, fit_process(p, series).knee)
-        for p in series.processes
-    }
-    if len(found) < len(series.processes):
-        raise ValueError("two processes have the same number")
-    return found
+    by_process: dict[int, dict[int, float]] = {}
+    for process in series.processes:
+        if process.number in by_process:
+            raise ValueError("two processes have the same number")
+        knee = fit_process(process, series).knee
+        by_process[process.number] = slopes_by_round(process, series, figure, knee)
+    return by_process
+
+
+@dataclass(frozen=True)
+class _ProcessValues:
+    """In one process the figure of every member, ns, None where not measurable; and the reference
+    loop of the process (``pace``), ns.
+    """
+
+    values: list[float | None]
+    pace: float
 
 
 def marginal_costs(
     members: Mapping[PerDispatch, Series],
-    target: float = 0.03,
+    precision: float = 0.03,
     figure: str = "host",
     *,
     passes: bool = True,
@@ -141,70 +181,106 @@ def marginal_costs(
     relative residuals; then follows the mean of the processes. A cost that these patterns do not
     determine is ``unavailable``; one whose interval reaches 0 is ``noisy``.
     """
-    table = np.array([*members]) * np.array([1, passes, 1, 1])
-    solved: dict[str, list[tuple[float, float]]] = {name: [] for name in MARGINAL_COSTS}
-    for values, pace in _values_by_process([*members.values()], figure):
-        known = np.array([value is not None and value > 0 for value in values])
-        size = np.array([value for value in values if value is not None and value > 0])
-        if not size.size:
-            continue
-        answer = np.linalg.lstsq(table[known] / size[:, None], np.ones(size.size), rcond=None)[0]
-        for column, name in enumerate(MARGINAL_COSTS):
-            if _determined(table[known], column):
-                solved[name].append((float(answer[column]), pace))
-    found = {name: _marginal_cost(name, costs, target) for name, costs in solved.items()}
+    counts = np.array([*members])
     if not passes:
-        found["per_pass"] = Figure(
+        counts[:, MARGINAL_COSTS.index("per_pass")] = 0.0
+    costs: dict[str, list[float]] = {name: [] for name in MARGINAL_COSTS}
+    paces: dict[str, list[float]] = {name: [] for name in MARGINAL_COSTS}
+    for process in _values_by_process([*members.values()], figure):
+        for name, cost in _solved(counts, process.values).items():
+            costs[name].append(cost)
+            paces[name].append(process.pace)
+
+    figures: dict[str, Figure] = {}
+    for name in MARGINAL_COSTS:
+        figures[name] = _marginal_cost(name, costs[name], paces[name], precision)
+    if not passes:
+        figures["per_pass"] = Figure(
             name="per_pass", status="unavailable", reason=because("no-passes")
         )
-    return found
+    return figures
 
 
-def _values_by_process(
-    members: Sequence[Series], figure: str
-) -> list[tuple[list[float | None], float]]:
-    """For each process with all members: the figure of every member, and the canary of the process;
-    ns.
+def _solved(counts: Floats, values: Sequence[float | None]) -> dict[str, float]:
+    """The costs, ns by name, that the patterns of one process determine. ``counts``: a row for each
+    pattern; ``values``: the figure of each pattern, ns.
+
+    Each equation is divided by its value, so that a costly pattern does not count more than a cheap
+    one: the right-hand sides are 1.
+    """
+    measured = [value for value in values if value is not None and value > 0]
+    if not measured:
+        return {}
+    known = np.array([value is not None and value > 0 for value in values])
+    equations = counts[known]
+    relative = equations / np.array(measured)[:, None]
+    solution = np.linalg.lstsq(relative, np.ones(len(measured)), rcond=None)[0]
+
+    costs: dict[str, float] = {}
+    for column, name in enumerate(MARGINAL_COSTS):
+        if _determined(equations, column):
+            costs[name] = float(solution[column])
+    return costs
+
+
+def _values_by_process(members: Sequence[Series], figure: str) -> list[_ProcessValues]:
+    """The figure of every member in each process that has all members; without slow rounds, unless
+    too few processes would be left.
     """
     counted = [without_slow_rounds(member) for member in members]
-    common, whole = (
-        set.intersection(*({p.number for p in s.processes} for s in own))
-        for own in (counted, members)
-    )
+    common = _common_processes(counted)
+    whole = _common_processes(members)
     if not has_enough_processes(len(common), len(whole)):
-        counted, common = [*members], whole
-    columns = [
-        {p.number: fit_process(p, s).value(figure) for p in s.processes if p.number in common}
-        for s in counted
-    ]
-    paces = {p.number: p.pace for p in members[0].processes}
-    return [([column[number] for column in columns], paces[number]) for number in sorted(common)]
+        counted = [*members]
+        common = whole
+
+    columns = [_figure_by_process(member, figure, common) for member in counted]
+    paces = {process.number: process.pace for process in members[0].processes}
+    by_process: list[_ProcessValues] = []
+    for number in sorted(common):
+        values = [column[number] for column in columns]
+        by_process.append(_ProcessValues(values, paces[number]))
+    return by_process
 
 
-def _marginal_cost(name: str, costs: list[tuple[float, float]], target: float) -> Figure:
-    """One cost. ``costs``: its value and the canary in each process, ns."""
+def _common_processes(members: Sequence[Series]) -> set[int]:
+    """The numbers of the processes that all members have."""
+    return set.intersection(
+        *[{process.number for process in member.processes} for member in members]
+    )
+
+
+def _figure_by_process(member: Series, figure: str, numbers: set[int]) -> dict[int, float | None]:
+    """The figure of one member, ns, by the number of the process."""
+    values: dict[int, float | None] = {}
+    for process in member.processes:
+        if process.number in numbers:
+            values[process.number] = fit_process(process, member).value(figure)
+    return values
+
+
+def _marginal_cost(
+    name: str, costs: Sequence[float], paces: Sequence[float], precision: float
+) -> Figure:
+    """One cost from its value and the reference loop in each process, ns."""
     if not costs:
         return Figure(name=name, status="unavailable", reason=because("cost-not-determined"))
-    mean = mean_of_processes(
-        name, [cost for cost, _ in costs], target, paces=[pace for _, pace in costs]
-    )
-    return _separable(mean, because("cost-not-separable"))
+    mean = mean_of_processes(name, costs, precision, paces=paces)
+    return _noisy_unless_above_zero(mean, because("cost-not-separable"))
 
 
-def _separable(found: Figure, otherwise: Reason) -> Figure:
+def _noisy_unless_above_zero(figure: Figure, otherwise: Reason) -> Figure:
     """The same figure, but ``noisy`` with this reason if its interval reaches 0 or below."""
-    if found.low is not None and found.low > 0:
-        return found
-    return replace(found, status="noisy", reason=otherwise)
+    if figure.low is not None and figure.low > 0:
+        return figure
+    return replace(figure, status="noisy", reason=otherwise)
 
 
-def _determined(table: Floats, column: int) -> bool:
+def _determined(equations: Floats, column: int) -> bool:
     """Whether the equations determine the unknown of this column: without it their rank is
     lower.
     """
-    others = np.delete(table, column, axis=1)
-    return (
-        bool(np.linalg.matrix_rank(table) > np.linalg.matrix_rank(others))
-        if others.size
-        else bool(table.any())
-    )
+    others = np.delete(equations, column, axis=1)
+    if not others.size:
+        return bool(equations.any())
+    return bool(np.linalg.matrix_rank(equations) > np.linalg.matrix_rank(others))

@@ -60,58 +60,116 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     """
     if np.unique(n).size < 3 or np.ptp(total) < quantum / 2:
         return None
-    low, high, quantum = _bounds(n, total, quantum)
-    reach = float(n.max())
-    x, low, high = n / reach, low / quantum, high / quantum
-    far = x > 0.5
-    about = float(np.median((low + high)[far] / (2 * x[far])))
-    least = max(_RULE.least_scatter, _narrowest_step(x, low) * about / 2)
-    weight = _RULE.scatter_at_zero + (1 - _RULE.scatter_at_zero) * x
+    ends = _bounds(n, total, quantum)
+    largest_n = float(n.max())
+    likelihood = _Likelihood(
+        n / largest_n, ends.earliest / ends.quantum, ends.latest / ends.quantum
+    )
+    start = likelihood.best_of_grid()
+    best = find_minimum(likelihood.cost_of_one, start, tolerance=1e-6, most_steps=1500)
+    intercept, slope = float(best[0]), float(best[1])
+    return Line(slope * ends.quantum / largest_n, intercept * ends.quantum)
 
-    def cost(parameters: Floats) -> Floats:
-        a, b, log_scatter = parameters[..., np.newaxis]
-        middle, scatter = a + b * x, least + np.exp(np.clip(log_scatter, -20.0, 3.0)) * weight
-        upper, lower = (high - middle) / scatter, (low - middle) / scatter
-        flip = (
-            lower > 0
-        )  # ln(Phi(upper) - Phi(lower)) from the tail where the difference does not cancel
-        larger, smaller = (
-            log_normal_cdf(np.where(flip, -lower, upper)),
-            log_normal_cdf(np.where(flip, -upper, lower)),
+
+class _Likelihood:
+    """How likely the samples are, given a line and a scatter. Times are in quanta here, and n is a
+    share of the largest n (``x``).
+
+    ``low``, ``high``: for each sample the earliest and the latest end of its work. The parameters
+    are the intercept, the slope over ``x``, and the logarithm of the scatter of the longest sample.
+    """
+
+    def __init__(self, x: Floats, low: Floats, high: Floats) -> None:
+        self.x = x
+        self.low = low
+        self.high = high
+        far = x > 0.5
+        self.rough_slope = float(np.median((low + high)[far] / (2 * x[far])))
+        narrowest = _narrowest_step(x, low) * self.rough_slope / 2
+        self.least_scatter = max(_RULE.least_scatter, narrowest)
+        self.scatter_weight = _RULE.scatter_at_zero + (1 - _RULE.scatter_at_zero) * x
+
+    def cost(self, parameters: Floats) -> Floats:
+        """The negative logarithm of the likelihood, for one set of parameters or for many: the
+        first axis of ``parameters`` is intercept, slope, log scatter.
+        """
+        intercept, slope, log_scatter = parameters[..., np.newaxis]
+        middle = intercept + slope * self.x
+        free_scatter = np.exp(np.clip(log_scatter, -20.0, 3.0))
+        scatter = self.least_scatter + free_scatter * self.scatter_weight
+        upper = (self.high - middle) / scatter
+        lower = (self.low - middle) / scatter
+        inside = _log_probability_between(lower, upper)
+        bounded = np.logaddexp(inside, _RULE.lowest_log_likelihood)
+        return np.asarray(-np.sum(bounded, axis=-1))
+
+    def cost_of_one(self, parameters: Floats) -> float:
+        """``cost`` of a single set of parameters."""
+        return float(self.cost(parameters))
+
+    def best_of_grid(self) -> Floats:
+        """The parameters of the grid that make the samples most likely."""
+        axes = np.meshgrid(
+            self.high.min() * _GRID_INTERCEPTS, self.rough_slope * _GRID_SLOPES, _GRID_LOG_SCATTERS
         )
-        inside = larger + np.log1p(-np.exp(np.minimum(smaller - larger, -1e-12)))
-        return np.asarray(-np.sum(np.logaddexp(inside, _RULE.lowest_log_likelihood), axis=-1))
-
-    axes = np.meshgrid(high.min() * _GRID_INTERCEPTS, about * _GRID_SLOPES, _GRID_LOG_SCATTERS)
-    grid = np.stack(axes, axis=0).reshape(3, -1)
-    start = grid[:, np.argmin(cost(grid))]
-
-    def cost_of_one(parameters: Floats) -> float:
-        return float(cost(parameters))
-
-    best = find_minimum(cost_of_one, start, tolerance=1e-6, most_steps=1500)
-    return Line(float(best[1]) * quantum / reach, float(best[0]) * quantum)
+        grid = np.stack(axes, axis=0).reshape(3, -1)
+        return np.asarray(grid[:, np.argmin(self.cost(grid))])
 
 
-def _bounds(n: Floats, total: Floats, quantum: float) -> tuple[Floats, Floats, float]:
-    """For each sample the earliest and latest end of its work, and the time between two polls, all
-    in ns.
+def _log_probability_between(lower: Floats, upper: Floats) -> Floats:
+    """ln(Phi(upper) - Phi(lower)) of the normal distribution.
+
+    Above the mean, both values of Phi are near 1 and their difference would cancel. So the interval
+    is mirrored there: the difference is formed in the lower tail.
+    """
+    above_mean = lower > 0
+    larger = log_normal_cdf(np.where(above_mean, -lower, upper))
+    smaller = log_normal_cdf(np.where(above_mean, -upper, lower))
+    # ln(a - b) = ln(a) + ln(1 - b / a); an empty interval gets a tiny probability, not ln(0).
+    log_ratio = np.minimum(smaller - larger, -1e-12)
+    return np.asarray(larger + np.log1p(-np.exp(log_ratio)))
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """For each sample the earliest and the latest end of its work, and the time between two polls;
+    all in ns.
+    """
+
+    earliest: Floats
+    latest: Floats
+    quantum: float
+
+
+def _bounds(n: Floats, total: Floats, quantum: float) -> _Ends:
+    """When the work of each sample ended, from the poll at which its wait returned.
 
     A first poll that is later than an interruption explains was delayed by the work itself, so the
     work ended shortly before it. For the smallest n the window opens before the poll by about the
     work's duration (within 2x).
     """
-    least = n == n.min()
-    whole = total[least & (total > quantum)]
-    first = float(np.median(whole)) if whole.size else quantum
-    level = np.round((total - first) / quantum)
-    exact = (level >= 0) & (np.abs(total - first - level * quantum) < _RULE.on_step * quantum)
-    quantum = sen_slope(level[exact], total[exact]) or quantum
+    is_least = n == n.min()
+    whole_waits = total[is_least & (total > quantum)]
+    first_poll = float(np.median(whole_waits)) if whole_waits.size else quantum
+    quantum = _refined_quantum(total, first_poll, quantum)
+
     slack = min(quantum / 2, _RULE.longest_interruption_ns)
-    later = total > first + slack
-    late = ~least & (total < first + _RULE.surely_first * quantum)
-    low = np.where(later, total - np.where(late, _RULE.busy_delay * slack, quantum), 0.0)
-    return np.where(total < quantum / 2, total / 2, low), total, quantum
+    after_first_poll = total > first_poll + slack
+    at_late_first_poll = ~is_least & (total < first_poll + _RULE.surely_first * quantum)
+    before_poll = np.where(at_late_first_poll, _RULE.busy_delay * slack, quantum)
+    earliest = np.where(after_first_poll, total - before_poll, 0.0)
+    earliest = np.where(total < quantum / 2, total / 2, earliest)
+    return _Ends(earliest, total, quantum)
+
+
+def _refined_quantum(total: Floats, first_poll: float, quantum: float) -> float:
+    """The time between two polls, ns: the slope of the times over the number of their poll, through
+    the samples that began right after a poll.
+    """
+    poll = np.round((total - first_poll) / quantum)
+    away = np.abs(total - first_poll - poll * quantum)
+    exact = (poll >= 0) & (away < _RULE.on_step * quantum)
+    return sen_slope(poll[exact], total[exact]) or quantum
 
 
 def _narrowest_step(x: Floats, low: Floats) -> float:
@@ -119,6 +177,7 @@ def _narrowest_step(x: Floats, low: Floats) -> float:
     cannot be measured.
     """
     order = np.argsort(x)
-    steps, gaps = np.diff(low[order]) > 0.5, np.diff(x[order])
-    found = gaps[steps & (gaps > 0)]
-    return float(found.min()) if found.size else 0.0
+    at_other_poll = np.diff(low[order]) > 0.5
+    gaps = np.diff(x[order])
+    narrow = gaps[at_other_poll & (gaps > 0)]
+    return float(narrow.min()) if narrow.size else 0.0

@@ -1,5 +1,5 @@
-"""Whether the samples that a quiet cost leaves out are the host's doing, or work of the stack
-itself.
+"""Whether the samples that an undisturbed cost leaves out are the host's doing, or work of the
+stack itself.
 
 A sample far above the median at its n was interrupted, as a rule: another thread had the processor.
 But a stack may also do something long every few thousand units (grow a table, flush a queue,
@@ -17,7 +17,7 @@ import numpy as np
 
 from overhead.measure.fitting.line import Floats, undisturbed_mask
 from overhead.measure.fitting.one_process import Process, ProcessFit
-from overhead.measure.fitting.quiet_rounds import canary_ns
+from overhead.measure.fitting.undisturbed_rounds import reference_ns
 from overhead.results import Reason, because
 
 
@@ -32,6 +32,7 @@ class _SlowRule:
     one has more, and 10 have more than half of it (November 2026).
     """
     processes: int = 3
+    """With fewer processes nothing is stated: a busy machine can disturb two alike."""
     waits: float = 0.10
     """Of the waits for one unit so many of the fastest and of the slowest may be the host's
     doing.
@@ -50,28 +51,30 @@ _RULE = _SlowRule()
 
 
 def share_of_slow_samples(
-    processes: Sequence[Process], fits: Sequence[ProcessFit], *, issue: bool = False
+    processes: Sequence[Process], fits: Sequence[ProcessFit], *, of_enqueue: bool = False
 ) -> float:
     """The time above the line in slow samples that the host does not explain, over the time of the
     line.
 
-    The median of the processes; 0 where that is little. ``issue``: of ``issue``, not of the total.
+    The median of the processes; 0 where that is little. ``of_enqueue``: of the times until
+    ``issue`` returns, not of the total.
     """
-    shares = []
+    shares: list[float] = []
     for process, fit in zip(processes, fits, strict=True):
-        line = fit.issue if issue else fit.complete
-        samples = fit.wall[fit.below] if issue else fit.wall
-        if line is None or not samples.size:
+        line = fit.line(of_enqueue=of_enqueue)
+        samples = fit.samples(of_enqueue=of_enqueue)
+        if line is None or not samples.n.size:
             continue
-        n, times = samples[:, 0], samples[:, 1 if issue else 2]
-        given = line.intercept + line.slope * n
-        slow = ~undisturbed_mask(n, times)
-        if given.sum() > 0:
-            shares.append(float((times - given)[slow].sum() / given.sum()) - _of_the_host(process))
+        on_line = line.intercept + line.slope * samples.n
+        if on_line.sum() <= 0:
+            continue
+        slow = ~undisturbed_mask(samples.n, samples.times)
+        above_line = (samples.times - on_line)[slow].sum()
+        shares.append(float(above_line / on_line.sum()) - _share_of_host(process))
     if len(shares) < _RULE.processes:
         return 0.0
-    middle = float(np.median(shares))
-    return middle if middle > _RULE.share else 0.0
+    median_share = float(np.median(shares))
+    return median_share if median_share > _RULE.share else 0.0
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,10 @@ class SlowWaits:
     middle: float
     mean: float
 
-    def matter(self, size: float, half_width: float, target: float) -> bool:
+    def matter(self, size: float, half_width: float, precision: float) -> bool:
         """Whether a figure of this size is off by more than its interval and than is allowed."""
-        return self.extra > max(half_width, max(target, _RULE.of_wait) * size)
+        allowed = max(precision, _RULE.of_wait) * size
+        return self.extra > max(half_width, allowed)
 
     @property
     def reason(self) -> Reason:
@@ -99,23 +103,24 @@ def slow_waits(processes: Sequence[Process], waits: Sequence[Floats]) -> SlowWai
     """What the medians of the ``waits`` of these processes leave out; None with few processes or
     few waits.
     """
-    found = [
-        (process, own)
-        for process, own in zip(processes, waits, strict=True)
-        if own.size >= _RULE.least_waits
-    ]
-    if len(found) < _RULE.processes:
+    medians: list[float] = []
+    means: list[float] = []
+    extras: list[float] = []
+    explained: list[float] = []
+    for process, times in zip(processes, waits, strict=True):
+        if times.size < _RULE.least_waits:
+            continue
+        median = float(np.median(times))
+        medians.append(median)
+        means.append(float(times.mean()))
+        extras.append(_trimmed_mean(times) - median)
+        explained.append(_share_of_host(process) * median)
+    if len(medians) < _RULE.processes:
         return None
-    extras, explained = [], []
-    for process, own in found:
-        middle = float(np.median(own))
-        extras.append(_trimmed_mean(own) - middle)
-        explained.append(_of_the_host(process) * middle)
-    extra = max(abs(float(np.median(extras))) - max(float(np.median(explained)), 0.0), 0.0)
-    middles, means = zip(
-        *((float(np.median(own)), float(own.mean())) for _, own in found), strict=True
-    )
-    return SlowWaits(extra, float(np.median(middles)), float(np.median(means)))
+
+    by_host = max(float(np.median(explained)), 0.0)
+    extra = abs(float(np.median(extras))) - by_host
+    return SlowWaits(max(extra, 0.0), float(np.median(medians)), float(np.median(means)))
 
 
 def _trimmed_mean(waits: Floats) -> float:
@@ -124,13 +129,22 @@ def _trimmed_mean(waits: Floats) -> float:
     return float(np.sort(waits)[left_out:-left_out].mean())
 
 
-def _of_the_host(process: Process) -> float:
-    """The share of the time that other threads took: of the samples by the system's count, or of
-    the canary.
+def _share_of_host(process: Process) -> float:
+    """The share of the time that other threads took: by the time that the system counted the thread
+    as waiting for a processor, or by the reference loops, whichever is more.
     """
-    sampled = sum(row[2] for one in process.rounds for row in one.samples if len(row) == 3)
-    queued = sum(one.queued for one in process.rounds)
-    canaries = [ns for one in process.rounds if (ns := canary_ns(one))]
-    of_samples = queued / max(sampled - queued, 1)
-    of_canary = float(np.mean(canaries)) / process.pace - 1 if canaries and process.pace else 0.0
-    return max(of_samples, of_canary)
+    sampled_ns = 0
+    queued_ns = 0
+    times: list[float] = []
+    for entry in process.rounds:
+        sampled_ns += sum(row[2] for row in entry.samples if len(row) == 3)
+        queued_ns += entry.queued
+        time = reference_ns(entry)
+        if time:
+            times.append(time)
+
+    share_of_samples = queued_ns / max(sampled_ns - queued_ns, 1)
+    share_of_reference = 0.0
+    if times and process.pace:
+        share_of_reference = float(np.mean(times)) / process.pace - 1
+    return max(share_of_samples, share_of_reference)

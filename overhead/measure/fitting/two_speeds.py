@@ -1,7 +1,7 @@
 """Two speeds: whether the rounds fall into two groups that one value cannot describe, and the group
 of each round.
 
-The canary is a fixed loop that is timed in every round: it shows the processor's speed.
+The reference loop is a fixed loop that is timed in every round: it shows the processor's speed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class SpeedRule:
     """Smallest gap between two groups, in units of the larger spread within them."""
     share: float = 0.10
     """Smallest share of the rounds in a group."""
-    canary_share: float = 0.125
-    """Smallest share of the rounds at each of the canary's two speeds; fewer slow rounds are an
-    interruption.
+    reference_share: float = 0.125
+    """Smallest share of the rounds at each of the reference loop's two speeds; fewer slow rounds
+    are an interruption.
     """
     rounds: int = 4
     """Smallest number of rounds in a group: with fewer, their spread is unknown."""
@@ -42,20 +42,21 @@ class SpeedRule:
     """Smallest number of rounds at a speed for a process to count at that speed: fewer give no
     slope.
     """
-    canary_change: float = 0.05
-    """A canary further than this share from the median of the run is mentioned in the rule of a
-    figure.
+    reference_change: float = 0.05
+    """A reference loop further than this share from the median of the run is mentioned in the rule
+    of a figure.
     """
 
 
 SPEEDS = SpeedRule()
 _MANY_DIGITS_US = 1e4
+"""Costs from here on are written without a fraction, so they have a sentence of their own."""
 
 
 @dataclass(frozen=True)
 class SpeedSplit:
     """Which rounds are of the slower group, and by which values: those of the ``rounds`` or of the
-    ``canary``.
+    reference loop (``canary``).
     """
 
     slow: Mask
@@ -65,51 +66,79 @@ class SpeedSplit:
 def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> Mask | None:
     """For each value, True in the upper of two groups; None if the values are one group.
 
-    ``owners``: the process of each value; ``least``: the smallest share of a group. The cut
-    minimises the variance of the logarithms within both groups: N. Otsu, A threshold selection
-    method from gray-level histograms, IEEE Trans. SMC 9 (1979) 62. Values outside the 5th and 95th
-    percentile are clipped, so that outliers do not decide.
+    ``owners``: the process of each value; ``least``: the smallest share of a group. Values outside
+    the 5th and 95th percentile are clipped, so that outliers do not decide where the cut is.
     """
-    logs = np.log(np.maximum(values, 1e-9))
-    clipped = np.sort(np.clip(logs, *np.percentile(logs, [5, 95]))) if logs.size else logs
-    count = clipped.size
+    count = values.size
     if count < 2 * SPEEDS.rounds or np.count_nonzero(values <= 0) > count / 20:
         return None
-    sizes = np.arange(1, count)
-    sums = np.cumsum(clipped)[:-1]
-    between = (
-        (sums / sizes - (clipped.sum() - sums) / (count - sizes)) ** 2 * sizes * (count - sizes)
-    )
-    cut = int(np.argmax(between)) + 1
-    low, high = np.split(np.sort(logs), [cut])
-    gap = float(np.median(high) - np.median(low))
+    logs = np.log(np.maximum(values, 1e-9))
+    clipped = np.sort(np.clip(logs, *np.percentile(logs, [5, 95])))
+    low, high = np.split(np.sort(logs), [_best_cut(clipped)])
+
     if min(low.size, high.size) < max(SPEEDS.rounds, least * count):
         return None
+    low_median = np.median(low)
+    high_median = np.median(high)
+    gap = float(high_median - low_median)
     if gap < SPEEDS.gap_sigmas * max(_spread(low), _spread(high)):
         return None
-    upper = np.asarray(logs > (np.median(low) + np.median(high)) / 2)
-    shares = np.array([upper[owners == owner].mean() for owner in np.unique(owners)])
-    switched = np.any((shares > SPEEDS.share) & (shares < 1 - SPEEDS.share))
-    return upper if gap >= np.log(SPEEDS.ratio if switched else SPEEDS.ratio_of_processes) else None
+
+    upper = np.asarray(logs > (low_median + high_median) / 2)
+    least_ratio = SPEEDS.ratio_of_processes
+    if _some_process_has_both(upper, owners):
+        least_ratio = SPEEDS.ratio
+    if gap < np.log(least_ratio):
+        return None
+    return upper
 
 
-def split_speeds(values: Floats, canaries: Floats, owners: Owners) -> SpeedSplit | None:
+def _best_cut(ordered: Floats) -> int:
+    """How many of the ordered values are in the lower of the two groups that differ most.
+
+    The cut minimises the variance within both groups, which is where the variance between them
+    is largest: N. Otsu, A threshold selection method from gray-level histograms, IEEE Trans. SMC 9
+    (1979) 62.
+    """
+    count = ordered.size
+    sizes = np.arange(1, count)
+    sums = np.cumsum(ordered)[:-1]
+    mean_below = sums / sizes
+    mean_above = (ordered.sum() - sums) / (count - sizes)
+    between = (mean_below - mean_above) ** 2 * sizes * (count - sizes)
+    return int(np.argmax(between)) + 1
+
+
+def _some_process_has_both(upper: Mask, owners: Owners) -> bool:
+    """Whether some process switched: it has more than a few values in either group."""
+    for owner in np.unique(owners):
+        share = upper[owners == owner].mean()
+        if SPEEDS.share < share < 1 - SPEEDS.share:
+            return True
+    return False
+
+
+def split_speeds(values: Floats, reference: Floats, owners: Owners) -> SpeedSplit | None:
     """Which rounds ran at the slower of two speeds, by their values or, if the figure follows it,
-    by the canary.
+    by the reference loop.
 
-    ``values``: one per round of all processes; ``canaries``: ns, same length or empty; ``owners``:
+    ``values``: one per round of all processes; ``reference``: ns, same length or empty; ``owners``:
     their processes. None for one speed.
     """
-    own = two_groups(values, owners)
-    if own is not None:
-        return SpeedSplit(own, "rounds")
-    slow = (
-        two_groups(canaries, owners, SPEEDS.canary_share) if canaries.size == values.size else None
-    )
+    by_values = two_groups(values, owners)
+    if by_values is not None:
+        return SpeedSplit(by_values, "rounds")
+    if reference.size != values.size:
+        return None
+    slow = two_groups(reference, owners, SPEEDS.reference_share)
     if slow is None:
         return None
-    upper, lower = values[slow], values[~slow]
-    low, high = float(np.median(lower)), float(np.median(upper))
+
+    # The figure must follow the reference loop: its own values at both speeds are clearly apart.
+    upper = values[slow]
+    lower = values[~slow]
+    low = float(np.median(lower))
+    high = float(np.median(upper))
     error = float(_spread(upper) / np.sqrt(upper.size) + _spread(lower) / np.sqrt(lower.size))
     if high < SPEEDS.ratio * low or high - low < SPEEDS.gap_sigmas * error:
         return None
@@ -122,17 +151,17 @@ def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) 
     """
     assert fast.value is not None
     assert slow.value is not None
-    most = slow.value if speeds.slow.mean() > 0.5 else fast.value
-    ends = [v for e in (fast, slow) for v in (e.value, e.low, e.high) if v is not None]
-    rule = because("rounds-of-two-speeds", processes=processes, slow_share=speeds.slow.mean())
+    slow_share = speeds.slow.mean()
+    ends = [fast.value, fast.low, fast.high, slow.value, slow.low, slow.high]
+    known_ends = [end for end in ends if end is not None]
     return Figure(
         name=fast.name,
-        value=most,
-        low=min(ends),
-        high=max(ends),
+        value=slow.value if slow_share > 0.5 else fast.value,
+        low=min(known_ends),
+        high=max(known_ends),
         status="bimodal",
         reason=_two_speeds(fast.value / 1e3, slow.value / 1e3, speeds.by),
-        rule=rule,
+        rule=because("rounds-of-two-speeds", processes=processes, slow_share=slow_share),
         processes=processes,
         modes=[fast.value, slow.value],
     )
@@ -149,15 +178,13 @@ def _two_speeds(fast_us: float, slow_us: float, by: str) -> Reason:
     return because("two-speeds", fast_us=fast_us, slow_us=slow_us, by=by)
 
 
-def canary_changed(canaries: Floats) -> Mask:
-    """For each canary time, True if it is further than ``SPEEDS.canary_change`` from the median;
-    empty for none.
+def reference_changed(times: Floats) -> Mask:
+    """For each time of the reference loop, True if it is further than ``SPEEDS.reference_change``
+    from the median; empty for none.
     """
-    return (
-        np.abs(canaries / np.median(canaries) - 1) > SPEEDS.canary_change
-        if canaries.size
-        else canaries.astype(bool)
-    )
+    if not times.size:
+        return times.astype(bool)
+    return np.asarray(np.abs(times / np.median(times) - 1) > SPEEDS.reference_change)
 
 
 def _spread(values: Floats) -> float:

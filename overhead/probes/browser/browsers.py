@@ -52,12 +52,9 @@ class BrowserProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of a workload for a case with the parameter ``elements``, else of the step."""
-        is_workload = "elements" in case.params
-        return (
-            workload.open_case(self.session(), case)
-            if is_workload
-            else BrowserChain(self.session(), case)
-        )
+        if "elements" in case.params:
+            return workload.open_case(self.session(), case)
+        return BrowserChain(self.session(), case)
 
     def session(self) -> BrowserSession:
         """The open browser of this process. Raises ``Unavailable``, and the same error at each
@@ -75,21 +72,20 @@ class BrowserProbe(Probe):
         return self._session
 
     def _open(self) -> BrowserSession:
+        """A new browser, whose page is of this kind and has our kernels. Raises ``Unavailable``."""
         session = BrowserSession(find_browser(self.kind))
-        found = identity.engine(session.page)
-        wrong_kernels = {
-            name: text
-            for name, text in session.page.kernels.items()
-            if text != kernel_hashes().get(name)
-        }
-        if found != self.kind or wrong_kernels:
+        page = session.page
+        if identity.engine(page) != self.kind:
             session.close()
-            if found != self.kind:
-                browser = identity.version(session.page)
-                raise Unavailable(
-                    because("page-ran-in-other-browser", browser=browser, wanted=self.kind.title())
-                )
-            raise Unavailable(because("page-got-other-kernels", kernels=", ".join(wrong_kernels)))
+            browser = identity.version(page)
+            raise Unavailable(
+                because("page-ran-in-other-browser", browser=browser, wanted=self.kind.title())
+            )
+        our_hashes = kernel_hashes()
+        wrong = [name for name, sha256 in page.kernels.items() if sha256 != our_hashes.get(name)]
+        if wrong:
+            session.close()
+            raise Unavailable(because("page-got-other-kernels", kernels=", ".join(wrong)))
         return session
 
 

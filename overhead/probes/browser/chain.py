@@ -42,9 +42,12 @@ class PageChain(Chain):
     """
 
     def __init__(self, session: BrowserSession, pattern: Pattern) -> None:
-        self.session, self.number = session, session.next_chain()
+        self.session = session
+        self.number = session.next_chain()
         self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"
-        self.latency = self.synchronous = pattern in WAITING_PATTERNS
+        waits_each = pattern in WAITING_PATTERNS
+        self.latency = waits_each
+        self.synchronous = waits_each
         self.max_n = _MAX_N.get(pattern, 1 << 18)
         self.clock_step_ns = session.page.clock_step_ns
         self.least_ns = _LEAST_RISE_NS.get(session.browser.kind, 0)
@@ -62,13 +65,14 @@ class PageChain(Chain):
 
     def units(self, ns: Sequence[int]) -> int:
         """The number of units that ``sample`` runs for these n, with warm-up units."""
-        return sum(ns) + (len(ns) if self._warms_up else 0)
+        warm_up_units = len(ns) if self._warms_up else 0
+        return sum(ns) + warm_up_units
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
         """Like ``sample``, but the page sleeps ``idle_ms`` before each n."""
         rows: list[list[int]] = []
-        for i in range(0, len(ns), SAMPLES_PER_REQUEST):
-            asked = list(ns[i : i + SAMPLES_PER_REQUEST])
+        for start in range(0, len(ns), SAMPLES_PER_REQUEST):
+            asked = list(ns[start : start + SAMPLES_PER_REQUEST])
             answer = self.ask(
                 "time", ns=asked, idle_ms=idle_ms, warm=self._warms_up, **self.write_first
             )
@@ -85,8 +89,9 @@ class PageChain(Chain):
 
     def wait(self) -> None:
         """Run the issued units in the page and wait for them, without timing."""
-        n, self._pending = self._pending, 0
-        self.ask("run", ns=[n])
+        issued = self._pending
+        self._pending = 0
+        self.ask("run", ns=[issued])
 
     def close(self) -> None:
         """Release the buffers of the chain in the page."""
@@ -94,24 +99,23 @@ class PageChain(Chain):
 
     def write(self, buffers: Sequence[int], raw: bytes) -> None:
         """Write bytes to the buffers with these numbers, as if the buffers were joined."""
-        for at in range(0, len(raw), messages.PIECE_BYTES):
-            self.ask(
-                "write", buffers=list(buffers), at=at, data=raw[at : at + messages.PIECE_BYTES]
-            )
+        for start in range(0, len(raw), messages.PIECE_BYTES):
+            piece = raw[start : start + messages.PIECE_BYTES]
+            self.ask("write", buffers=list(buffers), at=start, data=piece)
 
     def fetch_bytes(self, buffers: Sequence[int], size: int) -> bytes:
         """The bytes of the buffers with these numbers, joined, ``size`` in all, after all submitted
         work.
         """
         pieces = []
-        for at in range(0, size, messages.PIECE_BYTES):
-            asked = min(messages.PIECE_BYTES, size - at)
-            piece = self.ask("fetch", buffers=list(buffers), at=at, size=asked).data
-            if len(piece) != asked:
+        for start in range(0, size, messages.PIECE_BYTES):
+            asked = min(messages.PIECE_BYTES, size - start)
+            answer = self.ask("fetch", buffers=list(buffers), at=start, size=asked)
+            if len(answer.data) != asked:
                 raise RuntimeError(
-                    because("page-gave-other-size", bytes=len(piece), expected=asked)
+                    because("page-gave-other-size", bytes=len(answer.data), expected=asked)
                 )
-            pieces.append(piece)
+            pieces.append(answer.data)
         return b"".join(pieces)
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
@@ -140,11 +144,14 @@ class BrowserChain(PageChain):
 
     def executed(self) -> int:
         """The number of steps in the values that the page read back. Raises ``Unverified``."""
-        values = [np.array(words, np.uint32) for words in self.ask("read").values]
-        if len(values) != (RING if self.case.dependency == "independent" else 1):
+        answer = self.ask("read")
+        values = [np.array(words, np.uint32) for words in answer.values]
+        buffers = RING if self.case.dependency == "independent" else 1
+        if len(values) != buffers:
             raise Unverified(because("buffers-read-back", buffers=len(values)))
-        before = self._seen or [lcg.seeds()] * len(values)
-        self._executed += sum(lcg.distance(x0, x) for x0, x in zip(before, values, strict=True))
+        values_before = self._seen or [lcg.seeds()] * buffers
+        for before, after in zip(values_before, values, strict=True):
+            self._executed += lcg.distance(before, after)
         self._seen = values
         return self._executed
 
@@ -166,20 +173,18 @@ def case_spec(case: Case) -> messages.CaseSpec:
         raise Unsupported(
             because("page-runs-step-from-javascript", workload=case.workload, caller=case.caller)
         )
+    fields = {"pattern": case.pattern, "dependency": case.dependency, **case.params}
     try:
-        spec = msgspec.convert(
-            {"pattern": case.pattern, "dependency": case.dependency, **case.params},
-            messages.CaseSpec,
-        )
+        spec = msgspec.convert(fields, messages.CaseSpec)
     except msgspec.ValidationError as error:
         raise Unsupported(because("page-has-no-such-case", text=error)) from None
-    if spec.dependency == "independent" and (
-        spec.bindgroup == "once" or spec.pattern not in _MAY_BE_INDEPENDENT
-    ):
+    may_be_independent = spec.bindgroup != "once" and spec.pattern in _MAY_BE_INDEPENDENT
+    if spec.dependency == "independent" and not may_be_independent:
         raise Unsupported(because("independent-in-page"))
     if "wait" in case.params and case.pattern in WAITING_PATTERNS:
         raise Unsupported(because("pattern-brings-wait", pattern=case.pattern))
-    if (spec.pattern == "per-k") != (spec.k > 1):
+    has_k = spec.k > 1
+    if (spec.pattern == "per-k") != has_k:
         raise Unsupported(because("per-k-in-page"))
     return spec
 
@@ -189,12 +194,18 @@ def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
     WebGPU stacks.
     """
     spec = case_spec(case)
-    per = {"per-k": spec.k, "per-pass": 0, "one-pass": 0, "fused": 0}.get(spec.pattern, 1)
+    units = 1
+    if spec.pattern == "per-k":
+        units = spec.k
+    elif spec.pattern in ("per-pass", "one-pass", "fused"):
+        units = 0  # one submission of all units
     reads = spec.wait == "map" or case.pattern == "read-each"
     wait = "mapAsync of a 4-byte copy" if reads else "onSubmittedWorkDone"
-    split = case.pattern == "fused" and page.adapter is not None and page.adapter.fallback
-    dispatches: dict[str, Scalar] = {"dispatches": f"1 per {LLVMPIPE_TURNS} units"} if split else {}
-    return webgpu_window(spec.pattern, per, spec.bindgroup, wait, **dispatches)
+    timed = webgpu_window(spec.pattern, units, spec.bindgroup, wait)
+    is_fallback = page.adapter is not None and page.adapter.fallback
+    if case.pattern == "fused" and is_fallback:
+        timed["dispatches"] = f"1 per {LLVMPIPE_TURNS} units"
+    return timed
 
 
 def step_space() -> Space:
@@ -204,7 +215,10 @@ def step_space() -> Space:
     base = Case(pattern="per-submit", caller="browser")
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
     extra = [
-        *(Case(pattern="per-k", caller="browser", params={"k": k}) for k in (16, 4, 64, 256)),
+        Case(pattern="per-k", caller="browser", params={"k": 16}),
+        Case(pattern="per-k", caller="browser", params={"k": 4}),
+        Case(pattern="per-k", caller="browser", params={"k": 64}),
+        Case(pattern="per-k", caller="browser", params={"k": 256}),
         Case(pattern="per-submit", caller="browser", dependency="independent", params=rotated),
         Case(pattern="one-pass", caller="browser", dependency="independent", params=rotated),
         Case(pattern="one-pass", caller="browser", params=rotated),

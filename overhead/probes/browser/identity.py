@@ -34,10 +34,10 @@ def with_name_from_log(page: Page, log: str) -> Page:
     """The page's description, with the adapter's name from the log of Firefox if it has none
     itself.
     """
-    found = _LOGGED.findall(log)
-    if page.adapter is None or adapter_name(page.adapter) != UNNAMED or not found:
+    logged = _LOGGED.findall(log)
+    if page.adapter is None or adapter_name(page.adapter) != UNNAMED or not logged:
         return page
-    name, kind, driver, info, backend = found[-1]
+    name, kind, driver, info, backend = logged[-1]
     adapter = replace(
         page.adapter,
         description=name[:200],
@@ -60,12 +60,14 @@ def is_software(adapter: PageAdapter) -> bool:
     """True if the adapter is no GPU: a fallback adapter, a CPU, a software renderer, or an unnamed
     adapter.
     """
+    if adapter.fallback or adapter.forced or adapter.type == "CPU":
+        return True
+    if adapter_name(adapter) == UNNAMED:
+        return True
     text = " ".join(
         (adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver)
     )
-    named = names_software_renderer(text) or _SOFTWARE.search(text)
-    unnamed = adapter_name(adapter) == UNNAMED
-    return bool(adapter.fallback or adapter.forced or adapter.type == "CPU" or named or unnamed)
+    return names_software_renderer(text) or _SOFTWARE.search(text) is not None
 
 
 def api(page: Page) -> Api:
@@ -90,23 +92,29 @@ def engine(page: Page) -> str:
 
 def version(page: Page) -> str:
     """Name and version of the browser, from its brands or its user agent."""
-    named = [brand for brand in page.brands if not brand.startswith("Not")]
-    if named:
-        return next((brand for brand in named if not brand.startswith("Chromium ")), named[0])
-    found = re.search(r"(Firefox|Edg|Chrome|Version)/([\d.]+)", page.user_agent)
-    return (
-        f"{'Safari' if found[1] == 'Version' else found[1]} {found[2]}"
-        if found
-        else page.user_agent[:100]
-    )
+    # Chromium adds a brand such as "Not A Brand", so that no page relies on the list. Browsers made
+    # of Chromium name Chromium and themselves.
+    brands = [brand for brand in page.brands if not brand.startswith("Not")]
+    own_brands = [brand for brand in brands if not brand.startswith("Chromium ")]
+    if brands:
+        return own_brands[0] if own_brands else brands[0]
+    in_user_agent = re.search(r"(Firefox|Edg|Chrome|Version)/([\d.]+)", page.user_agent)
+    if in_user_agent is None:
+        return page.user_agent[:100]
+    name, number = in_user_agent.groups()
+    if name == "Version":
+        name = "Safari"
+    return f"{name} {number}"
 
 
 def record_flags(page: Page) -> list[str]:
     """Remarks for the record of each case that the page measured, such as ``page-not-isolated``."""
-    found = [] if page.isolated else ["page-not-isolated"]
+    flags = []
+    if not page.isolated:
+        flags.append("page-not-isolated")
     if page.adapter is not None and adapter_name(page.adapter) == UNNAMED:
-        found.append("adapter-unnamed-counted-as-software")
-    return found
+        flags.append("adapter-unnamed-counted-as-software")
+    return flags
 
 
 def target(stack: str, page: Page, browser: Browser | None = None) -> Target:
@@ -115,18 +123,25 @@ def target(stack: str, page: Page, browser: Browser | None = None) -> Target:
     """
     assert page.adapter is not None
     adapter = page.adapter
+    own_version = ""
+    settings: dict[str, str] = {}
+    if browser is not None:
+        own_version = browser.version()
+        settings = browser.settings
+    fallback = "not said"
+    if adapter.fallback is not None:
+        fallback = str(adapter.fallback).lower()
+    fields = " / ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.type))
+
+    # The key of each is put after the name of the stack; the version itself has no other name.
     described = {
-        "": (browser.version() if browser else "") or version(page),
+        "": own_version or version(page),
         "user-agent": page.user_agent[:200],
-        "fallback adapter": (
-            "not said" if adapter.fallback is None else str(adapter.fallback).lower()
-        ),
-        "adapter fields": " / ".join(
-            (adapter.vendor, adapter.architecture, adapter.device, adapter.type)
-        )[:200],
+        "fallback adapter": fallback,
+        "adapter fields": fields[:200],
         "clock step": f"{page.clock_step_ns} ns",
         "cross-origin isolated": str(page.isolated).lower(),
-        **(browser.settings if browser else {}),
+        **settings,
     }
     return Target(
         stack=stack,

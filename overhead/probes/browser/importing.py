@@ -12,7 +12,7 @@ import json
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -61,123 +61,159 @@ class Download(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def import_file(path: Path) -> list[JournalEntry]:
-    """Read a download, and return the journal lines for it, the header first. Raises
+    """Read a download, and return the journal entries for it, the header first. Raises
     ``BadFile``.
     """
-    raw = read_whole(path, MAX_BYTES)
-    try:
-        found = msgspec.json.decode(raw, type=Download)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(
-            f"not a browser's download: {' '.join(str(error).split())[:300]}", path
-        ) from None
-    if found.page.adapter is None:
-        raise BadFile("the browser found no WebGPU adapter", path)
-    if found.page.kernels != kernel_hashes():
-        raise BadFile("measured with the kernels of another version of overhead", path)
-    stack = identity.engine(found.page)
-    target = identity.target(stack, found.page)
-    flags = [
-        *identity.record_flags(found.page),
-        "replicates-in-one-browser",
-        *(["hidden-page"] if found.hidden else []),
-    ]
+    download = _decoded(path)
+    page = download.page
+    target = identity.target(identity.engine(page), page)
+    flags = [*identity.record_flags(page), "replicates-in-one-browser"]
+    if download.hidden:
+        flags.append("hidden-page")
+
     header = HeaderEntry(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,
-        created=found.created,
+        created=download.created,
         profile="quick",
-        machine=_machine(found.page, target),
+        machine=_machine(page, target),
         versions=target.versions,
     )
-    cases = {
-        _case(entry.case).key: _case(entry.case)
-        for entries in found.replicates
-        for entry in entries
-    }
-    lines: list[JournalEntry] = [header]
-    lines += [
-        results.PlannedEntry(
+    journal: list[JournalEntry] = [header]
+
+    cases: dict[str, Case] = {}
+    for case_entries in download.replicates:
+        for entry in case_entries:
+            case = _case(entry.case)
+            cases[case.key] = case
+    for case in cases.values():
+        planned = results.PlannedEntry(
             worker=target.key, target=target, case=case, processes=PLAN["replicates"]
         )
-        for case in cases.values()
-    ]
-    for process, entries in enumerate(found.replicates):
-        for entry in entries:
-            lines += _lines(target, process, found.page, entry, flags)
-        lines.append(
-            results.EndedEntry(worker=target.key, process=process, rule=because("plan-of-page"))
-        )
-    return lines
+        journal.append(planned)
+
+    for process, case_entries in enumerate(download.replicates):
+        for entry in case_entries:
+            journal += _journal_entries(target, process, page, entry, flags)
+        ended = results.EndedEntry(worker=target.key, process=process, rule=because("plan-of-page"))
+        journal.append(ended)
+    return journal
 
 
-def _lines(
+def _decoded(path: Path) -> Download:
+    """The download in a file, of a page that had an adapter and our kernels. Raises ``BadFile``."""
+    raw = read_whole(path, MAX_BYTES)
+    try:
+        download = msgspec.json.decode(raw, type=Download)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise BadFile(f"not a browser's download: {reason}", path) from None
+    if download.page.adapter is None:
+        raise BadFile("the browser found no WebGPU adapter", path)
+    if download.page.kernels != kernel_hashes():
+        raise BadFile("measured with the kernels of another version of overhead", path)
+    return download
+
+
+def _journal_entries(
     target: Target, process: int, page: messages.Page, entry: _CaseEntry, flags: list[str]
 ) -> Iterator[JournalEntry]:
+    """The journal entries of one case in one replicate, as a worker process would have written
+    them.
+    """
     case = _case(entry.case)
-    own: dict[str, Any] = {
+    place: dict[str, Any] = {
         "target": target.key,
         "case": case.key,
         "worker": target.key,
         "process": process,
     }
-    if failure := _failure(entry, case):
-        yield results.FailedEntry(**own, status=failure[0], reason=failure[1])
+    failure = _failure(entry, case)
+    if failure is not None:
+        yield results.FailedEntry(**place, status=failure.status, reason=failure.reason)
         return
+
     kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
     yield results.OpenedEntry(
-        **own,
+        **place,
         overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
         synchronous=case.pattern in WAITING_PATTERNS,
         window=step_window(case, page),
         kernels={kernel: kernel_hashes()[kernel]},
         flags=flags,
     )
-    for name, n in (("empty_wait", 0), ("naive", 1)):
-        values = [float(row[2]) for row in entry.trial if row[0] == n]
-        yield results.OneOffEntry(**own, name=name, values=values, at=[n] * len(values))
-        if n == 0 and values and min(values) > PLAN["polling_ms"] * 1e6:
-            yield results.OneOffEntry(
-                **own, name="wait_quantum", values=[statistics.median(values)], at=[0]
-            )
+
+    # The samples that chose the ladder have times of an empty wait (n = 0) and of single units.
+    empty_waits_ns = _total_times(entry.trial, 0)
+    singles_ns = _total_times(entry.trial, 1)
+    yield results.OneOffEntry(
+        **place, name="empty_wait", values=empty_waits_ns, at=[0] * len(empty_waits_ns)
+    )
+    if empty_waits_ns and min(empty_waits_ns) > PLAN["polling_ms"] * 1e6:
+        quantum_ns = statistics.median(empty_waits_ns)
+        yield results.OneOffEntry(**place, name="wait_quantum", values=[quantum_ns], at=[0])
+    yield results.OneOffEntry(**place, name="naive", values=singles_ns, at=[1] * len(singles_ns))
     for number, rows in enumerate(entry.rounds):
-        yield results.RoundEntry(**own, round=number, samples=rows)
+        yield results.RoundEntry(**place, round=number, samples=rows)
 
 
-def _failure(entry: _CaseEntry, case: Case) -> tuple[results.Status, Why] | None:
-    """The status and the reason of a case without figures."""
+def _total_times(rows: messages.Rows, n: int) -> list[float]:
+    """The times of the samples of n units with their wait. A row is ``[n, issue_ns, total_ns]``."""
+    return [float(row[2]) for row in rows if row[0] == n]
+
+
+class _CaseFailure(NamedTuple):
+    """Why a case has no figures."""
+
+    status: results.Status
+    reason: Why
+
+
+def _failure(entry: _CaseEntry, case: Case) -> _CaseFailure | None:
+    """Why the case has no figures; None if it has some."""
     try:
         case_spec(case)
         if not entry.kind:
             _check_values(entry)
             return None
     except Unsupported as error:
-        return "unavailable", error.reason
+        return _CaseFailure("unavailable", error.reason)
     except Unverified as error:
-        return "unverified", error.reason
-    return ("unavailable" if entry.kind == "unsupported" else entry.kind), entry.error
+        return _CaseFailure("unverified", error.reason)
+    if entry.kind == "unsupported":
+        return _CaseFailure("unavailable", entry.error)
+    return _CaseFailure(entry.kind, entry.error)
 
 
 def _check_values(entry: _CaseEntry) -> None:
     """Raise ``Unverified`` unless the values show that every unit of every window and warm-up
     ran.
     """
-    rows = [*entry.trial, *(row for rows in entry.rounds for row in rows)]
-    issued = sum(row[0] + 1 for row in rows)
-    if len(entry.values) != (RING if entry.case.dependency == "independent" else 1):
+    rows = list(entry.trial)
+    for rows_of_round in entry.rounds:
+        rows += rows_of_round
+    issued = sum(n + 1 for n, _, _ in rows)  # the page warms up with one unit before each sample
+
+    buffers = RING if entry.case.dependency == "independent" else 1
+    if len(entry.values) != buffers:
         raise Unverified(because("buffers-read-back", buffers=len(entry.values)))
-    executed = sum(lcg.distance(lcg.seeds(), np.array(words, np.uint32)) for words in entry.values)
+    executed = 0
+    for words in entry.values:
+        executed += lcg.distance(lcg.seeds(), np.array(words, np.uint32))
     if executed != issued % lcg.PERIOD:
         raise Unverified(because("units-differ", issued=issued, executed=executed))
 
 
 def _case(spec: messages.CaseSpec) -> Case:
+    """The case with the parameters that differ from those of the page, as native stacks write
+    it.
+    """
     defaults = messages.CaseSpec(pattern=spec.pattern)
-    params = {
-        k: getattr(spec, k)
-        for k in ("k", "bindgroup", "wait")
-        if getattr(spec, k) != getattr(defaults, k)
-    }
+    params = {}
+    for name in ("k", "bindgroup", "wait"):
+        value = getattr(spec, name)
+        if value != getattr(defaults, name):
+            params[name] = value
     unit = "step" if spec.pattern == "fused" else "dispatch"
     return Case(
         pattern=spec.pattern, caller="browser", dependency=spec.dependency, unit=unit, params=params
@@ -190,9 +226,10 @@ def _machine(page: messages.Page, target: Target) -> Machine:
     """
     cpu = f"not told to a browser ({page.platform or 'unknown platform'})"
     gpus = [] if target.software else [Gpu(name=target.adapter)]
-    seed = json.dumps(["browser", cpu, page.cores, page.memory_gib, [gpu.name for gpu in gpus]])
+    gpu_names = [gpu.name for gpu in gpus]
+    known = json.dumps(["browser", cpu, page.cores, page.memory_gib, gpu_names])
     return Machine(
-        id=hashlib.sha256(seed.encode()).hexdigest()[:12],
+        id=hashlib.sha256(known.encode()).hexdigest()[:12],
         cpu=cpu[:200],
         cores=page.cores,
         memory_gib=page.memory_gib,

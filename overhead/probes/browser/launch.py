@@ -110,13 +110,11 @@ class Browser:
         """The flags, preferences and environment variables of the browser by name, for the
         record.
         """
-        preferences = FIREFOX_PREFERENCES if self.kind == "firefox" else {}
-        flags = {name: value or "set" for name, value in _flags(self.kind).items()}
-        return {
-            **flags,
-            **{name: json.dumps(value).strip('"') for name, value in preferences.items()},
-            **self.environment,
-        }
+        settings = {name: value or "set" for name, value in _flags(self.kind).items()}
+        if self.kind == "firefox":
+            for name, preference in FIREFOX_PREFERENCES.items():
+                settings[name] = json.dumps(preference).strip('"')
+        return {**settings, **self.environment}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -127,14 +125,15 @@ class Browser:
         """The command line that opens the URL. For Firefox, also writes the preferences into the
         profile.
         """
-        flags = [f"{name}={value}" if value else name for name, value in _flags(self.kind).items()]
+        flags = []
+        for name, value in _flags(self.kind).items():
+            flags.append(f"{name}={value}" if value else name)
         if self.kind == "chromium":
             return [self.program, *flags, f"--user-data-dir={profile}", url]
-        lines = (
-            f"user_pref({json.dumps(name)}, {json.dumps(value)});"
-            for name, value in FIREFOX_PREFERENCES.items()
-        )
-        (profile / "user.js").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines = []
+        for name, preference in FIREFOX_PREFERENCES.items():
+            lines.append(f"user_pref({json.dumps(name)}, {json.dumps(preference)});\n")
+        (profile / "user.js").write_text("".join(lines), encoding="utf-8")
         return [self.program, *flags, "--profile", str(profile), url]
 
     def version(self) -> str:
@@ -168,7 +167,8 @@ def find_browser(kind: BrowserKind) -> Browser:
     """The browser that ``OVERHEAD_BROWSER`` names if it is of this kind, else the first one. Raises
     ``Unavailable``.
     """
-    if named := os.environ.get(BROWSER, ""):
+    named = os.environ.get(BROWSER, "")
+    if named:
         program = shutil.which(named)
         if program is None:
             raise Unavailable(
@@ -189,16 +189,41 @@ def installed_programs(kind: BrowserKind, platform: str = sys.platform) -> list[
     """Paths of browsers of this kind in PATH and in the usual folders of the platform, the
     preferred ones first.
     """
+    programs = []
+    for name in _NAMES[kind]:
+        on_path = shutil.which(name)
+        if on_path:
+            programs.append(on_path)
     places: list[Path] = []
     if platform == "darwin":
-        roots = [Path("/Applications"), Path.home() / "Applications"]
-        places = [root / f"{app}.app/Contents/MacOS/{app}" for app in _MAC[kind] for root in roots]
-        places += [p.with_name(p.name.lower()) for p in places if kind == "firefox"]
+        places = _mac_places(kind)
     elif platform == "win32":
-        roots = [Path(os.environ[name]) for name in _WINDOWS_ROOTS if os.environ.get(name)]
-        places = [root.joinpath(*app.split("\\")) for app in _WINDOWS[kind] for root in roots]
-    on_path = [found for name in _NAMES[kind] if (found := shutil.which(name))]
-    return [*on_path, *(str(place) for place in places if place.is_file())]
+        places = _windows_places(kind)
+    programs += [str(place) for place in places if place.is_file()]
+    return programs
+
+
+def _mac_places(kind: BrowserKind) -> list[Path]:
+    """Where the programs of browsers of this kind may be on a Mac. The program in Firefox's app is
+    written in lower case.
+    """
+    places = []
+    for app in _MAC[kind]:
+        for root in (Path("/Applications"), Path.home() / "Applications"):
+            places.append(root / f"{app}.app/Contents/MacOS/{app}")
+    if kind == "firefox":
+        places += [place.with_name(place.name.lower()) for place in places]
+    return places
+
+
+def _windows_places(kind: BrowserKind) -> list[Path]:
+    """Where the programs of browsers of this kind may be on Windows."""
+    roots = [Path(os.environ[name]) for name in _WINDOWS_ROOTS if os.environ.get(name)]
+    places = []
+    for program in _WINDOWS[kind]:
+        for root in roots:
+            places.append(root.joinpath(*program.split("\\")))
+    return places
 
 
 def kind_of(program: str) -> BrowserKind:

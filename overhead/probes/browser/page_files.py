@@ -81,11 +81,12 @@ def page_data() -> dict[str, Any]:
 def page_files() -> dict[str, str]:
     """The text of each HTML, JavaScript and CSS file of the page, by file name."""
     folder = files(__package__).joinpath("page")
-    return {
-        entry.name: entry.read_text(encoding="utf-8")
-        for entry in folder.iterdir()
-        if entry.name.rpartition(".")[2] in TYPES
-    }
+    texts = {}
+    for entry in folder.iterdir():
+        _, _, suffix = entry.name.rpartition(".")
+        if suffix in TYPES:
+            texts[entry.name] = entry.read_text(encoding="utf-8")
+    return texts
 
 
 def single_file_page() -> str:
@@ -94,8 +95,10 @@ def single_file_page() -> str:
 
     @functools.cache
     def address(name: str) -> str:
-        text = _IMPORT.sub(lambda found: f'from "{address(found[1])}"', files[name])
-        return f"data:text/javascript;base64,{base64.b64encode(text.encode()).decode()}"
+        """An address that contains the whole file, in which imported files have such addresses."""
+        text = _IMPORT.sub(lambda imported: f'from "{address(imported[1])}"', files[name])
+        encoded = base64.b64encode(text.encode()).decode()
+        return f"data:text/javascript;base64,{encoded}"
 
     embedded = messages.encode(page_data()).decode().replace("<", "\\u003c")
     replacements = {

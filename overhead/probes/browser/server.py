@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,13 @@ _HEADERS = {
 }
 
 
+class Body(NamedTuple):
+    """What the server sends to a client."""
+
+    data: bytes
+    media_type: str
+
+
 class _Refusal(Exception):
     """A refused request: the HTTP status, and one line of plain text."""
 
@@ -57,28 +64,31 @@ class PageServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.files = {
-            f"/{name}": (text.encode(), f"{TYPES[name.rpartition('.')[2]]}; charset=utf-8")
-            for name, text in page_files().items()
-        }
+        self.files: dict[str, Body] = {}
+        for name, text in page_files().items():
+            _, _, suffix = name.rpartition(".")
+            self.files[f"/{name}"] = Body(text.encode(), f"{TYPES[suffix]}; charset=utf-8")
         self.files["/"] = self.files["/index.html"]
-        self.files["/page-data.json"] = messages.encode(page_data()), "application/json"
+        self.files["/page-data.json"] = Body(messages.encode(page_data()), "application/json")
         self.host = f"127.0.0.1:{self.server_port}"
         self.origin = f"http://{self.host}"
-        self._token, self._secret = secrets.token_urlsafe(24), ""
+        self._token = secrets.token_urlsafe(24)
+        self._secret = ""
         self.url = f"{self.origin}/#token={self._token}"
         self._command = messages.Command(id=0, do="idle")
         self._changed = threading.Condition()
         self._page: messages.Page | None = None
         self._answer: messages.PageAnswer | None = None
-        self._given_up = self._closed = False
+        self._given_up = False
+        self._closed = False
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def server_bind(self) -> None:
         """Bind without a look-up of the host's name, which may take seconds."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
+        self.server_name = "127.0.0.1"
+        self.server_port = int(self.server_address[1])
 
     def _serve(self) -> None:
         # ``serve_forever`` would wake up twice a second while the page measures.
@@ -91,9 +101,9 @@ class PageServer(ThreadingHTTPServer):
             self._command = messages.Command(id=self._command.id + 1, do="end")
             self._changed.notify_all()
         self._closed = True
-        socket.create_connection(
-            ("127.0.0.1", self.server_port)
-        ).close()  # the thread waits for a connection
+        # The thread waits for a connection, and then sees that it has to end.
+        connection = socket.create_connection(("127.0.0.1", self.server_port))
+        connection.close()
         self._thread.join()
         self.server_close()
 
@@ -187,23 +197,22 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Do nothing."""
 
-    def _respond(self, handle: Callable[[], tuple[bytes, str]]) -> None:
+    def _respond(self, handle: Callable[[], Body]) -> None:
+        """Send what ``handle`` returns, or the text of the refusal that it or the head raises."""
         status = 200
         try:
             self._check_head()
-            body, kind = handle()
+            body = handle()
         except _Refusal as refusal:
             status, text = refusal.args
-            body, kind = f"{text}\n".encode(), "text/plain; charset=utf-8"
+            body = Body(f"{text}\n".encode(), "text/plain; charset=utf-8")
         self.send_response_only(status)
-        for name, value in {
-            **_HEADERS,
-            "Content-Type": kind,
-            "Content-Length": str(len(body)),
-        }.items():
+        for name, value in _HEADERS.items():
             self.send_header(name, value)
+        self.send_header("Content-Type", body.media_type)
+        self.send_header("Content-Length", str(len(body.data)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body.data)
 
     def _check_head(self) -> None:
         names = [name.lower() for name in self.headers]
@@ -214,36 +223,42 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise _Refusal(403, "wrong site")
 
-    def _file(self) -> tuple[bytes, str]:
+    def _file(self) -> Body:
         if self.path not in self.server.files:
             raise _Refusal(404, "no such file")
         return self.server.files[self.path]
 
-    def _message(self) -> tuple[bytes, str]:
+    def _message(self) -> Body:
+        """Give the page's message to the server, and return the server's answer. Only the page of
+        this server may send one.
+        """
         if self.headers.get("origin") != self.server.origin:
             raise _Refusal(403, "wrong origin")
         if self.path not in ("/hello", "/next"):
             raise _Refusal(404, "no such place")
         if self.headers.get("content-type") != "application/json":
             raise _Refusal(415, "send application/json")
-        if self.path == "/next" and not self.server.is_authorized(
-            self.headers.get("authorization", "")
-        ):
-            raise _Refusal(401, "no session of this server")
-        body = self._body()
+        if self.path == "/next":
+            authorization = self.headers.get("authorization", "")
+            if not self.server.is_authorized(authorization):
+                raise _Refusal(401, "no session of this server")
+        sent = self._sent_bytes()
+        answer: Any
         try:
-            answer: Any = (
-                self.server.accept_hello(messages.decode_hello(body))
-                if self.path == "/hello"
-                else self.server.exchange(messages.decode_answer(body))
-            )
+            if self.path == "/hello":
+                answer = self.server.accept_hello(messages.decode_hello(sent))
+            else:
+                answer = self.server.exchange(messages.decode_answer(sent))
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            raise _Refusal(400, f"not understood: {' '.join(str(error).split())[:200]}") from None
-        return messages.encode(answer), "application/json"
+            reason = " ".join(str(error).split())[:200]
+            raise _Refusal(400, f"not understood: {reason}") from None
+        return Body(messages.encode(answer), "application/json")
 
-    def _body(self) -> bytes:
+    def _sent_bytes(self) -> bytes:
+        """The body of the request. Its length is checked before any of it is read."""
         length = self.headers.get("content-length", "")
-        if "transfer-encoding" in self.headers or not (length.isascii() and length.isdigit()):
+        is_number = length.isascii() and length.isdigit()
+        if "transfer-encoding" in self.headers or not is_number:
             raise _Refusal(411, "send a Content-Length")
         if len(length) > 12 or int(length) > messages.MAX_BODY_BYTES:
             raise _Refusal(413, f"the body is larger than {messages.MAX_BODY_BYTES} bytes")

@@ -51,7 +51,8 @@ class BrowserSession:
     def __init__(
         self, browser: Browser, start_seconds: float = 45.0, answer_seconds: float = 60.0
     ) -> None:
-        self.browser, self._answer_seconds = browser, answer_seconds
+        self.browser = browser
+        self._answer_seconds = answer_seconds
         self._chains = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._server: PageServer | None = PageServer()
@@ -77,12 +78,11 @@ class BrowserSession:
         if self._server is None:
             raise BrowserEnded(because("browser-closed"))
         answer = self._server.ask(do, self._answer_seconds, **fields)
-        if answer is None:
-            browser, limit_s = self.browser.kind.title(), self._answer_seconds
-            raise BrowserEnded(
-                self._ended() or because("browser-silent", browser=browser, limit_s=limit_s)
-            )
-        return answer
+        if answer is not None:
+            return answer
+        browser = self.browser.kind.title()
+        silent = because("browser-silent", browser=browser, limit_s=self._answer_seconds)
+        raise BrowserEnded(self._ended() or silent)
 
     def close(self) -> None:
         """End the page, the browser and the server. A second call does nothing."""
@@ -99,6 +99,9 @@ class BrowserSession:
                 time.sleep(0.1)  # a browser process that is ending may still hold a file
 
     def _open(self, server: PageServer, seconds: float) -> messages.Page:
+        """Start the browser, and return the description of its page. Raises ``Unavailable`` if no
+        page connects within these seconds.
+        """
         command = self.browser.command(self._profile, server.url)
         environment = {**os.environ, **self.browser.environment, "TMPDIR": str(self._temporary)}
         try:
@@ -119,25 +122,24 @@ class BrowserSession:
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
         page = server.wait_for_page(seconds)
         log_text = printed.text(_PRINTED_SECONDS)
-        if page is None:
-            browser = self.browser.kind.title()
-            ended = self._ended() or because(
-                "browser-opened-no-page", browser=browser, limit_s=seconds
-            )
-            printed_last = last_line(log_text)
-            raise Unavailable(
-                because("with-text", why=ended, text=printed_last) if printed_last else ended
-            )
-        return with_name_from_log(page, log_text)
+        if page is not None:
+            return with_name_from_log(page, log_text)
+        browser = self.browser.kind.title()
+        no_page = because("browser-opened-no-page", browser=browser, limit_s=seconds)
+        reason = self._ended() or no_page
+        printed_last = last_line(log_text)
+        if printed_last:
+            reason = because("with-text", why=reason, text=printed_last)
+        raise Unavailable(reason)
 
     def _ended(self) -> Reason | None:
         """How the browser ended by itself; None if it runs."""
-        code = None if self._process is None else self._process.poll()
-        return (
-            None
-            if code is None
-            else because("browser-ended", browser=self.browser.kind.title(), exit_code=code)
-        )
+        if self._process is None:
+            return None
+        exit_code = self._process.poll()
+        if exit_code is None:
+            return None
+        return because("browser-ended", browser=self.browser.kind.title(), exit_code=exit_code)
 
     def _kill(self) -> None:
         if self._process is None or self._process.poll() is not None:

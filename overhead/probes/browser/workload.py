@@ -32,7 +32,7 @@ def open_case(session: BrowserSession, case: Case) -> WorkChain:
 
 class BrowserWork(WorkChain, PageChain):
     """A workload that runs in the page, which gets buffers and WGSL and returns bytes. Only Python
-    interprets them.
+    interprets the bytes.
     """
 
     language = "wgsl"
@@ -41,12 +41,9 @@ class BrowserWork(WorkChain, PageChain):
         WorkChain.__init__(self, case)
         PageChain.__init__(self, session, case.pattern)
         self._text, self._entries = kernels_of(self, "wgsl")
-        adapter = session.page.adapter
-        software = adapter is not None and identity.is_software(adapter)
-        may_be_llvmpipe = (
-            adapter is not None and software and "swiftshader" not in adapter.description.lower()
-        )
-        self._max_loops = LLVMPIPE_TURNS // self.workload.turns if may_be_llvmpipe else 0
+        self._max_loops = 0
+        if _may_be_llvmpipe(session.page.adapter):
+            self._max_loops = LLVMPIPE_TURNS // self.workload.turns
         if case.pattern != "fused":
             self.max_n //= len(self._entries)
         self._zeros = np.zeros(self.elements, np.uint32)
@@ -57,15 +54,18 @@ class BrowserWork(WorkChain, PageChain):
         self.ask("open", case=spec, program=self._program())
 
     def _program(self) -> messages.PageProgram:
-        kinds = zip(WGSL_BINDINGS, self._sizes, strict=True)
+        """What the page runs: the WGSL, its dispatches in a step, and its buffers."""
+        dispatches = []
+        for entry in self._entries:
+            dispatches.append(messages.PageEntry(name=entry.name, groups=[entry.groups]))
+        buffers = []
+        for kind, size in zip(WGSL_BINDINGS, self._sizes, strict=True):
+            buffers.append(messages.PageBuffer(kind=kind, size=size))
         return messages.PageProgram(
             label=f"{self.workload.name}, {self.elements:,} elements,",
             kernels=[messages.PageKernel(code=self._text)],
-            entries=[
-                messages.PageEntry(name=entry.name, groups=[entry.groups])
-                for entry in self._entries
-            ],
-            buffers=[messages.PageBuffer(kind=kind, size=size) for kind, size in kinds],
+            entries=dispatches,
+            buffers=buffers,
             count_buffer=_STEPS,
             max_loops=self._max_loops,
             needs=["shader-f16"] if self.workload.precision == "float16" else [],
@@ -86,20 +86,18 @@ class BrowserWork(WorkChain, PageChain):
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         """The state and the counters, fetched from the page."""
-        at = self._sizes[_STATE]
-        raw = self.fetch_bytes([_STATE, _COUNTERS], at + self._zeros.nbytes)
-        state = np.frombuffer(raw[:at], self.workload.dtype)
-        return sources.unpack_state(self.workload, state, self.elements), np.frombuffer(
-            raw[at:], np.uint32
-        )
+        state_bytes = self._sizes[_STATE]
+        raw = self.fetch_bytes([_STATE, _COUNTERS], state_bytes + self._zeros.nbytes)
+        packed = np.frombuffer(raw[:state_bytes], self.workload.dtype)
+        counters = np.frombuffer(raw[state_bytes:], np.uint32)
+        return sources.unpack_state(self.workload, packed, self.elements), counters
 
     def count(self) -> int:
         """The number of steps since ``put``; only the counters are fetched. Raises ``Unverified``
         if they differ.
         """
-        return self.agreed(
-            np.frombuffer(self.fetch_bytes([_COUNTERS], self._zeros.nbytes), np.uint32)
-        )
+        raw = self.fetch_bytes([_COUNTERS], self._zeros.nbytes)
+        return self.agreed(np.frombuffer(raw, np.uint32))
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of the WGSL, by file name."""
@@ -107,11 +105,16 @@ class BrowserWork(WorkChain, PageChain):
 
     def window(self) -> dict[str, Scalar]:
         """What is timed, as names and values for the results file."""
-        split = self.case.pattern == "fused" and self._max_loops
-        return {
-            **super().window(),
-            **wgsl_window(self.case.pattern, self._entries),
-            **({"dispatches": f"1 per {self._max_loops} units"} if split else {}),
-            "wait": "onSubmittedWorkDone",
-            "checks": "on",
-        }
+        timed = {**super().window(), **wgsl_window(self.case.pattern, self._entries)}
+        if self.case.pattern == "fused" and self._max_loops:
+            timed["dispatches"] = f"1 per {self._max_loops} units"
+        return {**timed, "wait": "onSubmittedWorkDone", "checks": "on"}
+
+
+def _may_be_llvmpipe(adapter: messages.PageAdapter | None) -> bool:
+    """True for every software adapter but SwiftShader. A browser may hide the name of llvmpipe,
+    which silently stops long loops.
+    """
+    if adapter is None or not identity.is_software(adapter):
+        return False
+    return "swiftshader" not in adapter.description.lower()

@@ -24,8 +24,9 @@ THREAD_LOCAL_CAPTURE = 1
 """``CU_STREAM_CAPTURE_MODE_THREAD_LOCAL``."""
 _NOT_READY = 600
 _NO_DEVICE = 100
-_COMPUTE_CAPABILITY = (75, 76)
-"""The attributes that hold its major and its minor number."""
+_CAPABILITY_MAJOR = 75
+_CAPABILITY_MINOR = 76
+"""The attributes of a device that hold the two numbers of its compute capability."""
 
 _OUT = c_void_p
 FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
@@ -106,7 +107,8 @@ class CudaDriver:
                 raise Unavailable(
                     because("nvidia-driver-exports-no-symbol", symbol=name), _DRIVER_PAGE
                 ) from None
-            function.argtypes, function.restype = arguments, c_int
+            function.argtypes = arguments
+            function.restype = c_int
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call the function with this name in ``FUNCTIONS``. Raises ``CudaError`` if it fails."""
@@ -118,15 +120,15 @@ class CudaDriver:
         """Call a function whose first parameter is an output handle or pointer. Returns that
         output.
         """
-        made = c_void_p()
-        self.call(name, byref(made), *arguments)
-        return made.value or 0
+        handle = c_void_p()
+        self.call(name, byref(handle), *arguments)
+        return handle.value or 0
 
     def call_for_number(self, name: str, *arguments: Any) -> int:
         """Call a function whose first parameter is an output int. Returns that output."""
-        found = c_int()
-        self.call(name, byref(found), *arguments)
-        return found.value
+        number = c_int()
+        self.call(name, byref(number), *arguments)
+        return number.value
 
     def error_name(self, code: int) -> str:
         """The name of a CUresult, such as ``CUDA_ERROR_INVALID_VALUE``; ``unknown`` if the driver
@@ -155,21 +157,23 @@ class CudaDriver:
 
     def devices(self) -> list[CudaDevice]:
         """All devices that this process may use."""
-        return [
-            self._device(ordinal) for ordinal in range(self.call_for_number("cuDeviceGetCount"))
-        ]
+        count = self.call_for_number("cuDeviceGetCount")
+        return [self._device(ordinal) for ordinal in range(count)]
 
     def _device(self, ordinal: int) -> CudaDevice:
         handle = self.call_for_number("cuDeviceGet", ordinal)
-        name, identity = ctypes.create_string_buffer(256), (ctypes.c_ubyte * 16)()
+        name = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", name, len(name), handle)
-        self.call("cuDeviceGetUuid_v2", byref(identity), handle)
-        major, minor = (
-            self.call_for_number("cuDeviceGetAttribute", which, handle)
-            for which in _COMPUTE_CAPABILITY
+        uuid = (ctypes.c_ubyte * 16)()
+        self.call("cuDeviceGetUuid_v2", byref(uuid), handle)
+        major = self.call_for_number("cuDeviceGetAttribute", _CAPABILITY_MAJOR, handle)
+        minor = self.call_for_number("cuDeviceGetAttribute", _CAPABILITY_MINOR, handle)
+        return CudaDevice(
+            ordinal,
+            name=name.value.decode(errors="replace"),
+            device=device_id(bytes(uuid)),
+            architecture=f"sm_{major}{minor}",
         )
-        shown = name.value.decode(errors="replace")
-        return CudaDevice(ordinal, shown, device_id(bytes(identity)), f"sm_{major}{minor}")
 
 
 def open_library() -> ctypes.CDLL:
@@ -184,10 +188,16 @@ def open_library() -> ctypes.CDLL:
 def error_code(result: Any) -> int:
     """The first error in what one call or a tuple of calls returned, through ctypes or
     cuda-bindings; 0: none.
+
+    ctypes returns the code itself, cuda-bindings a tuple with it, and two calls a tuple of both.
     """
-    if isinstance(result, tuple):
-        return next(filter(None, map(error_code, result)), 0)
-    return int(result or 0)
+    if not isinstance(result, tuple):
+        return int(result or 0)
+    for part in result:
+        code = error_code(part)
+        if code:
+            return code
+    return 0
 
 
 @functools.cache
@@ -195,9 +205,9 @@ def driver() -> CudaDriver:
     """The initialised driver. Raises ``Unavailable`` if there is no driver, an old driver, or no
     device.
     """
-    found = CudaDriver(open_library())
+    cuda = CudaDriver(open_library())
     try:
-        found.call("cuInit", 0)
+        cuda.call("cuInit", 0)
     except CudaError as error:
         if error.code == _NO_DEVICE:
             raise Unavailable(
@@ -206,12 +216,13 @@ def driver() -> CudaDriver:
         raise Unavailable(
             because("nvidia-driver-does-not-start", text=error), because("see-nvidia-smi")
         ) from error
-    if found.version() < _OLDEST_VERSION:
-        version = version_text(found.version())
+    if cuda.version() < _OLDEST_VERSION:
+        version = version_text(cuda.version())
         raise Unavailable(because("nvidia-driver-too-old", version=version), _DRIVER_PAGE)
-    return found
+    return cuda
 
 
 def version_text(version: int) -> str:
     """The version as text, for example ``12.8`` for 12080."""
-    return f"{version // 1000}.{version % 1000 // 10}"
+    major, rest = divmod(version, 1000)
+    return f"{major}.{rest // 10}"

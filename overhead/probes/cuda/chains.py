@@ -67,10 +67,10 @@ class SessionChain(HeldChain):
         """Raise ``Unverified`` if a checked call, the last wait, or the last wait or read inside a
         unit failed.
         """
-        if code := self.failed() or error_code((self._waited, self._issued)):
-            raise Unverified(
-                because("driver-call-failed", error=self.session.driver.error_name(code))
-            )
+        code = self.failed() or error_code((self._waited, self._issued))
+        if code:
+            name = self.session.driver.error_name(code)
+            raise Unverified(because("driver-call-failed", error=name))
 
     @functools.cached_property
     def _clock(self) -> SessionClock:
@@ -78,7 +78,9 @@ class SessionChain(HeldChain):
 
     def device(self, n: int) -> DeviceTime | None:
         """Device time of n units; None if each unit contains a wait."""
-        return None if self.latency else self.held(self._clock, n)
+        if self.latency:
+            return None
+        return self.held(self._clock, n)
 
     def close(self) -> None:
         """Close the session."""
@@ -141,38 +143,53 @@ class CudaLaunches(CudaChain):
         """Make the loop of the caller, and for compiled code and ctypes the loop that times its
         stages.
         """
-        case, session = self.case, self.session
-        count, checked = int(case.params["arguments"]), case.caller == "native"
-        function = session.kernel("step.cu", f"step{count}")
-        self._arguments = step_arguments(session, count=count)
+        case = self.case
+        count = int(case.params["arguments"])
+        function = self.session.kernel("step.cu", f"step{count}")
+        self._arguments = step_arguments(self.session, count=count)
         self.latency = case.pattern in ("wait-each", "read-each")
         self.overlap = "serial" if self.latency else "pipelined"
-        own: dict[str, Scalar] = {
+        self.details = {
+            "call": "cuLaunchKernel",
             "arguments": case.params["arguments"],
             "stream": "default",
-            "checked": checked,
+            "checked": case.caller == "native",
+            "precision": "uint32",
         }
-        self.details = {"call": "cuLaunchKernel", **own, "precision": "uint32"}
         if case.caller == "binding":
-            self._issue: Issue = bound_launch(session, function, self._arguments)
-            if self.latency:
-                waits = case.pattern == "wait-each"
-                after = (
-                    bound_wait(session, str(case.params["wait"])) if waits else bound_read(session)
-                )
-                self._issue = alternating(functools.partial(self._issue, 1), after)
-            return
-        calls = [launch_call(session, function, self._arguments, checked=checked)]
+            self._issue: Issue = self._bound_loop(function)
+        else:
+            self._build_from_calls(function)
+
+    def _bound_loop(self, function: int) -> Issue:
+        """The loop of launches through cuda-bindings, with the wait or read of the pattern."""
+        loop = bound_launch(self.session, function, self._arguments)
+        if not self.latency:
+            return loop
+        if self.case.pattern == "wait-each":
+            after = bound_wait(self.session, str(self.case.params["wait"]))
+        else:
+            after = bound_read(self.session)
+        return alternating(functools.partial(loop, 1), after)
+
+    def _build_from_calls(self, function: int) -> None:
+        """Make the loop of launches through ctypes or in compiled code, which alone checks the
+        results of its calls, and the loop that times its stages.
+        """
+        case = self.case
+        is_native = case.caller == "native"
+        calls = [launch_call(self.session, function, self._arguments, checked=is_native)]
         if case.pattern == "wait-each":
-            calls += wait_calls(session, str(case.params["wait"]), checked=checked)
+            calls += wait_calls(self.session, str(case.params["wait"]), checked=is_native)
         elif case.pattern != "per-submit":
             raise Unsupported(
                 because("pattern-has-no-caller", pattern=case.pattern, caller=case.caller)
             )
         program = NativeProgram(body=tuple(calls))
-        loop = compile_native(program) if checked else compile_ffi(program)
-        self._issue, self.failed = loop, loop.failure
-        self._stages = compile_stages(program, "native" if checked else "ffi")
+        loop = compile_native(program) if is_native else compile_ffi(program)
+        self._issue = loop
+        self.failed = loop.failure
+        self._stages = compile_stages(program, "native" if is_native else "ffi")
 
     def issue(self, n: int) -> None:
         """Launch n times; returns before the device has run the kernels, unless each launch is
@@ -197,14 +214,21 @@ class LoopLaunches(CudaLaunches):
 
     def build(self) -> None:
         """Make the compiled loop."""
-        self.steps_of_a_unit = loops = int(self.case.params["loops"])
-        self._arguments = Arguments(self.session.words, loops)
+        steps = int(self.case.params["loops"])
+        self.steps_of_a_unit = steps
+        self._arguments = Arguments(self.session.words, steps)
         kernel = self.session.kernel("fused.cu", "fused")
         call = launch_call(self.session, kernel, self._arguments, checked=True)
         loop = compile_native(NativeProgram(body=(call,)))
-        self._issue, self.failed = loop, loop.failure
-        own: dict[str, Scalar] = {"arguments": 2, "loops": loops, "checked": True}
-        self.details = {"call": "cuLaunchKernel", **own, "precision": "uint32"}
+        self._issue = loop
+        self.failed = loop.failure
+        self.details = {
+            "call": "cuLaunchKernel",
+            "arguments": 2,
+            "loops": steps,
+            "checked": True,
+            "precision": "uint32",
+        }
 
 
 class CudaFused(CudaChain):
@@ -218,7 +242,8 @@ class CudaFused(CudaChain):
         """Make the launch. The number of steps is its second argument."""
         function = self.session.kernel("fused.cu", "fused")
         self._arguments = Arguments(self.session.words, 0)
-        self._launch = functools.partial(bound_launch(self.session, function, self._arguments), 1)
+        loop = bound_launch(self.session, function, self._arguments)
+        self._launch = functools.partial(loop, 1)
         self.details = {
             "call": "cuLaunchKernel",
             "launches": 1,

@@ -30,17 +30,26 @@ class CoreLaunches(LibraryLaunches):
 
     def make_loop(self, count: int) -> Issue:
         """Load the kernel, and prepare its arguments and the configuration of the launch."""
-        core, words = self.library, self.session.words
-        texts = {name: source(name) for name in _FILES}
-        self.hashes = {name: sha256 for name, (_, sha256) in texts.items()}
-        text = "\n".join([f"#define WORDS {words:#x}", *(text for text, _ in texts.values())])
-        code = machine_code_of(
-            "step.cu", text, self.session.driver.devices()[self.ordinal].architecture
-        )
-        kernel = core.ObjectCode.from_cubin(code).get_kernel(f"step{count}" if count else "fixed")
-        launch, stream = core.launch, self._stream
+        core = self.library
+        words = self.session.words
+        hashes = {}
+        parts = [f"#define WORDS {words:#x}"]
+        for name in _FILES:
+            text, hashes[name] = source(name)
+            parts.append(text)
+        self.hashes = hashes
+        device = self.session.driver.devices()[self.ordinal]
+        code = machine_code_of("step.cu", "\n".join(parts), device.architecture)
+        module = core.ObjectCode.from_cubin(code)
+        if count:
+            kernel = module.get_kernel(f"step{count}")
+            arguments: tuple[int, ...] = (words, *range(1, count))
+        else:
+            kernel = module.get_kernel("fixed")
+            arguments = ()
+        launch = core.launch
+        stream = self._stream
         config = core.LaunchConfig(grid=CUDA_GRID, block=GROUP_SIZE)
-        arguments = (words, *range(1, count)) if count else ()
 
         def loop(n: int) -> None:
             for _ in repeat(None, n):

@@ -20,8 +20,9 @@ class DriverProbe(Probe):
         """One target for each device of the driver. Raises ``Unavailable`` if there is none."""
         driver = api.driver()
         version = api.version_text(driver.version())
-        found = [
-            Target(
+        targets = []
+        for device in driver.devices():
+            target = Target(
                 stack=self.name,
                 api="CUDA",
                 adapter=device.name,
@@ -30,27 +31,30 @@ class DriverProbe(Probe):
                 versions={"cuda-driver": version},
                 options={"ordinal": device.ordinal},
             )
-            for device in driver.devices()
-        ]
-        if not found:
+            targets.append(target)
+        if not targets:
             raise Unavailable(
                 because("nvidia-driver-shows-no-device"), because("see-visible-devices")
             )
-        return found
+        return targets
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of a case whose calls go to the driver."""
         from overhead.probes.cuda import chains, graphs, workload
 
-        driver, ordinal = api.driver(), int(target.options["ordinal"])
+        driver = api.driver()
+        ordinal = int(target.options["ordinal"])
         if "elements" in case.params:
             return workload.open_case(driver, ordinal, case)
         if "maker" in case.params:
-            return (graphs.CudaReplay if case.pattern == "replay" else graphs.GraphLaunches)(
-                driver, ordinal, case
-            )
-        single = chains.LoopLaunches if "loops" in case.params else chains.CudaLaunches
-        return (chains.CudaFused if case.pattern == "fused" else single)(driver, ordinal, case)
+            if case.pattern == "replay":
+                return graphs.CudaReplay(driver, ordinal, case)
+            return graphs.GraphLaunches(driver, ordinal, case)
+        if case.pattern == "fused":
+            return chains.CudaFused(driver, ordinal, case)
+        if "loops" in case.params:
+            return chains.LoopLaunches(driver, ordinal, case)
+        return chains.CudaLaunches(driver, ordinal, case)
 
 
 @register
@@ -82,26 +86,29 @@ class CudaDriverProbe(DriverProbe):
             "wait": ["context", "event", "event-blocking"],
             "pattern": ["wait-each", "read-each"],
         }
-        compared = (vary(base, "arguments", 8), vary(base, "pattern", "wait-each"))
         native = vary(base, "caller", "native")
-        early = [
-            native,
-            *(vary(base, "pattern", name) for name in ("wait-each", "read-each", "fused")),
-        ]
-        extra = [
-            vary(vary(native, "loops", 8000), "arguments", 2),
-            *(vary(one, "caller", caller) for one in compared for caller in ("native", "ffi")),
-        ]
+        early = [native]
+        for pattern in ("wait-each", "read-each", "fused"):
+            early.append(vary(base, "pattern", pattern))
+
+        many_steps = vary(native, "loops", 8000)
+        extra = [vary(many_steps, "arguments", 2)]
+        for case in (vary(base, "arguments", 8), vary(base, "pattern", "wait-each")):
+            extra += [vary(case, "caller", "native"), vary(case, "caller", "ffi")]
+
         fused = WorkloadArm("fused", bodies=("one",), language="cuda", early=True)
-        arms = [fused, WorkloadArm("per-submit", bodies=("separate", "one"), language="cuda")]
-        return with_workloads(Space(base, axes, extra, _allowed, early), arms, software=False)
+        launches = WorkloadArm("per-submit", bodies=("separate", "one"), language="cuda")
+        star = Space(base, axes, extra, _allowed, early)
+        return with_workloads(star, [fused, launches], software=False)
 
 
 def _allowed(case: Case) -> bool:
-    return case.pattern not in ("fused", "read-each") or (
-        case.caller,
-        case.params["arguments"],
-    ) == ("binding", 1)
+    """Whether the step has such a case: two patterns are measured with one argument, and from
+    cuda-bindings alone.
+    """
+    if case.pattern not in ("fused", "read-each"):
+        return True
+    return case.caller == "binding" and case.params["arguments"] == 1
 
 
 @register
@@ -120,29 +127,29 @@ class CudaGraphProbe(DriverProbe):
     def space(self, target: Target) -> Space:
         """The cases of the graphs by maker, caller and number of nodes, and of the workloads."""
         base = Case(pattern="replay", unit="node", params={"maker": "driver"})
-        one = _launches(1)
+        one_node = _launches(1)
+        hundred_nodes = _launches(100)
         extra = [
-            one,
-            vary(one, "caller", "native"),
-            vary(one, "maker", "torch"),
-            *map(_launches, (10, 100, 1000)),
-            vary(_launches(100), "caller", "native"),
-            vary(_launches(100), "maker", "torch"),
+            one_node,
+            vary(one_node, "caller", "native"),
+            vary(one_node, "maker", "torch"),
+            _launches(10),
+            hundred_nodes,
+            _launches(1000),
+            vary(hundred_nodes, "caller", "native"),
+            vary(hundred_nodes, "maker", "torch"),
         ]
-        arms = [
-            WorkloadArm(
-                "replay",
-                {"maker": "driver"},
-                bodies=("separate", "one"),
-                language="cuda",
-                early=True,
-            ),
-            WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),
-            WorkloadArm("replay", {"maker": "torch-compiled"}),
-        ]
-        return with_workloads(
-            Space(base, extra=extra, early=[vary(base, "maker", "torch")]), arms, software=False
+        star = Space(base, extra=extra, early=[vary(base, "maker", "torch")])
+        ours = WorkloadArm(
+            "replay",
+            {"maker": "driver"},
+            bodies=("separate", "one"),
+            language="cuda",
+            early=True,
         )
+        eager = WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library"))
+        compiled = WorkloadArm("replay", {"maker": "torch-compiled"})
+        return with_workloads(star, [ours, eager, compiled], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case: graphs of the driver, or those that torch captures."""
@@ -152,9 +159,12 @@ class CudaGraphProbe(DriverProbe):
         from overhead.probes.torch.devices import cuda_torch
 
         cuda_torch()
-        opens = workload.open_case if "elements" in case.params else graphs.open_step
-        return opens(f"cuda:{int(target.options['ordinal'])}", case)
+        device = f"cuda:{int(target.options['ordinal'])}"
+        if "elements" in case.params:
+            return workload.open_case(device, case)
+        return graphs.open_step(device, case)
 
 
 def _launches(nodes: int) -> Case:
+    """The case of launches of a graph with so many nodes."""
     return Case(pattern="launches", unit="launch", params={"maker": "driver", "nodes": nodes})

@@ -38,35 +38,35 @@ class CupyProbe(DriverProbe):
 
     def targets(self) -> list[Target]:
         """The devices of the driver, with the versions of CuPy and its CUDA runtime."""
-        found = super().targets()
+        devices = super().targets()
         cupy = import_library("cupy", self.mend)
-        versions = {
-            "cupy": cupy.__version__,
-            "cuda-runtime": str(cupy.cuda.runtime.runtimeGetVersion()),
-        }
-        return [
-            msgspec.structs.replace(target, versions={**target.versions, **versions})
-            for target in found
-        ]
+        runtime = str(cupy.cuda.runtime.runtimeGetVersion())
+        targets = []
+        for device in devices:
+            versions = {
+                **device.versions,
+                "cupy": cupy.__version__,
+                "cuda-runtime": runtime,
+            }
+            targets.append(msgspec.structs.replace(device, versions=versions))
+        return targets
 
     def space(self, target: Target) -> Space:
         """The cases of both operations, with a wait or a read after each, and of the workloads."""
-        base = Case(
-            pattern="per-submit", unit="launch", params={"operation": "ufunc", "wait": "stream"}
-        )
+        params: dict[str, Scalar] = {"operation": "ufunc", "wait": "stream"}
+        base = Case(pattern="per-submit", unit="launch", params=params)
+        axes = {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]}
         early = [vary(base, "operation", "raw-kernel"), vary(base, "pattern", "wait-each")]
-        star = Space(
-            base, {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]}, early=early
-        )
-        return with_workloads(
-            star, [WorkloadArm("per-submit", bodies=("separate",))], software=False
-        )
+        arms = [WorkloadArm("per-submit", bodies=("separate",))]
+        return with_workloads(Space(base, axes, early=early), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target, which becomes CuPy's current one."""
         cupy = import_library("cupy", self.mend)
         cupy.cuda.Device(int(target.options["ordinal"])).use()
-        return (open_case if "elements" in case.params else CupyChain)(cupy, case)
+        if "elements" in case.params:
+            return open_case(cupy, case)
+        return CupyChain(cupy, case)
 
 
 class CupyClock(StreamHolder):
@@ -78,7 +78,8 @@ class CupyClock(StreamHolder):
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
-        self._spin = cupy.RawKernel(source("spin.cu")[0], "spin")
+        text, _ = source("spin.cu")
+        self._spin = cupy.RawKernel(text, "spin")
 
     def block(self, ns: float) -> None:
         """Queue a kernel that spins for at least ``ns``."""
@@ -107,10 +108,14 @@ class CupyChain(HeldChain, InOrderChain):
     def __init__(self, cupy: Any, case: Case) -> None:
         self._cupy = cupy
         self._raw = case.params["operation"] == "raw-kernel"
-        loop, launch = self._raw_kernel() if self._raw else self._ufunc()
-        operation, precision = (
-            ("RawKernel", "uint32") if self._raw else ("cupy.add(x, 1, out=x)", "int32")
-        )
+        if self._raw:
+            operation = "RawKernel"
+            precision = "uint32"
+            loop, launch = self._raw_kernel()
+        else:
+            operation = "cupy.add(x, 1, out=x)"
+            precision = "int32"
+            loop, launch = self._ufunc()
         super().__init__(
             case,
             launch,
@@ -127,17 +132,25 @@ class CupyChain(HeldChain, InOrderChain):
 
     def device(self, n: int) -> DeviceTime | None:
         """Device time of n launches; None if each unit contains a wait or a read."""
-        return None if self.latency else self.held(self._clock, n)
+        if self.latency:
+            return None
+        return self.held(self._clock, n)
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of ``step.cu`` for the raw kernel; empty for the ufunc."""
-        return {"step.cu": source("step.cu")[1]} if self._raw else {}
+        if not self._raw:
+            return {}
+        _, sha256 = source("step.cu")
+        return {"step.cu": sha256}
 
     def _steps(self) -> int:
         values = self._cupy.asnumpy(self._values)
-        return lcg.distance(lcg.seeds(), values) if self._raw else count_steps(values)
+        if self._raw:
+            return lcg.distance(lcg.seeds(), values)
+        return count_steps(values)
 
     def _ufunc(self) -> tuple[Issue, Action]:
+        """A loop of the ufunc, and one call of it."""
         self._values = x = self._cupy.asarray(start_values())
         add = self._cupy.add
 
@@ -148,9 +161,13 @@ class CupyChain(HeldChain, InOrderChain):
         return loop, functools.partial(add, x, 1, out=x)
 
     def _raw_kernel(self) -> tuple[Issue, Action]:
+        """A loop of launches of the step, and one launch."""
         self._values = self._cupy.asarray(lcg.seeds())
-        kernel = self._cupy.RawKernel(source("step.cu")[0], "step1")
-        grid, block, arguments = (4,), (64,), (self._values,)
+        text, _ = source("step.cu")
+        kernel = self._cupy.RawKernel(text, "step1")
+        grid = (4,)
+        block = (64,)
+        arguments = (self._values,)
 
         def loop(n: int) -> None:
             for _ in repeat(None, n):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from itertools import repeat
 from typing import Any
 
@@ -34,16 +33,23 @@ class CuteLaunches(LibraryLaunches):
         """Compile the function. Make its arguments now, unless the entry converts tensors at each
         call.
         """
-        entry, convert = str(self.case.params["entry"]), self.library.cute.runtime.from_dlpack
+        entry = str(self.case.params["entry"])
         with_ffi = entry.startswith("tvm-ffi")
-        self.hashes = {"step_cute.py": source("step_cute.py")[1]}
+        _, sha256 = source("step_cute.py")
+        self.hashes = {"step_cute.py": sha256}
+        convert = self.library.cute.runtime.from_dlpack
         words = cuda_torch().as_tensor(DeviceWords(self.session, "<i4"), device=self._place)
         tensors = [words] * count
-        given = [convert(words).mark_layout_dynamic() for _ in tensors]
+        of_cute = [convert(words).mark_layout_dynamic() for _ in tensors]
         # A function with TVM-FFI takes torch's current stream itself if it has a tensor.
-        stream = () if with_ffi and count else (bindings().CUstream(self.session.stream),)
-        compiled = self._compiled_with_ffi(count) if with_ffi else self._compiled(given, *stream)
-        arguments = (*(tensors if entry == "tvm-ffi" else given), *stream)
+        stream: tuple[Any, ...] = ()
+        if not with_ffi or not count:
+            stream = (bindings().CUstream(self.session.stream),)
+        if with_ffi:
+            compiled = self._compiled_with_ffi(count)
+        else:
+            compiled = self._compiled(of_cute, *stream)
+        arguments = (*tensors, *stream) if entry == "tvm-ffi" else (*of_cute, *stream)
 
         def prepared(n: int) -> None:
             for _ in repeat(None, n):
@@ -61,18 +67,26 @@ class CuteLaunches(LibraryLaunches):
     def _compiled(self, tensors: list[Any], stream: Any) -> Any:
         from overhead.probes.kernels.step_cute import LAUNCHES
 
-        given = tensors or [self.session.words]
-        return self.library.cute.compile(LAUNCHES[len(tensors)], *given, stream)
+        launch = LAUNCHES[len(tensors)]
+        if not tensors:
+            return self.library.cute.compile(launch, self.session.words, stream)
+        return self.library.cute.compile(launch, *tensors, stream)
 
     def _compiled_with_ffi(self, count: int) -> Any:
         from overhead.probes.kernels.step_cute import LAUNCHES
 
         import_library("tvm_ffi", _MEND)
+        # The function is compiled for tensors of any length, which stand-ins describe.
         cute = self.library.cute
-        tensor = functools.partial(cute.runtime.make_fake_compact_tensor, self.library.Int32)
-        given = [tensor((cute.sym_int(),)) for _ in range(count)] or [self.session.words]
+        arguments = []
+        for _ in range(count):
+            shape = (cute.sym_int(),)
+            tensor = cute.runtime.make_fake_compact_tensor(self.library.Int32, shape)
+            arguments.append(tensor)
+        if not count:
+            arguments = [self.session.words]
         stream = cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=count > 0)
-        return cute.compile(LAUNCHES[count], *given, stream, options="--enable-tvm-ffi")
+        return cute.compile(LAUNCHES[count], *arguments, stream, options="--enable-tvm-ffi")
 
 
 @register
@@ -98,6 +112,6 @@ class CuteDslProbe(LibraryProbe):
 
     def allows(self, case: Case) -> bool:
         """False for a case that converts tensors at each call and has none."""
-        return case.params["arguments"] != 0 or not str(case.params["entry"]).endswith(
-            "from-dlpack"
-        )
+        converts_each_time = str(case.params["entry"]).endswith("from-dlpack")
+        has_tensors = case.params["arguments"] != 0
+        return has_tensors or not converts_each_time

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import time
 from collections.abc import Iterable, Mapping
 from ctypes import byref, c_size_t, c_uint, c_void_p
@@ -18,12 +17,13 @@ from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
 from overhead.probes.cuda.chains import CudaChain, SessionChain
 from overhead.probes.cuda.launch import (
     LAUNCH_DIMENSIONS,
+    Launch,
     driver_call,
     driver_launches,
     graph_launch,
 )
 from overhead.probes.cuda.session import CudaSession, step_arguments
-from overhead.results import Scalar, because
+from overhead.results import because
 
 MOST_NODES = 10_000
 """Number of nodes of the largest graph."""
@@ -56,13 +56,14 @@ def capture(session: CudaSession, launches: Iterable[Action]) -> int:
     """The handle of a new graph of these launches, captured one after another on the session's
     stream.
     """
-    call, stream, graph = session.driver.call, session.stream, c_void_p()
-    call("cuStreamBeginCapture_v2", stream, THREAD_LOCAL_CAPTURE)
+    call = session.driver.call
+    graph = c_void_p()
+    call("cuStreamBeginCapture_v2", session.stream, THREAD_LOCAL_CAPTURE)
     try:
         for launch in launches:
             launch()
     finally:
-        call("cuStreamEndCapture", stream, byref(graph))
+        call("cuStreamEndCapture", session.stream, byref(graph))
     return graph.value or 0
 
 
@@ -77,12 +78,13 @@ def executable(session: CudaSession, launches: Iterable[Action]) -> int:
     """The handle of an executable graph of these launches, uploaded to the device. The session owns
     it.
     """
-    call, graph = session.driver.call, capture(session, launches)
-    found = session.make_owned("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
+    call = session.driver.call
+    graph = capture(session, launches)
+    made = session.make_owned("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
     call("cuGraphDestroy", graph)
-    call("cuGraphUpload", found, session.stream)
+    call("cuGraphUpload", made, session.stream)
     call("cuStreamSynchronize", session.stream)
-    return found
+    return made
 
 
 class Replay(SessionChain):
@@ -125,17 +127,20 @@ class GraphChain(CudaChain):
         """Make a launch for each set of words."""
         self._function = self.session.kernel("step.cu", "step1")
         self._arguments = [step_arguments(self.session, place) for place in range(PLACES)]
-        launches = ((self._function, LAUNCH_DIMENSIONS, own.address) for own in self._arguments)
+        launches = []
+        for arguments in self._arguments:
+            launches.append(Launch(self._function, LAUNCH_DIMENSIONS, arguments.address))
         self._launches = driver_launches(self.session, launches)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         self._launches[0]()
         self.session.reset()
-        own: dict[str, Scalar] = {
+        self.details = {
+            "call": "cuGraphLaunch",
             "recording": "outside",
             "places": self.places,
             "stream": "own, non-blocking",
+            "precision": "uint32",
         }
-        self.details = {"call": "cuGraphLaunch", **own, "precision": "uint32"}
 
     def launches_of(self, n: int) -> list[Action]:
         """One launch per node; the launches are spread evenly over the sets of words."""
@@ -147,45 +152,38 @@ class CudaReplay(GraphChain, Replay):
 
     def making(self) -> Making:
         """One-off costs of making a graph, ns, for several numbers of nodes."""
-        found = {nodes: self._once(nodes) for nodes in TIMED_SIZES}
-        self.aside += 2 * sum(TIMED_SIZES)  # the first launch of each, and one after the update
-        return {
-            name: (list(found), [times[name] for times in found.values()])
-            for name in found[TIMED_SIZES[0]]
-        }
+        times_of_parts: dict[str, list[float]] = {}
+        for nodes in TIMED_SIZES:
+            for part, time_ns in self._times_of_making(nodes).items():
+                times_of_parts.setdefault(part, []).append(time_ns)
+            self.aside += 2 * nodes  # the first launch, and one after the update
+        return {part: (list(TIMED_SIZES), times) for part, times in times_of_parts.items()}
 
-    def _once(self, nodes: int) -> dict[str, float]:
+    def _times_of_making(self, nodes: int) -> dict[str, float]:
         """Times of capture, instantiation, upload, first launch with its wait, and update of all
         nodes, ns.
 
         Afterwards the updated graph is launched once, to check that it runs.
         """
-        driver, stream, now = self.session.driver, self.session.stream, time.perf_counter_ns
-        call, launches = driver.call, self.launches_of(nodes)
-        times = [now()]
+        driver = self.session.driver
+        stream = self.session.stream
+        call = driver.call
+        now = time.perf_counter_ns
+        launches = self.launches_of(nodes)
+
+        began = now()
         graph = capture(self.session, launches)
-        times.append(now())
+        captured = now()
         made = driver.call_for_handle("cuGraphInstantiateWithFlags", graph, 0)
-        times.append(now())
+        instantiated = now()
         call("cuGraphUpload", made, stream)
         call("cuStreamSynchronize", stream)
-        times.append(now())
+        uploaded = now()
         call("cuGraphLaunch", made, stream)
         call("cuStreamSynchronize", stream)
-        times.append(now())
-        handles = self._nodes(graph, nodes)
-        update = functools.partial(driver.library.cuGraphExecKernelNodeSetParams_v2, made)
-        dimensions = (c_uint * 7)(*LAUNCH_DIMENSIONS)
-        of = [
-            byref(_NodeParameters(self._function, dimensions, own.address))
-            for own in self._arguments
-        ]
-        parameters = [of[place] for place in _places(nodes)]
-        began = now()
-        failed = 0
-        for node, own in zip(handles, parameters, strict=True):
-            failed |= update(node, own)
-        updated = now() - began
+        launched = now()
+
+        update_ns, failed = self._update(graph, made, nodes)
         if not failed:
             call("cuGraphLaunch", made, stream)
             call("cuStreamSynchronize", stream)
@@ -193,20 +191,41 @@ class CudaReplay(GraphChain, Replay):
         call("cuGraphDestroy", graph)
         if failed:
             raise Unverified(because("node-update-failed", error=driver.error_name(failed)))
-        parts = zip(
-            ("capture", "instantiate", "upload", "first_launch"),
-            itertools.pairwise(times),
-            strict=True,
-        )
         return {
-            **{name: float(end - start) for name, (start, end) in parts},
-            "update": float(updated),
+            "capture": float(captured - began),
+            "instantiate": float(instantiated - captured),
+            "upload": float(uploaded - instantiated),
+            "first_launch": float(launched - uploaded),
+            "update": float(update_ns),
         }
 
+    def _update(self, graph: int, made: int, nodes: int) -> tuple[int, int]:
+        """Set the parameters of all nodes of an executable graph to what they are. Returns the
+        time, ns, and the bitwise or of the results of all calls; 0: none failed.
+        """
+        handles = self._nodes(graph, nodes)
+        library = self.session.driver.library
+        update = functools.partial(library.cuGraphExecKernelNodeSetParams_v2, made)
+        dimensions = (c_uint * 7)(*LAUNCH_DIMENSIONS)
+        of_places = []
+        for arguments in self._arguments:
+            parameters = _NodeParameters(self._function, dimensions, arguments.address)
+            of_places.append(byref(parameters))
+        of_nodes = [of_places[place] for place in _places(nodes)]
+
+        began = time.perf_counter_ns()
+        failed = 0
+        for node, parameters_of_node in zip(handles, of_nodes, strict=True):
+            failed |= update(node, parameters_of_node)
+        return time.perf_counter_ns() - began, failed
+
     def _nodes(self, graph: int, nodes: int) -> list[int | None]:
-        if (found := node_count(self.session.driver, graph)) != nodes:
+        """The handles of the nodes of a graph, which must be so many. Raises ``Unverified``."""
+        found = node_count(self.session.driver, graph)
+        if found != nodes:
             raise Unverified(because("captured-launches-differ", launches=nodes, nodes=found))
-        count, handles = c_size_t(nodes), (c_void_p * nodes)()
+        count = c_size_t(nodes)
+        handles = (c_void_p * nodes)()
         self.session.driver.call("cuGraphGetNodes", graph, handles, byref(count))
         return list(handles)
 
@@ -219,15 +238,22 @@ class GraphLaunches(GraphChain):
     def build(self) -> None:
         """Make the graph and the loop that launches it."""
         super().build()
-        nodes = self.steps_of_a_unit = int(self.case.params["nodes"])
+        nodes = int(self.case.params["nodes"])
+        self.steps_of_a_unit = nodes
         graph = executable(self.session, self.launches_of(nodes))
-        self._issue: Issue = repeated(graph_launch(self.session, graph))
-        if self.case.caller != "binding":
-            native = self.case.caller == "native"
+        self._issue: Issue
+        if self.case.caller == "binding":
+            self._issue = repeated(graph_launch(self.session, graph))
+        else:
+            is_native = self.case.caller == "native"
             arguments = (c_void_p(graph), c_void_p(self.session.stream))
-            call = driver_call(self.session, "launch", "cuGraphLaunch", *arguments, checked=native)
-            loop = (compile_native if native else compile_ffi)(NativeProgram(body=(call,)))
-            self._issue, self.failed = loop, loop.failure
+            call = driver_call(
+                self.session, "launch", "cuGraphLaunch", *arguments, checked=is_native
+            )
+            program = NativeProgram(body=(call,))
+            loop = compile_native(program) if is_native else compile_ffi(program)
+            self._issue = loop
+            self.failed = loop.failure
         self.details |= {"nodes": nodes, "places": min(nodes, self.places)}
 
     def issue(self, n: int) -> None:

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterable
 from ctypes import addressof, c_uint, c_void_p
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from overhead.errors import first_line_of
 from overhead.probes.base import Unavailable
@@ -18,10 +18,18 @@ from overhead.probes.cuda.api import INSTALL_CUDA
 from overhead.probes.cuda.session import CUDA_GRID, GROUP_SIZE, Arguments, CudaSession
 from overhead.results import because
 
-Launch = tuple[int, tuple[int, ...], int]
-"""A function, its dimensions (see ``LAUNCH_DIMENSIONS``), and the address of its arguments."""
 LAUNCH_DIMENSIONS = (CUDA_GRID, 1, 1, GROUP_SIZE, 1, 1, 0)
-"""Grid, block and dynamic shared memory of every launch."""
+"""Grid, block and dynamic shared memory of every launch of the step."""
+
+
+class Launch(NamedTuple):
+    """A kernel function by its handle, its dimensions (as ``LAUNCH_DIMENSIONS``), and the address
+    of its arguments.
+    """
+
+    function: int
+    dimensions: tuple[int, ...]
+    arguments: int
 
 
 def bindings() -> Any:
@@ -44,19 +52,16 @@ def driver_call(
     ``stage``: what the call does, for the times by stage. ``checked``: whether the loop collects
     its errors.
     """
-    function = session.driver.library[
-        name
-    ]  # a new object without argtypes, so ctypes passes the values unchanged
-    words = tuple(argument.value or 0 for argument in arguments)
+    # A new object without argtypes, so that ctypes passes the values unchanged.
+    function = session.driver.library[name]
     return NativeCall(
         name,
         function,
         address_of(session.driver.library, name),
-        words,
-        None,
-        stage,
-        arguments,
-        checked,
+        args=tuple(argument.value or 0 for argument in arguments),
+        stage=stage,
+        ffi_args=arguments,
+        checked=checked,
     )
 
 
@@ -64,15 +69,16 @@ def launch_call(
     session: CudaSession, function: int, arguments: Arguments, *, checked: bool
 ) -> NativeCall:
     """A call of ``cuLaunchKernel`` for a kernel with 4 groups of 64 threads."""
-    dimensions = map(c_uint, LAUNCH_DIMENSIONS)
-    after = map(c_void_p, (session.stream, arguments.address, 0))
+    no_extra_options = c_void_p(0)
     return driver_call(
         session,
         "launch",
         "cuLaunchKernel",
         c_void_p(function),
-        *dimensions,
-        *after,
+        *map(c_uint, LAUNCH_DIMENSIONS),
+        c_void_p(session.stream),
+        c_void_p(arguments.address),
+        no_extra_options,
         checked=checked,
     )
 
@@ -104,12 +110,12 @@ def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> I
     once.
     """
     driver = bindings()
-    launch, stream, kernel = (
-        driver.cuLaunchKernel,
-        driver.CUstream(session.stream),
-        driver.CUfunction(function),
-    )
-    address, groups, size = arguments.address, CUDA_GRID, GROUP_SIZE
+    launch = driver.cuLaunchKernel
+    stream = driver.CUstream(session.stream)
+    kernel = driver.CUfunction(function)
+    address = arguments.address
+    groups = CUDA_GRID
+    size = GROUP_SIZE
 
     def issue(n: int) -> None:
         for _ in repeat(None, n):
@@ -134,10 +140,10 @@ def bound_wait(session: CudaSession, name: str) -> Action:
 
 def bound_read(session: CudaSession) -> Action:
     """A function that copies the first word to the host through cuda-bindings."""
-    driver, word = bindings(), session.word
-    return functools.partial(
-        driver.cuMemcpyDtoH, addressof(word), driver.CUdeviceptr(session.words), 4
-    )
+    driver = bindings()
+    host_address = addressof(session.word)
+    device_address = driver.CUdeviceptr(session.words)
+    return functools.partial(driver.cuMemcpyDtoH, host_address, device_address, 4)
 
 
 def bound_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
@@ -146,12 +152,12 @@ def bound_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Act
     """
     driver = bindings()
     stream = driver.CUstream(session.stream)
-    return [
-        functools.partial(
-            driver.cuLaunchKernel, driver.CUfunction(function), *dimensions, stream, arguments, 0
-        )
-        for function, dimensions, arguments in launches
-    ]
+    actions: list[Action] = []
+    for launch in launches:
+        kernel = driver.CUfunction(launch.function)
+        given = (*launch.dimensions, stream, launch.arguments, 0)
+        actions.append(functools.partial(driver.cuLaunchKernel, kernel, *given))
+    return actions
 
 
 def graph_launch(session: CudaSession, executable: int) -> Action:
@@ -159,17 +165,18 @@ def graph_launch(session: CudaSession, executable: int) -> Action:
     session's stream.
     """
     driver = bindings()
-    return functools.partial(
-        driver.cuGraphLaunch, driver.CUgraphExec(executable), driver.CUstream(session.stream)
-    )
+    graph = driver.CUgraphExec(executable)
+    stream = driver.CUstream(session.stream)
+    return functools.partial(driver.cuGraphLaunch, graph, stream)
 
 
 def driver_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
     """One function for each launch, which launches through ctypes, for a capture. They raise
     ``CudaError``.
     """
-    call, stream = session.driver.call, session.stream
-    return [
-        functools.partial(call, "cuLaunchKernel", function, *dimensions, stream, arguments, None)
-        for function, dimensions, arguments in launches
-    ]
+    call = session.driver.call
+    actions: list[Action] = []
+    for launch in launches:
+        given = (launch.function, *launch.dimensions, session.stream, launch.arguments, None)
+        actions.append(functools.partial(call, "cuLaunchKernel", *given))
+    return actions

@@ -17,7 +17,7 @@ from overhead.probes.cuda import api
 from overhead.probes.cuda.chains import CudaChain
 from overhead.probes.cuda.cuda_driver import DriverProbe
 from overhead.probes.cuda.session import CudaSession
-from overhead.results import Case, Target, because
+from overhead.results import Case, Scalar, Target, because
 
 _ARGUMENTS = (8, 16, 0)
 """Numbers of kernel arguments besides 1."""
@@ -29,8 +29,14 @@ class DeviceWords:
     """
 
     def __init__(self, session: CudaSession, kind: str = "<u4") -> None:
-        place = {"shape": session.seeds.shape, "data": (session.words, False), "strides": None}
-        self.__cuda_array_interface__ = {**place, "typestr": kind, "version": 3}
+        may_be_written = (session.words, False)
+        self.__cuda_array_interface__ = {
+            "shape": session.seeds.shape,
+            "data": may_be_written,
+            "strides": None,
+            "typestr": kind,
+            "version": 3,
+        }
 
 
 class LibraryLaunches(CudaChain):
@@ -45,7 +51,8 @@ class LibraryLaunches(CudaChain):
     hashes: Mapping[str, str] = {}
 
     def __init__(self, library: Any, ordinal: int, case: Case) -> None:
-        self.library, self.ordinal = library, ordinal
+        self.library = library
+        self.ordinal = ordinal
         super().__init__(api.driver(), ordinal, case)
 
     def make_loop(self, count: int) -> Issue:
@@ -61,7 +68,9 @@ class LibraryLaunches(CudaChain):
         self.session.reset()
         self.latency = self.case.pattern == "wait-each"
         self.overlap = "serial" if self.latency else "pipelined"
-        self._issue = alternating(functools.partial(loop, 1), self._wait) if self.latency else loop
+        self._issue = loop
+        if self.latency:
+            self._issue = alternating(functools.partial(loop, 1), self._wait)
         self.details = {**self.case.params, "stream": "default", "precision": "uint32"}
 
     def issue(self, n: int) -> None:
@@ -90,13 +99,14 @@ class LibraryProbe(DriverProbe):
 
     def targets(self) -> list[Target]:
         """The devices of the driver, with the version of the library."""
-        found = super().targets()
-        version = {self.distributions[0]: str(import_library(self.package, self.mend).__version__)}
+        devices = super().targets()
+        package = import_library(self.package, self.mend)
         self.library()
-        return [
-            msgspec.structs.replace(target, versions={**target.versions, **version})
-            for target in found
-        ]
+        targets = []
+        for device in devices:
+            versions = {**device.versions, self.distributions[0]: str(package.__version__)}
+            targets.append(msgspec.structs.replace(device, versions=versions))
+        return targets
 
     def library(self) -> Any:
         """The module of the library. Raises ``Unavailable`` if it cannot be used."""
@@ -106,14 +116,16 @@ class LibraryProbe(DriverProbe):
         """The cases by way into the library and number of arguments, and one with a wait after each
         launch.
         """
-        entry = {"entry": self.entries[0]} if self.entries else {}
-        base = Case(
-            pattern="per-submit", unit="launch", params={**entry, "arguments": 1, "wait": "stream"}
-        )
-        ways = [vary(base, "entry", name) for name in self.entries[1:]]
-        each = vary(base, "pattern", "wait-each")
-        extra = [*ways, *(vary(way, "arguments", count) for way in ways for count in _ARGUMENTS)]
-        return Space(base, {"arguments": _ARGUMENTS}, extra, self.allows, early=[each, *ways])
+        params: dict[str, Scalar] = {"arguments": 1, "wait": "stream"}
+        if self.entries:
+            params = {"entry": self.entries[0], **params}
+        base = Case(pattern="per-submit", unit="launch", params=params)
+        other_entries = [vary(base, "entry", name) for name in self.entries[1:]]
+        extra = list(other_entries)
+        for case in other_entries:
+            extra += [vary(case, "arguments", count) for count in _ARGUMENTS]
+        early = [vary(base, "pattern", "wait-each"), *other_entries]
+        return Space(base, {"arguments": _ARGUMENTS}, extra, self.allows, early)
 
     def allows(self, case: Case) -> bool:
         """Whether the library has such a case."""

@@ -38,22 +38,33 @@ class NumbaLaunches(LibraryLaunches):
         """Define the kernel, and compile it now if its signature is given, else at the first
         launch.
         """
-        cuda, words = self.library, DeviceWords(self.session)
-        names = ["x", *(f"y{i}" for i in range(1, count))][:count]
-        numbers = {"scale": np.uint32(lcg.MULTIPLIER), "shift": np.uint32(lcg.INCREMENT)}
-        scope: dict[str, Any] = {"cuda": cuda, "x": words, **numbers}
+        cuda = self.library
+        words = DeviceWords(self.session)
+        # Without an argument, the kernel uses the global name x.
+        names = []
+        if count:
+            names = ["x", *[f"y{i}" for i in range(1, count)]]
         text = STEP.format(", ".join(names))
+        scope: dict[str, Any] = {
+            "cuda": cuda,
+            "x": words,
+            "scale": np.uint32(lcg.MULTIPLIER),
+            "shift": np.uint32(lcg.INCREMENT),
+        }
         exec(text, scope)
         self.hashes = {"step_numba": sha256_of(text)}
-        arrays, place = (cuda.as_cuda_array(words),) * count, (CUDA_GRID, GROUP_SIZE)
+
+        signature = None
         is_configured = self.case.params["entry"] == "configured"
-        kernel = cuda.jit(f"void({', '.join(['uint32[::1]'] * count)})" if is_configured else None)(
-            scope["step"]
-        )
+        if is_configured:
+            types = ", ".join(["uint32[::1]"] * count)
+            signature = f"void({types})"
+        kernel = cuda.jit(signature)(scope["step"])
+        arrays = (cuda.as_cuda_array(words),) * count
+        place = (CUDA_GRID, GROUP_SIZE)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # numba says once for each kernel that the grid is small
+            # numba says once for each kernel that the grid is small.
+            warnings.simplefilter("ignore")
             launch = kernel[place]
 
         def configured(n: int) -> None:

@@ -23,17 +23,21 @@ from overhead.probes.held_chain import StreamHolder
 from overhead.probes.kernels import lcg, source
 from overhead.results import because
 
-CUDA_GRID, GROUP_SIZE = 4, 64
+CUDA_GRID = 4
+GROUP_SIZE = 64
+"""Groups of a launch, and threads of a group. Each thread has a word."""
 _BYTES_PER_SET = CUDA_GRID * GROUP_SIZE * 4
 _NON_BLOCKING_STREAM = 1
-_BLOCKING_EVENT, _UNTIMED_EVENT = 1, 2
+_BLOCKING_EVENT = 1
+_UNTIMED_EVENT = 2
 
 
 def machine_code(name: str, architecture: str) -> bytes:
     """Machine code of a kernel file for an architecture like ``sm_90``. Raises ``Unavailable`` if
     NVRTC is missing.
     """
-    return machine_code_of(name, source(name)[0], architecture)
+    text, _ = source(name)
+    return machine_code_of(name, text, architecture)
 
 
 @functools.cache
@@ -58,16 +62,13 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
         ) from error
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    # NVRTC writes log and machine code into bytes that we give.
     if int(code):
         log = b" " * _done(nvrtc.nvrtcGetProgramLogSize(program))
         nvrtc.nvrtcGetProgramLog(program, log)
+        text = " ".join(log.decode(errors="replace").split())
         raise RuntimeError(
-            because(
-                "nvrtc-refuses",
-                kernel=name,
-                architecture=architecture,
-                text=" ".join(log.decode(errors="replace").split())[:2000],
-            )
+            because("nvrtc-refuses", kernel=name, architecture=architecture, text=text[:2000])
         )
     binary = b" " * _done(nvrtc.nvrtcGetCUBINSize(program))
     _done(nvrtc.nvrtcGetCUBIN(program, binary))
@@ -76,6 +77,9 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
 
 
 def _done(result: tuple[Any, ...]) -> Any:
+    """What a call of NVRTC returned besides its result code; None if nothing. Raises
+    ``Unavailable`` if it failed.
+    """
     code, *values = result
     if int(code):
         raise Unavailable(because("nvrtc-failed", text=code), INSTALL_CUDA)
@@ -93,39 +97,45 @@ class CudaSession:
     def __init__(
         self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1
     ) -> None:
-        self.driver, self.places = driver, places
+        self.driver = driver
+        self.places = places
         self._device = driver.devices()[ordinal]
         self._handle = driver.call_for_number("cuDeviceGet", ordinal)
         self._kernels: dict[str, str] = {}
         self._release: list[tuple[str, int]] = []
-        driver.call(
-            "cuCtxSetCurrent", driver.call_for_handle("cuDevicePrimaryCtxRetain", self._handle)
-        )
-        self.stream = (
-            self.make_owned("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM)
-            if own_stream
-            else 0
-        )
+        context = driver.call_for_handle("cuDevicePrimaryCtxRetain", self._handle)
+        driver.call("cuCtxSetCurrent", context)
+        self.stream = 0  # the default stream
+        if own_stream:
+            self.stream = self.make_owned(
+                "cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM
+            )
         self.seeds = lcg.seeds(CUDA_GRID * GROUP_SIZE * places)
-        self.words, self.word = self.buffer(self.seeds), (c_uint * 1)()
+        self.words = self.buffer(self.seeds)
+        self.word = (c_uint * 1)()
 
     def kernel(self, file: str, name: str) -> int:
         """The function handle of a kernel in one of our files, compiled for this device."""
-        self._kernels[file] = source(file)[1]
-        return self._functions(machine_code(file, self._device.architecture), [name])[0]
+        _, self._kernels[file] = source(file)
+        code = machine_code(file, self._device.architecture)
+        (function,) = self._functions(code, [name])
+        return function
 
     def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
         """The function handles of kernels in a source text, compiled for this device. ``name``: for
         messages.
         """
-        return self._functions(machine_code_of(name, text, self._device.architecture), entries)
+        code = machine_code_of(name, text, self._device.architecture)
+        return self._functions(code, entries)
 
     def _functions(self, code: bytes, entries: Sequence[str]) -> list[int]:
+        """The handles of functions by name in machine code, which the driver loads now."""
         module = self.make_owned("cuModuleUnload", "cuModuleLoadData", code)
-        return [
-            self.driver.call_for_handle("cuModuleGetFunction", module, entry.encode())
-            for entry in entries
-        ]
+        handles = []
+        for entry in entries:
+            handle = self.driver.call_for_handle("cuModuleGetFunction", module, entry.encode())
+            handles.append(handle)
+        return handles
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of each kernel file in use, by file name."""
@@ -135,7 +145,11 @@ class CudaSession:
         """The handle of a new event. ``blocking``: a thread that waits for it sleeps, and does not
         spin.
         """
-        flags = _UNTIMED_EVENT * (not timed) | _BLOCKING_EVENT * blocking
+        flags = 0
+        if not timed:
+            flags |= _UNTIMED_EVENT
+        if blocking:
+            flags |= _BLOCKING_EVENT
         return self.make_owned("cuEventDestroy_v2", "cuEventCreate", flags)
 
     def buffer(self, values: NDArray[Any]) -> int:
@@ -147,8 +161,8 @@ class CudaSession:
     def write(self, address: int, values: NDArray[Any]) -> None:
         """Copy values to device memory after all work, and wait for the copy."""
         self._wait()
-        kept = np.ascontiguousarray(values)
-        self.driver.call("cuMemcpyHtoD_v2", address, kept.ctypes.data, kept.nbytes)
+        contiguous = np.ascontiguousarray(values)
+        self.driver.call("cuMemcpyHtoD_v2", address, contiguous.ctypes.data, contiguous.nbytes)
         self._wait()
 
     def read(self, address: int, like: NDArray[Any]) -> NDArray[Any]:
@@ -156,17 +170,21 @@ class CudaSession:
         ``like``.
         """
         self._wait()
-        found = np.empty_like(like)
-        self.driver.call("cuMemcpyDtoH_v2", found.ctypes.data, address, found.nbytes)
-        return found
+        values = np.empty_like(like)
+        self.driver.call("cuMemcpyDtoH_v2", values.ctypes.data, address, values.nbytes)
+        return values
 
     def steps(self) -> int:
         """The total number of steps on all sets of words. Raises ``Unverified`` if words of one set
         disagree.
         """
         words = self.read(self.words, self.seeds)
-        before, after = (found.reshape(self.places, -1) for found in (self.seeds, words))
-        return sum(lcg.distance(*pair) for pair in zip(before, after, strict=True))
+        sets_before = self.seeds.reshape(self.places, -1)
+        sets_after = words.reshape(self.places, -1)
+        steps = 0
+        for before, after in zip(sets_before, sets_after, strict=True):
+            steps += lcg.distance(before, after)
+        return steps
 
     def reset(self) -> None:
         """Set the words to their seeds, so that ``steps`` counts from 0."""
@@ -197,9 +215,11 @@ class Arguments:
     """
 
     def __init__(self, *values: int) -> None:
-        self._values = (c_uint64 * len(values))(*values)
-        start, size = ctypes.addressof(self._values), ctypes.sizeof(c_uint64)
-        self._pointers = (c_void_p * len(values))(*(start + i * size for i in range(len(values))))
+        count = len(values)
+        self._values = (c_uint64 * count)(*values)
+        first = ctypes.addressof(self._values)
+        addresses = [first + i * ctypes.sizeof(c_uint64) for i in range(count)]
+        self._pointers = (c_void_p * count)(*addresses)
         self.address = ctypes.addressof(self._pointers)
 
     def set(self, index: int, value: int) -> None:
@@ -224,7 +244,8 @@ class SessionClock(StreamHolder):
     method = "CUDA events behind a spinning kernel"
 
     def __init__(self, session: CudaSession) -> None:
-        self._session, self._driver = session, session.driver
+        self._session = session
+        self._driver = session.driver
         self._spin = session.kernel("spin.cu", "spin")
         self._events = [session.event(timed=True), session.event(timed=True)]
 

@@ -58,22 +58,22 @@ class CudaWork(SessionChain, WorkChain):
         session = self.session
         self._state_like = sources.pack_state(self.workload, self.zeros(), self.elements)
         self._counters_like = np.zeros(self.elements, np.uint32)
-        self.state, self.counters = (
-            session.buffer(self._state_like),
-            session.buffer(self._counters_like),
-        )
+        self.state = session.buffer(self._state_like)
+        self.counters = session.buffer(self._counters_like)
         inputs = session.buffer(sources.pack_inputs(self.workload, self.inputs))
         self.arguments = Arguments(self.state, self.counters, inputs, 0)
         names = [entry.name for entry in self._entries]
         functions = session.functions(f"{self.workload.name}.cu", self._text, names)
-        self.launches_of_a_unit: list[Launch] = [
-            (function, (entry.groups, 1, 1, entry.threads, 1, 1, 0), self.arguments.address)
-            for function, entry in zip(functions, self._entries, strict=True)
-        ]
+        self.launches_of_a_unit: list[Launch] = []
+        for function, entry in zip(functions, self._entries, strict=True):
+            dimensions = (entry.groups, 1, 1, entry.threads, 1, 1, 0)
+            launch = Launch(function, dimensions, self.arguments.address)
+            self.launches_of_a_unit.append(launch)
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state to the device and set all counters to 0."""
-        self.session.write(self.state, sources.pack_state(self.workload, state, self.elements))
+        packed = sources.pack_state(self.workload, state, self.elements)
+        self.session.write(self.state, packed)
         self.session.write(self.counters, self._counters_like)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
@@ -91,16 +91,13 @@ class CudaWork(SessionChain, WorkChain):
         """What is timed: that of every workload, the driver call, its stream, and the launches of a
         unit if several.
         """
-        count = len(self._entries)
-        launches = {"launches_a_unit": count} if count > 1 else {}
-        recording = {"recording": "outside"} if self.recorded else {}
-        return {
-            **super().window(),
-            "call": self.call,
-            "stream": "own, non-blocking",
-            **launches,
-            **recording,
-        }
+        timed = {**super().window(), "call": self.call, "stream": "own, non-blocking"}
+        launches = len(self._entries)
+        if launches > 1:
+            timed["launches_a_unit"] = launches
+        if self.recorded:
+            timed["recording"] = "outside"
+        return timed
 
 
 class LaunchedWork(CudaWork):

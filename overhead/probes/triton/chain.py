@@ -27,7 +27,9 @@ from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
-_WARPS, _WORK_WARPS = 2, 4
+_WARPS = 2
+_WORK_WARPS = 4
+"""Warps of a program of the step, and of a workload."""
 
 
 class TritonChain(HeldChain, InOrderChain):
@@ -39,15 +41,17 @@ class TritonChain(HeldChain, InOrderChain):
         place = torch.device(device)
         torch.cuda.set_device(place)
         self._seeds = lcg.seeds()
-        self._words = torch.from_numpy(self._seeds.view("int32")).to(place)
+        seeds = torch.from_numpy(self._seeds.view("int32"))
+        self._words = seeds.to(place)
         entry = case.params["entry"]
         wait = wait_action(place, str(case.params["wait"]))
         # The first call compiles the kernel and returns it. It also runs a step, which is undone
         # afterwards.
         compiled = step[(4,)](self._words, num_warps=_WARPS)
-        self._words.copy_(torch.from_numpy(self._seeds.view("int32")))
+        self._words.copy_(seeds)
         wait()
-        words, launch = self._words, compiled[(4, 1, 1)]
+        words = self._words
+        launch = compiled[(4, 1, 1)]
 
         def by_jit(n: int) -> None:
             for _ in repeat(None, n):
@@ -74,14 +78,18 @@ class TritonChain(HeldChain, InOrderChain):
 
     def device(self, n: int) -> DeviceTime | None:
         """Device time of n launches; None if each unit contains a wait."""
-        return None if self.latency else self.held(TorchClock(), n)
+        if self.latency:
+            return None
+        return self.held(TorchClock(), n)
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of ``step_triton.py``."""
-        return {"step_triton.py": source("step_triton.py")[1]}
+        _, sha256 = source("step_triton.py")
+        return {"step_triton.py": sha256}
 
     def _steps(self) -> int:
-        return lcg.distance(self._seeds, self._words.cpu().numpy().view("uint32"))
+        words = self._words.cpu().numpy().view("uint32")
+        return lcg.distance(self._seeds, words)
 
 
 def open_work(device: str, case: Case) -> WorkChain:
@@ -104,16 +112,20 @@ class TritonWork(WorkChain):
         self._place = torch.device(device)
         torch.cuda.set_device(self._place)
         self._fused = case.pattern == "fused"
-        self.overlap = "serial" if self._fused else "pipelined"
-        self.launches, self.max_n = (0, 1 << 26) if self._fused else (1, 1 << 20)
+        if self._fused:
+            self.overlap = "serial"
+            self.launches = 0
+            self.max_n = 1 << 26
+        else:
+            self.overlap = "pipelined"
+            self.launches = 1
+            self.max_n = 1 << 20
         self._text, (self._entry,) = kernels_of(self, "triton")
-        self._state = torch.from_numpy(
-            sources.pack_state(self.workload, self.zeros(), self.elements)
-        ).to(self._place)
+        state = sources.pack_state(self.workload, self.zeros(), self.elements)
+        inputs = sources.pack_inputs(self.workload, self.inputs)
+        self._state = torch.from_numpy(state).to(self._place)
         self._counters = torch.zeros(self.elements, dtype=torch.int32, device=self._place)
-        self._inputs = torch.from_numpy(sources.pack_inputs(self.workload, self.inputs)).to(
-            self._place
-        )
+        self._inputs = torch.from_numpy(inputs).to(self._place)
         self._wait = wait_action(self._place, "stream")
         self._kernel = getattr(_module(self._text), self._entry.name)
         self._steps = 1
@@ -130,14 +142,16 @@ class TritonWork(WorkChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state to the device and set all counters to 0."""
-        self._state.copy_(torch.from_numpy(sources.pack_state(self.workload, state, self.elements)))
+        packed = sources.pack_state(self.workload, state, self.elements)
+        self._state.copy_(torch.from_numpy(packed))
         self._counters.zero_()
         self._wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         """The state, and the number of steps of each element (uint32), copied to the host."""
-        state, counters = self._state.cpu().numpy(), self._counters.cpu().numpy().view(np.uint32)
-        return sources.unpack_state(self.workload, state, self.elements), counters
+        packed = self._state.cpu().numpy()
+        counters = self._counters.cpu().numpy().view(np.uint32)
+        return sources.unpack_state(self.workload, packed, self.elements), counters
 
     def prepare(self, n: int) -> None:
         """Set the number of steps that the fused kernel runs."""

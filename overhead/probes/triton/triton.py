@@ -27,32 +27,29 @@ class TritonProbe(Probe):
 
     def targets(self) -> list[Target]:
         """The CUDA devices of torch, with the version of Triton."""
-        torch, triton = cuda_torch(), import_library("triton", self.mend)
-        devices = targets_of_kind(torch, self.name, "cuda")
-        return [
-            msgspec.structs.replace(d, versions={**d.versions, "triton": triton.__version__})
-            for d in devices
-        ]
+        torch = cuda_torch()
+        triton = import_library("triton", self.mend)
+        targets = []
+        for device in targets_of_kind(torch, self.name, "cuda"):
+            versions = {**device.versions, "triton": triton.__version__}
+            targets.append(msgspec.structs.replace(device, versions=versions))
+        return targets
 
     def space(self, target: Target) -> Space:
         """The cases of the step by kind of launch, with a wait after each, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
-        star = Space(
-            base,
-            {"entry": ["compiled"], "pattern": ["wait-each"]},
-            early=[vary(base, "pattern", "wait-each")],
-        )
-        arms = [
-            WorkloadArm(pattern, bodies=("one",), language="triton")
-            for pattern in ("fused", "per-submit")
-        ]
-        return with_workloads(star, arms, software=False)
+        axes = {"entry": ["compiled"], "pattern": ["wait-each"]}
+        star = Space(base, axes, early=[vary(base, "pattern", "wait-each")])
+        fused = WorkloadArm("fused", bodies=("one",), language="triton")
+        launches = WorkloadArm("per-submit", bodies=("one",), language="triton")
+        return with_workloads(star, [fused, launches], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""
         import_library("triton", self.mend)
         from overhead.probes.triton.chain import TritonChain, open_work
 
-        return (open_work if "elements" in case.params else TritonChain)(
-            str(target.options["device"]), case
-        )
+        device = str(target.options["device"])
+        if "elements" in case.params:
+            return open_work(device, case)
+        return TritonChain(device, case)

@@ -62,10 +62,13 @@ def load() -> tuple[Any, Any]:
 def structure(name: str, **fields: Any) -> Any:
     """A new Vulkan structure with these fields and its ``sType``. ``name``: without the prefix
     ``Vk``.
+
+    The type of ``DeviceCreateInfo`` is ``VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO``, and alike for all.
     """
     ffi, vk = load()
-    kind = re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
-    return ffi.new(f"Vk{name} *", {"sType": getattr(vk, f"VK_STRUCTURE_TYPE_{kind}"), **fields})
+    with_underscores = re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    structure_type = getattr(vk, f"VK_STRUCTURE_TYPE_{with_underscores.upper()}")
+    return ffi.new(f"Vk{name} *", {"sType": structure_type, **fields})
 
 
 def check(result: int, what: str) -> None:
@@ -82,7 +85,10 @@ def result_name(result: int) -> str:
 
 def as_word(value: Any) -> int:
     """A handle, pointer or number as the integer that a C call passes in a register."""
-    return value if isinstance(value, int) else int(load()[0].cast("uintptr_t", value))
+    if isinstance(value, int):
+        return value
+    ffi, _ = load()
+    return int(ffi.cast("uintptr_t", value))
 
 
 @dataclass(frozen=True)
@@ -113,14 +119,12 @@ def adapters() -> tuple[VulkanAdapter, ...]:
     there is none.
     """
     _, vk = load()
-    handles = _listed(
-        lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice"
-    )
-    found = [
-        adapter
-        for index, handle in enumerate(handles)
-        if (adapter := _adapter(index, handle)) is not None
-    ]
+    enumerate_devices = functools.partial(vk.vkEnumeratePhysicalDevices, instance())
+    found = []
+    for index, handle in enumerate(_listed(enumerate_devices, "VkPhysicalDevice")):
+        adapter = _adapter(index, handle)
+        if adapter is not None:
+            found.append(adapter)
     if not found:
         raise Unavailable(because("no-vulkan-device-computes"), _LOADER_MEND)
     return tuple(found)
@@ -141,16 +145,19 @@ def instance() -> Any:
     Raises ``Unavailable``.
     """
     ffi, vk = load()
-    offered = _extensions(
-        lambda count, out: vk.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out)
-    )
-    portability = "VK_KHR_portability_enumeration" in offered
-    names, kept = c_strings(["VK_KHR_portability_enumeration"] if portability else [])
-    version = min(loader_version()[:2], (1, 2))
-    application = structure("ApplicationInfo", apiVersion=version[0] << 22 | version[1] << 12)
+    offered = _extensions(functools.partial(vk.vkEnumerateInstanceExtensionProperties, ffi.NULL))
+    # Without this extension the loader hides drivers that are not complete, such as MoltenVK.
+    wanted = []
+    flags = 0
+    if "VK_KHR_portability_enumeration" in offered:
+        wanted = ["VK_KHR_portability_enumeration"]
+        flags = vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
+    names, kept = c_strings(wanted)
+    major, minor = min(loader_version()[:2], (1, 2))
+    application = structure("ApplicationInfo", apiVersion=major << 22 | minor << 12)
     info = structure(
         "InstanceCreateInfo",
-        flags=vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR if portability else 0,
+        flags=flags,
         pApplicationInfo=application,
         enabledExtensionCount=len(kept),
         ppEnabledExtensionNames=names,
@@ -164,6 +171,9 @@ def instance() -> Any:
 
 
 def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
+    """The adapter of a physical device; None if its driver is older than Vulkan 1.1 or it has no
+    compute queue.
+    """
     ffi, vk = load()
     identity = structure("PhysicalDeviceIDProperties")
     driver = structure("PhysicalDeviceDriverProperties", pNext=identity)
@@ -171,44 +181,53 @@ def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
     vk.vkGetPhysicalDeviceProperties(handle, ffi.addressof(properties, "properties"))
     core = properties.properties
     version = _version(core.apiVersion)
-    if version < (1, 1) or (family := _family(handle)) is None:
+    if version < (1, 1):
+        return None
+    family = _family(handle)
+    if family is None:
         return None
     vk.vkGetPhysicalDeviceProperties2(handle, properties)
+
     name = _text(core.deviceName)
     software = core.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU or names_software_renderer(name)
-    uuid = bytes(identity.deviceUUID)
+    driver_texts = [_text(driver.driverName), _text(driver.driverInfo)]
+    extensions = functools.partial(vk.vkEnumerateDeviceExtensionProperties, handle, ffi.NULL)
     return VulkanAdapter(
         index=index,
         handle=handle,
         name=name,
-        device="" if software else device_id(uuid),
+        device="" if software else device_id(bytes(identity.deviceUUID)),
         software=software,
-        driver=" ".join(filter(None, [_text(driver.driverName), _text(driver.driverInfo)])),
+        driver=" ".join(text for text in driver_texts if text),
         version=version[:2],
-        family=family[0],
-        timestamp_bits=family[1],
+        family=family.index,
+        timestamp_bits=family.timestamp_bits,
         timestamp_period=core.limits.timestampPeriod,
-        extensions=_extensions(
-            lambda count, out: vk.vkEnumerateDeviceExtensionProperties(handle, ffi.NULL, count, out)
-        ),
+        extensions=_extensions(extensions),
     )
 
 
-def _family(handle: Any) -> tuple[int, int] | None:
-    """Index and timestamp bits of a queue family: the one with graphics and compute, or else one
-    with compute only.
+@dataclass(frozen=True)
+class _QueueFamily:
+    """A kind of queue of a device, by its index. ``timestamp_bits``: 0 if it has no timestamps."""
+
+    index: int
+    timestamp_bits: int
+
+
+def _family(handle: Any) -> _QueueFamily | None:
+    """The queue family with graphics and compute, or else one with compute only.
 
     WebGPU chooses the queue family in the same way.
     """
     _, vk = load()
-    families = _listed(
-        lambda count, out: vk.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, out),
-        "VkQueueFamilyProperties",
-    )
-    for wanted in (vk.VK_QUEUE_GRAPHICS_BIT | vk.VK_QUEUE_COMPUTE_BIT, vk.VK_QUEUE_COMPUTE_BIT):
+    list_families = functools.partial(vk.vkGetPhysicalDeviceQueueFamilyProperties, handle)
+    families = _listed(list_families, "VkQueueFamilyProperties")
+    graphics_and_compute = vk.VK_QUEUE_GRAPHICS_BIT | vk.VK_QUEUE_COMPUTE_BIT
+    for wanted in (graphics_and_compute, vk.VK_QUEUE_COMPUTE_BIT):
         for index, family in enumerate(families):
             if family.queueFlags & wanted == wanted:
-                return index, family.timestampValidBits
+                return _QueueFamily(index, family.timestampValidBits)
     return None
 
 
@@ -217,8 +236,10 @@ def c_strings(values: Sequence[str]) -> tuple[Any, list[Any]]:
     array.
     """
     ffi, _ = load()
-    kept = [ffi.new("char[]", value.encode()) for value in values]
-    return (ffi.new("char *[]", kept) if kept else ffi.NULL), kept
+    strings = [ffi.new("char[]", value.encode()) for value in values]
+    if not strings:
+        return ffi.NULL, []
+    return ffi.new("char *[]", strings), strings
 
 
 def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
@@ -238,10 +259,12 @@ def _extensions(ask: Callable[[Any, Any], Any]) -> frozenset[str]:
 
 
 def _text(value: Any) -> str:
-    return str(load()[0].string(value).decode(errors="replace"))
+    ffi, _ = load()
+    return str(ffi.string(value).decode(errors="replace"))
 
 
 def _version(packed: int) -> tuple[int, int, int]:
+    """Major, minor and patch number of a version, as Vulkan packs these into 32 bits."""
     return packed >> 22 & 0x7F, packed >> 12 & 0x3FF, packed & 0xFFF
 
 
@@ -251,18 +274,21 @@ def driver_environments() -> list[dict[str, str]]:
     The second is left out if SwiftShader is not installed, or if the environment already names
     drivers.
     """
-    found: list[dict[str, str]] = [{}]
     manifest = swiftshader_manifest()
-    if manifest is not None and not any(os.environ.get(variable) for variable in DRIVER_VARIABLES):
-        found.append({variable: str(manifest) for variable in DRIVER_VARIABLES})
-    return found
+    names_drivers = any(os.environ.get(variable) for variable in DRIVER_VARIABLES)
+    if manifest is None or names_drivers:
+        return [{}]
+    return [{}, dict.fromkeys(DRIVER_VARIABLES, str(manifest))]
 
 
 def swiftshader_manifest() -> Path | None:
     """The driver manifest of the first SwiftShader that a browser has installed; None if there is
     none.
     """
-    return next((path for path in _manifests() if path.is_file()), None)
+    for path in _manifests():
+        if path.is_file():
+            return path
+    return None
 
 
 def _manifests() -> Iterator[Path]:
@@ -286,9 +312,14 @@ def _manifests() -> Iterator[Path]:
         yield Path("/Applications", framework, "Versions/Current/Libraries", _MANIFEST)
     for variable in ("ProgramFiles", "ProgramFiles(x86)"):
         root = os.environ.get(variable)
-        for product in ("Google/Chrome", "Chromium", "Microsoft/Edge") if root else ():
-            yield from _newest(Path(str(root), product, "Application"), f"*/{_MANIFEST}")
+        if not root:
+            continue
+        for product in ("Google/Chrome", "Chromium", "Microsoft/Edge"):
+            yield from _newest(Path(root, product, "Application"), f"*/{_MANIFEST}")
 
 
 def _newest(root: Path, pattern: str) -> list[Path]:
-    return sorted(root.glob(pattern), reverse=True) if root.is_dir() else []
+    """The paths below a folder that match, the highest version first; none without the folder."""
+    if not root.is_dir():
+        return []
+    return sorted(root.glob(pattern), reverse=True)

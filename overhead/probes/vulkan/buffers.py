@@ -5,14 +5,14 @@ values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from overhead.probes.common.step import RING, WORDS
 from overhead.probes.kernels import lcg
 from overhead.probes.vulkan.adapters import structure
-from overhead.probes.vulkan.gpu import VulkanGpu
+from overhead.probes.vulkan.gpu import VulkanBuffer, VulkanGpu
 
 
 class StepBuffers:
@@ -22,7 +22,8 @@ class StepBuffers:
 
     def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
         vk = gpu.vk
-        self._gpu, self._size = gpu, 4 * WORDS
+        self._gpu = gpu
+        self._size = 4 * WORDS  # bytes of one buffer
         self._record = OneTimeCommands(gpu)
         transfer = vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
         usage = transfer | vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
@@ -52,7 +53,9 @@ class StepBuffers:
 
     def _sets(self, layout: Any, buffers: list[int]) -> tuple[Any, ...]:
         """One new descriptor set for each buffer index."""
-        gpu, ffi, count = self._gpu, self._gpu.ffi, len(buffers)
+        gpu = self._gpu
+        ffi = gpu.ffi
+        count = len(buffers)
         layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * count)
         info = structure(
             "DescriptorSetAllocateInfo",
@@ -62,16 +65,15 @@ class StepBuffers:
         )
         sets = ffi.new("VkDescriptorSet[]", count)
         gpu.device_call("vkAllocateDescriptorSets", info, sets)
-        kind = gpu.vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
-        for each, index in zip(sets, buffers, strict=True):
-            place = {"buffer": self._buffers[index].handle, "range": self._size}
-            buffer = ffi.new("VkDescriptorBufferInfo *", place)
+        for descriptor_set, index in zip(sets, buffers, strict=True):
+            whole_buffer = {"buffer": self._buffers[index].handle, "range": self._size}
+            buffer_info = ffi.new("VkDescriptorBufferInfo *", whole_buffer)
             write = structure(
                 "WriteDescriptorSet",
-                dstSet=each,
+                dstSet=descriptor_set,
                 descriptorCount=1,
-                descriptorType=kind,
-                pBufferInfo=buffer,
+                descriptorType=gpu.vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                pBufferInfo=buffer_info,
             )
             gpu.device_call("vkUpdateDescriptorSets", 1, write, 0, ffi.NULL)
         return tuple(sets)
@@ -83,9 +85,8 @@ class StepBuffers:
         It is correct only if each buffer ran fewer than 2^32 steps since the previous call.
         """
         now = self._download()
-        self._steps += sum(
-            lcg.distance(before, after) for before, after in zip(self._last, now, strict=True)
-        )
+        for before, after in zip(self._last, now, strict=True):
+            self._steps += lcg.distance(before, after)
         self._last = now
         return self._steps
 
@@ -93,17 +94,15 @@ class StepBuffers:
         """Copy one row of ``words`` to each buffer, and wait for the copies."""
         self._mapped[:] = words
         vk = self._gpu.vk
-        into = (
-            vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT,
-        )
+        shader_access = vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT
+        copies = _Access(vk.VK_PIPELINE_STAGE_TRANSFER_BIT, vk.VK_ACCESS_TRANSFER_WRITE_BIT)
+        kernels = _Access(vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, shader_access)
 
         def record(cb: Any) -> None:
             for index, buffer in enumerate(self._buffers):
-                self._copy(cb, self._staging.handle, buffer.handle, index * self._size, 0)
-            self._barrier(
-                cb, (vk.VK_PIPELINE_STAGE_TRANSFER_BIT, vk.VK_ACCESS_TRANSFER_WRITE_BIT), into
-            )
+                row = index * self._size
+                self._copy(cb, self._staging, buffer, source_offset=row, target_offset=0)
+            self._barrier(cb, copies, kernels)
 
         self._record(record)
 
@@ -111,31 +110,50 @@ class StepBuffers:
         """Wait for all work, then return the contents of the buffers, one row per buffer."""
         vk = self._gpu.vk
         transfer = vk.VK_PIPELINE_STAGE_TRANSFER_BIT
+        kernels = _Access(vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_WRITE_BIT)
+        copies_read = _Access(transfer, vk.VK_ACCESS_TRANSFER_READ_BIT)
+        copies_write = _Access(transfer, vk.VK_ACCESS_TRANSFER_WRITE_BIT)
+        host = _Access(vk.VK_PIPELINE_STAGE_HOST_BIT, vk.VK_ACCESS_HOST_READ_BIT)
 
         def record(cb: Any) -> None:
-            shader = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_WRITE_BIT
-            self._barrier(cb, shader, (transfer, vk.VK_ACCESS_TRANSFER_READ_BIT))
+            self._barrier(cb, kernels, copies_read)
             for index, buffer in enumerate(self._buffers):
-                self._copy(cb, buffer.handle, self._staging.handle, 0, index * self._size)
-            host = vk.VK_PIPELINE_STAGE_HOST_BIT, vk.VK_ACCESS_HOST_READ_BIT
-            self._barrier(cb, (transfer, vk.VK_ACCESS_TRANSFER_WRITE_BIT), host)
+                row = index * self._size
+                self._copy(cb, buffer, self._staging, source_offset=0, target_offset=row)
+            self._barrier(cb, copies_write, host)
 
         self._record(record)
         return self._mapped.copy()
 
-    def _copy(self, cb: Any, source: Any, target: Any, start: int, end: int) -> None:
-        region = self._gpu.ffi.new(
-            "VkBufferCopy *", {"srcOffset": start, "dstOffset": end, "size": self._size}
-        )
-        self._gpu.function("vkCmdCopyBuffer")(cb, source, target, 1, region)
+    def _copy(
+        self,
+        cb: Any,
+        source: VulkanBuffer,
+        target: VulkanBuffer,
+        *,
+        source_offset: int,
+        target_offset: int,
+    ) -> None:
+        """Record a copy of as many bytes as a buffer of the step has. Offsets are in bytes."""
+        place = {"srcOffset": source_offset, "dstOffset": target_offset, "size": self._size}
+        region = self._gpu.ffi.new("VkBufferCopy *", place)
+        copy = self._gpu.function("vkCmdCopyBuffer")
+        copy(cb, source.handle, target.handle, 1, region)
 
-    def _barrier(self, cb: Any, before: tuple[int, int], after: tuple[int, int]) -> None:
+    def _barrier(self, cb: Any, before: _Access, after: _Access) -> None:
+        """Record a barrier: what was accessed ``before`` is complete and seen ``after``."""
         gpu = self._gpu
-        memory = structure("MemoryBarrier", srcAccessMask=before[1], dstAccessMask=after[1])
+        memory = structure("MemoryBarrier", srcAccessMask=before.mask, dstAccessMask=after.mask)
         null = gpu.ffi.NULL
-        gpu.function("vkCmdPipelineBarrier")(
-            cb, before[0], after[0], 0, 1, memory, 0, null, 0, null
-        )
+        barrier = gpu.function("vkCmdPipelineBarrier")
+        barrier(cb, before.stage, after.stage, 0, 1, memory, 0, null, 0, null)
+
+
+class _Access(NamedTuple):
+    """Who accesses memory (a stage of the pipeline), and how: flags of Vulkan."""
+
+    stage: int
+    mask: int
 
 
 class OneTimeCommands:

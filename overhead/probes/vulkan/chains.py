@@ -31,10 +31,13 @@ from overhead.results import Case, Scalar
 
 BATCH_UNITS = 256
 """Units per batch. A batch has at least 8 submissions, so it has more units if a submission has
-many units.
+many units. Chosen, not measured: longer batches have fewer waits for a fence between them.
 """
+_LEAST_SUBMISSIONS = 8
 BATCHES = 3
-"""Number of batches that are used in turn, each with its own command buffers and fence."""
+"""Number of batches that are used in turn, each with its own command buffers and fence. Chosen, not
+measured: with more, the host can be further ahead of the device.
+"""
 
 
 class VulkanChain(Chain):
@@ -57,11 +60,15 @@ class VulkanChain(Chain):
         self._case = case
         self._rotates = case.params.get("bindgroup") == "rotated"
         self._loops: list[NativeLoop] = []
+        self._gpu = gpu
+        # If a step of the following fails, the block destroys what the steps before it made.
         with contextlib.ExitStack() as cleanup:
+            self._cleanup = cleanup
             kernel = gpu.kernel(self.kernel)
-            wait = str(case.params.get("wait", next(iter(VULKAN_WAITS))))
-            self._gpu, self._cleanup = gpu, cleanup
-            self._commands, self._wait = Commands(gpu, kernel), VulkanWait(gpu, wait)
+            cheapest_wait = next(iter(VULKAN_WAITS))
+            wait = str(case.params.get("wait", cheapest_wait))
+            self._commands = Commands(gpu, kernel)
+            self._wait = VulkanWait(gpu, wait)
             cleanup.callback(self._wait.close)
             self._pool = gpu.command_pool()
             cleanup.callback(gpu.destroy, "CommandPool", self._pool)
@@ -106,7 +113,8 @@ class VulkanChain(Chain):
         """The number of steps in the buffers' values. Raises ``Unverified`` if a C call failed or
         values disagree.
         """
-        raise_failures([self._wait.failed, *(loop.failure() for loop in self._loops)])
+        failures_of_loops = [loop.failure() for loop in self._loops]
+        raise_failures([self._wait.failed, *failures_of_loops])
         return self._state.steps()
 
     def stages(self, n: int) -> Mapping[str, Any]:
@@ -128,16 +136,21 @@ class VulkanChain(Chain):
         """What is timed, as names and values. ``calls``: C calls per unit, without those that are
         made only once.
         """
-        program, units = self._program, self._program.per
-        around = (len(program.head) + len(program.tail)) / units if units else 0
+        program = self._program
+        units = program.per
+        calls: float = len(program.body)
+        if units:
+            calls += (len(program.head) + len(program.tail)) / units
+        if units == 0:
+            submits = "one submission of all"
+        elif units == 1:
+            submits = "a submission each"
+        else:
+            submits = f"a submission for {units}"
         return {
-            "submits": (
-                {0: "one submission of all", 1: "a submission each"}.get(
-                    units, f"a submission for {units}"
-                )
-            ),
+            "submits": submits,
             "passes": "none: Vulkan compute has no passes",
-            "calls": len(program.body) + around,
+            "calls": calls,
             "bindgroup": "rotated" if self._rotates else "once",
             "barrier": "before each dispatch",
             "arguments": self.arguments,
@@ -149,7 +162,9 @@ class VulkanChain(Chain):
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of the compiled kernel, by file name."""
-        return {f"{self.kernel}.spv": kernels.binary(f"{self.kernel}.spv")[1]}
+        file = f"{self.kernel}.spv"
+        _, sha256 = kernels.binary(file)
+        return {file: sha256}
 
     def _fence(self, flags: int = 0) -> Any:
         fence = self._gpu.create("Fence", flags=flags)
@@ -157,13 +172,19 @@ class VulkanChain(Chain):
         return fence
 
     def _compile(self, program: NativeProgram) -> NativeLoop:
-        loop = (compile_native if self._case.caller == "native" else compile_ffi)(program)
+        """A loop for the caller of the case. ``executed`` looks whether a call in it failed."""
+        compile_loop = compile_native if self._case.caller == "native" else compile_ffi
+        loop = compile_loop(program)
         self._loops.append(loop)
         return loop
 
     def _unit_recorder(self, cb: Any) -> Callable[[int], None]:
-        """A function that records n units into a command buffer, outside the window."""
-        head, loop = self._head(cb, 0)[1:], self._compile(NativeProgram(body=self._unit(cb)))
+        """A function that records n units into a command buffer, outside the window.
+
+        The recording must have begun, so the first call of the head, which begins one, is left out.
+        """
+        _, *head = self._head(cb, 0)
+        loop = self._compile(NativeProgram(body=self._unit(cb)))
 
         def record(n: int) -> None:
             self._call_now(head)
@@ -173,27 +194,29 @@ class VulkanChain(Chain):
 
     @property
     def _sets(self) -> Any:
+        """The descriptor set that every unit uses, or those that the units use in turn.
+
+        Independent units work on a buffer each in turn. Others all work on buffer 0, through
+        several sets if these rotate.
+        """
         if not self._rotates:
             return self._state.own[0]
-        return Cycle(
-            self._state.own if self._case.dependency == "independent" else self._state.shared
-        )
+        if self._case.dependency == "independent":
+            return Cycle(self._state.own)
+        return Cycle(self._state.shared)
 
     def _head(self, cb: Any, flags: int) -> tuple[NativeCall, ...]:
-        c = self._commands
-        return (
-            c.begin(cb, flags),
-            c.pipeline(cb),
-            *(() if self._rotates else (c.bind(cb, self._sets),)),
-        )
+        """The calls before the units of a recording."""
+        begin = self._commands.begin(cb, flags)
+        pipeline = self._commands.pipeline(cb)
+        if self._rotates:
+            return (begin, pipeline)
+        return (begin, pipeline, self._commands.bind(cb, self._sets))
 
     def _unit(self, cb: Any) -> tuple[NativeCall, ...]:
-        c = self._commands
-        return (
-            *((c.bind(cb, self._sets),) if self._rotates else ()),
-            c.barrier(cb),
-            c.dispatch(cb),
-        )
+        """The calls of one unit."""
+        binding = (self._commands.bind(cb, self._sets),) if self._rotates else ()
+        return (*binding, self._commands.barrier(cb), self._commands.dispatch(cb))
 
 
 class BatchedSubmissions(VulkanChain):
@@ -210,13 +233,18 @@ class BatchedSubmissions(VulkanChain):
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         self._k = int(self._case.params.get("k", 1))
-        self._submissions = max(BATCH_UNITS // self._k, 8)
+        self._submissions = max(BATCH_UNITS // self._k, _LEAST_SUBMISSIONS)
         self._batch = batch = self._submissions * self._k
-        signalled, batches = self._gpu.vk.VK_FENCE_CREATE_SIGNALED_BIT, []
+
+        # For each batch a loop that waits for the fence, and a loop that records and submits. A new
+        # fence is signalled, because nothing has to be waited for yet.
+        batches = []
         for _ in range(BATCHES):
-            fence = self._fence(signalled)
-            recycle = NativeProgram(body=self._commands.wait_fence(fence))
-            batches.append((self._compile(recycle), self._compile(self._batch_program(fence))))
+            fence = self._fence(self._gpu.vk.VK_FENCE_CREATE_SIGNALED_BIT)
+            wait_for_fence = NativeProgram(body=self._commands.wait_fence(fence))
+            wait_loop = self._compile(wait_for_fence)
+            record_loop = self._compile(self._batch_program(fence))
+            batches.append((wait_loop, record_loop))
         program = self._batch_program(None)
         record_rest = self._compile(program)
 
@@ -234,33 +262,45 @@ class BatchedSubmissions(VulkanChain):
         """The calls that record and submit a batch. Its last submission signals ``fence`` if there
         is one.
         """
-        c, k, null = self._commands, self._k, self._gpu.ffi.NULL
+        commands = self._commands
         buffers = self._gpu.command_buffers(self._pool, self._submissions)
-        fences = [null] * (self._submissions - 1) + [null if fence is None else fence]
-        values = (buffers, map(c.submit_info, buffers), fences)
-        cb, info, signal = (
-            Cycle(tuple(value for value in each for _ in range(k))) for each in values
-        )
-        head, tail = (
-            self._head(cb, c.once),
-            (c.end(cb), c.submit(info, None if fence is None else signal)),
-        )
-        if k == 1:
-            return NativeProgram(body=(*head, *self._unit(cb), *tail))
-        return NativeProgram(head, self._unit(cb), tail, per=k)
+        cb = self._cycle(buffers)
+        info = self._cycle([commands.submit_info(buffer) for buffer in buffers])
+        signalled = None
+        if fence is not None:
+            no_fence = [self._gpu.ffi.NULL] * (self._submissions - 1)
+            signalled = self._cycle([*no_fence, fence])
+
+        head = self._head(cb, commands.once)
+        end = commands.end(cb)
+        submit = commands.submit(info, signalled)
+        unit = self._unit(cb)
+        if self._k == 1:
+            return NativeProgram(body=(*head, *unit, end, submit))
+        return NativeProgram(head, unit, (end, submit), per=self._k)
+
+    def _cycle(self, values: Iterable[Any]) -> Cycle:
+        """An argument with these values in turn, one for each submission. A cycle goes on with each
+        unit, so each value is there once for each of the k units of a submission.
+        """
+        for_units: list[Any] = []
+        for value in values:
+            for_units += [value] * self._k
+        return Cycle(tuple(for_units))
 
     def stages(self, n: int) -> Mapping[str, Any]:
         """As in the base class, at most one batch at a time."""
         chunks = []
-        for at in range(0, n, self._batch):
+        for start in range(0, n, self._batch):
             self.prepare(1)
             self.issue(0)
-            chunks.append(super().stages(min(self._batch, n - at)))
-        return (
-            {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
-            if chunks
-            else {}
-        )
+            chunks.append(super().stages(min(self._batch, n - start)))
+        if not chunks:
+            return {}
+        durations = {}
+        for name in chunks[0]:
+            durations[name] = np.concatenate([chunk[name] for chunk in chunks])
+        return durations
 
     @property
     def held_n(self) -> int:
@@ -277,11 +317,10 @@ class BatchedSubmissions(VulkanChain):
         """As in the base class, with the command buffers that are used in turn (``ring``) and their
         fences.
         """
-        fence = f"each {self._submissions} submissions"
         return {
             **super().window(),
             "ring": BATCHES * self._submissions,
-            "fence": fence,
+            "fence": f"each {self._submissions} submissions",
             "reset": "each command buffer",
         }
 
@@ -293,10 +332,12 @@ class OnePass(VulkanChain):
     max_n = 1 << 16
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        c, cb = self._commands, self._cb
-        program = NativeProgram(
-            self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.submit_info(cb))), per=0
-        )
+        commands = self._commands
+        head = self._head(self._cb, commands.once)
+        unit = self._unit(self._cb)
+        end = commands.end(self._cb)
+        submit = commands.submit(commands.submit_info(self._cb))
+        program = NativeProgram(head, unit, (end, submit), per=0)
         return program, self._compile(program)
 
     def device(self, n: int) -> DeviceTime | None:
@@ -313,11 +354,12 @@ class VulkanReplay(OnePass):
     _recorded_n = -1
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        c, cb = self._commands, self._cb
-        self._recorder = self._unit_recorder(cb)
-        program = NativeProgram(head=(c.submit(c.submit_info(cb)),), per=0)
-        submit = self._compile(program)
-        return program, lambda n: submit(0)
+        commands = self._commands
+        self._recorder = self._unit_recorder(self._cb)
+        submit = commands.submit(commands.submit_info(self._cb))
+        program = NativeProgram(head=(submit,), per=0)
+        submit_recorded = self._compile(program)
+        return program, lambda n: submit_recorded(0)
 
     def prepare(self, n: int) -> None:
         """Wait until the queue is empty, then record n dispatches, if the recording has another
@@ -342,13 +384,14 @@ class VulkanFused(VulkanChain):
     timed_calls = False
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        c, cb = self._commands, self._cb
+        commands = self._commands
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
         self.max_n = longest_fused_chain(self._gpu.adapter.name)
-        work = c.fused_dispatch(cb, self._sets, steps)
-        program = NativeProgram(
-            (c.begin(cb, c.once), *work, c.end(cb), c.submit(c.submit_info(cb))), per=0
-        )
+        begin = commands.begin(self._cb, commands.once)
+        dispatch = commands.fused_dispatch(self._cb, self._sets, steps)
+        end = commands.end(self._cb)
+        submit = commands.submit(commands.submit_info(self._cb))
+        program = NativeProgram((begin, *dispatch, end, submit), per=0)
         loop = self._compile(program)
 
         def issue(n: int) -> None:
@@ -361,10 +404,11 @@ class VulkanFused(VulkanChain):
         """Device time of one dispatch whose loop runs n times. Raises ``Unsupported``."""
 
         def recorder(cb: Any) -> Callable[[int], None]:
-            self._steps[0] = n
-            return lambda n: self._call_now(
-                self._commands.fused_dispatch(cb, self._sets, self._steps)
-            )
+            def record(n: int) -> None:
+                self._steps[0] = n
+                self._call_now(self._commands.fused_dispatch(cb, self._sets, self._steps))
+
+            return record
 
         return time_one_submission(self._gpu, n, recorder)
 
@@ -377,22 +421,25 @@ class WaitEach(VulkanChain):
     latency = True
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        c, cb = self._commands, self._cb
-        fence = self._fence()
-        fenced = self._wait.kind == "fence"
-        wait = c.wait_fence(fence) if fenced else (c.idle(),)
-        submit = c.submit(c.submit_info(cb), fence if fenced else None)
-        program = NativeProgram(
-            body=(*self._head(cb, c.once), *self._unit(cb), c.end(cb), submit, *wait)
-        )
+        commands = self._commands
+        head = self._head(self._cb, commands.once)
+        unit = self._unit(self._cb)
+        end = commands.end(self._cb)
+        info = commands.submit_info(self._cb)
+        if self._wait.kind == "fence":
+            fence = self._fence()
+            submit_and_wait = (commands.submit(info, fence), *commands.wait_fence(fence))
+        else:
+            submit_and_wait = (commands.submit(info), commands.idle())
+        program = NativeProgram(body=(*head, *unit, end, *submit_and_wait))
         return program, self._compile(program)
 
     def window(self) -> dict[str, Scalar]:
         """As in the base class, with the wait of each unit."""
-        words = (
-            "vkWaitForFences, vkResetFences" if self._wait.kind == "fence" else "vkQueueWaitIdle"
-        )
-        return {**super().window(), "wait": f"{words} after each submission"}
+        calls = "vkQueueWaitIdle"
+        if self._wait.kind == "fence":
+            calls = "vkWaitForFences, vkResetFences"
+        return {**super().window(), "wait": f"{calls} after each submission"}
 
 
 CHAINS: dict[str, type[VulkanChain]] = {

@@ -33,7 +33,9 @@ class Commands:
 
     def __init__(self, gpu: VulkanGpu, pipeline: Pipeline) -> None:
         vk = gpu.vk
-        self._gpu, self._pipeline, self._null = gpu, pipeline, gpu.ffi.NULL
+        self._gpu = gpu
+        self._pipeline = pipeline
+        self._null = gpu.ffi.NULL
         self._compute = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
         self._kept: list[Any] = []
         self.once = vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
@@ -48,13 +50,21 @@ class Commands:
         failure.
         """
         function = self._gpu.function(name)
-        words = tuple(
-            Cycle(tuple(map(as_word, a.values))) if isinstance(a, Cycle) else as_word(a)
-            for a in args
-        )
-        checked = self._gpu.ffi.typeof(function).result.kind == "enum"
+        words: list[int | Cycle] = []
+        for argument in args:
+            if isinstance(argument, Cycle):
+                words.append(Cycle(tuple(map(as_word, argument.values))))
+            else:
+                words.append(as_word(argument))
+        returns_result = self._gpu.ffi.typeof(function).result.kind == "enum"
         return NativeCall(
-            name, function, as_word(function), words, stage=stage, ffi_args=args, checked=checked
+            name,
+            function,
+            as_word(function),
+            tuple(words),
+            stage=stage,
+            ffi_args=args,
+            checked=returns_result,
         )
 
     def begin(self, cb: Any, flags: int) -> NativeCall:
@@ -71,15 +81,15 @@ class Commands:
 
     def bind(self, cb: Any, sets: Any) -> NativeCall:
         """A call that binds a descriptor set; if ``sets`` is a ``Cycle``, that of the unit."""
-        rotating = isinstance(sets, Cycle)
-        handles = sets.values if rotating else [sets]
-        pointers = [self._keep(self._gpu.ffi.new("VkDescriptorSet *", each)) for each in handles]
-        point = self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE
-        pointer = Cycle(tuple(pointers)) if rotating else pointers[0]
+        pointer: Any
+        if isinstance(sets, Cycle):
+            pointer = Cycle(tuple(map(self._pointer_to_set, sets.values)))
+        else:
+            pointer = self._pointer_to_set(sets)
         return self.call(
             "vkCmdBindDescriptorSets",
             cb,
-            point,
+            self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE,
             self._pipeline.layout,
             0,
             1,
@@ -88,6 +98,9 @@ class Commands:
             self._null,
             stage="bind",
         )
+
+    def _pointer_to_set(self, descriptor_set: Any) -> Any:
+        return self._keep(self._gpu.ffi.new("VkDescriptorSet *", descriptor_set))
 
     def barrier(self, cb: Any) -> NativeCall:
         """A call that makes a dispatch see the writes of earlier ones. WebGPU implies this
@@ -155,6 +168,9 @@ class Commands:
         return self._keep(structure("SubmitInfo", commandBufferCount=1, pCommandBuffers=pointer))
 
     def _keep(self, value: Any) -> Any:
+        """The value, which is C memory. cffi frees the memory when Python drops the value, so this
+        object holds it as long as its calls may run.
+        """
         self._kept.append(value)
         return value
 
@@ -167,12 +183,17 @@ class VulkanWait:
     """
 
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
-        self.kind, self.words = kind, VULKAN_WAITS[kind]
+        self.kind = kind
+        self.words = VULKAN_WAITS[kind]
         self.failed = 0
         self._gpu = gpu
-        self._fence = gpu.create("Fence") if kind == "fence" else None
-        idle = functools.partial(gpu.function("vkQueueWaitIdle"), gpu.queue)
-        self._loop: Callable[[], int] = self._fence_loop() if kind == "fence" else idle
+        self._fence: Any = None
+        self._loop: Callable[[], int]
+        if kind == "fence":
+            self._fence = gpu.create("Fence")
+            self._loop = self._fence_loop()
+        else:
+            self._loop = functools.partial(gpu.function("vkQueueWaitIdle"), gpu.queue)
 
     def __call__(self) -> None:
         result = self._loop()
@@ -185,16 +206,17 @@ class VulkanWait:
             self._gpu.destroy("Fence", self._fence)
 
     def _fence_loop(self) -> Callable[[], int]:
-        gpu, device, queue, null, fence = (
-            self._gpu,
-            self._gpu.device,
-            self._gpu.queue,
-            self._gpu.ffi.NULL,
-            self._fence,
-        )
-        submit, wait, reset = map(
-            gpu.function, ("vkQueueSubmit", "vkWaitForFences", "vkResetFences")
-        )
+        """A function that submits nothing with the fence, waits for the fence and resets it. It
+        returns the first result that is not 0, which is a failure.
+        """
+        gpu = self._gpu
+        submit = gpu.function("vkQueueSubmit")
+        wait = gpu.function("vkWaitForFences")
+        reset = gpu.function("vkResetFences")
+        device = gpu.device
+        queue = gpu.queue
+        null = gpu.ffi.NULL
+        fence = self._fence
         pointer = gpu.ffi.new("VkFence *", fence)
 
         def loop() -> int:
@@ -211,6 +233,8 @@ def raise_failures(failures: Iterable[int]) -> None:
     """Raise ``Unverified`` for the first nonzero number, which is the bitwise or of the low 32 bits
     of results.
     """
-    for failure in filter(None, failures):
-        signed = failure - (1 << 32) if failure >> 31 & 1 else failure
-        raise Unverified(because("vulkan-call-failed", result=result_name(signed)))
+    for failure in failures:
+        if failure:
+            is_negative = failure >> 31 & 1
+            signed = failure - (1 << 32) if is_negative else failure
+            raise Unverified(because("vulkan-call-failed", result=result_name(signed)))

@@ -21,9 +21,19 @@ from overhead.probes.vulkan.gpu import VulkanGpu
 from overhead.results import because
 
 _HOLD_LIMIT_NS = 250e6
-"""The longest time that a blocker runs, ns."""
+"""The longest time that a blocker runs, ns. Chosen, not measured: drivers stop a dispatch that runs
+for seconds.
+"""
+_BLOCKER_LENGTHS = (3, 12, 48)
+"""How much longer than the submissions a blocker is made, in order. Chosen, not measured."""
+_FEWEST_UNITS = 64
+"""Fewer units are not tried with a smaller number still. Chosen, not measured."""
+_CALIBRATION_NS = 2e6
+"""The least time over which a step of the blocker is measured, ns. Chosen, not measured."""
 _MIN_QUANTA = 100
-"""Least length of a measured time, in steps of the device clock."""
+"""Least length of a measured time, in steps of the device clock: a step is then at most 1 % of the
+time.
+"""
 _LEAST_STEP_NS = 0.1
 """No processor runs a step faster: its multiplication and its addition each need the result of the
 one before.
@@ -57,13 +67,14 @@ class Timer:
         timestamps.
         """
         ticks: list[int] = []
-        for _ in range(4):
+        for _ in range(256 // _QUERIES):
             self._first(lambda cb: self._stamps(cb, range(_QUERIES)))
             ticks += self._read(_QUERIES)
-        steps = math.gcd(*(tick - ticks[0] for tick in ticks))
-        if not steps:
+        since_first = [tick - ticks[0] for tick in ticks]
+        ticks_per_step = math.gcd(*since_first)
+        if not ticks_per_step:
             raise Unsupported(because("device-clock-stands-still"))
-        return steps * self._gpu.adapter.timestamp_period
+        return ticks_per_step * self._gpu.adapter.timestamp_period
 
     def span_of(self, record: Callable[[Any], None]) -> float:
         """Device time of the commands that ``record(cb)`` puts into one command buffer, ns. Raises
@@ -76,7 +87,8 @@ class Timer:
             self._stamps(cb, [1])
 
         self._first(stamped)
-        return self._between(*self._read(2))
+        begin, end = self._read(2)
+        return self._between(begin, end)
 
     def span_behind_blocker(self, issue: Callable[[], None], hold_ns: float) -> tuple[float, bool]:
         """Time from the end of a blocker of ``hold_ns`` to the end of the work that ``issue()``
@@ -87,13 +99,15 @@ class Timer:
         """
         gpu = self._gpu
         gpu.drain()
-        self._steps[0] = max(1, int(min(hold_ns, _HOLD_LIMIT_NS) / self.step_ns))
+        limited_ns = min(hold_ns, _HOLD_LIMIT_NS)
+        self._steps[0] = max(1, int(limited_ns / self.step_ns))
         self._first.start(self._blocker, self._fence)
         issue()
         status = gpu.function("vkGetFenceStatus")(gpu.device, self._fence)
         self._last(lambda cb: self._stamps(cb, [1]))
         gpu.device_call("vkResetFences", 1, self._fences)
-        return self._between(*self._read(2)), status == gpu.vk.VK_NOT_READY
+        begin, end = self._read(2)
+        return self._between(begin, end), status == gpu.vk.VK_NOT_READY
 
     @functools.cached_property
     def step_ns(self) -> float:
@@ -105,11 +119,11 @@ class Timer:
         steps = 1 << 12
         while True:
             self._steps[0] = steps
-            span = self.span_of(self._burn)
-            if span >= 2e6:
-                return span / steps
-            if steps * _LEAST_STEP_NS >= 2e6:
-                raise Unsupported(because("device-timestamps-wrong", span_ns=span, steps=steps))
+            span_ns = self.span_of(self._burn)
+            if span_ns >= _CALIBRATION_NS:
+                return span_ns / steps
+            if steps * _LEAST_STEP_NS >= _CALIBRATION_NS:
+                raise Unsupported(because("device-timestamps-wrong", span_ns=span_ns, steps=steps))
             steps *= 4
 
     def spins(self, wait: VulkanWait) -> bool:
@@ -119,27 +133,36 @@ class Timer:
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
         self._first.start(self._burn, self._gpu.ffi.NULL)
-        cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+        cpu_before = time.thread_time_ns()
+        began = time.perf_counter_ns()
         wait()
-        wall = time.perf_counter_ns() - wall
-        return time.thread_time_ns() - cpu > wall / 2
+        waited_ns = time.perf_counter_ns() - began
+        cpu_ns = time.thread_time_ns() - cpu_before
+        return cpu_ns > waited_ns / 2
 
     def _burn(self, cb: Any) -> None:
+        """Record a dispatch that runs as many steps as ``_steps`` says."""
         for call in self._commands.fused_dispatch(cb, self._state.own[0], self._steps):
             call.function(*call.ffi_args)
 
     def _blocker(self, cb: Any) -> None:
+        """Record a blocker, and the timestamp of its end."""
         self._burn(cb)
         self._stamps(cb, [0])
 
     def _stamps(self, cb: Any, queries: Sequence[int]) -> None:
+        """Record a timestamp for each of these queries, which follow each other: the time at which
+        all earlier work has ended.
+        """
         stage = self._gpu.vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
         self._gpu.function("vkCmdResetQueryPool")(cb, self._queries, queries[0], len(queries))
         for query in queries:
             self._gpu.function("vkCmdWriteTimestamp")(cb, stage, self._queries, query)
 
     def _read(self, count: int) -> list[int]:
-        vk, ticks = self._gpu.vk, np.zeros(count, np.uint64)
+        """The first timestamps, in ticks of the device clock, after all of them have been taken."""
+        vk = self._gpu.vk
+        ticks = np.zeros(count, np.uint64)
         flags = vk.VK_QUERY_RESULT_64_BIT | vk.VK_QUERY_RESULT_WAIT_BIT
         data = self._gpu.ffi.from_buffer(ticks)
         self._gpu.device_call(
@@ -148,18 +171,25 @@ class Timer:
         return [int(tick) for tick in ticks]
 
     def _between(self, begin: int, end: int) -> float:
+        """The time between two timestamps, ns. Raises ``Unsupported`` if it is too short for the
+        steps of the clock.
+
+        A timestamp has a number of valid bits and then starts again from 0.
+        """
         adapter = self._gpu.adapter
-        span = ((end - begin) & ((1 << adapter.timestamp_bits) - 1)) * adapter.timestamp_period
-        if span < _MIN_QUANTA * self.quantum:
+        valid_bits = (1 << adapter.timestamp_bits) - 1
+        ticks = (end - begin) & valid_bits
+        span_ns = ticks * adapter.timestamp_period
+        if span_ns < _MIN_QUANTA * self.quantum:
             raise Unsupported(
                 because(
                     "device-time-under-quanta",
-                    span_ns=span,
+                    span_ns=span_ns,
                     quanta=_MIN_QUANTA,
                     quantum_ns=self.quantum,
                 )
             )
-        return span
+        return span_ns
 
 
 @functools.cache
@@ -192,10 +222,14 @@ def time_one_submission(
     ``Unsupported``.
     """
     clock = timer(gpu)
-    span = clock.span_of(lambda cb: recorder(cb)(n))
-    return DeviceTime(
-        n, span, True, clock.quantum, "vkCmdWriteTimestamp around all units in one command buffer"
-    )
+
+    def record(cb: Any) -> None:
+        record_units = recorder(cb)
+        record_units(n)
+
+    span_ns = clock.span_of(record)
+    method = "vkCmdWriteTimestamp around all units in one command buffer"
+    return DeviceTime(n, span_ns, True, clock.quantum, method)
 
 
 def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
@@ -204,20 +238,23 @@ def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
 
     ``busy`` of the result: the blocker still ran when the last unit was submitted. Raises
     ``Unsupported``.
+
+    A submission to a full queue waits for the device, and then no blocker is long enough. So if
+    the longest one is too short, half the units are tried.
     """
     clock = timer(gpu)
     while True:
         chain.prepare(n)
-        begin = time.perf_counter_ns()
+        began = time.perf_counter_ns()
         chain.issue(n)
-        took = time.perf_counter_ns() - begin
+        issuing_ns = time.perf_counter_ns() - began
         chain.wait()
-        for times in (3, 12, 48):
-            span, busy = clock.span_behind_blocker(
-                functools.partial(chain.issue, n), times * took + 1e6
-            )
-            if busy or (times == 48 and n < 64):
+        for times in _BLOCKER_LENGTHS:
+            hold_ns = times * issuing_ns + 1e6
+            span_ns, busy = clock.span_behind_blocker(functools.partial(chain.issue, n), hold_ns)
+            is_last_attempt = times == _BLOCKER_LENGTHS[-1] and n < _FEWEST_UNITS
+            if busy or is_last_attempt:
                 outlasted = "a blocker" if busy else "no blocker"
                 method = f"vkCmdWriteTimestamp; {outlasted} outlasted the submissions"
-                return DeviceTime(n, span, busy, clock.quantum, method)
+                return DeviceTime(n, span_ns, busy, clock.quantum, method)
         n //= 2

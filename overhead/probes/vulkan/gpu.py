@@ -63,7 +63,9 @@ class VulkanGpu:
         self.vk.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
 
     def _create(self) -> Any:
-        names, kept = c_strings(sorted({"VK_KHR_portability_subset"} & self.adapter.extensions))
+        # A driver that is not complete, such as MoltenVK, must be asked for this extension.
+        required = {"VK_KHR_portability_subset"} & self.adapter.extensions
+        names, kept = c_strings(sorted(required))
         priority = self.ffi.new("float *", 1.0)
         queue = structure(
             "DeviceQueueCreateInfo",
@@ -79,9 +81,8 @@ class VulkanGpu:
             ppEnabledExtensionNames=names,
         )
         out = self.ffi.new("VkDevice *")
-        check(
-            self.vk.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out), "vkCreateDevice"
-        )
+        result = self.vk.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out)
+        check(result, "vkCreateDevice")
         return out[0]
 
     @functools.cache  # noqa: B019 - a VulkanGpu lives as long as the process
@@ -89,10 +90,10 @@ class VulkanGpu:
         """A device function as a cffi callable. Raises ``Unavailable`` if the driver lacks the
         function.
         """
-        found = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
-        if found == self.ffi.NULL:
+        address = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
+        if address == self.ffi.NULL:
             raise Unavailable(because("driver-has-no-function", function=name))
-        return self.ffi.cast(f"PFN_{name}", found)
+        return self.ffi.cast(f"PFN_{name}", address)
 
     def device_call(self, name: str, *args: Any) -> None:
         """Call a function whose first argument is the device. Raises ``VulkanError`` for a negative
@@ -111,18 +112,16 @@ class VulkanGpu:
         ``VkFenceCreateInfo``.
         """
         out = self.ffi.new(f"Vk{what} *")
-        self.device_call(
-            f"vkCreate{what}", structure(f"{what}CreateInfo", **fields), self.ffi.NULL, out
-        )
+        info = structure(f"{what}CreateInfo", **fields)
+        self.device_call(f"vkCreate{what}", info, self.ffi.NULL, out)
         return out[0]
 
     def destroy(self, what: str, handle: Any) -> None:
         """Destroy an object of ``create``, or free memory: ``destroy("Fence", handle)`` is
         ``vkDestroyFence``.
         """
-        self.device_call(
-            f"vk{'Free' if what == 'Memory' else 'Destroy'}{what}", handle, self.ffi.NULL
-        )
+        verb = "Free" if what == "Memory" else "Destroy"
+        self.device_call(f"vk{verb}{what}", handle, self.ffi.NULL)
 
     def drain(self) -> None:
         """Wait until the queue is empty."""
@@ -132,14 +131,16 @@ class VulkanGpu:
         """A new buffer of ``size`` bytes with its own memory, which the host can access if
         ``host``.
         """
-        vk, ffi = self.vk, self.ffi
+        vk = self.vk
+        ffi = self.ffi
         handle = self.create("Buffer", size=size, usage=usage)
         needs = ffi.new("VkMemoryRequirements *")
         self.device_call("vkGetBufferMemoryRequirements", handle, needs)
-        coherent = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
-        kind = self._memory_type(
-            needs.memoryTypeBits, coherent if host else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-        )
+        wanted = vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+        if host:
+            coherent = vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+            wanted = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | coherent
+        kind = self._memory_type(needs.memoryTypeBits, wanted)
         memory = ffi.new("VkDeviceMemory *")
         info = structure("MemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=kind)
         self.device_call("vkAllocateMemory", info, ffi.NULL, memory)
@@ -155,11 +156,13 @@ class VulkanGpu:
         self.destroy("Memory", buffer.memory)
 
     def _memory_type(self, allowed: int, flags: int) -> int:
+        """The index of the first kind of memory that has all these properties. Bit i of ``allowed``
+        is set if the buffer can use kind i.
+        """
         for index in range(self._memory.memoryTypeCount):
-            if (
-                allowed >> index & 1
-                and self._memory.memoryTypes[index].propertyFlags & flags == flags
-            ):
+            properties = self._memory.memoryTypes[index].propertyFlags
+            is_allowed = allowed >> index & 1
+            if is_allowed and properties & flags == flags:
                 return index
         raise VulkanError(
             because("no-memory-type", allowed=f"{allowed:#x}", properties=f"{flags:#x}")
@@ -168,26 +171,12 @@ class VulkanGpu:
     @functools.cache  # noqa: B019
     def kernel(self, name: str) -> Pipeline:
         """The compute pipeline of the committed kernel ``<name>.spv``."""
-        vk, ffi = self.vk, self.ffi
+        vk = self.vk
+        ffi = self.ffi
         code, _ = kernels.binary(f"{name}.spv")
-        binding = {
-            "descriptorType": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-            "descriptorCount": 1,
-            "stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT,
-        }
-        bindings = ffi.new("VkDescriptorSetLayoutBinding *", binding)
-        set_layout = ffi.new("VkDescriptorSetLayout *")
-        set_layout[0] = self.create("DescriptorSetLayout", bindingCount=1, pBindings=bindings)
-        push = ffi.new(
-            "VkPushConstantRange *", {"stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT, "size": 4}
-        )
-        layout = self.create(
-            "PipelineLayout",
-            setLayoutCount=1,
-            pSetLayouts=set_layout,
-            pushConstantRangeCount=1,
-            pPushConstantRanges=push,
-        )
+        set_layout = self._set_layout()
+        layout = self._pipeline_layout(set_layout)
+
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.buffer(words)[:] = code
         module = self.create("ShaderModule", codeSize=len(code), pCode=words)
@@ -195,11 +184,35 @@ class VulkanGpu:
         info = structure("ComputePipelineCreateInfo", layout=layout)
         info.stage.sType = vk.VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
         info.stage.stage = vk.VK_SHADER_STAGE_COMPUTE_BIT
-        info.stage.module, info.stage.pName = module, entry
+        info.stage.module = module
+        info.stage.pName = entry
         out = ffi.new("VkPipeline *")
         self.device_call("vkCreateComputePipelines", ffi.NULL, 1, info, ffi.NULL, out)
         self.destroy("ShaderModule", module)
-        return Pipeline(out[0], layout, set_layout[0])
+        return Pipeline(out[0], layout, set_layout)
+
+    def _set_layout(self) -> Any:
+        """The layout of a descriptor set with one storage buffer at binding 0."""
+        binding = {
+            "descriptorType": self.vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            "descriptorCount": 1,
+            "stageFlags": self.vk.VK_SHADER_STAGE_COMPUTE_BIT,
+        }
+        bindings = self.ffi.new("VkDescriptorSetLayoutBinding *", binding)
+        return self.create("DescriptorSetLayout", bindingCount=1, pBindings=bindings)
+
+    def _pipeline_layout(self, set_layout: Any) -> Any:
+        """The layout of a pipeline with one descriptor set and 4 bytes of push constants."""
+        range_of_4_bytes = {"stageFlags": self.vk.VK_SHADER_STAGE_COMPUTE_BIT, "size": 4}
+        push = self.ffi.new("VkPushConstantRange *", range_of_4_bytes)
+        set_layouts = self.ffi.new("VkDescriptorSetLayout *", set_layout)
+        return self.create(
+            "PipelineLayout",
+            setLayoutCount=1,
+            pSetLayouts=set_layouts,
+            pushConstantRangeCount=1,
+            pPushConstantRanges=push,
+        )
 
     def command_buffers(self, pool: Any, count: int) -> list[Any]:
         """``count`` new primary command buffers from a pool."""
@@ -217,4 +230,5 @@ class VulkanGpu:
 @functools.cache
 def gpu(index: int) -> VulkanGpu:
     """The device of the adapter with this index. The process opens each device only once."""
-    return VulkanGpu(next(adapter for adapter in adapters() if adapter.index == index))
+    by_index = {adapter.index: adapter for adapter in adapters()}
+    return VulkanGpu(by_index[index])

@@ -4,6 +4,7 @@ the WebGPU cost.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from collections.abc import Iterator
 
@@ -37,22 +38,21 @@ class Vulkan(Probe):
     def targets(self) -> list[Target]:
         """The physical devices with a compute queue, with the version of the loader."""
         loader = ".".join(map(str, adapters.loader_version()))
-        return [
-            Target(
+        targets = []
+        for adapter in adapters.adapters():
+            device = ".".join(map(str, adapter.version))
+            target = Target(
                 stack=self.name,
                 api="Vulkan",
                 adapter=adapter.name,
                 device=adapter.device,
                 software=adapter.software,
                 driver=adapter.driver,
-                versions={
-                    "vulkan-loader": loader,
-                    "vulkan-device": ".".join(map(str, adapter.version)),
-                },
+                versions={"vulkan-loader": loader, "vulkan-device": device},
                 options={"index": adapter.index},
             )
-            for adapter in adapters.adapters()
-        ]
+            targets.append(target)
+        return targets
 
     def space(self, target: Target) -> Space:
         """The cases of the step. The base case has one submission per unit, from compiled code if
@@ -67,9 +67,8 @@ class Vulkan(Probe):
             "bindgroup": [None, "rotated"],
         }
         early = [vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
-        return Space(
-            base, axes, list(_extra(caller)), lambda case: is_accepted(check_case, case), early
-        )
+        is_allowed = functools.partial(is_accepted, check_case)
+        return Space(base, axes, list(_extra(caller)), is_allowed, early)
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of the class for the case's pattern. Raises ``Unavailable`` if the adapter is
@@ -77,12 +76,11 @@ class Vulkan(Probe):
         """
         check_case(case)
         index = int(target.options.get("index", 0))
-        found = next((adapter for adapter in adapters.adapters() if adapter.index == index), None)
-        if found is None or (found.name, found.device) != (target.adapter, target.device):
-            raise Unavailable(
-                because("adapter-is-another-now", index=index, adapter=target.adapter)
-            )
-        return CHAINS[case.pattern](gpu(index), case)
+        for adapter in adapters.adapters():
+            is_same = adapter.name == target.adapter and adapter.device == target.device
+            if adapter.index == index and is_same:
+                return CHAINS[case.pattern](gpu(index), case)
+        raise Unavailable(because("adapter-is-another-now", index=index, adapter=target.adapter))
 
 
 _PARAMETERS: AllowedValues = {
@@ -93,27 +91,26 @@ _PARAMETERS: AllowedValues = {
 _PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
 
 
-def _extra(caller: Caller) -> Iterator[Case]:
-    callers: tuple[Caller, ...] = (caller, "ffi")
-    for each in dict.fromkeys(callers):
-        for k in (4, 16, 64, 256) if each == caller else (16, 64):
-            yield Case(pattern="per-k", caller=each, params={"k": k})
-        yield Case(pattern="one-pass", caller=each, params={"bindgroup": "rotated"})
-        yield Case(
-            pattern="per-submit",
-            caller=each,
-            dependency="independent",
-            params={"bindgroup": "rotated"},
-        )
-        yield Case(pattern="replay", caller=each, unit="node")
-        for plain in _PLAIN:
-            yield Case(pattern=plain, caller=each)
-        yield Case(pattern="per-submit", caller=each, params={"bindgroup": "rotated"})
+def _extra(first: Caller) -> Iterator[Case]:
+    """The cases besides the base and those of its axes. ``first``: the caller of the base, which
+    has more sizes of a submission than the others.
+    """
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
+    callers: list[Caller] = [first] if first == "ffi" else [first, "ffi"]
+    for caller in callers:
+        sizes = (4, 16, 64, 256) if caller == first else (16, 64)
+        for k in sizes:
+            yield Case(pattern="per-k", caller=caller, params={"k": k})
+        yield Case(pattern="one-pass", caller=caller, params=rotated)
+        yield Case(pattern="per-submit", caller=caller, dependency="independent", params=rotated)
+        yield Case(pattern="replay", caller=caller, unit="node")
+        for plain in _PLAIN:
+            yield Case(pattern=plain, caller=caller)
+        yield Case(pattern="per-submit", caller=caller, params=rotated)
     yield Case(
-        pattern="replay", caller=caller, unit="node", dependency="independent", params=rotated
+        pattern="replay", caller=first, unit="node", dependency="independent", params=rotated
     )
-    yield Case(pattern="wait-each", caller=caller, params={"wait": "fence"})
+    yield Case(pattern="wait-each", caller=first, params={"wait": "fence"})
 
 
 def check_case(case: Case) -> None:
@@ -126,8 +123,9 @@ def check_case(case: Case) -> None:
     if case.pattern not in (*_PLAIN, "per-submit", "per-k", "replay"):
         raise Unsupported(because("vulkan-has-no-pattern", pattern=case.pattern))
     k = case.params.get("k", 0)
+    has_k = isinstance(k, int) and 1 < k <= 4096
     rotates = case.params.get("bindgroup") == "rotated"
-    if (case.pattern == "per-k") != (isinstance(k, int) and 1 < k <= 4096):
+    if (case.pattern == "per-k") != has_k:
         raise Unsupported(because("per-k-takes-k-to-4096"))
     if case.pattern == "replay" and case.unit != "node":
         raise Unsupported(because("replay-unit-is-node"))

@@ -4,14 +4,13 @@ a target.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from overhead.probes.base import Space, Unsupported, vary
 from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
 from overhead.probes.common.step import RING
-from overhead.results import Caller, Case, Overlap, Scalar, Target, because
+from overhead.results import Caller, Case, Overlap, Pattern, Scalar, Target, because
 
 _PATTERNS = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
 _PARAMETERS: AllowedValues = {
@@ -47,22 +46,32 @@ class StepSpec:
             raise Unsupported(because("no-such-caller", caller=case.caller))
         check_parameters(case, _PARAMETERS)
         spec = cls(case.pattern, case.caller, case.dependency == "independent", **case.params)  # type: ignore[arg-type]
-        if (spec.pattern == "per-k") != (spec.k > 1):
-            raise Unsupported(because("per-k-takes-k"))
-        if spec.independent and spec.bindgroup == "once":
-            raise Unsupported(because("independent-rotates-groups"))
-        if spec.pattern == "fused" and (spec.bindgroup != "once" or spec.indirect):
-            raise Unsupported(because("fused-has-one-group"))
-        if spec.pattern == "read-each" and spec.caller != "binding":
-            raise Unsupported(because("reading-needs-python"))
-        if spec.caller != "binding" and (spec.bindgroup == "fresh" or spec.indirect):
-            raise Unsupported(because("measured-from-python-alone"))
+        spec._check()
         return spec
+
+    def _check(self) -> None:
+        """Raise ``Unsupported`` for values that exclude each other."""
+        has_k = self.k > 1
+        is_from_python = self.caller == "binding"
+        if (self.pattern == "per-k") != has_k:
+            raise Unsupported(because("per-k-takes-k"))
+        if self.independent and self.bindgroup == "once":
+            raise Unsupported(because("independent-rotates-groups"))
+        if self.pattern == "fused" and (self.bindgroup != "once" or self.indirect):
+            raise Unsupported(because("fused-has-one-group"))
+        if self.pattern == "read-each" and not is_from_python:
+            raise Unsupported(because("reading-needs-python"))
+        if not is_from_python and (self.bindgroup == "fresh" or self.indirect):
+            raise Unsupported(because("measured-from-python-alone"))
 
     @property
     def per(self) -> int:
         """Units per submission; 0: all units are one submission."""
-        return {"per-k": self.k, "per-pass": 0, "one-pass": 0, "fused": 0}.get(self.pattern, 1)
+        if self.pattern == "per-k":
+            return self.k
+        if self.pattern in ("per-pass", "one-pass", "fused"):
+            return 0
+        return 1
 
     @property
     def overlap(self) -> Overlap:
@@ -103,18 +112,25 @@ class Steps:
 
 def steps(spec: StepSpec) -> Steps:
     """The steps of the loop of a case. They are the same for every caller."""
-    binds_each = spec.bindgroup != "once"
-    bind = {"fresh": ("create bind group", "set bind group", "release bind group")}.get(
-        spec.bindgroup, ("set bind group",)
-    )
-    unit = (*bind, "dispatch") if binds_each else ("dispatch",)
-    begin = ("begin pass", "set pipeline", *(() if binds_each else bind))
-    close = {"wait-each": ("wait",), "read-each": ("read",)}.get(spec.pattern, ())
+    begin: tuple[str, ...] = ("begin pass", "set pipeline")
+    unit: tuple[str, ...] = ("dispatch",)
+    if spec.bindgroup == "once":
+        begin = (*begin, "set bind group")
+    elif spec.bindgroup == "fresh":
+        unit = ("create bind group", "set bind group", "release bind group", *unit)
+    else:
+        unit = ("set bind group", *unit)
+
     if spec.pattern == "per-pass":
-        whole = (*begin, *unit, "end pass", "release pass")
-        return Steps(("create encoder",), whole, ("finish", "submit", "release"), 0)
+        whole_pass = (*begin, *unit, "end pass", "release pass")
+        return Steps(("create encoder",), whole_pass, ("finish", "submit", "release"), 0)
+
     head = ("create encoder", *begin)
-    tail = ("end pass", "finish", "submit", "release pass", "release", *close)
+    tail: tuple[str, ...] = ("end pass", "finish", "submit", "release pass", "release")
+    if spec.pattern == "wait-each":
+        tail = (*tail, "wait")
+    elif spec.pattern == "read-each":
+        tail = (*tail, "read")
     if spec.pattern == "fused":
         return Steps((*head, *unit), (), tail, 0)
     return Steps(head, unit, tail, spec.per)
@@ -124,48 +140,51 @@ def space(target: Target) -> Space:
     """The cases of a target, the most informative first. The base has one dispatch per submission,
     from Python.
     """
-    dawn = target.stack == "dawn"
+    on_dawn = target.stack == "dawn"
     axes: dict[str, list[Scalar | None]] = {
         "caller": ["ffi"],
         "pattern": ["one-pass", "per-pass", "fused", "wait-each", "read-each"],
         "bindgroup": [None, "rotated", "fresh"],
         "wait": [None, "map", "read-buffer"],
         "indirect": [None, True],
-        **({"validation": [None, "skip"]} if dawn else {}),
-        "dependency": ["independent"],
     }
+    if on_dawn:
+        axes["validation"] = [None, "skip"]
+    axes["dependency"] = ["independent"]
+
     base = Case(pattern="per-submit")
-    early = [
-        vary(base, "pattern", name) for name in ("one-pass", "fused", "wait-each", "read-each")
-    ]
-    early = [vary(base, "caller", "native"), *early, vary(base, "caller", "ffi")]
-    return Space(base, axes, list(_extra_cases(dawn)), _offers, early)
+    early = [vary(base, "caller", "native")]
+    for pattern in ("one-pass", "fused", "wait-each", "read-each"):
+        early.append(vary(base, "pattern", pattern))
+    early.append(vary(base, "caller", "ffi"))
+    return Space(base, axes, list(_extra_cases(on_dawn)), _offers, early)
 
 
-def _extra_cases(dawn: bool) -> Iterator[Case]:
+def _extra_cases(on_dawn: bool) -> Iterator[Case]:
+    """The cases that differ from the base in several axes. Python has more sizes of a submission
+    than the other callers.
+    """
+    rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
     callers: tuple[Caller, ...] = ("binding", "native", "ffi")
     for caller in callers:
-        for k in (4, 16, 64, 256) if caller == "binding" else (16, 64):
+        sizes = (4, 16, 64, 256) if caller == "binding" else (16, 64)
+        for k in sizes:
             yield Case(pattern="per-k", caller=caller, params={"k": k})
-        yield Case(
-            pattern="per-submit",
-            caller=caller,
-            dependency="independent",
-            params={"bindgroup": "rotated"},
-        )
-        yield Case(pattern="per-submit", caller=caller, params={"bindgroup": "rotated"})
-        yield Case(pattern="one-pass", caller=caller, params={"bindgroup": "rotated"})
+        yield Case(pattern="per-submit", caller=caller, dependency="independent", params=rotated)
+        yield Case(pattern="per-submit", caller=caller, params=rotated)
+        yield Case(pattern="one-pass", caller=caller, params=rotated)
+
+    without_python: tuple[Caller, ...] = ("native", "ffi")
+    patterns: tuple[Pattern, ...] = ("one-pass", "per-pass", "fused", "wait-each")
     base = Case(pattern="per-submit")
-    for caller, pattern in itertools.product(
-        callers[1:], ("one-pass", "per-pass", "fused", "wait-each")
-    ):
-        yield vary(vary(base, "caller", caller), "pattern", pattern)
-    for pattern in ("per-submit", "one-pass") if dawn else ():
-        yield vary(
-            Case(pattern="per-submit", caller="native", params={"validation": "skip"}),
-            "pattern",
-            pattern,
-        )
+    for caller in without_python:
+        for pattern in patterns:
+            yield vary(vary(base, "caller", caller), "pattern", pattern)
+
+    if on_dawn:
+        unvalidated: dict[str, Scalar] = {"validation": "skip"}
+        yield Case(pattern="per-submit", caller="native", params=unvalidated)
+        yield Case(pattern="one-pass", caller="native", params=unvalidated)
 
 
 def _offers(case: Case) -> bool:
@@ -173,6 +192,8 @@ def _offers(case: Case) -> bool:
     if not is_accepted(StepSpec.of, case):
         return False
     spec = StepSpec.of(case)
-    if spec.wait and (spec.caller != "binding" or spec.pattern not in ("per-submit", "wait-each")):
+    may_name_wait = spec.caller == "binding" and spec.pattern in ("per-submit", "wait-each")
+    if spec.wait and not may_name_wait:
         return False
-    return len({"bindgroup", "wait", "indirect", "validation"} & set(case.params)) <= 1
+    details = {"bindgroup", "wait", "indirect", "validation"} & set(case.params)
+    return len(details) <= 1

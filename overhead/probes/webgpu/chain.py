@@ -5,9 +5,9 @@ of webgpu.h.
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -40,18 +40,31 @@ from overhead.probes.webgpu.resources import StepResources, session
 from overhead.results import Case, Scalar, Target, because
 
 GivenArguments = tuple[Any, ...]
-_ENCODER, _PASS, _COMMANDS = Slot(0), Slot(1), Slot(2)
-_CALLS: Mapping[str, tuple[str, GivenArguments, Slot | None]] = {
-    "create encoder": ("DeviceCreateCommandEncoder", (), _ENCODER),
-    "begin pass": ("CommandEncoderBeginComputePass", (_ENCODER,), _PASS),
-    "set pipeline": ("ComputePassEncoderSetPipeline", (_PASS,), None),
-    "set bind group": ("ComputePassEncoderSetBindGroup", (_PASS,), None),
-    "dispatch": ("ComputePassEncoderDispatchWorkgroups", (_PASS,), None),
-    "end pass": ("ComputePassEncoderEnd", (_PASS,), None),
-    "finish": ("CommandEncoderFinish", (_ENCODER,), _COMMANDS),
-    "release pass": ("ComputePassEncoderRelease", (_PASS,), None),
+_ENCODER = Slot(0)
+_PASS = Slot(1)
+_COMMANDS = Slot(2)
+
+
+@dataclass(frozen=True)
+class _CFunction:
+    """A function of webgpu.h, its first arguments, and the slot of its result."""
+
+    name: str
+    first: GivenArguments
+    result: Slot | None = None
+
+
+_CALLS: Mapping[str, _CFunction] = {
+    "create encoder": _CFunction("DeviceCreateCommandEncoder", (), _ENCODER),
+    "begin pass": _CFunction("CommandEncoderBeginComputePass", (_ENCODER,), _PASS),
+    "set pipeline": _CFunction("ComputePassEncoderSetPipeline", (_PASS,)),
+    "set bind group": _CFunction("ComputePassEncoderSetBindGroup", (_PASS,)),
+    "dispatch": _CFunction("ComputePassEncoderDispatchWorkgroups", (_PASS,)),
+    "end pass": _CFunction("ComputePassEncoderEnd", (_PASS,)),
+    "finish": _CFunction("CommandEncoderFinish", (_ENCODER,), _COMMANDS),
+    "release pass": _CFunction("ComputePassEncoderRelease", (_PASS,)),
 }
-"""The C function of each step of a loop, its first arguments, and the slot of its result."""
+"""The C function of each step of a loop that is one call."""
 
 
 class WebGpuChain(Chain):
@@ -70,18 +83,19 @@ class WebGpuChain(Chain):
         self.max_n = {"per-submit": 1 << 17, "per-k": 1 << 18}.get(spec.pattern, 1 << 16)
         if spec.pattern == "fused":
             self.max_n = longest_fused_chain(target.adapter)
+
         self._wait_name, wait = self._named_wait()
-        self._loop = (
-            _python_statements(steps(spec), self.resources, wait)
-            if spec.caller == "binding"
-            else c_calls(self.library, steps(spec), _step_arguments(self.resources))
-        )
-        self.wait_spins = wait_spins(self.session)
-        self.wait = wait  # type: ignore[method-assign]
-        if isinstance(self._loop, Script):
+        self._loop: Script | NativeProgram
+        issue: Callable[[int], object]
+        if spec.caller == "binding":
+            self._loop = _python_statements(steps(spec), self.resources, wait)
             issue = compile_python(self._loop)
         else:
-            issue = (compile_native if spec.caller == "native" else compile_ffi)(self._loop)
+            self._loop = c_calls(self.library, steps(spec), _step_arguments(self.resources))
+            compile_loop = compile_native if spec.caller == "native" else compile_ffi
+            issue = compile_loop(self._loop)
+        self.wait_spins = wait_spins(self.session)
+        self.wait = wait  # type: ignore[method-assign]
         self.issue = issue  # type: ignore[method-assign, assignment]
         self._written_n = -1
         self._steps_read = [0] * spec.buffers
@@ -90,11 +104,13 @@ class WebGpuChain(Chain):
 
     def _named_wait(self) -> tuple[str, Callable[[], None]]:
         """The name of the wait for the record, and the function that waits."""
-        device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
-        if self.spec.wait == "read-buffer":
-            return "read-buffer", functools.partial(queue.read_buffer, data, 0, 4)
+        device = self.resources.device
+        queue = self.resources.queue
+        data = self.resources.data[0]
         if not self.spec.wait:
             return self.library.wait_name(device), self.library.waiter(device, queue)
+        if self.spec.wait == "read-buffer":
+            return "read-buffer", functools.partial(queue.read_buffer, data, 0, 4)
         staging = self.resources.staging()
 
         def copy_and_map() -> None:
@@ -133,19 +149,23 @@ class WebGpuChain(Chain):
             raise Unverified(
                 because("reading-back-failed", kind=type(error).__name__, text=str(error)[:300])
             ) from error
-        self._total += sum(
-            (now - before) % lcg.PERIOD
-            for now, before in zip(steps_read, self._steps_read, strict=True)
-        )
+        for now, before in zip(steps_read, self._steps_read, strict=True):
+            self._total += (now - before) % lcg.PERIOD
         self._steps_read = steps_read
-        self.aside = self._clock.steps if "_clock" in vars(self) else 0
+        clock_was_used = "_clock" in vars(self)
+        self.aside = self._clock.steps if clock_was_used else 0
         return self._total - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time behind a long dispatch; None if each unit waits. Raises ``Unsupported``."""
+        """Device time behind a long dispatch; None if each unit waits. Raises ``Unsupported``.
+
+        Of more units than fit behind the dispatch, only as many are timed.
+        """
         if self.spec.waits_each:
             return None
-        return self._clock.measure(min(n, MOST_SUBMISSIONS * (self.spec.per or n)))
+        if self.spec.per:
+            n = min(n, MOST_SUBMISSIONS * self.spec.per)
+        return self._clock.measure(n)
 
     @functools.cached_property
     def _clock(self) -> DeviceClock:
@@ -156,9 +176,9 @@ class WebGpuChain(Chain):
         reading alone.
         """
         self.prepare(n)
-        found = self._stages(n)
+        durations = self._stages(n)
         self.wait()
-        return cast(Mapping[str, Sequence[int]], found)
+        return cast(Mapping[str, Sequence[int]], durations)
 
     @functools.cached_property
     def _stages(self) -> Stages:
@@ -218,13 +238,10 @@ def _python_statements(steps: Steps, resources: StepResources, wait: Callable[[]
     def render(part: tuple[str, ...]) -> tuple[Statement, ...]:
         return tuple(Statement(lines[step], step) for step in part)
 
-    used = set(
-        re.findall(
-            r"\w+", " ".join(lines[step] for step in (*steps.head, *steps.body, *steps.tail))
-        )
-    )
-    bound = {name: value for name, value in names.items() if name in used}
-    return Script(render(steps.head), render(steps.body), render(steps.tail), steps.per, bound)
+    all_lines = [lines[step] for step in (*steps.head, *steps.body, *steps.tail)]
+    words = set(re.findall(r"\w+", " ".join(all_lines)))
+    used = {name: value for name, value in names.items() if name in words}
+    return Script(render(steps.head), render(steps.body), render(steps.tail), steps.per, used)
 
 
 def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments]) -> NativeProgram:
@@ -241,37 +258,42 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
     def call(name: str, step: str, *args: Any, result: Slot | None = None) -> NativeCall:
         return library.call(f"wgpu{name}", *args, stage=step, result=result)
 
-    def of(step: str) -> tuple[NativeCall | Store, ...]:
+    def calls_of(step: str) -> tuple[NativeCall | Store, ...]:
         if step == "wait":
             return library.wait_calls(*given["wait"])
         if step == "submit":
             store = Store("commands", put, library.address(submitted), _COMMANDS, step)
             return store, call("QueueSubmit", step, *given[step], 1, submitted)
         if step == "release":
-            return call("CommandEncoderRelease", step, _ENCODER), call(
-                "CommandBufferRelease", step, _COMMANDS
-            )
-        name, args, result = _CALLS[step]
-        return (call(name, step, *args, *given.get(step, ()), result=result),)
+            release_encoder = call("CommandEncoderRelease", step, _ENCODER)
+            return release_encoder, call("CommandBufferRelease", step, _COMMANDS)
+        function = _CALLS[step]
+        of_case = given.get(step, ())
+        return (call(function.name, step, *function.first, *of_case, result=function.result),)
 
-    head, body, tail = (
-        tuple(itertools.chain(*map(of, part))) for part in (steps.head, steps.body, steps.tail)
+    def calls_of_part(part: tuple[str, ...]) -> tuple[NativeCall | Store, ...]:
+        calls: list[NativeCall | Store] = []
+        for step in part:
+            calls += calls_of(step)
+        return tuple(calls)
+
+    return NativeProgram(
+        calls_of_part(steps.head), calls_of_part(steps.body), calls_of_part(steps.tail), steps.per
     )
-    return NativeProgram(head, body, tail, steps.per)
 
 
 def _step_arguments(resources: StepResources) -> dict[str, GivenArguments]:
     """The arguments of the C calls of a case of the step."""
-    spec, library = resources.spec, resources.session.library
-    null, device, queue = library.ffi.NULL, resources.device._internal, resources.queue._internal
+    null = resources.session.library.ffi.NULL
     groups = tuple(group._internal for group in resources.groups)
+    group = groups[0] if resources.spec.bindgroup == "once" else Cycle(groups)
     return {
-        "create encoder": (device, null),
+        "create encoder": (resources.device._internal, null),
         "begin pass": (null,),
         "set pipeline": (resources.pipeline._internal,),
-        "set bind group": (0, groups[0] if spec.bindgroup == "once" else Cycle(groups), 0, null),
+        "set bind group": (0, group, 0, null),
         "dispatch": (GROUPS, 1, 1),
         "finish": (null,),
-        "submit": (queue,),
+        "submit": (resources.queue._internal,),
         "wait": (resources.device, resources.queue),
     }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
@@ -35,10 +36,15 @@ from overhead.results import because
 
 _TIMESTAMPS = 64
 _MIN_QUANTA = 100
+"""Least length of a measured time, in steps of the device clock: a step is then at most 1 % of the
+time.
+"""
 _BLOCKER_STEPS = 50_000
 """Steps of one dispatch of the blocker. llvmpipe silently ends every loop after 65,535 turns."""
 _LONGEST_BLOCKER_NS = 200e6
-"""The longest intended duration of a blocker, ns."""
+"""The longest intended duration of a blocker, ns. Chosen, not measured: drivers stop work that runs
+for seconds.
+"""
 _LEAST_STEP_NS = 0.1
 """No processor runs a step faster: its multiplication and its addition each need the result of the
 one before. A blocker with a shorter step has wrong timestamps. Seen: 20 ns for 50,000 steps,
@@ -56,30 +62,38 @@ class DeviceClock:
     """
 
     def __init__(self, chain: Chain, resources: DeviceBuffers) -> None:
-        self.chain, self.resources, self.steps = chain, resources, 0
         if not resources.session.timestamps:
             raise Unsupported(because("adapter-has-no-timestamps"))
-        device, flags = resources.device, resources.flags
+        self.chain = chain
+        self.resources = resources
+        self.steps = 0
+        device = resources.device
+        flags = resources.flags
         self.queries = device.create_query_set(type="timestamp", count=_TIMESTAMPS)
-        self.resolved = resources.buffer(
-            np.zeros(_TIMESTAMPS, np.uint64), flags.QUERY_RESOLVE | flags.COPY_SRC
-        )
+        timestamps = np.zeros(_TIMESTAMPS, np.uint64)
+        self.resolved = resources.buffer(timestamps, flags.QUERY_RESOLVE | flags.COPY_SRC)
+
+        text, _ = source("fused.wgsl")
+        module = device.create_shader_module(code=text)
         layout = bind_group_layout(device, STEP_BINDINGS, uniform_bytes=4)
-        module = device.create_shader_module(code=source("fused.wgsl")[0])
         self.pipeline = compute_pipeline(device, layout, module)
-
+        # Blocker and marker work on the data of the units, because the device may then not start a
+        # unit before the blocker has ended. A chain without such data gives its own buffer.
         data = resources.data or [resources.buffer(lcg.seeds(WORDS), resources.storage)]
-
-        def groups(steps: int) -> list[Any]:
-            uniform = resources.buffer(np.array([steps], np.uint32), flags.UNIFORM)
-            return [
-                device.create_bind_group(layout=layout, entries=entries([one, uniform]))
-                for one in data
-            ]
-
-        self.blocker, self.marker = groups(_BLOCKER_STEPS), groups(0)
+        self.blocker = self._bind_groups(layout, data, _BLOCKER_STEPS)
+        self.marker = self._bind_groups(layout, data, 0)
         self.repeats = 1
+        """How often the blocker is dispatched on each buffer."""
         self.quantum = self._quantum()
+
+    def _bind_groups(self, layout: Any, data: list[Any], steps: int) -> list[Any]:
+        """For each data buffer a bind group with which a dispatch runs so many steps on it."""
+        uniform = self.resources.buffer(np.array([steps], np.uint32), self.resources.flags.UNIFORM)
+        groups = []
+        for buffer in data:
+            bound = entries([buffer, uniform])
+            groups.append(self.resources.device.create_bind_group(layout=layout, entries=bound))
+        return groups
 
     def measure(self, n: int) -> DeviceTime:
         """Device time from the end of the blocker to the end of a marker after n units.
@@ -108,33 +122,41 @@ class DeviceClock:
         is long enough. Raises ``Unsupported`` if the timestamps of the blocker are wrong: its
         length could not be chosen.
         """
-        span, blocker, issuing = self._once(n)
+        times = self._once(n)
         for _ in range(3):
             steps = self.repeats * _BLOCKER_STEPS
-            if blocker < steps * _LEAST_STEP_NS:
-                raise Unsupported(because("adapter-timestamps-wrong", span_ns=blocker, steps=steps))
-            longer = math.ceil(self.repeats * 1.5 * issuing / blocker)
-            if blocker > issuing or longer * blocker / self.repeats > _LONGEST_BLOCKER_NS:
+            if times.blocker_ns < steps * _LEAST_STEP_NS:
+                raise Unsupported(
+                    because("adapter-timestamps-wrong", span_ns=times.blocker_ns, steps=steps)
+                )
+            if times.blocker_outlasted:
                 break
-            self.repeats = longer
-            span, blocker, issuing = self._once(n)
-        return span, blocker > issuing
+            # Half as long again as the host needed, for a host that is slower the next time.
+            repeats = math.ceil(self.repeats * 1.5 * times.issuing_ns / times.blocker_ns)
+            if repeats * times.blocker_ns / self.repeats > _LONGEST_BLOCKER_NS:
+                break
+            self.repeats = repeats
+            times = self._once(n)
+        return times.span_ns, times.blocker_outlasted
 
-    def _once(self, n: int) -> tuple[float, float, float]:
+    def _once(self, n: int) -> _Times:
+        """Issue n units behind a blocker, with a marker after them."""
         self.chain.prepare(n)
-        blocker, marker = (
-            self._passes(self.blocker, self.repeats, [0]),
-            self._passes(self.marker, 1, [2]),
-        )
+        blocker = self._passes(self.blocker, self.repeats, [0])
+        marker = self._passes(self.marker, 1, [2])
         self.chain.wait()
-        begin = perf_counter_ns()
+        began = perf_counter_ns()
         self.resources.queue.submit([blocker])
         self.chain.issue(n)
         self.resources.queue.submit([marker])
-        issuing = perf_counter_ns() - begin
+        issuing_ns = float(perf_counter_ns() - began)
         self.steps += n + self.repeats * _BLOCKER_STEPS * len(self.blocker)
-        stamps = self._resolve(4)
-        return float(stamps[3] - stamps[1]), float(stamps[1] - stamps[0]), float(issuing)
+        blocker_start, blocker_end, _, marker_end = self._resolve(4).tolist()
+        return _Times(
+            span_ns=marker_end - blocker_end,
+            blocker_ns=blocker_end - blocker_start,
+            issuing_ns=issuing_ns,
+        )
 
     def _passes(self, groups: list[Any], repeats: int, timestamps: Iterable[int]) -> Any:
         """A command buffer with one pass over all data buffers for each t: between the timestamps t
@@ -151,24 +173,44 @@ class DeviceClock:
 
     def _resolve(self, count: int) -> NDArray[np.float64]:
         """The first ``count`` timestamps, in ns since the first one."""
+        queue = self.resources.queue
         encoder = self.resources.device.create_command_encoder()
         encoder.resolve_query_set(self.queries, 0, count, self.resolved, 0)
-        self.resources.queue.submit([encoder.finish()])
-        raw = np.frombuffer(
-            self.resources.queue.read_buffer(self.resolved, 0, 8 * count), np.uint64
-        ).astype(np.int64)
-        return (raw - raw[0]) * self.resources.session.tick
+        queue.submit([encoder.finish()])
+        eight_bytes_each = queue.read_buffer(self.resolved, 0, 8 * count)
+        ticks = np.frombuffer(eight_bytes_each, np.uint64).astype(np.int64)
+        return (ticks - ticks[0]) * self.resources.session.tick
 
     def _quantum(self) -> float:
         """The step of the clock, ns: the greatest common divisor of the differences between
         timestamps.
         """
-        self.resources.queue.submit([self._passes(self.marker, 1, range(0, _TIMESTAMPS, 2))])
-        tick = self.resources.session.tick
-        steps = np.round(self._resolve(_TIMESTAMPS) / tick).astype(np.int64)
-        if not steps.any():  # so on macOS 26: gfx-rs/wgpu issue 9414
+        markers = self._passes(self.marker, 1, range(0, _TIMESTAMPS, 2))
+        self.resources.queue.submit([markers])
+        ns_per_tick = self.resources.session.tick
+        ticks = np.round(self._resolve(_TIMESTAMPS) / ns_per_tick).astype(np.int64)
+        if not ticks.any():  # so on macOS 26: gfx-rs/wgpu issue 9414
             raise Unsupported(because("adapter-timestamps-stand"))
-        return int(np.gcd.reduce(steps)) * tick
+        return int(np.gcd.reduce(ticks)) * ns_per_tick
+
+
+@dataclass(frozen=True)
+class _Times:
+    """What one attempt to time units behind a blocker took, ns.
+
+    ``span_ns``: on the device, from the end of the blocker to the end of the marker after the
+    units. ``blocker_ns``: the blocker on the device. ``issuing_ns``: on the host, from the
+    submission of the blocker to that of the marker.
+    """
+
+    span_ns: float
+    blocker_ns: float
+    issuing_ns: float
+
+    @property
+    def blocker_outlasted(self) -> bool:
+        """Whether the blocker still ran when all units had been issued."""
+        return self.blocker_ns > self.issuing_ns
 
 
 @functools.cache
@@ -187,25 +229,34 @@ def _wait_spins(session: WebGpuSession) -> bool:
     resources = StepResources(session, StepSpec("fused", "binding", independent=False))
     resources.write(resources.uniform, np.array([_BLOCKER_STEPS], np.uint32))
     wait = session.library.waiter(resources.device, resources.queue)
-    repeats, wall, cpu, total = 1, 0, 0, 0
-    # If the submission itself waits for the device, only the total time grows, and nothing can be
-    # measured.
-    while wall < 5_000_000 and total < 20_000_000 and repeats <= 1 << 12:
+    repeats = 1
+    waited_ns = 0
+    cpu_ns = 0
+    with_submission_ns = 0
+    # If the submission itself waits for the device, only the time with the submission grows, and
+    # nothing can be measured.
+    while waited_ns < 5_000_000 and with_submission_ns < 20_000_000 and repeats <= 1 << 12:
         encoder = resources.device.create_command_encoder()
         _dispatch(encoder.begin_compute_pass(), resources.pipeline, resources.groups, repeats)
         commands = encoder.finish()
         wait()
-        begin = perf_counter_ns()
+        submitted = perf_counter_ns()
         resources.queue.submit([commands])
-        wall, cpu = -perf_counter_ns(), -thread_time_ns()
+        began = perf_counter_ns()
+        cpu_before = thread_time_ns()
         wait()
-        cpu, wall = cpu + thread_time_ns(), wall + perf_counter_ns()
-        total, repeats = perf_counter_ns() - begin, 4 * repeats
+        cpu_ns = thread_time_ns() - cpu_before
+        waited_ns = perf_counter_ns() - began
+        with_submission_ns = perf_counter_ns() - submitted
+        repeats *= 4
     resources.destroy()
-    return wall > 1_000_000 and cpu > wall / 2
+    return waited_ns > 1_000_000 and cpu_ns > waited_ns / 2
 
 
 def _dispatch(compute: Any, pipeline: Any, groups: list[Any], repeats: int) -> None:
+    """Record dispatches of the pipeline into a pass, and end it: ``repeats`` with each bind
+    group.
+    """
     compute.set_pipeline(pipeline)
     for group in groups:
         compute.set_bind_group(0, group)

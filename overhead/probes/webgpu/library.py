@@ -15,7 +15,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from overhead.errors import first_line_of
 from overhead.probes.base import Unavailable, Unsupported, Unverified, device_id
@@ -30,11 +30,19 @@ from overhead.probes.common.native_loop import (
 from overhead.results import because
 
 _FOREVER = 2**64 - 1
+
+
+class _Binding(NamedTuple):
+    """The Python package of a library, and the module of its backend."""
+
+    package: str
+    backend: str
+
+
 _BINDINGS = {
-    "wgpu-native": ("wgpu", "wgpu.backends.wgpu_native"),
-    "dawn": ("wgpudawn", "wgpudawn.backends.dawn"),
+    "wgpu-native": _Binding("wgpu", "wgpu.backends.wgpu_native"),
+    "dawn": _Binding("wgpudawn", "wgpudawn.backends.dawn"),
 }
-"""The package of each library, and the module of its backend."""
 
 
 class Library:
@@ -45,22 +53,24 @@ class Library:
     def __init__(self, stack: str) -> None:
         # Without this variable, the EGL of Mesa prints an error for every adapter.
         os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
-        module, backend = _BINDINGS[stack]
+        binding = _BINDINGS[stack]
         self.stack = stack
-        self.webgpu = importlib.import_module(module)
-        self.extras = importlib.import_module(f"{backend}.extras")
-        c = importlib.import_module(f"{backend}._ffi")
-        self.ffi, self.lib = c.ffi, c.lib
-        self._helpers = importlib.import_module(f"{backend}._helpers")
-        handler = importlib.import_module(f"{backend}._api").error_handler
+        self.webgpu = importlib.import_module(binding.package)
+        self.extras = importlib.import_module(f"{binding.backend}.extras")
+        c_module = importlib.import_module(f"{binding.backend}._ffi")
+        self.ffi = c_module.ffi
+        self.lib = c_module.lib
+        self._helpers = importlib.import_module(f"{binding.backend}._helpers")
+
+        handler = importlib.import_module(f"{binding.backend}._api").error_handler
         self._errors: list[str] = []
         # The default handler logs only the first ten errors of each kind.
         handler.log_error = self._errors.append
         # The binding of Dawn stores errors that occur outside a Python call.
         self._pending: list[tuple[str, str]] = getattr(handler, "pending", [])
         self.versions = {
-            module: str(self.webgpu.__version__),
-            self.stack: ".".join(map(str, c.lib_version_info)),
+            binding.package: str(self.webgpu.__version__),
+            self.stack: ".".join(map(str, c_module.lib_version_info)),
         }
 
     @property
@@ -82,12 +92,10 @@ class Library:
         not tell it.
         """
         try:
-            uuid = self.extras.get_adapter_properties(adapter)["vulkan_uuids"]["device_uuid"]
-        except (
-            AttributeError,
-            KeyError,
-            RuntimeError,
-        ):  # wgpu-native, another API, or a build without it
+            properties = self.extras.get_adapter_properties(adapter)
+            uuid = properties["vulkan_uuids"]["device_uuid"]
+        # In this order: wgpu-native, another API than Vulkan, or a build without these properties.
+        except (AttributeError, KeyError, RuntimeError):
             return ""
         return device_id(uuid)
 
@@ -95,23 +103,24 @@ class Library:
         """Return and clear the messages of the errors that the library reported since the previous
         call.
         """
-        found = [*self._errors, *(message for _, message in self._pending)]
+        messages = [*self._errors]
+        messages += [message for _, message in self._pending]
         self._errors.clear()
         self._pending.clear()
-        return found
+        return messages
 
     def raise_errors(self) -> None:
         """Raise ``Unverified`` if the library reported an error since the last call.
 
         A rejected submission raises no Python error, so only this check finds it.
         """
-        found = self.forget_errors()
-        if found:
-            raise Unverified(
-                because(
-                    "errors-reported", errors=len(found), stack=self.stack, text=_one_line(found[0])
-                )
-            )
+        messages = self.forget_errors()
+        if not messages:
+            return
+        first = " ".join(messages[0].split())[:500]
+        raise Unverified(
+            because("errors-reported", errors=len(messages), stack=self.stack, text=first)
+        )
 
     def symbol(self, name: str) -> tuple[Callable[..., Any], int]:
         """A C function as a Python callable, and its address. Raises ``NativeUnavailable``."""
@@ -131,26 +140,30 @@ class Library:
         a ``Cycle``.
         """
         function, address = self.symbol(name)
-        words = tuple(
-            Cycle(tuple(map(self._word, a.values))) if isinstance(a, Cycle) else self._word(a)
-            for a in args
-        )
+        words = tuple(self._word(argument) for argument in args)
         return NativeCall(name, function, address, words, result=result, stage=stage, ffi_args=args)
 
-    def _word(self, arg: Any) -> Any:
-        return arg if isinstance(arg, int | Slot) else self.address(arg)
+    def _word(self, argument: Any) -> Any:
+        """The argument as the compiled loop passes it: a number, a slot, or a cycle of them."""
+        if isinstance(argument, Cycle):
+            return Cycle(tuple(map(self._word, argument.values)))
+        if isinstance(argument, int | Slot):
+            return argument
+        return self.address(argument)
 
     def waiter(self, device: Any, queue: Any) -> Callable[[], None]:
         """The cheapest function that waits for all submitted work."""
-        if not self.is_dawn and _sleeps_while_waiting(device):
-            return functools.partial(
-                _poll_until_empty, self.lib.wgpuDevicePoll, device._internal, self.ffi.NULL
-            )
         if not self.is_dawn:
-            return functools.partial(self.lib.wgpuDevicePoll, device._internal, 1, self.ffi.NULL)
-        done, wait_any = self.lib.wgpuQueueOnSubmittedWorkDone, self.lib.wgpuInstanceWaitAny
-        instance, handle = self._helpers.get_wgpu_instance(), queue._internal
-        info, futures = self._done_info, self._futures
+            poll = self.lib.wgpuDevicePoll
+            if _sleeps_while_waiting(device):
+                return functools.partial(_poll_until_empty, poll, device._internal, self.ffi.NULL)
+            return functools.partial(poll, device._internal, 1, self.ffi.NULL)
+        done = self.lib.wgpuQueueOnSubmittedWorkDone
+        wait_any = self.lib.wgpuInstanceWaitAny
+        instance = self._helpers.get_wgpu_instance()
+        handle = queue._internal
+        info = self._done_info
+        futures = self._futures
 
         def wait() -> None:
             futures.future = done(handle, info)
@@ -169,49 +182,53 @@ class Library:
 
         For Dawn, raises it unless the processor is an x86-64: its wait takes a struct by value.
         """
-        if not self.is_dawn and _sleeps_while_waiting(device):
-            raise Unsupported(because("metal-wait-in-steps"))
         if not self.is_dawn:
+            if _sleeps_while_waiting(device):
+                raise Unsupported(because("metal-wait-in-steps"))
             return (self.call("wgpuDevicePoll", device._internal, 1, self.ffi.NULL, stage="wait"),)
         if platform.machine().lower() not in ("x86_64", "amd64"):
             raise Unsupported(because("struct-by-value-unknown"))
-        info, future = self._done_info, Slot(7)
-        name, handle = "wgpuQueueOnSubmittedWorkDone", queue._internal
+
+        # Dawn gives a future for the end of the work. It is put into the memory of the wait.
+        name = "wgpuQueueOnSubmittedWorkDone"
+        handle = queue._internal
+        info = self._done_info
+        future = Slot(7)
         function, address = self.symbol(name)
-        words: tuple[int, ...]
-        if sys.platform == "win32":
-            # Windows passes a struct of more than eight bytes as a pointer to it.
-            words = (self.address(handle), self.address(self.ffi.addressof(info)))
-        else:
-            # System V passes the first six words in registers, and the struct as five words on the
-            # stack.
-            fields = [
-                int(word)
-                for word in self.ffi.unpack(
-                    self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5
-                )
-            ]
-            words = (self.address(handle), 0, 0, 0, 0, 0, *fields)
         done = NativeCall(
-            name, function, address, words, result=future, stage="wait", ffi_args=(handle, info)
+            name,
+            function,
+            address,
+            self._words_with_struct(handle, info),
+            result=future,
+            stage="wait",
+            ffi_args=(handle, info),
         )
         futures = self._futures
-        keep = Store(
-            "future",
-            functools.partial(setattr, futures, "future"),
-            self.address(futures),
-            future,
-            "wait",
-        )
+        put = functools.partial(setattr, futures, "future")
+        store = Store("future", put, self.address(futures), future, "wait")
         instance = self._helpers.get_wgpu_instance()
-        return (
-            done,
-            keep,
-            self.call("wgpuInstanceWaitAny", instance, 1, futures, _FOREVER, stage="wait"),
-        )
+        wait = self.call("wgpuInstanceWaitAny", instance, 1, futures, _FOREVER, stage="wait")
+        return (done, store, wait)
+
+    def _words_with_struct(self, handle: Any, info: Any) -> tuple[int, ...]:
+        """The arguments of a C function of a handle and a struct of 40 bytes by value, as words, in
+        the way in which compilers for x86-64 pass them.
+        """
+        pointer = self.ffi.addressof(info)
+        if sys.platform == "win32":
+            # Windows passes a struct of more than eight bytes as a pointer to it.
+            return (self.address(handle), self.address(pointer))
+        # System V passes the first six words in registers, and the struct as five words on the
+        # stack.
+        fields = self.ffi.unpack(self.ffi.cast("uint64_t *", pointer), 5)
+        return (self.address(handle), 0, 0, 0, 0, 0, *[int(word) for word in fields])
 
     @functools.cached_property
     def _done_info(self) -> Any:
+        """The argument of ``wgpuQueueOnSubmittedWorkDone``: a wait asks for the end of the work,
+        and what Dawn calls then does nothing.
+        """
         pointer = self.ffi.new("WGPUQueueWorkDoneCallbackInfo *")
         pointer.mode = self.lib.WGPUCallbackMode_WaitAnyOnly
         # Dawn calls the callback even if it is NULL. Any C function without side effects works,
@@ -236,11 +253,10 @@ def library(stack: str) -> Library:
             because("package-not-installed", package=error.name),
             because("install-extras", extras="wgpu"),
         ) from None
-    except (
-        Exception
-    ) as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
+    # RuntimeError, OSError, AttributeError: the binding does not match its library.
+    except Exception as error:
         reason = because(
-            "package-does-not-load", package=_BINDINGS[stack][0], text=first_line_of(error)
+            "package-does-not-load", package=_BINDINGS[stack].package, text=first_line_of(error)
         )
         raise Unavailable(reason, because("install-extras", extras="wgpu")) from error
 
@@ -283,7 +299,3 @@ def captured_stderr() -> Iterator[list[str]]:
             os.close(kept)
             file.seek(0)
             lines += file.read().decode(errors="replace").splitlines()
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())[:500]

@@ -36,21 +36,25 @@ class WebGpuSession:
         self.library = loaded
         adapter = targets.adapter(loaded, target)
         for name, least in limits.items():
-            if (offered := int(adapter.limits[name])) < least:
+            offered = int(adapter.limits[name])
+            if offered < least:
                 raise Unsupported(
                     because("limit-too-low", limit=name, offered=offered, missing=least - offered)
                 )
-        features = [name for name in ("timestamp-query", "shader-f16") if name in adapter.features]
+        wanted_features = ("timestamp-query", "shader-f16")
+        features = [name for name in wanted_features if name in adapter.features]
         if loaded.is_dawn:
+            toggles = []
+            if validation == "skip":
+                toggles.append("skip_validation")
+            if not robust:
+                toggles.append("disable_robustness")
             # With the toggle timestamp_quantization, Dawn rounds timestamps to 0.1 ms.
             self.device = loaded.extras.request_device_sync(
                 adapter,
                 required_features=features,
                 required_limits=limits,
-                enable_toggles=[
-                    *(["skip_validation"] if validation == "skip" else []),
-                    *([] if robust else ["disable_robustness"]),
-                ],
+                enable_toggles=toggles,
                 disable_toggles=["timestamp_quantization"],
             )
         elif validation == "skip":
@@ -86,11 +90,12 @@ def session(
 
     Raises ``Unavailable`` or ``Unsupported``.
     """
+    # wgpu-native omits checks when a kernel is compiled, and Dawn when the device is opened.
     robust = checks == "on" or target.stack != "dawn"
-    wanted = dict(limits or {})
-    key = (target.key, validation, robust, *sorted(wanted.items()))
+    least = dict(limits or {})
+    key = (target.key, validation, robust, *sorted(least.items()))
     if key not in _sessions:
-        _sessions[key] = WebGpuSession(library(target.stack), target, validation, robust, wanted)
+        _sessions[key] = WebGpuSession(library(target.stack), target, validation, robust, least)
     return _sessions[key]
 
 
@@ -98,25 +103,21 @@ def bind_group_layout(device: Any, kinds: Iterable[str], uniform_bytes: int = 0)
     """The layout of buffers of these kinds at bindings 0, 1, ...; a uniform buffer has at least
     ``uniform_bytes``.
     """
-    least = {"uniform": uniform_bytes}
-    return device.create_bind_group_layout(
-        entries=[
-            {
-                "binding": i,
-                "visibility": COMPUTE_STAGE,
-                "buffer": {"type": kind, "min_binding_size": least.get(kind, 0)},
-            }
-            for i, kind in enumerate(kinds)
-        ]
-    )
+    bindings = []
+    for number, kind in enumerate(kinds):
+        least_bytes = uniform_bytes if kind == "uniform" else 0
+        buffer = {"type": kind, "min_binding_size": least_bytes}
+        bindings.append({"binding": number, "visibility": COMPUTE_STAGE, "buffer": buffer})
+    return device.create_bind_group_layout(entries=bindings)
 
 
 def entries(buffers: Iterable[Any]) -> list[dict[str, Any]]:
     """The entries of a bind group of whole buffers, at bindings 0, 1, ..."""
-    return [
-        {"binding": i, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
-        for i, buffer in enumerate(buffers)
-    ]
+    bindings = []
+    for number, buffer in enumerate(buffers):
+        whole = {"buffer": buffer, "offset": 0, "size": buffer.size}
+        bindings.append({"binding": number, "resource": whole})
+    return bindings
 
 
 def compute_pipeline(device: Any, layout: Any, module: Any, entry_point: str = "main") -> Any:
@@ -133,30 +134,39 @@ def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
 
     Raises ``Unsupported`` if the library cannot omit these checks.
     """
-    library, device = session.library, session.device
-    if checks == "on" or (library.is_dawn and checks == "off"):
+    library = session.library
+    device = session.device
+    is_done_by_device = library.is_dawn and checks == "off"
+    if checks == "on" or is_done_by_device:
         return device.create_shader_module(code=text)
     if library.is_dawn:
         raise Unsupported(because("dawn-bounds-no-loops"))
-    ffi, lib = library.ffi, library.lib
+
+    # wgpu-py has no call for this function of wgpu-native, so it is called by its C interface.
+    ffi = library.ffi
+    lib = library.lib
     create, _ = library.symbol("wgpuDeviceCreateShaderModuleTrusted")
     code = ffi.new("char[]", text.encode())
     wgsl = ffi.new("WGPUShaderSourceWGSL *")
     wgsl.chain.sType = lib.WGPUSType_ShaderSourceWGSL
-    wgsl.code.data, wgsl.code.length = code, len(code) - 1
+    wgsl.code.data = code
+    wgsl.code.length = len(code) - 1  # without the zero at its end
     descriptor = ffi.new("WGPUShaderModuleDescriptor *")
     descriptor.nextInChain = ffi.addressof(wgsl.chain)
-    kept = lib.WGPUShaderRuntimeChecks_BoundsChecks if checks == "unbounded-loops" else 0
-    made = create(device._internal, descriptor, kept)
+    kept_checks = lib.WGPUShaderRuntimeChecks_BoundsChecks if checks == "unbounded-loops" else 0
+    handle = create(device._internal, descriptor, kept_checks)
     library.raise_errors()
-    return type(device.create_shader_module(code=text))("", made, device)
+    module_class = type(device.create_shader_module(code=text))
+    return module_class("", handle, device)
 
 
 class DeviceBuffers:
     """A device and buffers on it. ``data``: those that the units of the step work on."""
 
     def __init__(self, session: WebGpuSession) -> None:
-        self.session, self.device, self.queue = session, session.device, session.queue
+        self.session = session
+        self.device = session.device
+        self.queue = session.queue
         self.flags = session.library.webgpu.BufferUsage
         self.storage = self.flags.STORAGE | self.flags.COPY_SRC | self.flags.COPY_DST
         self.data: list[Any] = []
@@ -164,9 +174,9 @@ class DeviceBuffers:
 
     def buffer(self, data: NDArray[Any], usage: int) -> Any:
         """A new buffer with these contents and usage flags. ``destroy`` releases it."""
-        made = self.device.create_buffer_with_data(data=data, usage=usage)
-        self._owned.append(made)
-        return made
+        buffer = self.device.create_buffer_with_data(data=data, usage=usage)
+        self._owned.append(buffer)
+        return buffer
 
     def write(self, buffer: Any, values: NDArray[Any]) -> None:
         """Write to a buffer, and submit the write, because a pending write would be timed with the
@@ -182,7 +192,10 @@ class DeviceBuffers:
 
 
 class StepResources(DeviceBuffers):
-    """Buffers, pipeline and bind groups of one case of the step."""
+    """Buffers, pipeline and bind groups of one case of the step.
+
+    The statements of a loop in Python use the attributes by their names.
+    """
 
     def __init__(self, session: WebGpuSession, spec: StepSpec) -> None:
         super().__init__(session)
@@ -190,39 +203,44 @@ class StepResources(DeviceBuffers):
         self.text, self.sha256 = source(spec.kernel)
         self.seeds = lcg.seeds(WORDS * spec.buffers).reshape(spec.buffers, WORDS)
         self.data = [self.buffer(seeds, self.storage) for seeds in self.seeds]
-        fused = spec.pattern == "fused"
-        uniform = self.flags.UNIFORM | self.flags.COPY_DST
-        self.uniform: Any = self.buffer(np.zeros(1, np.uint32), uniform) if fused else None
-        self.indirect: Any = (
-            self.buffer(
-                np.array([GROUPS, 1, 1], np.uint32), self.flags.INDIRECT | self.flags.COPY_DST
-            )
-            if spec.indirect
-            else None
-        )
-        self.layout = bind_group_layout(self.device, STEP_BINDINGS[: 1 + fused], uniform_bytes=4)
+        is_fused = spec.pattern == "fused"
+        self.uniform: Any = None
+        self.indirect: Any = None
+        bindings = STEP_BINDINGS[:1]
+        shared_buffers = []
+        if is_fused:
+            usage = self.flags.UNIFORM | self.flags.COPY_DST
+            self.uniform = self.buffer(np.zeros(1, np.uint32), usage)
+            bindings = STEP_BINDINGS
+            shared_buffers = [self.uniform]
+        if spec.indirect:
+            usage = self.flags.INDIRECT | self.flags.COPY_DST
+            self.indirect = self.buffer(np.array([GROUPS, 1, 1], np.uint32), usage)
+
+        self.layout = bind_group_layout(self.device, bindings, uniform_bytes=4)
         module = self.device.create_shader_module(code=self.text)
         self.pipeline = compute_pipeline(self.device, self.layout, module)
-        shared = [self.uniform] if fused else []
-        self.entries = [entries([data, *shared]) for data in self.data]
-        self.groups = [
-            self.device.create_bind_group(
-                layout=self.layout, entries=self.entries[i % len(self.entries)]
-            )
-            for i in range(RING if spec.bindgroup == "rotated" else len(self.entries))
-        ]
+        self.entries = [entries([data, *shared_buffers]) for data in self.data]
+        count = RING if spec.bindgroup == "rotated" else len(self.entries)
+        self.groups = []
+        for number in range(count):
+            of_buffer = self.entries[number % len(self.entries)]
+            group = self.device.create_bind_group(layout=self.layout, entries=of_buffer)
+            self.groups.append(group)
 
     def staging(self) -> Any:
         """A new buffer of 4 bytes that the host can map. ``destroy`` releases it."""
-        made = self.device.create_buffer(size=4, usage=self.flags.MAP_READ | self.flags.COPY_DST)
-        self._owned.append(made)
-        return made
+        usage = self.flags.MAP_READ | self.flags.COPY_DST
+        buffer = self.device.create_buffer(size=4, usage=usage)
+        self._owned.append(buffer)
+        return buffer
 
     def read(self) -> list[int]:
         """For each buffer, the number of steps from its seeds to its values, modulo 2^32. Raises
         ``Unverified``.
         """
-        return [
-            lcg.distance(seeds, np.frombuffer(self.queue.read_buffer(data), np.uint32))
-            for seeds, data in zip(self.seeds, self.data, strict=True)
-        ]
+        steps = []
+        for seeds, data in zip(self.seeds, self.data, strict=True):
+            words = np.frombuffer(self.queue.read_buffer(data), np.uint32)
+            steps.append(lcg.distance(seeds, words))
+        return steps

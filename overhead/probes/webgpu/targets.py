@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from overhead.probes.base import Unavailable
 from overhead.probes.common.availability import names_software_renderer, under_wine
@@ -46,17 +46,20 @@ def targets(library: Library) -> list[Target]:
 
 
 def _no_adapter_error(stack: str, printed: Iterable[str]) -> Unavailable:
-    messages = [
-        line.removeprefix("Warning: ")
-        for line in printed
-        if line[:1].strip() and "XDG_RUNTIME_DIR" not in line
-    ]
-    if messages:
-        return Unavailable(
-            because("stack-refuses-driver", stack=stack, text="; ".join(messages)[:500]),
-            REFUSED_MEND,
-        )
-    return Unavailable(because("no-driver-with-adapter"), LOADER_MEND)
+    """Why there is no adapter: what the library printed about a driver that it does not use, or
+    that there is no driver.
+
+    An indented line continues another one. The variable ``XDG_RUNTIME_DIR`` is a matter of windows.
+    """
+    messages = []
+    for line in printed:
+        is_indented = not line[:1].strip()
+        if not is_indented and "XDG_RUNTIME_DIR" not in line:
+            messages.append(line.removeprefix("Warning: "))
+    if not messages:
+        return Unavailable(because("no-driver-with-adapter"), LOADER_MEND)
+    text = "; ".join(messages)[:500]
+    return Unavailable(because("stack-refuses-driver", stack=stack, text=text), REFUSED_MEND)
 
 
 def adapter(library: Library, target: Target) -> Any:
@@ -65,9 +68,9 @@ def adapter(library: Library, target: Target) -> Any:
     """
     with captured_stderr():
         adapters = _adapters(library)
-    for one, found in adapters:
-        if found.key == target.key:
-            return one
+    for its_adapter, its_target in adapters:
+        if its_target.key == target.key:
+            return its_adapter
     raise Unavailable(
         because("adapter-is-gone", adapter=target.adapter, api=target.api), LOADER_MEND
     )
@@ -82,40 +85,59 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
     """
     named = []
     for adapter in library.adapters():
-        info = adapter.info
-        if (api := _APIS.get(info["backend_type"])) is not None:
-            named.append(
-                (
-                    adapter,
-                    api,
-                    (info["device"] or info["description"] or info["vendor"] or "unnamed")[:200],
-                )
-            )
-    on_vulkan = [is_software(adapter.info) for adapter, api, _ in named if api == "Vulkan"]
-    times, seen = Counter(one[1:] for one in named), Counter[tuple[str, str]]()
-    found = []
-    for adapter, api, name in named:
-        info, number = adapter.info, seen[api, name]
-        seen[api, name] += 1
+        api = _APIS.get(adapter.info["backend_type"])
+        if api is not None:
+            named.append(_NamedAdapter(adapter, api, _name_of(adapter.info)))
+    of_vulkan = [one for one in named if one.api == "Vulkan"]
+    times = Counter(one.key for one in named)
+
+    adapters = []
+    seen = Counter[tuple[str, str]]()
+    for one in named:
+        info = one.adapter.info
         software = is_software(info)
         driver = [info["vendor"], info["description"]]
-        if api == "D3D12" and under_wine():
+        if one.api == "D3D12" and under_wine():
             # Wine gives the adapter the name of some GPU. What computes is a device of Vulkan.
-            software = all(on_vulkan)
+            software = all(is_software(other.adapter.info) for other in of_vulkan)
             driver.append(
-                "D3D12 on Vulkan by Wine" if on_vulkan else "D3D12 by Wine, on an unknown device"
+                "D3D12 on Vulkan by Wine" if of_vulkan else "D3D12 by Wine, on an unknown device"
             )
+        device = ""
+        if times[one.key] > 1:
+            number = seen[one.key]
+            device = library.device_of(one.adapter) or (str(number) if number else "")
+        seen[one.key] += 1
         target = Target(
             stack=library.stack,
-            api=api,
-            adapter=name,
-            device=library.device_of(adapter) or str(number or "") if times[api, name] > 1 else "",
+            api=one.api,
+            adapter=one.name,
+            device=device,
             software=software,
-            driver=" ".join(filter(None, driver))[:200],
+            driver=" ".join(text for text in driver if text)[:200],
             versions=dict(library.versions),
         )
-        found.append((adapter, target))
-    return found
+        adapters.append((one.adapter, target))
+    return adapters
+
+
+class _NamedAdapter(NamedTuple):
+    """An adapter of the library, its API and its name."""
+
+    adapter: Any
+    api: Api
+    name: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What several adapters of a machine may have in common."""
+        return self.api, self.name
+
+
+def _name_of(info: Info) -> str:
+    """The most specific name that a driver gives its adapter."""
+    name: str = info["device"] or info["description"] or info["vendor"] or "unnamed"
+    return name[:200]
 
 
 def is_software(info: Info) -> bool:

@@ -37,11 +37,9 @@ class _WebGpu(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of a workload for a case with the parameter ``elements``, else of the step."""
-        return (
-            workload.open_case(target, case)
-            if "elements" in case.params
-            else WebGpuChain(target, case)
-        )
+        if "elements" in case.params:
+            return workload.open_case(target, case)
+        return WebGpuChain(target, case)
 
 
 @register

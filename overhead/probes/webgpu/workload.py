@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ from overhead.workloads import sources
 from overhead.workloads.base import Array
 
 _LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
+_MOST_DISPATCHES = 1 << 15
+"""Dispatches of the longest chain, of which a step may have several. Chosen, not measured."""
 
 
 def open_case(target: Target, case: Case) -> WorkChain:
@@ -35,6 +37,11 @@ def open_case(target: Target, case: Case) -> WorkChain:
     """
     refuse_wgsl(case)
     return verified(WebGpuWork(target, case))
+
+
+def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
+    """The lines of a loop whose stages are not timed."""
+    return tuple(Statement(line, "") for line in lines)
 
 
 class WebGpuWork(WorkChain):
@@ -53,17 +60,17 @@ class WebGpuWork(WorkChain):
         self.session = session(target, self._checks)
         self.library = self.session.library
         self.library.forget_errors()
-        if (
-            self.workload.precision == "float16"
-            and "shader-f16" not in self.session.device.features
-        ):
+        has_float16 = "shader-f16" in self.session.device.features
+        if self.workload.precision == "float16" and not has_float16:
             raise Unsupported(because("adapter-has-no-f16"))
         self._zeros = np.zeros(self.elements, np.uint32)
         self.resources = DeviceBuffers(self.session)
         self._bind_buffers()
-        self._prepared = -1
-        bounded = longest_fused_chain(target.adapter, turns=self.workload.turns)
-        self.max_n = bounded if self._fused else (1 << 15) // len(self._entries)
+        self._written_n = -1
+        if self._fused:
+            self.max_n = longest_fused_chain(target.adapter, turns=self.workload.turns)
+        else:
+            self.max_n = _MOST_DISPATCHES // len(self._entries)
         self.wait_spins = wait_spins(self.session)
         waiter = self.library.waiter(self.session.device, self.session.queue)
         self.wait = waiter  # type: ignore[method-assign]
@@ -71,24 +78,23 @@ class WebGpuWork(WorkChain):
         self.library.raise_errors()
 
     def _bind_buffers(self) -> None:
-        device, flags = self.session.device, self.resources.flags
+        """Make the buffers in the order of ``WGSL_BINDINGS``, and a pipeline for each kernel."""
+        device = self.session.device
+        flags = self.resources.flags
         storage = self.resources.storage
         state = sources.pack_state(self.workload, self.zeros(), self.elements)
         inputs = sources.pack_inputs(self.workload, self.inputs)
         largest = max(state.nbytes, inputs.nbytes)
-        if any(largest > int(device.limits[name]) for name in _LIMITS):
+        most = min(int(device.limits[name]) for name in _LIMITS)
+        if largest > most:
             raise Unsupported(because("device-binds-less", bytes=largest))
-        self._state, self._counters = (
-            self.resources.buffer(state, storage),
-            self.resources.buffer(self._zeros, storage),
-        )
-        self._steps = self.resources.buffer(np.zeros(4, np.uint32), flags.UNIFORM | flags.COPY_DST)
-        buffers = (
-            self._state,
-            self._counters,
-            self.resources.buffer(inputs, flags.STORAGE),
-            self._steps,
-        )
+
+        self._state = self.resources.buffer(state, storage)
+        self._counters = self.resources.buffer(self._zeros, storage)
+        input_buffer = self.resources.buffer(inputs, flags.STORAGE)
+        four_words = np.zeros(4, np.uint32)
+        self._steps = self.resources.buffer(four_words, flags.UNIFORM | flags.COPY_DST)
+        buffers = (self._state, self._counters, input_buffer, self._steps)
         layout = bind_group_layout(device, WGSL_BINDINGS)
         self._group = device.create_bind_group(layout=layout, entries=entries(buffers))
         module = shader_module(self.session, self._text, self._checks)
@@ -97,39 +103,57 @@ class WebGpuWork(WorkChain):
         ]
 
     def _loop(self) -> Any:
-        encoder = "encoder = device.create_command_encoder()"
-        head = (
-            encoder,
+        """The function ``issue(n)``, made of statements of the Python API.
+
+        A submission and a pass for each dispatch; or, for n steps, one submission with one pass,
+        which has all dispatches or one dispatch that loops. The pipeline of the only kernel is set
+        once.
+        """
+        begin = [
+            "encoder = device.create_command_encoder()",
             "compute = encoder.begin_compute_pass()",
             "compute.set_bind_group(0, group)",
-        )
-        tail = ("compute.end()", "commands = encoder.finish()", "queue.submit([commands])")
-        work = [
-            (f"compute.set_pipeline(pipeline{i})", f"compute.dispatch_workgroups({entry.groups})")
-            for i, entry in enumerate(self._entries)
         ]
-        all_dispatches = tuple(itertools.chain(*work))
-        if self._fused:
-            parts: tuple[tuple[str, ...], ...] = ((*head, *all_dispatches), (), tail)
-        elif self.case.pattern == "per-submit":
-            parts = ((), tuple(itertools.chain(*((*head, *one, *tail) for one in work))), ())
-        elif len(work) == 1:
-            ((bind, dispatch),) = work
-            parts = ((*head, bind), (dispatch,), tail)
-        else:
-            parts = (head, all_dispatches, tail)
-        begin, each, end = (tuple(Statement(line, "") for line in part) for part in parts)
-        if end:
-            end = (*end, Statement("del compute, commands, encoder", ""))
+        end = ["compute.end()", "commands = encoder.finish()", "queue.submit([commands])"]
+        release = "del compute, commands, encoder"
+        dispatches = []
+        for number, entry in enumerate(self._entries):
+            dispatches.append(
+                [
+                    f"compute.set_pipeline(pipeline{number})",
+                    f"compute.dispatch_workgroups({entry.groups})",
+                ]
+            )
+
         names = {"device": self.session.device, "queue": self.session.queue, "group": self._group}
-        pipelines = {f"pipeline{i}": pipeline for i, pipeline in enumerate(self._pipelines)}
-        return compile_python(Script(begin, each, end, 0 if end else 1, {**names, **pipelines}))
+        for number, pipeline in enumerate(self._pipelines):
+            names[f"pipeline{number}"] = pipeline
+
+        if self.case.pattern == "per-submit":
+            lines: list[str] = []
+            for dispatch in dispatches:
+                lines += [*begin, *dispatch, *end]
+            return compile_python(Script(body=_statements(lines), names=names))
+
+        of_step: list[str] = []
+        for dispatch in dispatches:
+            of_step += dispatch
+        head = _statements(begin)
+        body = _statements(of_step)
+        if self._fused:
+            head += body
+            body = ()
+        elif len(dispatches) == 1:
+            head += body[:1]
+            body = body[1:]
+        tail = _statements([*end, release])
+        return compile_python(Script(head, body, tail, per=0, names=names))
 
     def prepare(self, n: int) -> None:
         """For the pattern ``fused``, write n to the uniform buffer that the kernel reads."""
-        if self._fused and n != self._prepared:
+        if self._fused and n != self._written_n:
             self._write(self._steps, np.array([n, 0, 0, 0], np.uint32))
-            self._prepared = n
+            self._written_n = n
 
     def _write(self, buffer: Any, values: Array) -> None:
         self.resources.write(buffer, values)
@@ -163,13 +187,14 @@ class WebGpuWork(WorkChain):
         """Device time of n steps, or as many as fit into the queue, behind a long dispatch. Raises
         ``Unsupported``.
         """
-        before = self.get()[1]
+        if self.case.pattern == "per-submit":
+            n = min(n, MOST_SUBMISSIONS)
+        _, steps_before = self.get()
         try:
-            return self._clock.measure(
-                min(n, MOST_SUBMISSIONS) if self.case.pattern == "per-submit" else n
-            )
+            return self._clock.measure(n)
         finally:
-            self.aside += (self.get()[1] - before) % (1 << 32)
+            _, steps_after = self.get()
+            self.aside += (steps_after - steps_before) % (1 << 32)
 
     @functools.cached_property
     def _clock(self) -> DeviceClock:
@@ -181,10 +206,9 @@ class WebGpuWork(WorkChain):
 
     def window(self) -> dict[str, Scalar]:
         """What is timed, as names and values for the results file."""
-        held = wgsl_window(self.case.pattern, self._entries)
         return {
             **super().window(),
-            **held,
+            **wgsl_window(self.case.pattern, self._entries),
             "wait": self.library.wait_name(self.session.device),
             "checks": self._checks,
         }

@@ -44,7 +44,7 @@ class OwnWords:
 
 
 Rule = Callable[[View], Finding | None]
-_rules: Registry[Rule] = Registry("rule", __name__, in_slices="findings")
+_rules: Registry[Rule] = Registry("rule", __name__, in_features="findings")
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:

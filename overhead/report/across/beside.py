@@ -137,8 +137,8 @@ def key_figure_table(
     _, common_device = without_device(targets)
 
     columns: list[Column[KeyFigure]] = [
-        Column("", label),
-        Column("this run", value_with_interval, is_number=True),
+        Column("", label, only_if_filled=True),
+        Column("this run", value_with_interval, is_number=True, only_if_filled=True),
         Column(
             NEXT_RUN,
             _next_run,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import attrgetter
 
 from overhead.blocks.parts import Cell, Column, Part, Table, Text, table_of
 from overhead.reading.chains import ArmFit, Group, groups, steps_of
@@ -140,73 +140,71 @@ def _other_runs(machines: Machines, shown: Sequence[_Shown]) -> list[str]:
     return [of_two_runs(differ)] if differ else []
 
 
+@dataclass(frozen=True)
+class _Fastest:
+    """A row of the overview: the fastest variant of a workload, and that of the next stack, if
+    there is one. ``next_takes``: its time over that of the fastest.
+    """
+
+    group: Group
+    steps: int
+    variant: Cell
+    time: str
+    next_variant: str | Cell
+    next_takes: str
+    other_run: str
+
+
 def _overview(shown: Sequence[_Shown], own_run: str) -> Table:
     """A row for each workload and size: the fastest variant at the workload's own length, and that
     of the next stack. ``own_run``: when the run of the page began.
     """
-    run = partial(_other_run, own_run)
-    columns: list[Column[_Shown]] = [
-        Column("workload", _workload),
-        Column("elements", _elements, is_number=True),
-        Column("steps", _steps, is_number=True),
-        Column("fastest variant", _fastest),
-        Column(MICRO, _fastest_time, is_number=True),
-        Column("fastest of another stack", _next_stack),
-        Column("takes", _next_stack_time, is_number=True),
-        Column("variants", _number_of_variants, is_number=True, only_if_filled=True),
-        Column("run", run, only_if_filled=True),
-    ]
-    return table_of(CHEAPEST, columns, shown)
+    return table_of(CHEAPEST, _OVERVIEW_COLUMNS, [_fastest(one, own_run) for one in shown])
 
 
-def _workload(one: _Shown) -> str:
-    return one.group.name
-
-
-def _elements(one: _Shown) -> str:
-    return f"{one.group.elements:,}"
-
-
-def _steps(one: _Shown) -> str:
-    return f"{one.steps:,}"
-
-
-def _fastest(one: _Shown) -> Cell:
-    fastest = one.cheapest_first[0]
-    return Cell(way(fastest), fastest.record.stack)
-
-
-def _fastest_time(one: _Shown) -> str:
-    return time(one.cheapest_first[0], one.steps)
-
-
-def _of_next_stack(one: _Shown) -> ArmFit | None:
-    """The fastest variant through another stack than that of the fastest one."""
+def _fastest(one: _Shown, own_run: str) -> _Fastest:
     fastest, *slower = one.cheapest_first
+    next_variant: str | Cell = ""
+    next_takes = ""
     for arm in slower:
         if arm.record.stack != fastest.record.stack:
-            return arm
-    return None
+            next_variant = Cell(way(arm), arm.record.stack)
+            next_takes = relative(arm, fastest, one.steps)
+            break
+    return _Fastest(
+        group=one.group,
+        steps=one.steps,
+        variant=Cell(way(fastest), fastest.record.stack),
+        time=time(fastest, one.steps),
+        next_variant=next_variant,
+        next_takes=next_takes,
+        other_run="" if one.created == own_run else run_time(one.created),
+    )
 
 
-def _next_stack(one: _Shown) -> str | Cell:
-    arm = _of_next_stack(one)
-    return Cell(way(arm), arm.record.stack) if arm is not None else ""
+def _elements(row: _Fastest) -> str:
+    return f"{row.group.elements:,}"
 
 
-def _next_stack_time(one: _Shown) -> str:
-    """Its time over that of the fastest variant."""
-    arm = _of_next_stack(one)
-    return relative(arm, one.cheapest_first[0], one.steps) if arm is not None else ""
+def _steps(row: _Fastest) -> str:
+    return f"{row.steps:,}"
 
 
-def _number_of_variants(one: _Shown) -> str:
-    return f"{len(one.group.arms):,}"
+def _number_of_variants(row: _Fastest) -> str:
+    return f"{len(row.group.arms):,}"
 
 
-def _other_run(own_run: str, one: _Shown) -> str:
-    """When the run began, if it is not the run of the page."""
-    return "" if one.created == own_run else run_time(one.created)
+_OVERVIEW_COLUMNS: list[Column[_Fastest]] = [
+    Column("workload", attrgetter("group.name")),
+    Column("elements", _elements, is_number=True),
+    Column("steps", _steps, is_number=True),
+    Column("fastest variant", attrgetter("variant")),
+    Column(MICRO, attrgetter("time"), is_number=True),
+    Column("fastest of another stack", attrgetter("next_variant")),
+    Column("takes", attrgetter("next_takes"), is_number=True),
+    Column("variants", _number_of_variants, is_number=True, only_if_filled=True),
+    Column("run", attrgetter("other_run"), only_if_filled=True),
+]
 
 
 def _table(one: _Shown, other_run: str) -> Table:
@@ -217,11 +215,11 @@ def _table(one: _Shown, other_run: str) -> Table:
     arms = one.cheapest_first
     rows: list[list[str | Cell]] = []
     for arm in arms:
-        cost = arm.cost(steps)
+        total = beyond(arm, steps) + spread(arm.cost(steps) / 1e3)
         rows.append([
             Cell(plain(arm_label(arm), 90), arm.record.stack),
             number(arm.slope / 1e3),
-            beyond(arm, steps) + spread(cost / 1e3),
+            total,
             relative(arm, arms[0], steps),
             spread(arm.fixed / 1e3),
         ])  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
@@ -103,58 +104,53 @@ def _can_be_drawn(row: WorkRow, *, with_graph: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class _Cells:
-    """A row of the table: a variant of a work."""
+class _VariantRow:
+    """A row of the table: a variant of a work, and its numbers as text.
 
-    row: WorkRow
-    variant: ChainWay
+    ``relative``: its time over that of the base, such as the CUDA graph; ``= 1`` of the base
+    itself. ``faster_from``: from how many steps on it is faster than the base.
+    """
+
+    work: str
+    variant: Cell
+    time: str
+    relative: str
+    step: str
+    faster_from: str
 
 
 def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
     """The numbers of the picture, and of what is not in it."""
-    cells = []
+    variants = []
     for row in found:
-        cells += [_Cells(row, variant) for variant in row.ways]
-    return table_of("The same numbers", _COLUMNS, cells, folded=folded)
+        variants += [_variant_row(row, variant) for variant in row.ways]
+    return table_of("The same numbers", _COLUMNS, variants, folded=folded)
 
 
-def _work_cell(cells: _Cells) -> str:
-    return row_title(cells.row)
+def _variant_row(row: WorkRow, variant: ChainWay) -> _VariantRow:
+    is_base = row.base(variant) is variant
+    relative = "= 1" if is_base else factor_spread(row.relative(variant))
+    step_ns = variant.step
+    step = number(step_ns / 1e3) if step_ns is not None else ""
+    steps = row.cheaper_from(variant)
+    faster_from = positive_spread(steps) if steps is not None else ""
+    return _VariantRow(
+        work=row_title(row),
+        variant=Cell(way_title(variant), variant.stack),
+        time=time_cell(variant),
+        relative=relative,
+        step=step,
+        faster_from=faster_from,
+    )
 
 
-def _variant_cell(cells: _Cells) -> Cell:
-    return Cell(way_title(cells.variant), cells.variant.stack)
-
-
-def _time_cell(cells: _Cells) -> str:
-    return time_cell(cells.variant)
-
-
-def _relative_cell(cells: _Cells) -> str:
-    """The time over that of the base, such as the CUDA graph; ``= 1`` of the base itself."""
-    if cells.row.base(cells.variant) is cells.variant:
-        return "= 1"
-    return factor_spread(cells.row.relative(cells.variant))
-
-
-def _step_cell(cells: _Cells) -> str:
-    step_ns = cells.variant.step
-    return number(step_ns / 1e3) if step_ns is not None else ""
-
-
-def _faster_from_cell(cells: _Cells) -> str:
-    """From how many steps on the variant is faster than its base."""
-    steps = cells.row.cheaper_from(cells.variant)
-    return positive_spread(steps) if steps is not None else ""
-
-
-_COLUMNS: list[Column[_Cells]] = [
-    Column("work", _work_cell),
-    Column("variant", _variant_cell),
-    Column(MICRO, _time_cell, is_number=True),
-    Column("relative", _relative_cell, is_number=True),
-    Column(f"each step, {MICRO}", _step_cell, is_number=True),
-    Column("faster from n steps", _faster_from_cell, is_number=True),
+_COLUMNS: list[Column[_VariantRow]] = [
+    Column("work", attrgetter("work")),
+    Column("variant", attrgetter("variant")),
+    Column(MICRO, attrgetter("time"), is_number=True),
+    Column("relative", attrgetter("relative"), is_number=True),
+    Column(f"each step, {MICRO}", attrgetter("step"), is_number=True),
+    Column("faster from n steps", attrgetter("faster_from"), is_number=True),
 ]
 
 

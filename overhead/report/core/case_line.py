@@ -4,12 +4,14 @@ page shows it.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from overhead.loading.samples import ProcessMedians
 from overhead.measure.fitting.anchors import ANCHOR_MAY_DIFFER
@@ -31,14 +33,25 @@ from overhead.report.core.lines import measured_points
 from overhead.report.core.page_list import slug, subpage
 from overhead.results import Profile, Record, Status
 from overhead.words.format import MICRO
-from overhead.words.report.lines import NO_FIGURE, QUARTILES_ONLY, beyond_axis
+from overhead.words.report.lines import NO_FIGURE, NOTHING_TIMED, QUARTILES_ONLY, beyond_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_Rows = tuple[np.ndarray, dict[str, Any]]
-"""n and T(n), shape (points, 2), ns; and how matplotlib draws them."""
+
+@dataclasses.dataclass(frozen=True)
+class _Dots:
+    """Dots of a panel that belong together, such as those of a process.
+
+    ``points``: n and T(n) in ns, of shape (dots, 2), never empty. ``look``: how matplotlib draws
+    them.
+    """
+
+    points: NDArray[Any]
+    look: Mapping[str, Any]
+
+
 PAGE = "lines"
 DOUBTED: tuple[Status, ...] = ("noisy", "nonlinear", "bimodal")
 MOST_PANELS = 24
@@ -53,11 +66,15 @@ def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
     """The cases that the page of a stack draws, in table order: base cases, and those with a status
     of ``DOUBTED``.
     """
-    found = {}
-    for target in (t for t in view.without_floor if t.stack == stack):
-        own = base_cases(target) + [r for r in target.records if r.status in DOUBTED]
-        found.update({r.key: (target, r) for r in by_patterns(own) if measured_points(r)})
-    return list(found.values())
+    panels: dict[str, tuple[TargetView, Record]] = {}
+    for target in view.without_floor:
+        if target.stack != stack:
+            continue
+        doubted = [record for record in target.records if record.status in DOUBTED]
+        for record in by_patterns(base_cases(target) + doubted):
+            if measured_points(record):
+                panels[record.key] = (target, record)
+    return list(panels.values())
 
 
 def line_link(view: View, record: Record) -> str:
@@ -66,8 +83,12 @@ def line_link(view: View, record: Record) -> str:
 
 
 def _links(view: View) -> dict[str, str]:
-    drawn = [record for stack in view.stacks for _, record in panels_of(view, stack)[:MOST_PANELS]]
-    return {r.key: f"{lines_path(r.stack)}#figure-{panel_name(r)}" for r in drawn}
+    """The path of the panel of each record that a page draws, by the key of the record."""
+    links: dict[str, str] = {}
+    for stack in view.stacks:
+        for _, record in panels_of(view, stack)[:MOST_PANELS]:
+            links[record.key] = f"{lines_path(record.stack)}#figure-{panel_name(record)}"
+    return links
 
 
 def lines_path(stack: str) -> str:
@@ -85,11 +106,16 @@ def line_of(record: Record) -> tuple[Line | None, bool]:
     """The line of the record's figures, in ns; where they have no value, one through its medians,
     and then False.
     """
-    each, once = record.measured("complete"), record.measured("fixed")
-    if each is not None and once is not None:
-        return Line(each.value, once.value), True
-    points = np.array([(p.n, p.total) for p in measured_points(record)], float).reshape(-1, 2)
-    return theil_sen(points[:, 0], points[:, 1]), False
+    cost, one_off = record.measured("complete"), record.measured("fixed")
+    if cost is not None and one_off is not None:
+        return Line(cost.value, one_off.value), True
+    medians = _rows([(point.n, point.total) for point in measured_points(record)])
+    return theil_sen(medians[:, 0], medians[:, 1]), False
+
+
+def _rows(points: Iterable[tuple[int, float]]) -> NDArray[Any]:
+    """The points as an array of shape (points, 2), also where there are none."""
+    return np.array(list(points), float).reshape(-1, 2)
 
 
 @style()
@@ -105,9 +131,8 @@ def case_figure(
     """T(n) above, and below how far each T(n) lies off the line, in percent. ``processes``: empty
     where not known.
     """
-    figure, (above, below) = new_figure(
-        [height * width for height in _HEIGHTS], around=0.2, width=width, sharex=True
-    )
+    heights = [height * width for height in _HEIGHTS]
+    figure, (above, below) = new_figure(heights, around=0.2, width=width, sharex=True)
     above.set(
         xscale="log",
         yscale="log",
@@ -115,69 +140,117 @@ def case_figure(
         title=wrapped_label(title, int(width * 11)),
     )
     below.set(ylabel="off the line, %", xlabel=f"n, {plain(record.unit, 20)}")
-    own, points, notes = colour, measured_points(record), []
-    ladders = [np.array(list(p.ladder.items())) for p in processes if p.ladder]
-    anchors = [np.array(list(p.anchors.items())) for p in processes if p.anchors]
+
+    notes: list[str] = []
+    ladders = _dots((process.ladder for process in processes), colour, "o", 3)
     if not ladders:
-        notes.append(QUARTILES_ONLY)
-        ladders = [np.array([(p.n, p.total) for p in points])]
-        above.vlines(
-            [p.n for p in points],
-            [p.q1 / 1e3 for p in points],
-            [p.q3 / 1e3 for p in points],
-            color=own,
-        )
-    drawn: list[_Rows] = [
-        (rows, {"marker": "o", "markersize": 3, "color": own}) for rows in ladders
-    ]
-    drawn += [(rows, {"marker": "x", "markersize": 4.5, "color": own}) for rows in anchors]
-    for rows, look in drawn:
-        above.plot(rows[:, 0], rows[:, 1] / 1e3, linestyle="", **look)
-    line, of_figures = line_of(record)
-    if line is not None:
-        first, top = min(rows[0, 0] for rows in ladders), max(rows[-1, 0] for rows in ladders)
-        n = np.geomspace(1, max(rows[-1, 0] for rows, _ in drawn), 60)
-        fitted = line.intercept + line.slope * n
-        above.plot(
-            n,
-            np.where(fitted > 0, fitted, np.nan) / 1e3,
-            "-" if of_figures else "--",
-            color=INK,
-            linewidth=1,
-        )
-        notes += [] if of_figures else [NO_FIGURE]
-        allowed = max(profiles()[profile].target, LINE.misfit) * line.slope * (top - first)
-        share = 100 * np.where(n <= top, allowed / np.maximum(fitted, 1e-9), ANCHOR_MAY_DIFFER)
-        below.fill_between(n, -share, share, color=GRID_COLOUR, alpha=0.8, linewidth=0, zorder=0)
-        _note(below, _residuals(below, line, drawn), 0.03, 0.95)
+        ladders = _medians(above, record, colour)
+        if ladders:
+            notes.append(QUARTILES_ONLY)
+    anchors = _dots((process.anchors for process in processes), colour, "x", 4.5)
+    dots = [*ladders, *anchors]
+    if not dots:
+        notes.append(NOTHING_TIMED)
+    for drawn in dots:
+        above.plot(drawn.points[:, 0], drawn.points[:, 1] / 1e3, linestyle="", **drawn.look)
+
+    line, is_of_figures = line_of(record)
+    if line is not None and ladders:
+        if not is_of_figures:
+            notes.append(NO_FIGURE)
+        _draw_line(above, line, dots, "-" if is_of_figures else "--")
+        _draw_accepted(below, line, ladders, dots, profiles()[profile].precision)
+        _note(below, _residuals(below, line, dots), 0.03, 0.95)
     _note(above, "\n".join(textwrap.fill(note, 24) for note in notes), 0.97, 0.04)
     plain_log_ticks(above.xaxis)
     plain_log_ticks(above.yaxis)
     return figure
 
 
-def _residuals(ax: Axes, line: Line, drawn: Sequence[_Rows]) -> str:
+def _dots(
+    of_processes: Iterable[Mapping[int, float]], colour: str, marker: str, size: float
+) -> list[_Dots]:
+    """The dots of each process that has any. ``of_processes``: T(n) in ns by n, of each process."""
+    look = {"marker": marker, "markersize": size, "color": colour}
+    return [_Dots(_rows(medians.items()), look) for medians in of_processes if medians]
+
+
+def _medians(axes: Axes, record: Record, colour: str) -> list[_Dots]:
+    """The medians over all processes, where the processes themselves are not known; [] if the
+    record has no curve. Draws their quartiles as vertical lines.
+    """
+    points = measured_points(record)
+    axes.vlines(
+        [point.n for point in points],
+        [point.q1 / 1e3 for point in points],
+        [point.q3 / 1e3 for point in points],
+        color=colour,
+    )
+    return _dots([{point.n: point.total for point in points}], colour, "o", 3)
+
+
+def _fitted_over_n(line: Line, dots: Sequence[_Dots]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Values of n from 1 to the largest that is drawn, and T(n) in ns of the line at each."""
+    largest = max(drawn.points[-1, 0] for drawn in dots)
+    n = np.geomspace(1, largest, 60)
+    return n, line.intercept + line.slope * n
+
+
+def _draw_line(axes: Axes, line: Line, dots: Sequence[_Dots], style: str) -> None:
+    """Draw the line where it is above zero, because the axis is logarithmic."""
+    n, fitted = _fitted_over_n(line, dots)
+    above_zero = np.where(fitted > 0, fitted, np.nan)
+    axes.plot(n, above_zero / 1e3, style, color=INK, linewidth=1)
+
+
+def _draw_accepted(
+    axes: Axes, line: Line, ladders: Sequence[_Dots], dots: Sequence[_Dots], precision: float
+) -> None:
+    """Shade the distance from the line, in percent, that the method accepts.
+
+    Up to the last n of the line it is a share of the line's rise, beyond it a share of T(n).
+    ``precision``: the wanted half-width of the run's profile, as a share.
+    """
+    first = min(drawn.points[0, 0] for drawn in ladders)
+    last = max(drawn.points[-1, 0] for drawn in ladders)
+    accepted_ns = max(precision, LINE.misfit) * line.slope * (last - first)
+
+    n, fitted = _fitted_over_n(line, dots)
+    above_zero = np.maximum(fitted, 1e-9)
+    percent = 100 * np.where(n <= last, accepted_ns / above_zero, ANCHOR_MAY_DIFFER)
+    axes.fill_between(n, -percent, percent, color=GRID_COLOUR, alpha=0.8, linewidth=0, zorder=0)
+
+
+def _residuals(axes: Axes, line: Line, dots: Sequence[_Dots]) -> str:
     """Draw each T(n) over the line in percent, joined within a process; returns how many lie beyond
     the axis.
     """
-    beyond, most = 0, 1.0
-    for rows, look in drawn:
-        predicted = line.intercept + line.slope * rows[:, 0]
-        off = 100 * np.divide(
-            rows[:, 1] - predicted, predicted, out=np.full(len(rows), np.nan), where=predicted > 0
-        )
-        ax.plot(rows[:, 0], off, linewidth=0.5, **look)
-        inside = np.abs(off) <= _MOST_OFF
-        beyond += int(np.count_nonzero(~inside))
-        most = max([most, *np.abs(off[inside])])
-    ax.axhline(0, color=INK, linewidth=0.8)
-    ax.set_ylim(-1.2 * most, 1.2 * most)
+    beyond = 0
+    largest = 1.0
+    for drawn in dots:
+        n, total = drawn.points[:, 0], drawn.points[:, 1]
+        predicted = line.intercept + line.slope * n
+        undefined = np.full(len(n), np.nan)
+        share = np.divide(total - predicted, predicted, out=undefined, where=predicted > 0)
+        percent = 100 * share
+        axes.plot(n, percent, linewidth=0.5, **drawn.look)
+
+        is_inside = np.abs(percent) <= _MOST_OFF
+        beyond += int(np.count_nonzero(~is_inside))
+        largest = max([largest, *np.abs(percent[is_inside])])
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.set_ylim(-1.2 * largest, 1.2 * largest)
     return beyond_axis(beyond, _MOST_OFF)
 
 
-def _note(ax: Axes, text: str, x: float, y: float) -> None:
-    aligned: dict[str, Any] = {
-        "ha": "left" if x < 0.5 else "right",
-        "va": "bottom" if y < 0.5 else "top",
-    }
-    ax.annotate(text, (x, y), xycoords="axes fraction", fontsize=SMALL, color=MUTED, **aligned)
+def _note(axes: Axes, text: str, x: float, y: float) -> None:
+    """Write a text beside the corner of the axes that is nearest to this place, from 0 to 1."""
+    axes.annotate(
+        text,
+        (x, y),
+        xycoords="axes fraction",
+        fontsize=SMALL,
+        color=MUTED,
+        ha="left" if x < 0.5 else "right",
+        va="bottom" if y < 0.5 else "top",
+    )

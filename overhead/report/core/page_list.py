@@ -8,7 +8,7 @@ import dataclasses
 import re
 
 from overhead.errors import UsageError
-from overhead.slices import of_slices
+from overhead.slices import of_features
 
 PAGES_FOLDER = "pages"
 
@@ -76,7 +76,7 @@ METHOD = register_page(
 def pages() -> list[ReportPage]:
     """All pages in the order of the navigation, those of slices too."""
     for kind in ("sections", "across"):
-        of_slices(kind)
+        of_features(kind)
     return sorted(_pages.values(), key=lambda page: page.order)
 
 

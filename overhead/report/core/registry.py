@@ -65,11 +65,11 @@ class SectionOfEach:
 
 
 _sections: Registry[Section[Build]] = Registry(
-    "section", "overhead.report.sections", in_slices="sections"
+    "section", "overhead.report.sections", in_features="sections"
 )
 _each: list[SectionOfEach] = []
 _across: Registry[Section[BuildAcross]] = Registry(
-    "section", "overhead.report.across", in_slices="across"
+    "section", "overhead.report.across", in_features="across"
 )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import cast
 
 from overhead.blocks.parts import Cell, Column, Part, Table, Text, table_of
@@ -199,6 +201,20 @@ def _parameters(record: Record) -> str:
     return record.case.key.split(" ", 3)[3]
 
 
+@dataclass(frozen=True)
+class _CaseRow:
+    """A row of the table of all cases: a case, and its numbers as text.
+
+    ``figures``: by the names of the figures that have a column. ``others``: the other figures, each
+    with its name.
+    """
+
+    record: Record
+    figures: Mapping[str, str]
+    next_run: str
+    others: str
+
+
 @register("records", "All cases", 5, page="cases")
 def records(view: View) -> Iterator[Part]:
     """A table with every figure of every case."""
@@ -206,39 +222,20 @@ def records(view: View) -> Iterator[Part]:
         yield Text([NO_CASE])
         return
     yield Text([CASES_READ_AS], quiet=True)
-    yield table_of("All cases", _columns(view), view.fingerprint.records, sortable=True)
+    rows = [_case_row(view, record) for record in view.fingerprint.records]
+    yield table_of("All cases", _columns(view), rows, sortable=True)
 
 
-def _columns(view: View) -> list[Column[Record]]:
-    """The columns of the table of all cases: which case, its main figures, and all else at the
-    right.
-    """
-    first_figures = [_figure_column(name) for name in _FIRST_FIGURES]
-    more_figures = [_figure_column(name) for name in _MORE_FIGURES]
-    return [
-        Column("target", partial(_short_target, view)),
-        Column("case", partial(_pattern_label, view)),
-        Column("called", _caller),
-        Column("status", partial(_linked_status, view)),
-        *first_figures,
-        Column("run-to-run", partial(_next_run, view), is_number=True),
-        Column("up to n", _held_range, is_number=True),
-        Column("limit", _limit),
-        Column("per", _unit),
-        *more_figures,
-        Column("workload and parameters", _workload_and_parameters),
-        Column("other figures", _other_figures),
-        Column("timed", _timed),
-    ]
-
-
-def _figure_column(name: str) -> Column[Record]:
-    """The column of the figure of that name."""
-    return Column(figure_column(name), partial(_figure_cell, name), is_number=True)
-
-
-def _figure_cell(name: str, record: Record) -> str:
-    return _with_interval(record.figure(name))
+def _case_row(view: View, record: Record) -> _CaseRow:
+    figures = {}
+    for name in (*_FIRST_FIGURES, *_MORE_FIGURES):
+        figures[name] = _with_interval(record.figure(name))
+    next_run = next_run_text(record, view.fingerprint.machine)
+    others = []
+    for figure in record.figures:
+        if figure.name not in figures:
+            others.append(f"{figure_name(figure.name)} {_with_interval(figure)}")
+    return _CaseRow(record, figures, next_run, "; ".join(others))
 
 
 def _with_interval(figure: Figure | None) -> str:
@@ -251,54 +248,65 @@ def _with_interval(figure: Figure | None) -> str:
     return micro_spread(figure)
 
 
-def _short_target(view: View, record: Record) -> Cell:
-    target = view.target(record)
+def _columns(view: View) -> list[Column[_CaseRow]]:
+    """The columns of the table of all cases: which case, its main figures, and all else at the
+    right.
+    """
+    first_figures = [_figure_column(name) for name in _FIRST_FIGURES]
+    more_figures = [_figure_column(name) for name in _MORE_FIGURES]
+    return [
+        Column("target", partial(_short_target, view)),
+        Column("case", partial(_pattern_label, view)),
+        Column("called", _caller),
+        Column("status", partial(_linked_status, view)),
+        *first_figures,
+        Column("run-to-run", attrgetter("next_run"), is_number=True),
+        Column("up to n", _held_range, is_number=True),
+        Column("limit", attrgetter("record.bound")),
+        Column("per", attrgetter("record.unit")),
+        *more_figures,
+        Column("workload and parameters", _workload_and_parameters),
+        Column("other figures", attrgetter("others")),
+        Column("timed", _timed),
+    ]
+
+
+def _figure_column(name: str) -> Column[_CaseRow]:
+    """The column of the figure of that name."""
+    return Column(figure_column(name), partial(_figure_cell, name), is_number=True)
+
+
+def _figure_cell(name: str, row: _CaseRow) -> str:
+    return row.figures[name]
+
+
+def _short_target(view: View, row: _CaseRow) -> Cell:
+    target = view.target(row.record)
     return Cell(target.short, target.stack)
 
 
-def _pattern_label(view: View, record: Record) -> str:
-    return view.target(record).pattern_label(record)
+def _pattern_label(view: View, row: _CaseRow) -> str:
+    return view.target(row.record).pattern_label(row.record)
 
 
-def _caller(record: Record) -> str:
-    return CALLER_WORDS[record.caller]
+def _caller(row: _CaseRow) -> str:
+    return CALLER_WORDS[row.record.caller]
 
 
-def _linked_status(view: View, record: Record) -> Cell:
+def _linked_status(view: View, row: _CaseRow) -> Cell:
     """The status, with a link to the times behind the figure."""
-    return Cell(status(record), path=line_link(view, record))
+    return Cell(status(row.record), path=line_link(view, row.record))
 
 
-def _next_run(view: View, record: Record) -> str:
-    return next_run_text(record, view.fingerprint.machine)
+def _held_range(row: _CaseRow) -> str:
+    """Between which n the cost was seen to hold."""
+    return held_range(row.record.figure("complete"))
 
 
-def _held_range(record: Record) -> str:
-    return held_range(record.figure("complete"))
+def _workload_and_parameters(row: _CaseRow) -> str:
+    return f"{row.record.workload} {_parameters(row.record)}"
 
 
-def _limit(record: Record) -> str:
-    return record.bound
-
-
-def _unit(record: Record) -> str:
-    return record.unit
-
-
-def _workload_and_parameters(record: Record) -> str:
-    return f"{record.workload} {_parameters(record)}"
-
-
-def _other_figures(record: Record) -> str:
-    """The figures that have no column of their own, each with its name."""
-    with_columns = (*_FIRST_FIGURES, *_MORE_FIGURES)
-    texts = []
-    for figure in record.figures:
-        if figure.name not in with_columns:
-            texts.append(f"{figure_name(figure.name)} {_with_interval(figure)}")
-    return "; ".join(texts)
-
-
-def _timed(record: Record) -> str:
+def _timed(row: _CaseRow) -> str:
     """What the timed part of the case has, as the file says."""
-    return _pairs(record.window)
+    return _pairs(row.record.window)

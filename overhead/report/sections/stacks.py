@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from operator import attrgetter
 
 from overhead.blocks.parts import Cell, Column, Part, micro_cell, table_of
 from overhead.reading.dispatch_costs import DispatchRow, Kind, dispatch_costs
 from overhead.reading.view import View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
-from overhead.results import Record
 from overhead.words.dispatch_costs import KIND_WORDS, kind_remark
 from overhead.words.format import MICRO, ends_text
 from overhead.words.next_run import next_run_text
@@ -21,14 +20,31 @@ from overhead.words.report.stacks import TABLE_TITLE, called, full_remark
 
 
 @dataclass(frozen=True)
-class _Case:
-    """A row of the table: a stack with one of the ways to call it. ``record``: None where that was
-    not measured.
+class _Row:
+    """A row of the table: a stack with one of the ways to call it, and its times as text; these are
+    empty where it was not measured.
     """
 
-    row: DispatchRow
-    kind: Kind
-    record: Record | None
+    stack: Cell
+    called: str
+    remark: str | Cell
+    cost: str = ""
+    cpu_time: str = ""
+    next_run: str = ""
+    unpinned: str = ""
+    limit: str = ""
+
+
+_COLUMNS: list[Column[_Row]] = [
+    Column("stack", attrgetter("stack")),
+    Column("called", attrgetter("called")),
+    Column(f"cost, {MICRO}", attrgetter("cost"), is_number=True, only_if_filled=True),
+    Column(f"CPU time, {MICRO}", attrgetter("cpu_time"), is_number=True, only_if_filled=True),
+    Column(f"run-to-run, {MICRO}", attrgetter("next_run"), is_number=True, only_if_filled=True),
+    Column(f"unpinned, {MICRO}", attrgetter("unpinned"), is_number=True, only_if_filled=True),
+    Column("limit", attrgetter("limit"), only_if_filled=True),
+    Column("remark", attrgetter("remark"), only_if_filled=True),
+]
 
 
 @register("stacks", "The stacks", 25)
@@ -39,68 +55,31 @@ def stacks(view: View) -> Iterator[Part]:
     costs = view.once(dispatch_costs)
     if costs is None:
         return
-    cases = []
+    rows = []
     for row in costs.rows:
-        cases += [_Case(row, kind, row.records.get(kind)) for kind in row.kinds]
-    yield table_of(TABLE_TITLE, _columns(costs.view), cases, sortable=True, folded=True)
+        rows += [_row(row, kind, costs.view) for kind in row.kinds]
+    yield table_of(TABLE_TITLE, _COLUMNS, rows, sortable=True, folded=True)
 
 
-def _columns(view: View) -> list[Column[_Case]]:
-    """The columns; those that are empty for every stack are left out, except the first two."""
-    next_run = partial(_next_run, view)
-    remark = partial(_linked_remark, view)
-    return [
-        Column("stack", _stack),
-        Column("called", _called),
-        Column(f"cost, {MICRO}", _cost, is_number=True, only_if_filled=True),
-        Column(f"CPU time, {MICRO}", _cpu_time, is_number=True, only_if_filled=True),
-        Column(f"run-to-run, {MICRO}", next_run, is_number=True, only_if_filled=True),
-        Column(f"unpinned, {MICRO}", _unpinned, is_number=True, only_if_filled=True),
-        Column("limit", _limit, only_if_filled=True),
-        Column("remark", remark, only_if_filled=True),
-    ]
-
-
-def _stack(case: _Case) -> Cell:
-    return Cell(case.row.label, case.row.stack)
-
-
-def _called(case: _Case) -> str:
-    if case.record is None:
-        return KIND_WORDS[case.kind]
-    return called(case.kind, case.record)
-
-
-def _cost(case: _Case) -> str:
-    return micro_cell(case.record, "complete")
-
-
-def _cpu_time(case: _Case) -> str:
-    return micro_cell(case.record, "host")
-
-
-def _next_run(view: View, case: _Case) -> str:
-    if case.record is None:
-        return ""
-    return next_run_text(case.record, view.fingerprint.machine)
-
-
-def _unpinned(case: _Case) -> str:
-    """The range of the unpinned costs of several processes."""
-    unpinned_ns = case.record.measured("met") if case.record is not None else None
-    return ends_text(unpinned_ns / 1e3) if unpinned_ns is not None else ""
-
-
-def _limit(case: _Case) -> str:
-    """What bounds the cost: the host, the device, or both."""
-    return case.row.limit(case.kind) if case.record is not None else ""
-
-
-def _linked_remark(view: View, case: _Case) -> str | Cell:
-    """The remark, with a link to the times behind the cost."""
-    if case.record is None:
-        return kind_remark(case.row, case.kind)
-    remark = full_remark(case.row, case.kind, case.record)
-    if not remark:
-        return ""
-    return Cell(remark, path=line_link(view, case.record))
+def _row(row: DispatchRow, kind: Kind, view: View) -> _Row:
+    """A stack with one of the ways to call it. Its remark links to the times behind the cost."""
+    stack = Cell(row.label, row.stack)
+    record = row.records.get(kind)
+    if record is None:
+        return _Row(stack, KIND_WORDS[kind], kind_remark(row, kind))
+    cost = micro_cell(record, "complete")
+    next_run = next_run_text(record, view.fingerprint.machine)
+    cpu_time = micro_cell(record, "host")
+    unpinned_ns = record.measured("met")
+    unpinned = ends_text(unpinned_ns / 1e3) if unpinned_ns is not None else ""
+    remark = full_remark(row, kind, record)
+    return _Row(
+        stack=stack,
+        called=called(kind, record),
+        remark=Cell(remark, path=line_link(view, record)) if remark else "",
+        cost=cost,
+        cpu_time=cpu_time,
+        next_run=next_run,
+        unpinned=unpinned,
+        limit=row.limit(kind),
+    )

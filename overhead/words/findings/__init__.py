@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from overhead.reading.findings import Finding, OwnWords
-from overhead.slices import words_of_slices
+from overhead.slices import words_of_features
 
 Facts = TypeVar("Facts")
 
@@ -57,4 +57,4 @@ def _load() -> None:
     """Import the modules that register words."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    words_of_slices("findings")
+    words_of_features("findings")

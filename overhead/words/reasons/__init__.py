@@ -106,17 +106,24 @@ def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
     Reasons of one cause count as one; the first of them stands. Three names are said, and how many
     more there are.
     """
-    causes: dict[object, list[tuple[str, str]]] = {}
+    names_by_cause: dict[object, list[str]] = {}
+    texts_by_cause: dict[object, list[str]] = {}
     for name, reason in missing:
-        causes.setdefault(cause_of(reason), []).append((name, sentence(reason)))
-    said = []
-    for alike in causes.values():
-        others = f" and {len(alike) - _MOST_NAMED:,} more" if len(alike) > _MOST_NAMED else ""
-        texts = {text for _, text in alike}
-        differ = " (the numbers of the first; the others look alike)" if len(texts) > 1 else ""
-        names = "; ".join(name for name, _ in alike[:_MOST_NAMED])
-        said.append(f"{start} {names}{others}: {alike[0][1]}{differ}")
-    return said
+        cause = cause_of(reason)
+        names_by_cause.setdefault(cause, []).append(name)
+        texts_by_cause.setdefault(cause, []).append(sentence(reason))
+    sentences = []
+    for cause, names in names_by_cause.items():
+        named = "; ".join(names[:_MOST_NAMED])
+        left_out = len(names) - _MOST_NAMED
+        if left_out > 0:
+            named = f"{named} and {left_out:,} more"
+        texts = texts_by_cause[cause]
+        why = texts[0]
+        if len(set(texts)) > 1:
+            why = f"{why} (the numbers of the first; the others look alike)"
+        sentences.append(f"{start} {named}: {why}")
+    return sentences
 
 
 def notes_said(notes: Iterable[Why]) -> list[str]:
@@ -132,11 +139,11 @@ def notes_said(notes: Iterable[Why]) -> list[str]:
             # device it has.
             stack = str(worker).partition("@")[0]
             workers.append(stack)
-    said = []
+    sentences = []
     for note, workers in alike.items():
         each_once = list(dict.fromkeys(workers))
-        said.append(sentence(_of_worker(note, few(each_once))))
-    return said
+        sentences.append(sentence(_of_worker(note, few(each_once))))
+    return sentences
 
 
 def _of_worker(note: Why, worker: str) -> Why:
@@ -153,10 +160,11 @@ def in_words(data: Any) -> Any:
     ``data``: builtins, as ``msgspec.to_builtins`` makes them. ``{"reason": {"code": "too-few"}}``
     becomes ``{"reason": "too few", "reason_code": "too-few"}``.
     """
-    if (reason := _reason_in(data)) is not None:
+    reason = _reason_in(data)
+    if reason is not None:
         return sentence(reason)
     if isinstance(data, list | tuple):
-        return [in_words(one) for one in data]
+        return [in_words(item) for item in data]
     if not isinstance(data, dict):
         return data
     found = {}
@@ -173,22 +181,21 @@ def _code_beside(value: Any) -> str | list[str] | None:
     where there is none.
     """
     if isinstance(value, list | tuple):
-        codes = [_code(one) for one in value]
+        codes = [_code(item) for item in value]
         return codes if any(codes) else None
     return _code(value)
 
 
 def _code(value: Any) -> str:
+    """The code of a reason; '' of anything else."""
     return code_of(_reason_in(value) or "")
 
 
 def _reason_in(data: Any) -> Reason | None:
+    """The reason that the data are, as an object or as its fields; None where they are none."""
     if isinstance(data, Reason):
         return data
-    if (
-        not isinstance(data, dict)
-        or "code" not in data
-        or not data.keys() <= {"code", "values", "also"}
-    ):
+    if not isinstance(data, dict):
         return None
-    return msgspec.convert(data, Reason)
+    has_fields = "code" in data and data.keys() <= {"code", "values", "also"}
+    return msgspec.convert(data, Reason) if has_fields else None

@@ -6,23 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from overhead.blocks.parts import InMicroseconds
-from overhead.reading.beside import (
-    Apart,
-    Beside,
-    Spreads,
-    version_changes,
-)
-from overhead.reading.key_figures import (
-    KeyFigure,
-    key_figures,
-)
-from overhead.reading.next_run import (
-    has_next_run,
-    kind_of,
-)
+from overhead.reading.beside import Apart, Beside, Spreads, version_changes
+from overhead.reading.key_figures import KeyFigure, key_figures
+from overhead.reading.next_run import has_next_run, kind_of
 from overhead.reading.plain_text import plain
 from overhead.reading.view import View, boards_of
-from overhead.results import Machine, Origin, formed
+from overhead.results import Fingerprint, Machine, Origin, formed
 from overhead.words.beside import WHY_APART, version_changes_text
 from overhead.words.format import count, whole
 from overhead.words.key_figures import label, value_text
@@ -50,11 +39,20 @@ _HOLLOW = (
 def other_run(found: Beside) -> str:
     """The other run, with its board where that is known to be another."""
     own, run = found.view.fingerprint, found.other.fingerprint
-    boards = boards_of(own.records)[:1], boards_of(run.records)[:1]
-    board = ", other board" if all(boards) and boards[0] != boards[1] else ""
-    when = "an earlier" if run.created < own.created else "a later"
-    name = f"{when} run{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
+    if own.machine.id != run.machine.id:
+        name = machine_name(run.machine)
+    else:
+        name = "an earlier run" if run.created < own.created else "a later run"
+        if _is_of_other_board(own, run):
+            name = f"{name}, other board"
     return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
+
+
+def _is_of_other_board(own: Fingerprint, run: Fingerprint) -> bool:
+    """Whether both runs know the board of their first GPU, and these differ."""
+    own_boards = boards_of(own.records)
+    boards = boards_of(run.records)
+    return bool(own_boards) and bool(boards) and own_boards[0] != boards[0]
 
 
 def picture_title(machine: Machine, found: Beside) -> str:
@@ -66,36 +64,43 @@ def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
     """How to read the picture, where its run-to-run ranges come from, which versions differ and
     what is left out.
     """
-    said = [
+    sentences = [
         "Both runs of a pair use the same stack, caller and parameters.",
         "The values of the other runs stand at the end of each row.",
         _band(spreads, view),
     ]
     for one in found:
-        changes = plain(
-            version_changes_text(version_changes(one.other.fingerprint, view.fingerprint)), 300
-        )
+        changed = version_changes(one.other.fingerprint, view.fingerprint)
+        changes = plain(version_changes_text(changed), 300)
         if changes:
-            said.append(f"Versions that changed between {other_run(one)} and this run: {changes}.")
+            other = other_run(one)
+            sentences.append(f"Versions that changed between {other} and this run: {changes}.")
         if one.left_out:
-            reasons = Counter(one.left_out.values())
-            numbers = [
-                f"{_counted(one, reason, number)} {WHY_APART[reason]}"
-                for reason, number in reasons.items()
-            ]
-            said.append(f"Not compared: {'; '.join(numbers)}.")
-    return " ".join(dict.fromkeys(said))
+            sentences.append(_not_compared(one))
+    each_once = dict.fromkeys(sentences)
+    return " ".join(each_once)
+
+
+def _not_compared(found: Beside) -> str:
+    """How many figures are in no pair, by reason."""
+    texts = []
+    for reason, number in Counter(found.left_out.values()).items():
+        texts.append(f"{_counted(found, reason, number)} {WHY_APART[reason]}")
+    return f"Not compared: {'; '.join(texts)}."
 
 
 def _counted(found: Beside, reason: Apart, number: int) -> str:
     """How many figures this reason leaves out; each is one that either run has."""
-    keys = [key for key, own in found.left_out.items() if own == reason]
     origins: dict[str, Origin | None] = {}
     for run in (found.other, found.view):
         for figure in run.once(key_figures):
             if figure.measured is not None:
                 origins[figure.key] = figure.measured.origin
-    return count(number, "figure", formed("count", *(origins.get(key) for key in keys)))
+    counted = []
+    for key, why in found.left_out.items():
+        if why == reason:
+            counted.append(origins.get(key))
+    return count(number, "figure", formed("count", *counted))
 
 
 def _band(spreads: Spreads, view: View) -> str:
@@ -105,13 +110,13 @@ def _band(spreads: Spreads, view: View) -> str:
             "How much runs differ on this machine is not known. Measure a second time to learn it"
             " (make report)."
         )
-    most = max(spreads.values(), key=lambda spread: spread.boards)
-    known = has_next_run(view.fingerprint.machine)
     machine = view.fingerprint.machine
-    boards = whole(
-        most.boards, formed("boards of a spread", words=kind_of(machine)) if known else None
-    )
-    source = f"{boards} {'boards' if known else 'runs of this machine'}"
+    most = max(spread.boards for spread in spreads.values())
+    if has_next_run(machine):
+        boards = whole(most, formed("boards of a spread", words=kind_of(machine)))
+        source = f"{boards} boards"
+    else:
+        source = f"{whole(most, None)} runs of this machine"
     return (
         f"Blue area: the run-to-run range, which holds 9 of 10 runs (from {source}). Red: outside"
         f" of this range. {_HOLLOW}"
@@ -125,7 +130,7 @@ def row_label(figure: KeyFigure) -> str:
 
 def table_title(device: str) -> str:
     """The title of the table of key figures. ``device``: the one that all of them are of, or ''."""
-    return "Key figures" + (f", {device}" if device else "")
+    return f"Key figures, {device}" if device else "Key figures"
 
 
 def over_time_alternative(figures: int, runs: int) -> str:

@@ -21,13 +21,16 @@ def doubts(record: Record) -> str:
     """What is to know of a cost: its status, the n from which it holds, and what all samples
     say.
     """
-    complete, share = record.figure("complete"), over_quiet(record)
-    said: list[str] = [record.status] if record.status != "ok" else []
-    if complete and complete.holds_from > 1:
-        said.append(f"from n = {complete.holds_from:,}")
-    if share and not rounds_to_one(share):
-        said.append(f"{factor(share)} with slow rounds")
-    return ", ".join(said)
+    texts: list[str] = []
+    if record.status != "ok":
+        texts.append(record.status)
+    complete = record.figure("complete")
+    if complete is not None and complete.holds_from > 1:
+        texts.append(f"from n = {complete.holds_from:,}")
+    over_undisturbed = over_quiet(record)
+    if over_undisturbed is not None and not rounds_to_one(over_undisturbed):
+        texts.append(f"{factor(over_undisturbed)} with slow rounds")
+    return ", ".join(texts)
 
 
 def more_cases(number: int, option: str = "") -> str:

@@ -67,8 +67,8 @@ def alternative(costs: DispatchCosts) -> str:
 
 def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
     """How to read the picture, and which rows only the table has."""
-    said = ["All values are from one run" + _where(costs)]
-    said += [
+    sentences = [
+        f"All values are from one run{_where(costs)}",
         "In each group the stack that costs least from Python stands first.",
         (
             "From compiled code: the same calls from a C program, without Python. Where a row names"
@@ -80,23 +80,24 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
         ),
     ]
     if costs.has_met:
-        said.append(
+        sentences.append(
             "A strip shows the unpinned cost: its range over several processes that are not pinned"
             " to a CPU core, and a tick at the median."
         )
     if any(row.python for row in costs.rows):
-        said.append("The bars at the right show who uses the CPU during a call from Python.")
+        sentences.append("The bars at the right show who uses the CPU during a call from Python.")
     if not_drawn:
-        said.append(f"The table of stacks also has {listed([row.label for row in not_drawn])}.")
-    return " ".join(said)
+        sentences.append(
+            f"The table of stacks also has {listed([row.label for row in not_drawn])}."
+        )
+    return " ".join(sentences)
 
 
 def _where(costs: DispatchCosts) -> str:
-    return (
-        " on one GPU."
-        if costs.hardware
-        else " without a GPU: software adapters and the CPU do the work."
-    )
+    """The end of the sentence that says which run the values are from."""
+    if costs.hardware:
+        return " on one GPU."
+    return " without a GPU: software adapters and the CPU do the work."
 
 
 AXIS_TITLE = f"Cost of one more launch, {MICRO} (log scale)"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from overhead.results import Record
+from overhead.results import Figure, Record
 from overhead.words.format import MICRO, count, micro_spread
 from overhead.words.reasons import sentence
 
 QUARTILES_ONLY = "medians of all processes"
 """In a panel whose dots are no medians of single processes."""
 NO_FIGURE = "dashed: a line through the medians; no cost can be stated"
+NOTHING_TIMED = "no chain of this case was timed"
+"""In a panel without any dot."""
 ONLY_WITH_SAMPLES = (
     "The times of single processes are not drawn: they are in the samples file, which is missing"
     " beside this file."
@@ -49,16 +51,20 @@ def caption(record: Record) -> str:
     status.
     """
     complete = record.figure("complete")
-    value = (
-        f"{micro_spread(complete)} {MICRO} for each {record.unit}"
-        if record.measured("complete")
-        else ""
-    )
-    begins = f"from n = {complete.holds_from:,} " if complete and complete.holds_from > 1 else ""
-    held = (
-        f"holds {begins}up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
-    )
-    return f"{record.status}: {'; '.join(filter(None, [value, held, sentence(record.reason)]))}."
+    texts = []
+    if complete is not None and complete.measured is not None:
+        texts.append(f"{micro_spread(complete)} {MICRO} for each {record.unit}")
+    if complete is not None and complete.holds_to:
+        texts.append(_held(complete))
+    texts.append(sentence(record.reason))
+    return f"{record.status}: {'; '.join(filter(None, texts))}."
+
+
+def _held(figure: Figure) -> str:
+    """Between which n the times were seen to lie on the figure's line."""
+    if figure.holds_from > 1:
+        return f"holds from n = {figure.holds_from:,} up to n = {figure.holds_to:,}"
+    return f"holds up to n = {figure.holds_to:,}"
 
 
 def beyond_axis(number: int, percent: float) -> str:

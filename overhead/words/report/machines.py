@@ -11,15 +11,22 @@ def machine_name(machine: Machine) -> str:
     """The names of the machine's GPUs, or of its processor if it has no GPU: ``NVIDIA H100, 8 of
     them``.
     """
-    found = [g.name for g in machine.gpus if not g.software]
-    kinds = list(dict.fromkeys(found))
-    many = f", {len(found)} of them" if len(kinds) == 1 and len(found) > 1 else ""
-    return plain(", ".join(kinds) + many if kinds else f"{machine.cpu}, no GPU", 60)
+    gpus = [gpu.name for gpu in machine.gpus if not gpu.software]
+    if not gpus:
+        return plain(f"{machine.cpu}, no GPU", 60)
+    kinds = list(dict.fromkeys(gpus))
+    name = ", ".join(kinds)
+    if len(kinds) == 1 and len(gpus) > 1:
+        name = f"{name}, {len(gpus)} of them"
+    return plain(name, 60)
 
 
 def gpu_names(machine: Machine) -> str:
     """All GPUs of the machine, software ones too; '' without any."""
-    return ", ".join(gpu.name + (" (software)" if gpu.software else "") for gpu in machine.gpus)
+    names = []
+    for gpu in machine.gpus:
+        names.append(f"{gpu.name} (software)" if gpu.software else gpu.name)
+    return ", ".join(names)
 
 
 def machine_line(machine: Machine) -> str:
@@ -48,4 +55,5 @@ def shown_runs(machines: int) -> str:
 
 def listed_name(machine: Machine, *, is_own: bool) -> str:
     """The machine's name in the table of all. ``is_own``: the page shows it in full."""
-    return machine_name(machine) + (" (this)" if is_own else "")
+    name = machine_name(machine)
+    return f"{name} (this)" if is_own else name

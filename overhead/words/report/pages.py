@@ -18,19 +18,18 @@ from overhead.words.report.machines import machine_name
 
 def front_title(costs: DispatchCosts | None, run: Fingerprint) -> str:
     """The heading of the first page."""
-    return (
-        title(costs)
-        if costs is not None
-        else f"Kernel launch overhead on {machine_name(run.machine)}"
-    )
+    if costs is not None:
+        return title(costs)
+    return f"Kernel launch overhead on {machine_name(run.machine)}"
 
 
 def about_run(run: Fingerprint) -> str:
     """The machine of a page and when it was measured."""
-    names = [*(g.name for g in run.machine.gpus if not g.software), run.machine.cpu]
-    measured = f"measured {run.created[:10]} at {run.created[11:16]} UTC, profile {run.profile}"
-    about = f"{', '.join(plain(name, 60) for name in names)}; {measured}"
-    return " ".join([*example_lines(run), about])
+    gpus = [gpu.name for gpu in run.machine.gpus if not gpu.software]
+    names = [plain(name, 60) for name in (*gpus, run.machine.cpu)]
+    day, minute = run.created[:10], run.created[11:16]
+    measured = f"measured {day} at {minute} UTC, profile {run.profile}"
+    return " ".join([*example_lines(run), f"{', '.join(names)}; {measured}"])
 
 
 def about_runs(runs: Sequence[Fingerprint]) -> str:
@@ -51,9 +50,8 @@ def drawn_from(machines: int) -> str:
     """What the pages were made of."""
     if machines == 1:
         return "the result file of one machine"
-    number = printed(
-        f"{machines:,} kinds of machine", Value(machines, origin=formed("kinds of machine"))
-    )
+    counted = Value(machines, origin=formed("kinds of machine"))
+    number = printed(f"{machines:,} kinds of machine", counted)
     return f"the result files of {number}"
 
 

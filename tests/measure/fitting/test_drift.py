@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.drift import find_drift, find_drift_beyond_canary
+from overhead.measure.fitting.drift import find_drift, find_drift_beyond_reference
 
 TARGET = 0.03
 
@@ -29,11 +29,11 @@ def test_constant_costs_show_no_drift_in_99_percent_of_the_cases() -> None:
 def test_a_drift_that_the_processor_speed_explains_is_not_reported() -> None:
     costs = [_rounds(0.3, seed) for seed in range(4)]
     assert (
-        find_drift_beyond_canary(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET)
+        find_drift_beyond_reference(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET)
         is None
     )
     assert (
-        find_drift_beyond_canary(costs, [_rounds(0.0, seed + 10) for seed in range(4)], TARGET)
+        find_drift_beyond_reference(costs, [_rounds(0.0, seed + 10) for seed in range(4)], TARGET)
         is not None
     )
 
@@ -41,6 +41,6 @@ def test_a_drift_that_the_processor_speed_explains_is_not_reported() -> None:
 def test_a_drift_of_the_processor_speed_alone_is_not_reported_for_the_cost() -> None:
     costs = [_rounds(0.0, seed) for seed in range(4)]
     assert (
-        find_drift_beyond_canary(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET)
+        find_drift_beyond_reference(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET)
         is None
     )

@@ -111,6 +111,6 @@ def test_intervals_cover_the_truth_in_about_95_percent(processes: int) -> None:
         found = mean_of_processes("complete", values, 0.03, paces=paces)
         assert found.low is not None
         assert found.high is not None
-        truth = 1 + 0.7 * (paces.mean() - 1) if processes >= MEAN.canary_from else 1
+        truth = 1 + 0.7 * (paces.mean() - 1) if processes >= MEAN.reference_from else 1
         held += found.low <= truth <= found.high
     assert 0.93 <= held / 1_000 <= 0.97

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.case_figures import estimate, is_drift_judged
+from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.one_process import Process
+from overhead.measure.fitting.remarks import is_drift_judged
 from overhead.results import Figure, codes_of
 from tests.fakes.chains import anchored_series, dropped, lines, measured, one_off_line, one_round
 from tests.fakes.machine import FakeClock, FastFakeChain, Law

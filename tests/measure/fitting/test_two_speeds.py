@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from overhead.measure.fitting.two_speeds import canary_changed, split_speeds, two_groups
+from overhead.measure.fitting.two_speeds import reference_changed, split_speeds, two_groups
 
 
 def test_values_form_two_groups_only_with_a_gap_and_enough_members() -> None:
@@ -44,5 +44,5 @@ def test_a_noisy_figure_that_follows_the_processor_speed_is_split_by_it() -> Non
     assert found.by == "canary"
     assert split_speeds(draw.normal(100, 12, 100), canaries, owners) is None
     assert split_speeds(values, np.zeros(0), owners) is None
-    assert canary_changed(canaries).any()
-    assert not canary_changed(np.zeros(0)).any()
+    assert reference_changed(canaries).any()
+    assert not reference_changed(np.zeros(0)).any()

@@ -33,12 +33,12 @@ def measured(law: Law) -> tuple[dict[str, Figure], list[Process], float]:
         clock = FakeClock(Disturbance(spread=0.005), index, 20_000)
         events: list[Event] = []
         begun = clock.time
-        settings = Settings(SECONDS, QUICK.target, QUICK.min_rounds, 400, 0, frozenset({"case"}))
+        settings = Settings(SECONDS, QUICK.precision, QUICK.min_rounds, 400, 0, frozenset({"case"}))
         measure_cases({"case": PollingFakeChain(law, clock)}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, 0))
     return (
-        estimate(Series(processes, False, False, "pipelined"), QUICK.target),
+        estimate(Series(processes, False, False, "pipelined"), QUICK.precision),
         processes,
         spent / QUICK.processes,
     )

@@ -10,7 +10,7 @@ import pytest
 
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.one_process import Process, Series
-from overhead.measure.fitting.quiet_rounds import slow_rounds
+from overhead.measure.fitting.undisturbed_rounds import slow_rounds
 from overhead.results import codes_of
 from tests.fakes.chains import one_off_line, one_round, with_canaries
 from tests.fakes.reasons import values_of

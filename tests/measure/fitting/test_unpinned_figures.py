@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
+from overhead.measure.fitting.one_off_figures import one_off_figures, unpinned_figures
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.results import because
 from tests.fakes.chains import one_off_line
@@ -16,7 +16,7 @@ def met_series(*turns: tuple[float, ...]) -> Series:
 
 
 def test_the_met_cost_is_the_median_of_the_processes_with_the_lowest_and_the_highest() -> None:
-    found = met_figures(met_series((29.0, 31.0), (56.0,), (70.0, 70.0, 70.0)))["met"]
+    found = unpinned_figures(met_series((29.0, 31.0), (56.0,), (70.0, 70.0, 70.0)))["met"]
     assert (found.value, found.low, found.high, found.processes, found.unit) == (
         56.0,
         30.0,
@@ -29,13 +29,13 @@ def test_the_met_cost_is_the_median_of_the_processes_with_the_lowest_and_the_hig
 
 
 def test_with_eight_processes_the_ends_of_the_met_cost_are_percentiles() -> None:
-    found = met_figures(met_series(*((float(value),) for value in range(1, 12))))["met"]
+    found = unpinned_figures(met_series(*((float(value),) for value in range(1, 12))))["met"]
     assert (found.value, found.low, found.high) == pytest.approx((6.0, 2.0, 10.0))
     assert found.rule == because("percentiles-of-means", processes=11)
 
 
 def test_the_spread_of_the_met_cost_within_a_process_is_a_second_figure() -> None:
-    found = met_figures(met_series((10.0, 11.0, 10.5), (20.0, 30.0), (5.0, 10.0), (7.0,)))[
+    found = unpinned_figures(met_series((10.0, 11.0, 10.5), (20.0, 30.0), (5.0, 10.0), (7.0,)))[
         "met_rounds"
     ]
     assert (found.value, found.low, found.high) == pytest.approx((1.5, 1.1, 2.0))
@@ -43,17 +43,17 @@ def test_the_spread_of_the_met_cost_within_a_process_is_a_second_figure() -> Non
 
 
 def test_the_met_cost_of_one_process_is_its_own_mean() -> None:
-    found = met_figures(met_series((4.0, 6.0)))["met"]
+    found = unpinned_figures(met_series((4.0, 6.0)))["met"]
     assert (found.value, found.low, found.high, found.processes) == (5.0, 5.0, 5.0, 1)
 
 
 def test_a_met_cost_at_or_below_zero_gets_no_value() -> None:
-    found = met_figures(met_series((4.0,), (-1.0,)))
+    found = unpinned_figures(met_series((4.0,), (-1.0,)))
     assert set(found) == {"met"}
     assert (found["met"].status, found["met"].value) == ("below-resolution", None)
 
 
 def test_a_met_cost_with_a_reason_and_no_values_is_unavailable() -> None:
     series = Series([Process((), {"met": one_off_line((), reason="too slow")})])
-    assert met_figures(series) == {}
+    assert unpinned_figures(series) == {}
     assert one_off_figures(series, 0.1)["met"].reason == "too slow"

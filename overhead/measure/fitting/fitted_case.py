@@ -1,0 +1,186 @@
+"""One case with the fits of its processes: the first step from its samples to its figures.
+
+The reference loop is a fixed loop that is timed in every round: it shows the processor's speed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead.measure.fitting.anchors import Held, held
+from overhead.measure.fitting.interval import mean_of_processes
+from overhead.measure.fitting.line import Floats
+from overhead.measure.fitting.line_start import LineStart, line_start
+from overhead.measure.fitting.one_process import (
+    Process,
+    ProcessFit,
+    Series,
+    fit_process,
+    slopes_by_round,
+    wait_quantum,
+)
+from overhead.measure.fitting.two_speeds import SPEEDS, Owners, two_groups
+from overhead.measure.fitting.undisturbed_rounds import reference_ns, without_slow_rounds
+from overhead.results import Figure
+
+
+@dataclass(frozen=True)
+class FittedProcess:
+    """One process of a case, with the lines through its samples.
+
+    ``reference_by_round``: by the number of a round the time of its reference loop, ns; 0 where it
+    was not timed.
+    """
+
+    process: Process
+    fit: ProcessFit
+    reference_by_round: dict[int, float]
+
+
+class FittedCase:
+    """The processes of a case that have samples, each with its fit. ``precision``: the largest
+    relative half-width of a figure that is ``ok``.
+    """
+
+    def __init__(self, series: Series, precision: float) -> None:
+        self.series = series
+        self.precision = precision
+        self.fitted: list[FittedProcess] = []
+        for process in series.processes:
+            if any(entry.samples for entry in process.rounds):
+                reference = {entry.round: reference_ns(entry) for entry in process.rounds}
+                self.fitted.append(FittedProcess(process, fit_process(process, series), reference))
+        self._slopes_by_round: dict[str, list[dict[int, float]]] = {}
+
+    @functools.cached_property
+    def processes(self) -> list[Process]:
+        """The processes that have samples."""
+        return [one.process for one in self.fitted]
+
+    @functools.cached_property
+    def fits(self) -> list[ProcessFit]:
+        """The fit of each process."""
+        return [one.fit for one in self.fitted]
+
+    @functools.cached_property
+    def longest_quantum(self) -> float:
+        """The longest time between two polls of the wait, ns; 0 if no process polls."""
+        return max(wait_quantum(process) for process in self.processes)
+
+    @property
+    def polls(self) -> bool:
+        """Whether the wait polls rarely in a process: its T(n) is then a staircase."""
+        return any(wait_quantum(process) for process in self.processes)
+
+    @property
+    def largest_n(self) -> int:
+        """The largest n that a line was fitted to."""
+        return max(int(fit.wall[:, 0].max()) for fit in self.fits)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds all processes have together."""
+        return sum(len(process.rounds) for process in self.processes)
+
+    def values(self, name: str) -> list[float]:
+        """The figure in each process that has it, from the line of the process."""
+        values = [fit.value(name) for fit in self.fits]
+        return [value for value in values if value is not None]
+
+    def mean(self, name: str, beside: float = 0.0) -> Figure:
+        """The figure with its interval over the processes. ``beside``: what its half-width is
+        relative to in addition to its value, ns.
+        """
+        paces = [one.process.pace for one in self.fitted if one.fit.value(name) is not None]
+        return mean_of_processes(
+            name, self.values(name), self.precision, beside=beside, paces=paces
+        )
+
+    def slopes_by_round(self, name: str) -> list[dict[int, float]]:
+        """By process the figure in each of its rounds, ns per unit, by the number of the round."""
+        if name not in self._slopes_by_round:
+            self._slopes_by_round[name] = [
+                slopes_by_round(one.process, self.series, name, one.fit.knee) for one in self.fitted
+            ]
+        return self._slopes_by_round[name]
+
+    @property
+    def reference_by_round(self) -> list[dict[int, float]]:
+        """By process the time of the reference loop in each round, ns."""
+        return [one.reference_by_round for one in self.fitted]
+
+    def reference_times(self) -> Floats:
+        """The times of the reference loop in all rounds, ns; 0 where it was not timed."""
+        times: list[float] = []
+        for one in self.fitted:
+            times += one.reference_by_round.values()
+        return np.array(times)
+
+    def line_start(self, *, of_enqueue: bool) -> LineStart:
+        """From which n on a line holds; nothing where the wait polls, since T(n) is a staircase
+        there.
+        """
+        if self.polls:
+            return LineStart()
+        return line_start(self.processes, self.fits, self.precision, of_enqueue=of_enqueue)
+
+
+class CaseFits:
+    """The fits that all figures of one case come from.
+
+    ``whole``: of all rounds. ``usual``: of the rounds at the usual speed of the processor; the same
+    object if these are all rounds. ``at_two_speeds``: by name the figures that the checks have
+    looked at for two speeds; None for one speed.
+    """
+
+    def __init__(self, series: Series, precision: float) -> None:
+        self.series = series
+        self.precision = precision
+        self.whole = FittedCase(series, precision)
+        undisturbed = without_slow_rounds(series)
+        self.usual = self.whole
+        if undisturbed is not series:
+            self.usual = FittedCase(undisturbed, precision)
+        self.at_two_speeds: dict[str, Figure | None] = {}
+
+    @functools.cached_property
+    def searched_for_speeds(self) -> FittedCase:
+        """The rounds in which two speeds are looked for: all if the reference loop itself has two
+        speeds, else the usual ones.
+        """
+        times = self.whole.reference_times()
+        owners = _owners(self.whole.reference_by_round)
+        if times.all() and two_groups(times, owners, SPEEDS.reference_share) is not None:
+            return self.whole
+        return self.usual
+
+    @functools.cached_property
+    def complete_held(self) -> Held:
+        """What the anchors show about T(n)."""
+        lines = [fit.complete for fit in self.whole.fits]
+        return held(self.whole.processes, lines, False, self.whole.longest_quantum)
+
+    @functools.cached_property
+    def enqueue_held(self) -> Held:
+        """What the anchors show about the time until ``issue`` returns."""
+        return held(self.whole.processes, [fit.enqueue for fit in self.whole.fits], True)
+
+    @functools.cached_property
+    def complete_start(self) -> LineStart:
+        """From which n on T(n) is the line."""
+        return self.usual.line_start(of_enqueue=False)
+
+    @functools.cached_property
+    def enqueue_start(self) -> LineStart:
+        """From which n on the time until ``issue`` returns is its line."""
+        return self.usual.line_start(of_enqueue=True)
+
+
+def _owners(by_process: Sequence[dict[int, float]]) -> Owners:
+    """For each round of all processes the position of its process."""
+    rounds = [len(by_round) for by_round in by_process]
+    return np.repeat(np.arange(len(by_process)), rounds)

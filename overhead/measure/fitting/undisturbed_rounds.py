@@ -1,0 +1,149 @@
+"""Which rounds ran at the processor's usual speed.
+
+Only the reference loop decides, a fixed loop that is timed in every round. A choice by the values
+of a figure would make the interval of that figure too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from overhead.measure.fitting.line import LINE, MAD, Floats, Mask
+from overhead.measure.fitting.one_process import Process, Series, cpu_rows, wait_quantum
+from overhead.results import RoundEntry
+
+
+@dataclass(frozen=True)
+class UndisturbedRule:
+    """Which rounds count. Stricter values leave out more and widen intervals; looser ones let in
+    other work.
+    """
+
+    best_percentile: float = 20
+    """The best time of the reference loop in a process is this percentile of its times: a lower one
+    may be a lucky reading.
+    """
+    slowdown: float = 0.10
+    """A round is slow if its reference loop exceeds the best of its process by more than this
+    share.
+    """
+    clock_change: float = 0.08
+    """A process ran at another processor clock if its best time differs from the median process
+    by more than this share and more than ``LINE.outlier_sigmas`` of all processes; so all count if
+    the clock varies all the time.
+    """
+    quietest_part: int = 3
+    """The fastest rounds of a process count whatever their reference loop: one in this many,
+    ``rounds`` at least.
+    """
+    rounds: int = 3
+    """A process with fewer undisturbed rounds does not count."""
+    processes: int = 3
+    """If fewer processes (or not more than half) were left, all count."""
+
+
+UNDISTURBED = UndisturbedRule()
+
+
+def without_slow_rounds(series: Series) -> Series:
+    """The case without rounds of a slow processor or at another clock; the same object if no round
+    is left out.
+
+    All rounds stay if the wait polls (there are few of them) or if a round has no reference loop. A
+    process stays whole if only its slow rounds show the CPU time of the wait.
+    """
+    processes = [process for process in series.processes if process.rounds]
+    if any(wait_quantum(process) for process in processes):
+        return series
+    reference = [np.array([reference_ns(entry) for entry in p.rounds]) for p in processes]
+    if not processes or not all(times.all() for times in reference):
+        return series
+    slow_by_process = slow_rounds(reference)
+    if not any(slow.any() for slow in slow_by_process):
+        return series
+
+    kept: list[Process] = []
+    for process, slow in zip(processes, slow_by_process, strict=True):
+        undisturbed = _without(process, slow)
+        if slow.any() and len(undisturbed.rounds) < UNDISTURBED.rounds:
+            continue
+        if _has_wait_cpu(process) and not _has_wait_cpu(undisturbed):
+            undisturbed = process
+        kept.append(undisturbed)
+    if not has_enough_processes(len(kept), len(processes)):
+        return series
+    return replace(series, processes=kept)
+
+
+def _without(process: Process, slow: Mask) -> Process:
+    """The process without the rounds that are ``slow``."""
+    rounds = [entry for entry, is_slow in zip(process.rounds, slow, strict=True) if not is_slow]
+    return replace(process, rounds=rounds)
+
+
+def _has_wait_cpu(process: Process) -> bool:
+    """Whether samples of at least two different n read the CPU clock: fewer give no slope."""
+    return np.unique(cpu_rows(process.rounds)[:, 0]).size > 1
+
+
+def has_enough_processes(left: int, whole: int) -> bool:
+    """Whether ``left`` of ``whole`` processes are enough for a figure, so that the others may be
+    left out.
+    """
+    more_than_half = whole // 2 + 1
+    return left == whole or left >= max(UNDISTURBED.processes, more_than_half)
+
+
+def reference_ns(entry: RoundEntry) -> float:
+    """The time of the Python reference loop in a round, ns; 0 if it was not timed.
+
+    Other work on the processor slows this loop down more than the compiled reference loop.
+    """
+    return float(entry.canary[0]) if entry.canary else 0.0
+
+
+def best_pace(rounds: Sequence[RoundEntry]) -> float:
+    """The time of the Python reference loop in a process when nothing slows it down, ns; 0 if no
+    round has one.
+    """
+    times = [reference_ns(entry) for entry in rounds]
+    timed = [time for time in times if time]
+    return _best(timed) if timed else 0.0
+
+
+def _best(times: Sequence[float] | Floats) -> float:
+    """The time of the reference loop that counts as the best of a process."""
+    return float(np.percentile(times, UNDISTURBED.best_percentile))
+
+
+def slow_rounds(reference: Sequence[Floats]) -> list[Mask]:
+    """By process a mask, True for rounds that do not count. ``reference``: by process and round the
+    time of the reference loop, ns.
+    """
+    best = np.array([_best(times) for times in reference])
+    change = np.abs(best / np.median(best) - 1)
+    spread_of_all = LINE.outlier_sigmas * MAD * float(np.median(change))
+    at_usual_clock = change <= max(UNDISTURBED.clock_change, spread_of_all)
+    if not has_enough_processes(int(np.count_nonzero(at_usual_clock)), best.size):
+        at_usual_clock[:] = True
+
+    masks: list[Mask] = []
+    for position, times in enumerate(reference):
+        if at_usual_clock[position]:
+            masks.append(times > _slowest_that_counts(times, best[position]))
+        else:
+            masks.append(np.ones(times.size, np.bool_))
+    return masks
+
+
+def _slowest_that_counts(times: Floats, best: float) -> float:
+    """The slowest reference loop of a process that counts, ns.
+
+    A part of the rounds counts always, so that a process beside a busy neighbour keeps some.
+    """
+    part = -(-times.size // UNDISTURBED.quietest_part)  # rounded up
+    always = min(times.size, max(UNDISTURBED.rounds, part))
+    return max((1 + UNDISTURBED.slowdown) * best, float(np.sort(times)[always - 1]))

@@ -58,33 +58,39 @@ def read_lines(path: Path, limit: int) -> Iterator[bytes]:
 
 
 def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[bytes]:
-    """The decompressed bytes of the file in pieces."""
+    """The bytes of the file in pieces, at most ``limit`` of them, else ``BadFile``.
+
+    ``packed``: whether they are decompressed; None where the name of the file tells it. A packed
+    file may be unpacked to many times its size, so it has a limit of its own too.
+    """
     try:
         with _regular(path) as file:
-            packed = path.name.endswith(".gz") if packed is None else packed
+            if packed is None:
+                packed = path.name.endswith(".gz")
+            source = file
             if packed:
-                limit = min(limit, max(1_000_000, _MAX_EXPANSION * os.fstat(file.fileno()).st_size))
-            source = cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb")) if packed else file
-            read = 0
+                size = os.fstat(file.fileno()).st_size
+                limit = min(limit, max(1_000_000, _MAX_EXPANSION * size))
+                source = cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb"))
+            read_bytes = 0
             while chunk := source.read(_CHUNK_BYTES):
-                read += len(chunk)
-                if read > limit:
+                read_bytes += len(chunk)
+                if read_bytes > limit:
                     raise BadFile(f"larger than {limit:,} bytes", path)
                 yield chunk
     except (OSError, EOFError, zlib.error) as error:
-        words = (
-            getattr(error, "strerror", None)
-            or " ".join(str(error).split())[:300]
-            or type(error).__name__
-        )
-        raise BadFile(words, path) from None
+        cause = getattr(error, "strerror", None)
+        message = " ".join(str(error).split())[:300]
+        raise BadFile(cause or message or type(error).__name__, path) from None
 
 
 def _regular(path: Path) -> IO[bytes]:
     """The open file. Raises ``BadFile`` for anything but a regular file: a pipe would block, a
     device may never end.
     """
-    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    # Windows has no O_NONBLOCK, and only Windows has O_BINARY.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    opened = os.open(path, flags)
     mode = os.fstat(opened).st_mode
     if not stat.S_ISREG(mode):
         os.close(opened)

@@ -139,21 +139,25 @@ class ChildProcess(Generic[_Received]):
     ) -> None:
         import psutil
 
-        self._decode, self._limits = decode, limits
-        self._memory_bytes = limits.memory_bytes or int(psutil.virtual_memory().total * 0.75)
+        self._decode = decode
+        self._limits = limits
+        three_quarters = int(psutil.virtual_memory().total * 0.75)
+        self._memory_bytes = limits.memory_bytes or three_quarters
         self.peak_bytes = 0
+        # What this child starts inherits the mark, also in sessions of its own.
         self._mark = f"{uuid.uuid4().hex} "
+        marked = {
+            **os.environ,
+            **(environment or {}),
+            FAMILY: os.environ.get(FAMILY, "") + self._mark,
+            scratch.PARENT: str(scratch.folder()),
+        }
         self._process = subprocess.Popen(
             [*python, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={
-                **os.environ,
-                **(environment or {}),
-                FAMILY: os.environ.get(FAMILY, "") + self._mark,
-                scratch.PARENT: str(scratch.folder()),
-            },
+            env=marked,
             # No signal of the terminal reaches the child. Windows has no sessions, but process
             # groups.
             start_new_session=True,
@@ -164,9 +168,8 @@ class ChildProcess(Generic[_Received]):
         assert self._process.stderr is not None
         self._errors = PrintedText(self._process.stderr)
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._reader = threading.Thread(
-            target=_read, args=(self._process.stdout, self._lines), daemon=True
-        )
+        of_answers = (self._process.stdout, self._lines)
+        self._reader = threading.Thread(target=_read, args=of_answers, daemon=True)
         self._reader.start()
         if job is not None:
             self.send(job)
@@ -191,9 +194,9 @@ class ChildProcess(Generic[_Received]):
         """
         line = self._line(self._limits.silence_s if limit_s is None else limit_s)
         if not line:
-            raise ChildEnded(
-                "died", _how_ended(self.exit_code(_EXIT_S), last_line(self._errors.text(_OUTPUT_S)))
-            )
+            code = self.exit_code(_EXIT_S)
+            printed = last_line(self._errors.text(_OUTPUT_S))
+            raise ChildEnded("died", _reason_of_end(code, printed))
         try:
             return self._decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError):
@@ -239,8 +242,9 @@ class ChildProcess(Generic[_Received]):
 
         if self._process.poll() is None:
             with contextlib.suppress(psutil.Error):
-                first = psutil.Process(self.pid)
-                return [first, *(first.children(recursive=True) if descendants else [])]
+                child = psutil.Process(self.pid)
+                started = child.children(recursive=True) if descendants else []
+                return [child, *started]
         return []
 
     def exit_code(self, limit_s: float) -> int | None:
@@ -275,16 +279,14 @@ class ChildProcess(Generic[_Received]):
         """
         import psutil
 
-        found = False
+        was_any = False
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
-                if (
-                    self._mark in process.environ().get(FAMILY, "")
-                    and process.status() != psutil.STATUS_ZOMBIE
-                ):
+                is_ours = self._mark in process.environ().get(FAMILY, "")
+                if is_ours and process.status() != psutil.STATUS_ZOMBIE:
                     process.kill()
-                    found = True
-        return found
+                    was_any = True
+        return was_any
 
     def __enter__(self) -> ChildProcess[_Received]:
         return self
@@ -355,7 +357,10 @@ def serve(job_type: type[_Job], handle: Callable[[_Job, Parent], None]) -> None:
         handle(decode(line), parent)
 
 
-def _how_ended(code: int | None, printed: str) -> Reason:
+def _reason_of_end(code: int | None, printed: str) -> Reason:
+    """How a child ended. ``code``: None if it still runs; negative for a signal. ``printed``: the
+    last line of its errors.
+    """
     if code is None:
         ended = because("process-closed-answers")
     elif code < 0:

@@ -32,7 +32,7 @@ def complain(text: str) -> None:
     print(f"overhead: {plain(text, 4000)}", file=sys.stderr)
 
 
-def first_steps_command(a: argparse.Namespace) -> int:
+def first_steps_command(options: argparse.Namespace) -> int:
     """Print what the program is for, and what to type first."""
     from overhead.first_steps import first_steps
     from overhead.words.first_steps import first_steps_text
@@ -41,20 +41,26 @@ def first_steps_command(a: argparse.Namespace) -> int:
     return DONE
 
 
-def run_command(a: argparse.Namespace) -> int:
+def run_command(options: argparse.Namespace) -> int:
     """Measure this machine, write the files, and print the figures."""
     chosen = {
-        "patterns": a.pattern,
-        "workloads": a.workload,
-        "plugins": a.plugin,
-        "software": a.software,
+        "patterns": options.pattern,
+        "workloads": options.workload,
+        "plugins": options.plugin,
+        "software": options.software,
     }
     return measure_and_show(
-        a, a.probe, a.require, **chosen, pythons=a.python, env=a.env, env_new=a.env_new
+        options,
+        options.probe,
+        options.require,
+        **chosen,
+        pythons=options.python,
+        env=options.env,
+        env_new=options.env_new,
     )
 
 
-def browser_command(a: argparse.Namespace) -> int:
+def browser_command(options: argparse.Namespace) -> int:
     """Measure in a browser, import what a page measured (``--import``), or write that page
     (``--page``).
     """
@@ -62,23 +68,23 @@ def browser_command(a: argparse.Namespace) -> int:
     from overhead.probes.browser.importing import import_file
     from overhead.words import commands as words
 
-    if a.page is not None:
+    if options.page is not None:
         from overhead.loading.files import save_file
         from overhead.loading.outputs import Output, check_outputs, page_of
 
-        check_outputs([Output(a.page, page_of("browser"))])
-        save_file(a.page, page_files.single_file_page().encode())
-        print(words.page_is_at(str(a.page)))
+        check_outputs([Output(options.page, page_of("browser"))])
+        save_file(options.page, page_files.single_file_page().encode())
+        print(words.page_is_at(str(options.page)))
         return DONE
-    if a.file is not None:
+    if options.file is not None:
         from overhead.runner.output import write_entries
 
-        return _show_outcome(a, write_entries(import_file(a.file), a.out))
-    return measure_and_show(a, [launch.choose_browser(a.browser)])
+        return _show_outcome(options, write_entries(import_file(options.file), options.out))
+    return measure_and_show(options, [launch.choose_browser(options.browser)])
 
 
 def measure_and_show(
-    a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any
+    options: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any
 ) -> int:
     """Measure what these options request, and print the figures. Returns the exit code.
 
@@ -88,20 +94,19 @@ def measure_and_show(
     from overhead.runner.run import Interrupted, measure, request_of
     from overhead.words import commands as words
 
-    request = request_of(stacks, profile=a.profile, out=a.out, require=require, **more)
+    request = request_of(stacks, profile=options.profile, out=options.out, require=require, **more)
     try:
         with Progress() as listener:
             outcome = measure(request, listener)
     except Interrupted as stopped:
-        shown = shell_command(["overhead", "show", str(stopped.journals[0])])
-        print(
-            f"overhead: {words.interrupted(list(map(str, stopped.journals)), shown)}",
-            file=sys.stderr,
-        )
+        journals = [str(journal) for journal in stopped.journals]
+        shown_by = shell_command(["overhead", "show", journals[0]])
+        print(f"overhead: {words.interrupted(journals, shown_by)}", file=sys.stderr)
         return INTERRUPTED
-    _show_outcome(a, outcome)
-    both = [outcome, outcome.second] if outcome.second else [outcome]
-    missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
+    _show_outcome(options, outcome)
+    missing = dict(outcome.without_figure(require))
+    if outcome.second:
+        missing.update(outcome.second.without_figure(require))
     for name, reason in missing.items():
         complain(words.required_stack_missing(name, reason))
     if not outcome.measured:
@@ -109,12 +114,12 @@ def measure_and_show(
     return GATE if missing or not outcome.measured else DONE
 
 
-def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
+def _show_outcome(options: argparse.Namespace, outcome: Outcome) -> int:
     from overhead.display import outcome_blocks
     from overhead.words.display import files_of
 
-    answer(a, lambda: _outcome_data(outcome), outcome_blocks(outcome))
-    if not a.json:
+    answer(options, lambda: _outcome_data(outcome), outcome_blocks(outcome))
+    if not options.json:
         print(files_of(outcome))
     return DONE
 
@@ -131,32 +136,38 @@ def _outcome_data(outcome: Outcome) -> Any:
     return comparison_data(compare(outcome, outcome.second))
 
 
-def list_command(a: argparse.Namespace) -> int:
+def list_command(options: argparse.Namespace) -> int:
     """Print the stacks and their devices here, and what is missing."""
     from overhead import results
     from overhead.runner.listing import list_stacks, listing_blocks
     from overhead.runner.progress import Progress
 
     with Progress() as progress:
-        found = list_stacks(a.plugin, a.probe, progress.working)
-    return answer(a, lambda: results.to_builtins(found), listing_blocks(found))
+        found = list_stacks(options.plugin, options.probe, progress.working)
+    return answer(options, lambda: results.to_builtins(found), listing_blocks(found))
 
 
-def check_command(a: argparse.Namespace) -> int:
+def check_command(options: argparse.Namespace) -> int:
     """Test stacks and print a row for each case; the exit code is 1 if one failed."""
     from overhead import results
     from overhead.blocks.terminal import show
     from overhead.checking.check import SECONDS, check
+    from overhead.checking.findings import CheckRow
     from overhead.checking.show import row_blocks, summary_blocks
 
     told: set[tuple[str, Why, str]] = set()
-    answered = (lambda row: None) if a.json else lambda row: show(row_blocks(row, told))
-    found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=answered)
-    answer(a, lambda: results.to_builtins(found.rows), summary_blocks(found.rows))
-    return GATE if found.failed else DONE
+
+    def show_row(row: CheckRow) -> None:
+        if not options.json:
+            show(row_blocks(row, told))
+
+    seconds = 0 if options.all else SECONDS
+    report = check(options.plugin, options.probe, seconds=seconds, answered=show_row)
+    answer(options, lambda: results.to_builtins(report.rows), summary_blocks(report.rows))
+    return GATE if report.failed else DONE
 
 
-def doctor_command(a: argparse.Namespace) -> int:
+def doctor_command(options: argparse.Namespace) -> int:
     """Print what would disturb a measurement on this machine."""
     import dataclasses
 
@@ -166,15 +177,15 @@ def doctor_command(a: argparse.Namespace) -> int:
 
     tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
     checks = [words.told(check) for check in run_checks()]
-    rows = [
-        (Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice)
-        for check in checks
-    ]
+    rows = []
+    for check in checks:
+        status = Cell(check.status, tone=tones[check.status])
+        rows.append((status, check.name, check.found, check.advice))
     table = Table(words.DISTURBANCES, ["", "check", "found", "advice"], rows)
-    return answer(a, lambda: [dataclasses.asdict(check) for check in checks], [table])
+    return answer(options, lambda: [dataclasses.asdict(check) for check in checks], [table])
 
 
-def show_command(a: argparse.Namespace) -> int:
+def show_command(options: argparse.Namespace) -> int:
     """Print the figures of a file, or of one case of it, which ``--plot`` draws."""
     from overhead import results
     from overhead.display import blocks_of
@@ -185,41 +196,55 @@ def show_command(a: argparse.Namespace) -> int:
     from overhead.report.brief import brief_blocks
     from overhead.report.one_case import case_blocks, find_case, save_plot
 
-    named = bool(a.what) and (
-        os.path.exists(a.what[0]) or a.what[0].endswith((".json", ".jsonl", ".gz"))
-    )
-    file, case = (Path(a.what[0]) if named else None), " ".join(a.what[named:])
+    file, case = _file_and_case(options.what)
     if file is not None and os.path.isdir(file):
         raise UsageError(
             f"{file}: a folder; name one of its files, the newest is {newest_file(file)}"
         )
+    # Where nothing was named and nothing was measured, the committed run is an example.
     is_example = file is None and not files_in_folder(LOCAL)
     path = example_path() if is_example else file or newest_file(LOCAL)
     try:
         fingerprint = example_run() if is_example else load(path)
     except OtherAnswer as answered:
-        if case or a.plot is not None:
+        if case or options.plot is not None:
             raise
-        found = saved_answer(path, answered)
-        return answer(a, found.to_dict, blocks_of(found), is_file=True)
+        saved = saved_answer(path, answered)
+        return answer(options, saved.to_dict, blocks_of(saved), is_file=True)
     if not case:
-        if a.plot is not None:
+        if options.plot is not None:
             raise UsageError("--plot: name a case before it: overhead show FILE CASE --plot")
         return answer(
-            a, lambda: results.to_builtins(fingerprint), brief_blocks(fingerprint, a.every)
+            options,
+            lambda: results.to_builtins(fingerprint),
+            brief_blocks(fingerprint, options.every),
         )
     record = find_case(fingerprint, case)
-    said = {"example": True} if is_example else {}
-    drawn = save_plot(fingerprint, path, record, a.plot) if a.plot is not None else None
+    as_example = {"example": True} if is_example else {}
+    drawn = save_plot(fingerprint, path, record, options.plot) if options.plot is not None else None
     answer(
-        a, lambda: {**results.to_builtins(record), **said}, case_blocks(fingerprint, path, record)
+        options,
+        lambda: {**results.to_builtins(record), **as_example},
+        case_blocks(fingerprint, path, record),
     )
-    if drawn and not a.json:
+    if drawn and not options.json:
         print(f"plot: {drawn}")
     return DONE
 
 
-def report_command(a: argparse.Namespace) -> int:
+def _file_and_case(words: Sequence[str]) -> tuple[Path | None, str]:
+    """The file that the words of a command begin with, None if it is a case; and the case."""
+    if not words:
+        return None, ""
+    first, *others = words
+    # A file that does not exist is named too, so that the message tells of the file.
+    is_file = os.path.exists(first) or first.endswith((".json", ".jsonl", ".gz"))
+    if is_file:
+        return Path(first), " ".join(others)
+    return None, " ".join(words)
+
+
+def report_command(options: argparse.Namespace) -> int:
     """Write the pages from files, and print where."""
     from overhead.blocks.parts import Text
     from overhead.loading.example_run import example_run
@@ -227,27 +252,28 @@ def report_command(a: argparse.Namespace) -> int:
     from overhead.report import build, render
     from overhead.words.report.example_run import example_lines
 
-    if a.paths or files_in_folder(LOCAL):
+    if options.paths or files_in_folder(LOCAL):
         page = build(
-            a.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()],
-            a.out,
-            reference=a.reference,
+            options.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()],
+            options.out,
+            reference=options.reference,
         )
-        return answer(a, lambda: {"page": str(page)}, [Text([f"page: {page}"])])
-    if a.reference:
+        return answer(options, lambda: {"page": str(page)}, [Text([f"page: {page}"])])
+    if options.reference:
         raise UsageError(
-            f"--reference {a.reference}: nothing was measured here to set beside it: overhead run"
+            f"--reference {options.reference}: nothing was measured here to set beside it:"
+            " overhead run"
         )
     example = example_run()
-    page = render([example], a.out)
+    page = render([example], options.out)
     return answer(
-        a,
+        options,
         lambda: {"page": str(page), "example": True},
         [Text([*example_lines(example), f"page: {page}"])],
     )
 
 
-def compare_command(a: argparse.Namespace) -> int:
+def compare_command(options: argparse.Namespace) -> int:
     """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the
     gate.
     """
@@ -255,56 +281,60 @@ def compare_command(a: argparse.Namespace) -> int:
     from overhead.comparing.show import comparison_blocks, comparison_data
     from overhead.words.comparing import gate_untested
 
-    if a.base is None:
+    if options.base is None:
         raise UsageError(
             "compare: name two runs: overhead compare BASE.json NEW.json; overhead run makes one"
         )
-    if a.allow_missing and a.fail_over is None:
+    if options.allow_missing and options.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
-    found = compare(a.base, a.new, a.fail_over, across=a.across)
-    answer(a, lambda: comparison_data(found), comparison_blocks(found))
-    if a.fail_over is None:
+    found = compare(options.base, options.new, options.fail_over, across=options.across)
+    answer(options, lambda: comparison_data(found), comparison_blocks(found))
+    if options.fail_over is None:
         return DONE
     if found.failed:
         return GATE
-    if found.tested_enough(allow_missing=a.allow_missing):
+    if found.tested_enough(allow_missing=options.allow_missing):
         return DONE
     may_forgive = found.tested_enough(allow_missing=True)
     complain(gate_untested(found, may_forgive=may_forgive))
     return UNTESTED
 
 
-def export_command(a: argparse.Namespace) -> int:
+def export_command(options: argparse.Namespace) -> int:
     """Print the figures of runs as CSV or JSON."""
     from overhead.export import export
 
-    print(export(a.path, a.format), end="")
+    print(export(options.path, options.format), end="")
     return DONE
 
 
-def completion_command(a: argparse.Namespace) -> int:
+def completion_command(options: argparse.Namespace) -> int:
     from overhead.terminal import completion_script
 
-    print(completion_script(a.parser, a.shell), end="")
+    print(completion_script(options.parser, options.shell), end="")
     return DONE
 
 
 def answer(
-    a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part], *, is_file: bool = False
+    options: argparse.Namespace,
+    data: Callable[[], Any],
+    blocks: Iterable[Part],
+    *,
+    is_file: bool = False,
 ) -> int:
     """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns
     exit code 0.
 
     ``is_file``: the data can be saved and read again, so their reasons stay codes.
     """
-    if a.json:
+    if options.json:
         import json
 
         from overhead.words.reasons import in_words
 
         found = data()
         print(json.dumps(found if is_file else in_words(found), indent=1, allow_nan=False))
-    elif getattr(a, "markdown", False):
+    elif getattr(options, "markdown", False):
         from overhead.blocks.markdown import markdown
 
         print(markdown(blocks), end="")

@@ -51,14 +51,14 @@ def same_device_if_ids_allow(one: Placed, other: Placed) -> bool:
     If both have a device id, the ids must be equal. A browser gives no device id, so a missing id
     matches every id.
     """
-    names = [without_brackets(each.adapter).lower() for each in (one, other)]
-    ids = {each.device for each in (one, other) if each.device}
-    return (
-        same_decorated_name(*names)
-        and one.api == other.api
-        and one.software == other.software
-        and len(ids) < 2
-    )
+    if one.api != other.api or one.software != other.software:
+        return False
+    ids_differ = bool(one.device) and bool(other.device) and one.device != other.device
+    if ids_differ:
+        return False
+    name = without_brackets(one.adapter).lower()
+    other_name = without_brackets(other.adapter).lower()
+    return same_decorated_name(name, other_name)
 
 
 def same_device_across_apis(one: Placed, other: Placed) -> bool:
@@ -67,26 +67,28 @@ def same_device_across_apis(one: Placed, other: Placed) -> bool:
 
     They share a characteristic word, and do not name different models.
     """
-    if (one.api == "CPU") != (other.api == "CPU") or one.software != other.software:
+    if processor_kind(one) != processor_kind(other) or one.software != other.software:
         return False
+    if same_adapter(one, other):
+        return True
     shared = _name_words(one.adapter) & _name_words(other.adapter)
-    return same_adapter(one, other) or (bool(shared) and not names_differ_in_model(one, other))
+    return bool(shared) and not names_differ_in_model(one, other)
 
 
 def names_differ_in_model(one: Placed, other: Placed) -> bool:
     """Whether both adapter names have words with digits, as ``H100`` and ``A2000``, and none of
     them in common.
     """
-    models = [
-        {word for word in _name_words(each.adapter) if re.search(r"\d", word)}
-        for each in (one, other)
-    ]
-    return all(models) and not models[0] & models[1]
+    models = _words_with_digits(one.adapter)
+    other_models = _words_with_digits(other.adapter)
+    return bool(models) and bool(other_models) and models.isdisjoint(other_models)
 
 
 def processor_kind(place: Placed) -> Processor:
     """What runs the work of a target or record: ``gpu``, ``software`` or ``cpu``."""
-    return "cpu" if place.api == "CPU" else "software" if place.software else "gpu"
+    if place.api == "CPU":
+        return "cpu"
+    return "software" if place.software else "gpu"
 
 
 def is_board_id(device: str) -> bool:
@@ -99,10 +101,21 @@ def is_board_id(device: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def without_brackets(adapter: str) -> str:
     """The name of an adapter without text in brackets and without "Device" at the end."""
-    inner = re.sub(r"\s*\([^()]*\)", "", adapter)
-    short = re.sub(r"\s*\([^()]*\)", "", inner)
-    return " ".join(short.split()).removesuffix(" Device") or adapter
+    # Twice, because brackets may stand inside brackets: the first time removes the inner ones.
+    without_inner = _IN_BRACKETS.sub("", adapter)
+    without = _IN_BRACKETS.sub("", without_inner)
+    return " ".join(without.split()).removesuffix(" Device") or adapter
+
+
+_IN_BRACKETS = re.compile(r"\s*\([^()]*\)")
 
 
 def _name_words(adapter: str) -> set[str]:
-    return set(re.findall(r"[a-z0-9]{3,}", adapter.lower())) - _COMMON_WORDS
+    """The words of a name that tell devices apart, in small letters."""
+    words = re.findall(r"[a-z0-9]{3,}", adapter.lower())
+    return set(words) - _COMMON_WORDS
+
+
+def _words_with_digits(adapter: str) -> set[str]:
+    """Those words of a name that may be the model, as ``h100``."""
+    return {word for word in _name_words(adapter) if re.search(r"\d", word)}

@@ -113,9 +113,8 @@ def _display_of(result: object) -> Display:
 
 def outcome_blocks(outcome: Outcome) -> Iterator[Part]:
     """The figures of a run, or the comparison of its two runs."""
-    from overhead.report.brief import (
-        end_blocks,
-    )  # not at the top: a first ``overhead time`` would wait for it
+    # Not at the top: a first ``overhead time`` would wait for it.
+    from overhead.report.brief import end_blocks
 
     if outcome.second is None:
         return iter(end_blocks(outcome.fingerprint))

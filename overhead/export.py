@@ -43,12 +43,17 @@ def export(path: Path, format: str) -> str:
         raise unknown_name("format", format, FORMATS)
     loaded, skipped = load_paths([path])
     report_skipped(skipped)
-    found = [row for one in loaded for row in rows(one.fingerprint)]
-    if not found:
+    table: list[tuple[Any, ...]] = []
+    for run in loaded:
+        table += rows(run.fingerprint)
+    if not table:
         raise BadFile("nothing to export: no case was measured", path)
     if format == "csv":
-        return csv_text([COLUMNS, *map(in_words, found)])
-    objects = [in_words(dict(zip(COLUMNS, row, strict=True))) for row in found]
+        return csv_text([COLUMNS, *map(in_words, table)])
+    objects = []
+    for row in table:
+        by_column = dict(zip(COLUMNS, row, strict=True))
+        objects.append(in_words(by_column))
     return json.dumps(objects, indent=1, allow_nan=False) + "\n"
 
 
@@ -65,7 +70,9 @@ def csv_text(table: Iterable[Iterable[Any]]) -> str:
     apostrophe.
     """
     out = io.StringIO(newline="")
-    csv.writer(out, lineterminator="\n").writerows([_cell(value) for value in row] for row in table)
+    writer = csv.writer(out, lineterminator="\n")
+    for row in table:
+        writer.writerow([_cell(value) for value in row])
     return out.getvalue()
 
 

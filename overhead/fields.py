@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
 
@@ -51,44 +51,53 @@ def checked_mapping(where: str, values: Any, kind: Any) -> dict[str, Any]:
     """The mapping as a dict of text to ``kind``, each value ``checked``. Raises ``BadValue``."""
     if not isinstance(values, Mapping):
         raise BadValue(f"{where} is {_short(values)}; it must be a dict")
-    return {
-        checked(f"a key of {where}", key, str): checked(f"{where}[{key!r}]", value, kind)
-        for key, value in values.items()
-    }
+    plain = {}
+    for key, value in values.items():
+        plain_key = checked(f"a key of {where}", key, str)
+        plain[plain_key] = checked(f"{where}[{key!r}]", value, kind)
+    return plain
 
 
 def check_struct(made: msgspec.Struct) -> None:
     """Check every field of a struct; called from its ``__post_init__``. Raises ``BadValue``."""
-    for name, kind, value_kind in _fields_of(type(made)):
-        value = getattr(made, name)
-        where = f"{type(made).__name__}.{name}"
-        good = checked_mapping(where, value, value_kind) if value_kind else value
-        good = checked(where, good, kind)
-        if good is not value:
-            msgspec.structs.force_setattr(made, name, good)
+    for field in _fields_of(type(made)):
+        given = getattr(made, field.name)
+        where = f"{type(made).__name__}.{field.name}"
+        value = given
+        if field.value_kind is not None:
+            value = checked_mapping(where, value, field.value_kind)
+        value = checked(where, value, field.kind)
+        if value is not given:
+            msgspec.structs.force_setattr(made, field.name, value)
+
+
+class _Field(NamedTuple):
+    """A field of a struct. ``value_kind``: the type of its values if it is a dict, else None."""
+
+    name: str
+    kind: Any
+    value_kind: Any
 
 
 @functools.cache
-def _fields_of(cls: type[msgspec.Struct]) -> list[tuple[str, Any, Any]]:
-    """For each field its name, its type, and the type of its values if it is a dict."""
-    found = []
+def _fields_of(cls: type[msgspec.Struct]) -> list[_Field]:
+    """The fields of a struct, read once for each class: every figure of a run is checked."""
+    fields = []
     for field in msgspec.structs.fields(cls):
-        bare = get_args(field.type)[0] if hasattr(field.type, "__metadata__") else field.type
-        found.append(
-            (field.name, field.type, get_args(bare)[1] if get_origin(bare) is dict else None)
-        )
-    return found
+        kind = field.type
+        # ``Annotated[dict[str, int], ...]`` holds the type first.
+        bare = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
+        value_kind = get_args(bare)[1] if get_origin(bare) is dict else None
+        fields.append(_Field(field.name, kind, value_kind))
+    return fields
 
 
 def _plain(value: Any) -> Any:
     """A NumPy scalar as the plain value; every other value unchanged."""
-    if (
-        type(value) in (str, int, float, bool)
-        or not hasattr(value, "dtype")
-        or getattr(value, "shape", None) != ()
-    ):
+    if type(value) in (str, int, float, bool):
         return value
-    return value.item()
+    is_scalar_of_numpy = hasattr(value, "dtype") and getattr(value, "shape", None) == ()
+    return value.item() if is_scalar_of_numpy else value
 
 
 def _allowed(kind: Any, error: Exception) -> str:
@@ -97,18 +106,19 @@ def _allowed(kind: Any, error: Exception) -> str:
         return f"allowed: {', '.join(get_args(kind))}"
     words = str(error).partition(", got ")[0].removeprefix("Expected ")
     for name, word in _WORDS.items():
-        words = (
-            words.replace(f"`{name}`", word)
-            .replace(f"{name} |", f"{word},")
-            .replace(f"| {name}", f"or {word}")
-        )
-    return f"it must be {words.replace('`', '')}"
+        words = words.replace(f"`{name}`", word)
+        # Of a type such as ``int | str``: "an integer, or text".
+        words = words.replace(f"{name} |", f"{word},")
+        words = words.replace(f"| {name}", f"or {word}")
+    without_quotes = words.replace("`", "")
+    return f"it must be {without_quotes}"
 
 
 def _short(value: Any) -> str:
     """The value in one line; of another type than text or a number, also the type's name."""
     text = " ".join(repr(value).split())
-    text = text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 3]}..."
-    return (
-        text if isinstance(value, str | int | float | None) else f"{text} ({type(value).__name__})"
-    )
+    if len(text) > _MOST_TEXT:
+        text = f"{text[: _MOST_TEXT - 3]}..."
+    if isinstance(value, str | int | float | None):
+        return text
+    return f"{text} ({type(value).__name__})"

@@ -17,7 +17,9 @@ from overhead.errors import UsageError
 
 DEVICE_LOCK = "overhead-device.lock"
 _POLL_S = 0.2
+"""Seconds between two tries to lock. Chosen, not measured."""
 _LONGEST_PID = 20
+"""Digits of a process id, at most: a longer text is of somebody else."""
 _WINDOWS_OFFSET = 2**31 - 2
 """Windows forbids others to read the locked bytes, so one byte behind the end of every file is
 locked.
@@ -51,8 +53,13 @@ def shared_folder() -> Path:
     """A folder that is the same for all users and programs of the machine, whatever ``TMPDIR``
     is.
     """
-    folder = Path(os.environ.get("PROGRAMDATA", "") if sys.platform == "win32" else "/tmp")
-    return folder if folder.is_absolute() and folder.is_dir() else Path(tempfile.gettempdir())
+    name = "/tmp"
+    if sys.platform == "win32":
+        name = os.environ.get("PROGRAMDATA", "")
+    folder = Path(name)
+    if folder.is_absolute() and folder.is_dir():
+        return folder
+    return Path(tempfile.gettempdir())
 
 
 @contextlib.contextmanager
@@ -81,9 +88,11 @@ def device_lock_holder(folder: Path | None = None) -> int | None:
     """
     import psutil
 
+    path = (folder or shared_folder()) / DEVICE_LOCK
+    # Another user may have put a link or a pipe there, which could hang.
     never_hangs = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        descriptor = os.open((folder or shared_folder()) / DEVICE_LOCK, os.O_RDONLY | never_hangs)
+        descriptor = os.open(path, os.O_RDONLY | never_hangs)
     except OSError:
         return None
     try:

@@ -145,9 +145,12 @@ def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scala
     """Whether ``at`` has, for each key of ``where``, the same value or one of the set of values
     there.
     """
-    return all(
-        at.get(k) in v if isinstance(v, frozenset) else at.get(k) == v for k, v in where.items()
-    )
+    for axis, wanted in where.items():
+        value = at.get(axis)
+        is_wanted = value in wanted if isinstance(wanted, frozenset) else value == wanted
+        if not is_wanted:
+            return False
+    return True
 
 
 def is_comparable(
@@ -158,19 +161,23 @@ def is_comparable(
 
     Callers of one stack may be compared only if they make the same calls.
     """
-    first, second = coordinates(*of), coordinates(*against)
-    if named.figure == "host" and of[1].pattern == "fused":  # one call for any n
+    target, case = of
+    other_target, other_case = against
+    axes = coordinates(target, case)
+    other_axes = coordinates(other_target, other_case)
+    if named.figure == "host" and case.pattern == "fused":  # one call for any n
         return False
-    if "caller" in named.differs and not of[0].same_calls and of[0].stack == against[0].stack:
+    is_one_stack = target.stack == other_target.stack
+    if "caller" in named.differs and is_one_stack and not target.same_calls:
         return False
-    if not (matches(named.of, first) and matches(named.against, second)):
+    if not matches(named.of, axes) or not matches(named.against, other_axes):
         return False
-    if named.adds and (named.adds not in first or named.adds in second):
+    if named.adds and (named.adds not in axes or named.adds in other_axes):
         return False
-    if named.same_adapter and not same_adapter(of[0], against[0]):
+    if named.same_adapter and not same_adapter(target, other_target):
         return False
-    axes = (set(first) | set(second)) - named.differs
-    return all(first.get(axis) == second.get(axis) for axis in axes)
+    alike = (set(axes) | set(other_axes)) - named.differs
+    return all(axes.get(axis) == other_axes.get(axis) for axis in alike)
 
 
 def comparable_pairs(

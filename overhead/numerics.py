@@ -99,13 +99,16 @@ def log_normal_cdf(x: _Floats) -> _Floats:
     tail = 0.5 * both_tails.reshape(x.shape)
     with np.errstate(divide="ignore"):  # ln of zero, in the part that the series replaces
         log_tail = np.log(tail)
-    found = np.where(x > 0, np.log1p(-tail), log_tail)
+    log_cdf = np.where(x > 0, np.log1p(-tail), log_tail)
+
+    # The tail is exp(-x²/2) / (-x √(2π)), times the series 1 - 1/x² + 3/x⁴ - 15/x⁶ + 105/x⁸.
     is_far = x < _FROM_SERIES
     far = x[is_far]
     square = far * far
     series = 1 - (1 - (3 - (15 - 105 / square) / square) / square) / square
-    found[is_far] = np.log(series) - square / 2 - np.log(-far * math.sqrt(2 * math.pi))
-    return found
+    log_width = np.log(-far * math.sqrt(2 * math.pi))
+    log_cdf[is_far] = np.log(series) - square / 2 - log_width
+    return log_cdf
 
 
 def _is_in_tail(t: float, degrees: float) -> bool:
@@ -200,24 +203,24 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     until that is 1 within rounding. Raises ``ArithmeticError`` where it does not converge; of NaN
     the result is NaN.
     """
-    c, d = 1.0, 1 - (a + b) * x / (a + 1)
-    d = 1 / _not_zero(d)
-    found = d
+    c = 1.0
+    d = 1 / _not_zero(1 - (a + b) * x / (a + 1))
+    fraction = d
     for m in range(1, _MOST_PARTS):
         k = a + 2 * m
         even = m * (b - m) * x / ((k - 1) * k)
         d = 1 / _not_zero(1 + even * d)
         c = _not_zero(1 + even / c)
-        found *= c * d
+        fraction *= c * d
         odd = -(a + m) * (a + b + m) * x / (k * (k + 1))
         d = 1 / _not_zero(1 + odd * d)
         c = _not_zero(1 + odd / c)
         change = c * d
-        found *= change
+        fraction *= change
         if abs(change - 1) < _EPSILON:
-            return found
-    if math.isnan(found):
-        return found
+            return fraction
+    if math.isnan(fraction):
+        return fraction
     raise ArithmeticError("no convergence", a, b, x)
 
 
@@ -269,13 +272,12 @@ def _central_quantile(centre: float, degrees: float) -> float:
     """
     t = centre / math.exp(_log_density(0.0, degrees))
     for _ in range(_MOST_STEPS):
-        found = (
-            0.5 - math.exp(_log_tail(t, degrees))
-            if _is_in_tail(t, degrees)
-            else _centre(t, degrees)
-        )
+        if _is_in_tail(t, degrees):
+            below_t = 0.5 - math.exp(_log_tail(t, degrees))
+        else:
+            below_t = _centre(t, degrees)
         density = math.exp(_log_density(t, degrees))
-        step = (centre - found) / density
+        step = (centre - below_t) / density
         t += step
         if abs(step) < 4 * _EPSILON * t:
             break
@@ -448,11 +450,13 @@ def _better_corner(
     The tries lie on the line from the worst corner through the middle of the others, in units of
     their distance:
 
-    | try | place | it is taken if it is better than | |---|---|---| | reflected | 1 behind the
-    middle | the second worst corner | | expanded | 2 behind the middle | the reflected one, if that
-    is the best of all | | contracted outside | 1/2 behind the middle | the reflected one, if that
-    is better than the worst corner | | contracted inside | 1/2 before the middle | the worst corner
-    |
+    - Reflected, 1 behind the middle: taken if it is better than the second worst corner.
+    - Expanded, 2 behind the middle: tried if the reflected one is the best of all, and taken if it
+      is better than that.
+    - Contracted outside, 1/2 behind the middle: tried if the reflected one is better than the worst
+      corner alone, and taken if it is as good as that.
+    - Contracted inside, 1/2 before the middle: tried if the reflected one is the worst of all, and
+      taken if it is better than the worst corner.
     """
     middle = corners[:-1].mean(axis=0)
     away = middle - corners[-1]

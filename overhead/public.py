@@ -50,9 +50,10 @@ def _display() -> Any:
 def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """The function as the Python API has it, with errors that name the caller's own line.
 
-    | mistake | raised | |---|---| | an argument that does not exist | ``TypeError``, with the names
-    of those that do | | an argument of a wrong type | ``UsageError`` | | other wrong use, and
-    Ctrl-C | the error of the function, without the lines of this package in its traceback |
+    - An argument that does not exist: ``TypeError``, with the names of those that do.
+    - An argument of a wrong type: ``UsageError``.
+    - Other wrong use, and Ctrl-C: the error of the function, without the lines of this package in
+      its traceback.
     """
     signature = inspect.signature(function)
     known = signature.parameters
@@ -63,9 +64,8 @@ def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Re
             if name not in known:
                 names = ", ".join(known)
                 raise TypeError(f"{function.__name__}() has no argument {name!r}; it has {names}")
-        importlib.import_module(
-            "overhead.words.reasons"
-        )  # so that errors say their reasons in words
+        # So that errors say their reasons in words.
+        importlib.import_module("overhead.words.reasons")
         try:
             _check_types(signature.bind(*given, **named), known)
             return function(*given, **named)

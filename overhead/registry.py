@@ -28,7 +28,10 @@ class Registry(Generic[T]):
     def __init__(
         self, kind: str, package: str, skip: frozenset[str] = frozenset(), in_features: str = ""
     ) -> None:
-        self.kind, self.package, self.skip, self.in_features = kind, package, skip, in_features
+        self.kind = kind
+        self.package = package
+        self.skip = skip
+        self.in_features = in_features
         self.packages: dict[str, str] = {}
         self._items: dict[str, tuple[T, str]] = {}
         self._added: list[str] = []
@@ -46,9 +49,12 @@ class Registry(Generic[T]):
             raise UsageError(
                 f"{name!r} is not a valid {self.kind} name: it must match {NAME.pattern}"
             )
-        replaceable = name in self.packages and not self._adding
-        if name in self._items and self._items[name][1] != owner and not replaceable:
-            raise UsageError(f"the {self.kind} name {name!r} is taken")
+        # A file replaces an item of a package, but a package no item of another one.
+        is_replaceable = name in self.packages and not self._adding
+        if name in self._items and not is_replaceable:
+            _, owner_before = self._items[name]
+            if owner_before != owner:
+                raise UsageError(f"the {self.kind} name {name!r} is taken")
         self._items[name] = item, owner
         self.packages.pop(name, None)
         self._added.append(name)
@@ -81,16 +87,21 @@ class Registry(Generic[T]):
         """Import the modules that register items. True if this call was the first; later ones do
         nothing.
         """
-        first, self._loaded = not self._loaded, True
-        if first:
-            for found in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-                if found.name not in self.skip and not found.name.startswith("_"):
-                    module = importlib.import_module(f"{self.package}.{found.name}")
-                    for name in module.REGISTERS if found.ispkg else ():
-                        importlib.import_module(f"{module.__name__}.{name}")
-            if self.in_features:
-                of_features(self.in_features)
-        return first
+        if self._loaded:
+            return False
+        # Set before the imports: one of the modules may ask for the items.
+        self._loaded = True
+        folder = importlib.import_module(self.package).__path__
+        for found in pkgutil.iter_modules(folder):
+            if found.name in self.skip or found.name.startswith("_"):
+                continue
+            module = importlib.import_module(f"{self.package}.{found.name}")
+            if found.ispkg:
+                for name in module.REGISTERS:
+                    importlib.import_module(f"{module.__name__}.{name}")
+        if self.in_features:
+            of_features(self.in_features)
+        return True
 
     def items(self) -> dict[str, T]:
         """All items by name, sorted by name."""
@@ -102,4 +113,6 @@ def owner_of(cls: type) -> str:
     """What identifies the definition of a class, also after a second import of its file under
     another module name.
     """
-    return f"{cls.__module__}." * cls.__module__.startswith("overhead.") + cls.__qualname__
+    if cls.__module__.startswith("overhead."):
+        return f"{cls.__module__}.{cls.__qualname__}"
+    return cls.__qualname__

@@ -31,6 +31,7 @@ _NAME = re.compile(rf"{PREFIX}[a-z0-9_]{{8}}")
 PARENT = "OVERHEAD_SCRATCH"
 """The environment variable that names the folder of the parent process."""
 _OLD_S = 7 * 86400.0
+"""Chosen, not measured: no run lasts for a week."""
 
 _one_thread = threading.Lock()
 _own: tuple[int, Path] | None = None
@@ -41,10 +42,14 @@ def folder() -> Path:
     """The folder for the temporary files of this process. Creates it at the first call."""
     global _own
     with _one_thread:
-        if _own is None or _own[0] != os.getpid() or not _own[1].is_dir():
-            atexit.register(remove)
-            _own = os.getpid(), _new_folder()
-        return _own[1]
+        if _own is not None:
+            process, path = _own
+            if process == os.getpid() and path.is_dir():
+                return path
+        atexit.register(remove)
+        path = _new_folder()
+        _own = (os.getpid(), path)
+        return path
 
 
 def _new_folder() -> Path:
@@ -69,8 +74,11 @@ def subfolder() -> tempfile.TemporaryDirectory[str]:
 def remove() -> None:
     """Remove the temporary folder of this process, if it has one."""
     global _own
-    if _own is not None and _own[0] == os.getpid():
-        (_, path), _own = _own, None
+    if _own is None:
+        return
+    process, path = _own
+    if process == os.getpid():
+        _own = None
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -112,9 +120,11 @@ def ending_on_signals() -> Iterator[None]:
 
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    before = {
-        number: handler for number in numbers if (handler := signal.getsignal(number)) in usual
-    }
+    before = {}
+    for number in numbers:
+        handler = signal.getsignal(number)
+        if handler in usual:
+            before[number] = handler
     for number in before:
         signal.signal(number, end)
     try:

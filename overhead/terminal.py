@@ -37,7 +37,9 @@ class Guarded:
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream or io.StringIO()
-        self.error = None if stream else OSError(errno.EBADF, os.strerror(errno.EBADF))
+        self.error: OSError | None = None
+        if not stream:
+            self.error = OSError(errno.EBADF, os.strerror(errno.EBADF))
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
@@ -100,10 +102,10 @@ class Streams:
 
 
 def _is_broken_pipe(error: OSError) -> bool:
+    if isinstance(error, BrokenPipeError):
+        return True
     # Windows reports EINVAL for a pipe whose reader is gone.
-    return isinstance(error, BrokenPipeError) or (
-        sys.platform == "win32" and error.errno == errno.EINVAL
-    )
+    return sys.platform == "win32" and error.errno == errno.EINVAL
 
 
 def _open_missing_descriptors() -> None:

@@ -60,6 +60,7 @@ def markup(text: str) -> Markup:
 
 @functools.cache
 def _template() -> Template:
+    """The template of a page: it escapes every text, and raises where a variable is missing."""
     import jinja2
 
     environment = jinja2.Environment(

@@ -64,6 +64,7 @@ def _element(name: str, inside: str, style: str = "") -> str:
 
 
 def _of_block(block: Part) -> Iterator[str]:
+    """The elements of HTML that show a block."""
     match block:
         case Heading():
             yield _element("h4", _escaped(block.text), "margin:.8em 0 .2em")

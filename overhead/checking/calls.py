@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from overhead.checking.findings import Findings
 from overhead.errors import Unavailable, Unsupported
@@ -18,7 +19,11 @@ from overhead.probes.in_order import InOrderChain
 from overhead.results import Case, Reason, because
 
 UNITS = (0, 1, 7, 1)
+"""How many units are issued one after another. Chosen, not measured: none, one, some, and one again
+after some.
+"""
 FEW = 3
+"""Units that are counted after each further call."""
 _REPEATS = 15
 _REPEATS_NS = 500_000_000
 """A measurement is not repeated again after this time."""
@@ -34,6 +39,18 @@ _LEAST_GROWTH = 1.5
 """Many units take at least this many times as long on the device as an eighth of them."""
 
 
+class _Times(NamedTuple):
+    """How long ``issue`` took, and the ``wait`` after it, ns."""
+
+    issue: float
+    wait: float
+
+    @property
+    def total(self) -> float:
+        """Both together."""
+        return self.issue + self.wait
+
+
 class _Stop(BaseException):
     """The chain has an error or is unavailable, so further calls would find nothing new."""
 
@@ -44,8 +61,11 @@ class CheckedCalls:
     """
 
     def __init__(self, found: Findings, chain: Chain, case: Case) -> None:
-        self.found, self.chain, self.case = found, chain, case
+        self.found = found
+        self.chain = chain
+        self.case = case
         self.most = min(max(UNITS), chain.max_n)
+        # Units that the chain had executed when it was last asked.
         self.before = 0
 
     def check(self, units: Sequence[int]) -> None:
@@ -54,22 +74,24 @@ class CheckedCalls:
         """
         try:
             self._count(units)
-            for step, call in (
-                (
-                    ("sample()", self._own_loop)
-                    if self.chain.own_loop
-                    else ("wait() after one unit", self._blocking)
-                ),
-                ("device()", lambda: _optional(self._device)),
-                ("stages()", lambda: (self.chain.stages(5), self.chain.wait())),
-                ("making()", self.chain.making),
-            ):
-                with self._step(step):
-                    call()
-                self._read()
-                self._count((FEW,), f" after {step}")
+            if self.chain.own_loop:
+                self._call("sample()", self._own_loop)
+            else:
+                self._call("wait() after one unit", self._blocking)
+            self._call("device()", self._device)
+            self._call("stages()", self._stages)
+            self._call("making()", self.chain.making)
         except _Stop:
             pass
+
+    def _call(self, step: str, call: Callable[[], object]) -> None:
+        """Run a step, and count a few units after it: the step may have left the chain unusable.
+        Raises ``_Stop``.
+        """
+        with self._step(step):
+            call()
+        self._read()
+        self._count((FEW,), f" after {step}")
 
     @contextmanager
     def _step(self, name: str) -> Iterator[None]:
@@ -95,9 +117,11 @@ class CheckedCalls:
     def _counted(self, step: str, issued: int, before: int) -> None:
         """Add an error and raise ``_Stop`` unless so many units ran since ``before``."""
         self.found.step = step
-        counted = self.before - before
-        right = counted == issued or not self.chain.executes
-        if not self.found.expect(right, because("units-differ", issued=issued, executed=counted)):
+        executed = self.before - before
+        # A null backend runs nothing, so it has nothing to count.
+        is_right = executed == issued or not self.chain.executes
+        why = because("units-differ", issued=issued, executed=executed)
+        if not self.found.expect(is_right, why):
             raise _Stop
         if issued:
             self.found.judge = lambda error: None  # the stack works on this machine
@@ -112,96 +136,148 @@ class CheckedCalls:
 
     def _blocking(self) -> None:
         """Compare the waits after some units with an empty wait: is anything left to wait for?"""
-        if not self.chain.recorded and self.case.pattern != "fused" and self.chain.executes:
-            times = {n: self._repeated(n) for n in (0, 1, self.most)}
-            empty, one, most = (statistics.median(wait for _, wait in times[n]) for n in times)
-            issue = statistics.median(issue for issue, _ in times[1])
-            if self.chain.latency:
-                full = left = most
-                if isinstance(self.chain, InOrderChain) and _BACKLOG * (issue + one) < _SHORT_NS:
-                    pairs = [self.chain.leftover(_BACKLOG) for _ in range(_REPEATS)]
-                    full, left = (statistics.median(column) for column in zip(*pairs, strict=True))
-                warning = unread_warning(self.case.pattern, empty, left, full)
-            else:
-                warning = blocking_warning(self.chain.synchronous, issue, empty, one, most)
-            n = min(_BACKLOG, self.chain.max_n)
-            if not warning and n * (issue + one) < _SHORT_NS:
-                rows = [(self._reading(1)[0], *self._reading(n)) for _ in range(_REPEATS)]
-                few, many, window = (
-                    statistics.median(column) for column in zip(*rows, strict=True)
-                )
-                warning = unfinished_warning(few, many, window, n)
-            if warning:
-                self.found.warn(warning)
+        chain = self.chain
+        if chain.recorded or self.case.pattern == "fused" or not chain.executes:
+            return
+        empty = _medians(self._repeated(0))
+        one = _medians(self._repeated(1))
+        most = _medians(self._repeated(self.most))
+        unit_ns = one.issue + one.wait
+        if chain.latency:
+            warning = self._unread(empty.wait, most.wait, unit_ns)
+        else:
+            warning = blocking_warning(
+                chain.synchronous, one.issue, empty.wait, one.wait, most.wait
+            )
+        n = min(_BACKLOG, chain.max_n)
+        if not warning and n * unit_ns < _SHORT_NS:
+            warning = self._unfinished(n)
+        if warning:
+            self.found.warn(warning)
+
+    def _unread(self, empty: float, most: float, unit_ns: float) -> Reason | None:
+        """Whether units that contain their own wait leave work behind. ``empty``, ``most``: ns of
+        the wait after no unit and after the most units.
+        """
+        full = left = most
+        if isinstance(self.chain, InOrderChain) and _BACKLOG * unit_ns < _SHORT_NS:
+            waits = [self.chain.leftover(_BACKLOG) for _ in range(_REPEATS)]
+            full = statistics.median(without_own_wait for without_own_wait, _ in waits)
+            left = statistics.median(with_own_wait for _, with_own_wait in waits)
+        return unread_warning(self.case.pattern, empty, left, full)
+
+    def _unfinished(self, n: int) -> Reason | None:
+        """Whether ``executed`` takes longer after n units than after one: then ``wait`` returned
+        before all of them were done.
+        """
+        few: list[int] = []
+        many: list[int] = []
+        windows: list[int] = []
+        for _ in range(_REPEATS):
+            after_one, _ = self._reading(1)
+            after_many, window = self._reading(n)
+            few.append(after_one)
+            many.append(after_many)
+            windows.append(window)
+        return unfinished_warning(
+            statistics.median(few), statistics.median(many), statistics.median(windows), n
+        )
 
     def _own_loop(self) -> None:
         self.chain.sample([1, 3], True)
         self.chain.sample_idle([1, 3], 1.0)
 
-    def _timed(self, n: int) -> tuple[int, int]:
-        """The time of ``issue`` with n units and that of the ``wait`` after it, ns."""
+    def _stages(self) -> None:
+        self.chain.stages(5)
+        self.chain.wait()
+
+    def _timed(self, n: int) -> _Times:
+        """The time of ``issue`` with n units and that of the ``wait`` after it."""
         self.chain.prepare(n)
         began = time.perf_counter_ns()
         self.chain.issue(n)
         issued = time.perf_counter_ns()
         self.chain.wait()
-        return issued - began, time.perf_counter_ns() - issued
+        return _Times(issued - began, time.perf_counter_ns() - issued)
 
-    def _repeated(self, n: int) -> list[tuple[int, int]]:
+    def _repeated(self, n: int) -> list[_Times]:
         """The times of several chains of n units; of fewer if they take long."""
-        times: list[tuple[int, int]] = []
-        while len(times) < _REPEATS and sum(map(sum, times)) < _REPEATS_NS:
-            times.append(self._timed(n))
+        times: list[_Times] = []
+        passed_ns = 0.0
+        while len(times) < _REPEATS and passed_ns < _REPEATS_NS:
+            timed = self._timed(n)
+            times.append(timed)
+            passed_ns += timed.total
         return times
 
     def _reading(self, n: int) -> tuple[int, int]:
         """The time of ``executed`` after n units and their wait, and the time of both before it,
         ns.
         """
-        window = sum(self._timed(n))
+        window = self._timed(n).total
         began = time.perf_counter_ns()
         self.chain.executed()
-        return time.perf_counter_ns() - began, window
+        return time.perf_counter_ns() - began, int(window)
 
     def _device(self) -> None:
-        n = min(4, self.chain.held_n)
-        began = time.perf_counter_ns()
-        found = [self.chain.device(n), self.chain.device(n)]
-        took = time.perf_counter_ns() - began
-        alike = {type(one) for one in found} in ({DeviceTime}, {type(None)})
-        if not self.found.expect(
-            alike, because("device-gave-other-types", n=n, returned=f"{found!r:.100}")
-        ):
-            return
-        times = [one for one in found if one is not None]
-        if times and self.chain.executes and not self.chain.own_loop:
-            self._plausible(times, took)
-
-    def _plausible(self, times: Sequence[DeviceTime], took: float) -> None:
-        """Compare the device times, which ``took`` ns to measure, with the host's clock and with
-        more units.
+        """Check the device time of a few units. A device or library without it is no fault: a run
+        then gives the reason for this value alone.
         """
-        per_unit = statistics.mean(one.span / one.n for one in times)
-        if (total := sum(one.span for one in times)) > took:
-            self.found.warn(because("span-exceeds-calls", span_ns=total, took_ns=took))
-        totals = {n: min(map(sum, self._repeated(n))) for n in (1, self.most)}
-        slope = (totals[self.most] - totals[1]) / (self.most - 1)
-        many = min(_BACKLOG, self.chain.held_n)
-        fused = self.case.pattern == "fused"
-        said = device_time_warning(per_unit, slope, fused=fused)
-        if not said and not fused and many >= 16 and many * slope < _SHORT_NS:
-            few, more = self.chain.device(many // 8), self.chain.device(many)
-            said = span_warning(few, more) if few is not None and more is not None else None
-        if said:
-            self.found.warn(said)
+        n = min(4, self.chain.held_n)
+        with suppress(Unavailable, Unsupported):
+            began = time.perf_counter_ns()
+            first = self.chain.device(n)
+            second = self.chain.device(n)
+            took_ns = time.perf_counter_ns() - began
+            self._check_device_times(n, [first, second], took_ns)
+
+    def _check_device_times(
+        self, n: int, measured: list[DeviceTime | None], took_ns: float
+    ) -> None:
+        """Check that both calls of ``device(n)``, which took so many ns, gave the same kind of
+        value, and one that is possible.
+        """
+        kinds = {type(value) for value in measured}
+        is_alike = kinds in ({DeviceTime}, {type(None)})
+        why = because("device-gave-other-types", n=n, returned=f"{measured!r:.100}")
+        if not self.found.expect(is_alike, why):
+            return
+        times = [value for value in measured if value is not None]
+        if times and self.chain.executes and not self.chain.own_loop:
+            self._plausible(times, took_ns)
+
+    def _plausible(self, times: Sequence[DeviceTime], took_ns: float) -> None:
+        """Compare the device times, which took so many ns to measure, with the host's clock and
+        with more units.
+        """
+        span_ns = sum(measured.span for measured in times)
+        if span_ns > took_ns:
+            self.found.warn(because("span-exceeds-calls", span_ns=span_ns, took_ns=took_ns))
+
+        # What a unit adds to T(n), from the fastest of several chains of one and of more units.
+        of_one = min(timed.total for timed in self._repeated(1))
+        of_most = min(timed.total for timed in self._repeated(self.most))
+        unit_ns = (of_most - of_one) / (self.most - 1)
+
+        device_ns = statistics.mean(measured.span / measured.n for measured in times)
+        is_fused = self.case.pattern == "fused"
+        warning = device_time_warning(device_ns, unit_ns, fused=is_fused)
+        n = min(_BACKLOG, self.chain.held_n)
+        if not warning and not is_fused and n >= 16 and n * unit_ns < _SHORT_NS:
+            few = self.chain.device(n // 8)
+            many = self.chain.device(n)
+            if few is not None and many is not None:
+                warning = span_warning(few, many)
+        if warning:
+            self.found.warn(warning)
 
 
-def _optional(call: Callable[[], object]) -> None:
-    """Call it. A device or library without this value is no fault: a run then gives the reason for
-    the value alone.
-    """
-    with suppress(Unavailable, Unsupported):
-        call()
+def _medians(times: Sequence[_Times]) -> _Times:
+    """The median of each time."""
+    return _Times(
+        statistics.median(timed.issue for timed in times),
+        statistics.median(timed.wait for timed in times),
+    )
 
 
 def blocking_warning(
@@ -214,7 +290,8 @@ def blocking_warning(
     the most units.
     """
     waits_us = {"one_us": one / 1e3, "none_us": empty / 1e3}
-    if synchronous and one > 3 * empty + 10 * _LEAST_WAIT_NS:
+    waits_for_something = one > 3 * empty + 10 * _LEAST_WAIT_NS
+    if synchronous and waits_for_something:
         return because("synchronous-yet-waits", **waits_us)
     # A CPU device may have run one unit before issue() returns, but not all of them.
     nothing_left = max(one, most) < 1.2 * empty + _LEAST_WAIT_NS / 10

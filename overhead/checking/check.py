@@ -31,6 +31,10 @@ too.
 """
 
 
+_Environment = tuple[tuple[str, str], ...]
+"""Environment variables, sorted by name, so that they can be a key of a dict."""
+
+
 class Report(Struct, frozen=True):
     """The result of a check: a row for each case, or for a stack that has none."""
 
@@ -39,8 +43,9 @@ class Report(Struct, frozen=True):
     @property
     def failed(self) -> bool:
         """Whether something is wrong, or nothing could be checked."""
-        checked = any(row.result in ("verified", "opened") for row in self.rows)
-        return not checked or any(row.failed for row in self.rows)
+        is_any_checked = any(row.result in ("verified", "opened") for row in self.rows)
+        is_any_wrong = any(row.failed for row in self.rows)
+        return is_any_wrong or not is_any_checked
 
 
 def check(
@@ -59,16 +64,19 @@ def check(
     """
     if not plugins and not stacks:
         raise UsageError("name what to check: --plugin FILE.py or -p STACK")
-    files, before = [str(plugin) for plugin in plugins], registry()
+    files = [str(plugin) for plugin in plugins]
+    before = registry()
     for file in files:
         load_plugin(Path(file), trial=True)
     known_stacks(stacks)
-    names = list(stacks) or [
-        name for name, probe in registry().items() if probe is not before.get(name)
-    ]
+    names = list(stacks)
     if not names:
+        # A plugin may also register a stack under a name that is known already.
+        names = [name for name, probe in registry().items() if probe is not before.get(name)]
+    if not names:
+        listed = ", ".join(files)
         raise UsageError(
-            f"{', '.join(files)}: no stack to check; a file with a workload alone is checked with a"
+            f"{listed}: no stack to check; a file with a workload alone is checked with a"
             " stack: -p STACK, such as -p numpy"
         )
     rows: list[CheckRow] = []
@@ -79,43 +87,43 @@ def check(
 
     began = time.monotonic()
     for environment, targets in _targets(names, files, keep).items():
-        left, ended = seconds, False
-        while not ended:
+        # A child that hangs or crashes is followed by another one, which goes on after its case.
+        is_complete = False
+        while not is_complete:
+            left_s = seconds
             if seconds:
-                left = max(0.1, seconds - (time.monotonic() - began))
-            job = CheckJob(files, targets, [row.what for row in rows], left)
-            ended = _one_child(job, dict(environment), silence_s, keep)
+                left_s = max(0.1, seconds - (time.monotonic() - began))
+            job = CheckJob(files, targets, [row.what for row in rows], left_s)
+            is_complete = _one_child(job, dict(environment), silence_s, keep)
     return Report(rows)
 
 
 def _targets(
     names: Sequence[str], plugins: Sequence[str], keep: Callable[[CheckRow], None]
-) -> dict[tuple[tuple[str, str], ...], list[Target]]:
+) -> dict[_Environment, list[Target]]:
     """The environments of these stacks, each with the targets in it. A stack without a target
     becomes a row.
     """
-    found: dict[tuple[tuple[str, str], ...], list[Target]] = {}
+    by_environment: dict[_Environment, list[Target]] = {}
     for name, environment, answer in ask_stacks(names, plugins):
         counts = Counter(target.key for target in answer.targets)
         errors: list[Why] = [
-            because("targets-share-key", key=key) for key, n in counts.items() if n > 1
+            because("targets-share-key", key=key) for key, count in counts.items() if count > 1
         ]
-        if answer.failed or errors:
-            findings = [
-                CheckFinding("error", "targets() and space()", why)
-                for why in errors or [answer.reason]
-            ]
+        if answer.failed and not errors:
+            errors = [answer.reason]
+        if errors:
+            findings = [CheckFinding("error", "targets() and space()", why) for why in errors]
             keep(CheckRow(f"{name} targets", "failed", findings=findings))
-        elif not answer.targets:
+            continue
+        if not answer.targets:
             why = with_mend(answer.reason or because("no-device-found"), answer.mend)
             keep(CheckRow(f"{name} targets", "unavailable", why))
-        else:
-            own = [
-                msgspec.structs.replace(target, environment=environment)
-                for target in answer.targets
-            ]
-            found.setdefault(tuple(sorted(environment.items())), []).extend(own)
-    return found
+            continue
+        of_environment = by_environment.setdefault(tuple(sorted(environment.items())), [])
+        for target in answer.targets:
+            of_environment.append(msgspec.structs.replace(target, environment=environment))
+    return by_environment
 
 
 def _one_child(
@@ -124,12 +132,14 @@ def _one_child(
     """Run one child. Returns whether it has ended the check; if not, another child checks the
     remaining cases.
     """
-    row, step, began = "loading", "starting", time.monotonic()
-    limits = ChildLimits(silence_s)
+    row = "loading"
+    step = "starting"
+    began = time.monotonic()
+    child = ChildProcess(
+        "overhead.checking.child", job, decode_message, ChildLimits(silence_s), environment
+    )
     try:
-        with ChildProcess(
-            "overhead.checking.child", job, decode_message, limits, environment
-        ) as child:
+        with child:
             for message in child:
                 if isinstance(message, CheckEnded):
                     return True
@@ -140,5 +150,7 @@ def _one_child(
     except ChildEnded as ended:
         result: Result = "hung" if ended.why == "time" else "crashed"
         finding = CheckFinding("error", step, ended.reason)
-        keep(CheckRow(row, result, "", [finding], round(time.monotonic() - began, 2)))
+        took_s = round(time.monotonic() - began, 2)
+        keep(CheckRow(row, result, "", [finding], took_s))
+    # A child that cannot load the plugins would fail again.
     return row == "loading"

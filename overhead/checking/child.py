@@ -68,10 +68,11 @@ def _check(job: CheckJob, send: Send) -> None:
         is_first = not any(f"{target.key} {case.key}" in job.done for case in cases)
         for case in sorted(cases, key=_length):
             key = f"{target.key} {case.key}"
-            late = 0 < job.seconds < time.monotonic() - began
             if key in job.done:
                 continue
-            if late and case is not cases[0]:
+            is_late = 0 < job.seconds < time.monotonic() - began
+            # The base case of each target is always checked.
+            if is_late and case is not cases[0]:
                 send(RowChecked(CheckRow(key, "not checked")))
                 continue
             row = _row(key, probe, target, cases, case, send, is_first)
@@ -94,16 +95,22 @@ def _row(
     """
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
-    chain = contract.check_case(
-        found, probe, target, case, contract.varied_parameters(cases, case), is_first=is_first
-    )
-    compared: Why = (
-        because("compared-in-numpy", workload=case.workload) if isinstance(chain, WorkChain) else ""
-    )
-    good: Result = "verified" if target.executes else "opened"
-    result = "failed" if found.failed else "unavailable" if found.unavailable else good
-    reason = compared if result == good else found.unavailable
-    return CheckRow(key, result, reason, found.found, round(time.monotonic() - began, 2))
+    varied = contract.varied_parameters(cases, case)
+    chain = contract.check_case(found, probe, target, case, varied, is_first=is_first)
+    took_s = round(time.monotonic() - began, 2)
+
+    reason: Why = found.unavailable
+    result: Result
+    if found.failed:
+        result = "failed"
+    elif found.unavailable:
+        result = "unavailable"
+    else:
+        result = "verified" if target.executes else "opened"
+        reason = ""
+        if isinstance(chain, WorkChain):
+            reason = because("compared-in-numpy", workload=case.workload)
+    return CheckRow(key, result, reason, found.found, took_s)
 
 
 def _length(case: Case) -> tuple[int, bool]:
@@ -111,7 +118,8 @@ def _length(case: Case) -> tuple[int, bool]:
     of stacks longest.
     """
     work = stack_works().get(case.workload)
-    return work.weight if work is not None else 0, "elements" in case.params
+    weight = 0 if work is None else work.weight
+    return weight, "elements" in case.params
 
 
 if __name__ == "__main__":

@@ -63,7 +63,12 @@ def check_case(
 def _open(
     found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str]
 ) -> Chain | None:
-    given, params = msgspec.structs.replace(case), _Watched(case.params)
+    """The open chain of the case; None, with a finding, if the stack gave none.
+
+    The stack gets a copy of the case whose parameters note which of them it reads.
+    """
+    params = _Watched(case.params)
+    given = msgspec.structs.replace(case)
     msgspec.structs.force_setattr(given, "params", params)
     chain: Any = None
     with found.catching("open()"):
@@ -89,23 +94,26 @@ def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = Fals
             describe(chain)
             opening_of(chain)
         if not found.failed:
-            found.expect(
-                chain.max_n >= FEW, because("max-n-too-small", max_n=chain.max_n, least=FEW)
-            )
-            unit = getattr(chain, "unit", case.unit)
-            if unit != case.unit:
-                found.warn(
-                    because("units-named-differently", chain=repr(unit), case=repr(case.unit))
-                )
-            if chain.synchronous and chain.overlap != "serial":
-                found.warn(because("synchronous-yet-pipelined"))
+            _check_fields(found, chain, case)
         if not found.failed:
-            many = cheap and case.workload == "step"
-            units = (*UNITS, _MANY_UNITS) if many else UNITS
+            units = [*UNITS]
+            if cheap and case.workload == "step":
+                units.append(_MANY_UNITS)
             CheckedCalls(found, chain, case).check([min(n, chain.max_n) for n in units])
     finally:
         with found.catching("close()"):
             chain.close()
+
+
+def _check_fields(found: Findings, chain: Chain, case: Case) -> None:
+    """Check that the fields of a chain fit to each other and to the case."""
+    too_small = because("max-n-too-small", max_n=chain.max_n, least=FEW)
+    found.expect(chain.max_n >= FEW, too_small)
+    unit = getattr(chain, "unit", case.unit)
+    if unit != case.unit:
+        found.warn(because("units-named-differently", chain=repr(unit), case=repr(case.unit)))
+    if chain.synchronous and chain.overlap != "serial":
+        found.warn(because("synchronous-yet-pipelined"))
 
 
 def varied_parameters(cases: Sequence[Case], case: Case) -> list[str]:

@@ -86,7 +86,7 @@ class Findings:
     @property
     def failed(self) -> bool:
         """Whether there is an error; warnings do not count."""
-        return any(one.level == "error" for one in self.found)
+        return any(finding.level == "error" for finding in self.found)
 
     @contextmanager
     def catching(self, step: str) -> Iterator[None]:
@@ -109,30 +109,40 @@ class Findings:
         if status_of(error) == "unavailable":
             self.unavailable = reason_of(error)
             return
-        self.found.append(
-            CheckFinding("error", self.step, _message(error), stack_code_of(error), _trace(error))
+        finding = CheckFinding(
+            level="error",
+            step=self.step,
+            message=_message(error),
+            where=stack_code_of(error),
+            trace=_trace(error),
         )
+        self.found.append(finding)
 
 
 def _message(error: BaseException) -> Why:
+    """What to say of an exception: its reason with its class, or its message."""
     kind = type(error).__name__
-    if (reason := reason_given(error)) is not None:
+    reason = reason_given(error)
+    if reason is not None:
         return because("raised", why=reason, kind=kind)
-    words = message_of(error)
-    return words if isinstance(error, UsageError) else f"{kind}: {words}".rstrip(": ")
+    message = message_of(error)
+    if isinstance(error, UsageError):
+        return message
+    return f"{kind}: {message}".rstrip(": ")
 
 
 def _trace(error: BaseException) -> list[str]:
     """The lines of the traceback, without the frames of the suite that called the stack."""
-    frames = traceback.extract_tb(error.__traceback__)
     line = stack_line_of(error)
-    own = [
-        i
-        for i, frame in enumerate(frames)
-        if line is not None and frame.filename.endswith(line.file)
-    ]
-    kept = frames[own[0] : own[-1] + 1] if own else []
-    return [
-        f"{frame.filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.lineno}: {frame.line}"
-        for frame in kept
-    ]
+    if line is None:
+        return []
+    frames = traceback.extract_tb(error.__traceback__)
+    of_stack = [i for i, frame in enumerate(frames) if frame.filename.endswith(line.file)]
+    if not of_stack:
+        return []
+    # From the first to the last frame of the stack's file, with what is called in between.
+    lines = []
+    for frame in frames[of_stack[0] : of_stack[-1] + 1]:
+        file = frame.filename.replace("\\", "/").rpartition("/")[2]
+        lines.append(f"{file}:{frame.lineno}: {frame.line}")
+    return lines

@@ -33,20 +33,26 @@ def row_blocks(row: CheckRow, told: set[tuple[str, Why, str]]) -> Iterator[Part]
 
 
 def _finding(finding: CheckFinding, told: set[tuple[str, Why, str]]) -> StatusLine:
+    """The line of a finding. One that was ``told`` before points to that, without its traceback."""
     key = (finding.level, finding.message, finding.where)
     where = f" ({finding.where})" if finding.where else ""
     again = words.AS_ABOVE if key in told else ""
-    trace = () if again or len(finding.trace) < 2 else finding.trace
+    trace: Sequence[str] = finding.trace
+    if again or len(trace) < 2:
+        trace = ()
     told.add(key)
-    head, tone = words.finding_in_step(finding), _LEVEL_TONES[finding.level]
-    return StatusLine(head, f"{sentence(finding.message)}{where}{again}", trace, tone, names=True)
+    head = words.finding_in_step(finding)
+    message = f"{sentence(finding.message)}{where}{again}"
+    return StatusLine(head, message, trace, _LEVEL_TONES[finding.level], names=True)
 
 
 def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
     """How many cases have each result, and how to check the cases that were left out."""
     counts = Counter(row.result for row in rows)
     left = counts.pop("not checked", 0)
-    warnings = sum(finding.level == "warning" for row in rows for finding in row.findings)
+    warnings = 0
+    for row in rows:
+        warnings += [finding.level for finding in row.findings].count("warning")
     yield Text([words.summary(counts, warnings)], lead=True)
     if left:
         yield Text([words.not_checked(left)])

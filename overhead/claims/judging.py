@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from overhead.claims import rules
 from overhead.claims.measured import (
@@ -25,6 +25,13 @@ from overhead.reading.view import MeasuredSteps, View, measured_steps, run_to_sh
 from overhead.results import Fingerprint
 
 
+class JudgedValue(NamedTuple):
+    """A measured value, and the verdict on it alone."""
+
+    value: ClaimValue
+    verdict: ClaimVerdict
+
+
 @dataclass(frozen=True)
 class Judged:
     """A claim, the verdicts on it, and the measured values, each with its own verdict.
@@ -40,7 +47,7 @@ class Judged:
     claim: Claim
     source: Source
     verdict: ClaimVerdict
-    measured: tuple[tuple[ClaimValue, ClaimVerdict], ...] = ()
+    measured: tuple[JudgedValue, ...] = ()
     flawed: tuple[ClaimValue, ...] = ()
     as_published: ClaimVerdict | Literal[""] = ""
     shares: tuple[ClaimValue, ...] = ()
@@ -57,7 +64,7 @@ class Judged:
     def is_of_other_hardware(self) -> bool:
         """Whether the verdict rests on another kind of hardware than the claim."""
         claimed: Processor = "cpu" if "CPU" in self.claim.hardware else "gpu"
-        kinds = {value.on for value, _ in self.measured}
+        kinds = {judged.value.on for judged in self.measured}
         return self.verdict != "inconclusive" and not kinds <= {claimed}
 
 
@@ -69,7 +76,7 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
     """
     loaded, skipped = load_paths(paths)
     report_skipped(skipped)
-    return judge_runs([one.fingerprint for one in loaded])
+    return judge_runs([file.fingerprint for file in loaded])
 
 
 def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
@@ -81,11 +88,12 @@ def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
 
 @dataclass(frozen=True)
 class ClaimEvidence:
-    """The values that one run has for a claim: of the test, of the flawed published method, and of
-    the attribution.
+    """The values that one run on a machine has for a claim: of the test (``by_test``), of the
+    flawed published method, and of the attribution (``shares``).
     """
 
-    own: list[ClaimValue]
+    machine: str
+    by_test: list[ClaimValue]
     flawed: list[ClaimValue]
     shares: list[ClaimValue]
 
@@ -93,30 +101,29 @@ class ClaimEvidence:
 @dataclass(frozen=True)
 class RunEvidence:
     """What one run measured of the workload ``step`` (``cases``), and its values by claim id
-    (``found``).
+    (``by_claim``).
     """
 
     machine: str
     created: str
     cases: MeasuredSteps
-    found: dict[str, ClaimEvidence]
+    by_claim: dict[str, ClaimEvidence]
 
 
 def gather_evidence(view: View) -> RunEvidence:
     """The values that one run has for each claim; claims without one are left out."""
     run = view.fingerprint
-    evidence = RunEvidence(run.machine.id, run.created, measured_steps(run), {})
+    by_claim: dict[str, ClaimEvidence] = {}
     for claim in claims():
-        if (
-            claim.test is None
-            or claim.test.kind == "implied"
-            or not (own := measure(claim.test, view))
-        ):
+        if claim.test is None or claim.test.kind == "implied":
+            continue
+        by_test = measure(claim.test, view)
+        if not by_test:
             continue
         flawed = measure(claim.flawed, view) if claim.flawed else []
         shares = measure(claim.attribution.test, view) if claim.attribution else []
-        evidence.found[claim.id] = ClaimEvidence(own, flawed, shares)
-    return evidence
+        by_claim[claim.id] = ClaimEvidence(run.machine.id, by_test, flawed, shares)
+    return RunEvidence(run.machine.id, run.created, measured_steps(run), by_claim)
 
 
 def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
@@ -126,62 +133,90 @@ def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
     run with a value, those that set no environment variables first; else, or if the claim is that a
     case fails, the first with records.
     """
+    newest_first = sorted(runs, key=lambda run: run.created, reverse=True)
     by_machine: dict[str, list[RunEvidence]] = {}
-    for run in sorted(runs, key=lambda run: run.created, reverse=True):
+    for run in newest_first:
         by_machine.setdefault(run.machine, []).append(run)
-    preferred = []
-    for own in by_machine.values():
-        shown = own.pop(run_to_show([run.cases for run in own]))
-        preferred += [shown, *sorted(own, key=lambda run: bool(run.cases.environment))]
+
+    preferred: list[RunEvidence] = []
+    for others in by_machine.values():
+        shown = others.pop(run_to_show([run.cases for run in others]))
+        others.sort(key=lambda run: bool(run.cases.environment))
+        preferred += [shown, *others]
     return [_judged(claim, preferred) for claim in claims()]
 
 
 def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
-    source, test = sources()[claim.source], claim.test
+    """The verdict on one claim. ``runs``: for each machine the preferred run first."""
+    source = sources()[claim.source]
+    test = claim.test
     if test is None:
         return Judged(claim, source, "not testable here")
     if test.kind == "implied":
         refuted = rules.evaluate(test.formula, claim.parts) > test.limit
         return Judged(claim, source, "refuted" if refuted else "inconclusive")
-    held = [(run.machine, run.found[claim.id]) for run in runs if claim.id in run.found]
+
+    evidence = [run.by_claim[claim.id] for run in runs if claim.id in run.by_claim]
     if test.kind != "fails":
-        held.sort(key=_lacks_value)
-    measured = _of_first((machine, one.own) for machine, one in held)
-    flawed = _of_first((machine, one.flawed) for machine, one in held if _valued(one.flawed))
-    shares = _of_first((machine, one.shares) for machine, one in held if _valued(one.shares))
-    verdicts = [rules.verdict_on_value(claim, test, one) for one in measured]
-    verdict = rules.overall_verdict(verdicts)
-    by_flaw = [rules.verdict_on_value(claim, claim.flawed, one) for one in flawed if claim.flawed]
+        # A run with a value comes before a run without one. The claim that a case fails needs none.
+        evidence.sort(key=lambda of_run: not _has_value(of_run.by_test))
+    measured: list[JudgedValue] = []
+    for value in _of_first_runs([_Values(of_run.machine, of_run.by_test) for of_run in evidence]):
+        measured.append(JudgedValue(value, rules.verdict_on_value(claim, test, value)))
+    flawed = _of_first_runs(
+        [_Values(of_run.machine, of_run.flawed) for of_run in evidence if _has_value(of_run.flawed)]
+    )
+    shares = _of_first_runs(
+        [_Values(of_run.machine, of_run.shares) for of_run in evidence if _has_value(of_run.shares)]
+    )
+
+    verdict = rules.overall_verdict([judged.verdict for judged in measured])
+    size: Size = ""
+    if verdict == "refuted":
+        size = rules.size_beside_published(claim, test, [judged.value for judged in measured])
     return Judged(
         claim,
         source,
         verdict,
-        measured=tuple(zip(measured, verdicts, strict=True)),
+        measured=tuple(measured),
         flawed=flawed,
-        as_published=rules.overall_verdict(by_flaw) if by_flaw else "",
+        as_published=_verdict_on_flawed(claim, flawed),
         shares=shares,
         attribution=rules.attribution_verdict(shares),
         measuring=how_to_measure(test, claim.flawed),
-        size=rules.size_beside_published(claim, test, measured) if verdict == "refuted" else "",
+        size=size,
     )
 
 
-def _of_first(found: Iterable[tuple[str, Sequence[ClaimValue]]]) -> tuple[ClaimValue, ...]:
-    """The values of the first run of each machine. ``found``: the machine and the values of each
-    run.
-    """
+def _verdict_on_flawed(claim: Claim, flawed: Sequence[ClaimValue]) -> ClaimVerdict | Literal[""]:
+    """The verdict on the values that the flawed published method gives; '' without one."""
+    if claim.flawed is None or not flawed:
+        return ""
+    verdicts = [rules.verdict_on_value(claim, claim.flawed, value) for value in flawed]
+    return rules.overall_verdict(verdicts)
+
+
+class _Values(NamedTuple):
+    """The values of one run on a machine."""
+
+    machine: str
+    values: Sequence[ClaimValue]
+
+
+def _of_first_runs(runs: Iterable[_Values]) -> tuple[ClaimValue, ...]:
+    """The values of the first run of each machine."""
     first: dict[str, Sequence[ClaimValue]] = {}
-    for machine, own in found:
-        first.setdefault(machine, own)
-    return tuple(one for own in first.values() for one in own)
+    for run in runs:
+        first.setdefault(run.machine, run.values)
+    values: list[ClaimValue] = []
+    for of_machine in first.values():
+        values += of_machine
+    return tuple(values)
 
 
-def _lacks_value(held: tuple[str, ClaimEvidence]) -> bool:
-    return not _valued(held[1].own)
-
-
-def _valued(found: Sequence[ClaimValue]) -> bool:
-    return any(one.measured for one in found)
+def _has_value(values: Sequence[ClaimValue]) -> bool:
+    """Whether one of these was measured: the others only say why they were not."""
+    return any(value.measured for value in values)
 
 
 def by_verdict(found: Sequence[Judged]) -> list[Judged]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -96,10 +96,13 @@ class ClaimValue:
     def to_dict(self) -> dict[str, Any]:
         """The same data as plain fields, the value as ``value``, ``low`` and ``high``."""
         fields = dict(vars(self))
-        of = fields.pop("measured")
-        for name in ("line", "cases"):
-            fields.pop(name)
-        return {**fields, "value": of and of.value, "low": of and of.low, "high": of and of.high}
+        for name in ("measured", "line", "cases"):
+            del fields[name]
+        measured = self.measured
+        fields["value"] = measured.value if measured else None
+        fields["low"] = measured.low if measured else None
+        fields["high"] = measured.high if measured else None
+        return fields
 
 
 class _Missing(Exception):
@@ -110,38 +113,46 @@ class _Missing(Exception):
         self.reason = reason
 
 
+class RecordPair(NamedTuple):
+    """The record that a test is about, and the one to set it against; None if the test has one."""
+
+    of: Record
+    against: Record | None
+
+
 def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
     """One value, or the reason for none, for each target of the run that has the test's records; []
     if none has.
     """
-    own = view.fingerprint.machine
-    machine = plain(", ".join(gpu.name for gpu in own.gpus) or own.cpu)
-    found = []
-    for of, against in record_pairs(test, view):
-        records = [of] if against is None else [of, against]
-        known = ClaimValue(
-            machine=machine,
-            cases=_cases(view, records),
-            of=of.key,
-            against=against.key if against else "",
-            software=any(record.software for record in records),
-            status=of.status,
-            on=processor_kind(of),
-            failure=failure_of(of.reason) if of.status == "failed" else "",
-            profile=view.fingerprint.profile,
-            created=view.fingerprint.created[:16],
-        )
-        try:
-            line = None
-            if test.kind == "slope":
-                got, line = _slope(test, view, of)
-            else:
-                got = _quantity(test, view, of, against)
-        except _Missing as missing:
-            found.append(replace(known, reason=missing.reason))
-        else:
-            found.append(replace(known, measured=got * test.scale, line=line))
-    return found
+    return [_measured(test, view, pair) for pair in record_pairs(test, view)]
+
+
+def _measured(test: ClaimTest, view: View, pair: RecordPair) -> ClaimValue:
+    """The value of one pair of records, or the reason for none."""
+    machine = view.fingerprint.machine
+    gpus = ", ".join(gpu.name for gpu in machine.gpus)
+    of = pair.of
+    records = [of] if pair.against is None else [of, pair.against]
+    without_value = ClaimValue(
+        machine=plain(gpus or machine.cpu),
+        cases=_cases(view, records),
+        of=of.key,
+        against=pair.against.key if pair.against else "",
+        software=any(record.software for record in records),
+        status=of.status,
+        on=processor_kind(of),
+        failure=failure_of(of.reason) if of.status == "failed" else "",
+        profile=view.fingerprint.profile,
+        created=view.fingerprint.created[:16],
+    )
+    try:
+        if test.kind == "slope":
+            slope = _slope(test, view, of)
+            scaled = slope.per_dispatch * test.scale
+            return replace(without_value, measured=scaled, line=slope.line)
+        return replace(without_value, measured=_quantity(test, view, pair) * test.scale)
+    except _Missing as missing:
+        return replace(without_value, reason=missing.reason)
 
 
 def failure_of(reason: Why) -> FailedBy:
@@ -149,15 +160,24 @@ def failure_of(reason: Why) -> FailedBy:
     else ''.
     """
     if isinstance(reason, str):
-        return next((failure for text, failure in _FAILURES_IN_TEXT.items() if text in reason), "")
+        for text, failure in _FAILURES_IN_TEXT.items():
+            if text in reason:
+                return failure
+        return ""
     if reason.code in _FAILURES:
         return _FAILURES[reason.code]
+
     inner = [value for value in reason.values.values() if isinstance(value, str | Reason)]
-    found = (failure_of(one) for one in [*inner, *reason.also])
-    return next((failure for failure in found if failure), "")
+    for part in [*inner, *reason.also]:
+        failure = failure_of(part)
+        if failure:
+            return failure
+    return ""
 
 
-def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -> Value:
+def _quantity(test: ClaimTest, view: View, pair: RecordPair) -> Value:
+    """What the test computes from its records, in the unit of the test. Raises ``_Missing``."""
+    of = pair.of
     if test.kind == "stage-share":
         return _stage_share(of, test.of.figure or "complete")
     if test.kind == "count":
@@ -166,42 +186,71 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
         return exactly(1e9, "1/s") / _amount(of, test.of)
     if test.kind in ("value", "fails"):
         return _amount(of, test.of) * (1 / _NS_PER_UNIT.get(test.unit, 1.0))
+
     if test.via:
-        found = _by_comparison(test.via, view, of)
-    elif against is None:
-        raise _Missing(because("nothing-to-set-against"))
+        ratio_of_both = _by_comparison(test.via, view, of)
     else:
-        amounts = ratio(_amount(of, test.of), _amount(against, against_of(test) or test.of))
-        if amounts is None:
-            raise _Missing(because("no-ratio-of-zero"))
-        found = amounts
+        ratio_of_both = _ratio(test, pair)
     if test.kind == "share-left":
-        return exactly(1.0) - found.share_saved
-    return found.share_saved if test.kind == "share" else found
+        return exactly(1.0) - ratio_of_both.share_saved
+    if test.kind == "share":
+        return ratio_of_both.share_saved
+    return ratio_of_both
+
+
+def _ratio(test: ClaimTest, pair: RecordPair) -> Value:
+    """The amount of one record over that of the other."""
+    if pair.against is None:
+        raise _Missing(because("nothing-to-set-against"))
+    amount_of = _amount(pair.of, test.of)
+    amount_against = _amount(pair.against, against_of(test) or test.of)
+    ratio_of_both = ratio(amount_of, amount_against)
+    if ratio_of_both is None:
+        raise _Missing(because("no-ratio-of-zero"))
+    return ratio_of_both
 
 
 def _count(record: Record) -> Value:
-    if isinstance(found := record.window.get("dispatches"), int):
-        return exactly(found)
-    raise _Missing(because("no-dispatches-counted", why=record.reason or record.status))
+    """How many dispatches a unit of the record is, as the program that ran was counted."""
+    dispatches = record.window.get("dispatches")
+    if not isinstance(dispatches, int):
+        raise _Missing(because("no-dispatches-counted", why=record.reason or record.status))
+    return exactly(dispatches)
 
 
-def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, LineOfCases]:
+class _DispatchSlope(NamedTuple):
+    """The time of one dispatch, in the unit of the test, and the line that it is the slope of."""
+
+    per_dispatch: Value
+    line: LineOfCases
+
+
+def _slope(test: ClaimTest, view: View, of: Record) -> _DispatchSlope:
     """The slope of the line through the decode cases that differ from ``of`` in ``test.over``
     alone, and the line.
     """
-    arms: list[MeasuredVariant] = []
-    for decoder in decoder_results(view):
-        groups = decoder.levels if test.over == "fusions" else decoder.padded
-        arms = next(
-            (list(group) for group in groups if any(arm.record.key == of.key for arm in group)),
-            arms,
-        )
-    line = slope_over_dispatches(arms)
+    variants = _variants_with(test, view, of)
+    line = slope_over_dispatches(variants)
     if line is None:
         raise _Missing(because("too-few-cases-for-line", over=test.over))
-    held = LineOfCases(line.intercept / _NS_PER_UNIT["ms"], line.points)
-    return line.slope * (1 / _NS_PER_UNIT[test.unit]), held
+    per_dispatch = line.slope * (1 / _NS_PER_UNIT[test.unit])
+    intercept_ms = line.intercept / _NS_PER_UNIT["ms"]
+    return _DispatchSlope(per_dispatch, LineOfCases(intercept_ms, line.points))
+
+
+def _variants_with(test: ClaimTest, view: View, of: Record) -> list[MeasuredVariant]:
+    """The variants of a decoder that differ from each other in ``test.over`` alone, and that
+    ``of`` is one of; empty if there are none.
+    """
+    variants: list[MeasuredVariant] = []
+    for decoder in decoder_results(view):
+        groups = decoder.levels if test.over == "fusions" else decoder.padded
+        for group in groups:
+            keys = [variant.record.key for variant in group]
+            if of.key in keys:
+                variants = list(group)
+                break
+    return variants
 
 
 def _amount(record: Record, selector: Selector) -> Value:
@@ -214,44 +263,50 @@ def _amount(record: Record, selector: Selector) -> Value:
 
 
 def _figure(record: Record, name: str) -> Value:
-    if found := WithFigures.measured(
-        record, name
-    ):  # without the board, which the two sides may name differently
-        return found
-    raise _Missing(about(name, why(record, name)))
+    """The figure of a record, ns. Raises ``_Missing``."""
+    # Without the board, which the two sides of a ratio may name differently.
+    value = WithFigures.measured(record, name)
+    if not value:
+        raise _Missing(about(name, why(record, name)))
+    return value
 
 
 def _by_comparison(name: str, view: View, of: Record) -> Value:
+    """The ratio of a named comparison, which was formed in each round. Raises ``_Missing``."""
     comparison = view.comparison(name, of.key)
     figure = comparison.figure("ratio") if comparison else None
-    found = figure.measured if figure else None
-    if found is None or found.value <= 0:
-        reason = missing_figure(figure).why if figure else because("did-not-alternate")
-        raise _Missing(about(name, reason))
-    return found
+    if figure is None:
+        raise _Missing(about(name, because("did-not-alternate")))
+    value = figure.measured
+    if value is None or value.value <= 0:
+        raise _Missing(about(name, missing_figure(figure).why))
+    return value
 
 
 def _stage_share(record: Record, figure: str) -> Value:
-    total = sum(
-        of.value for f in record.figures if f.name.startswith("stage:") and (of := f.measured)
-    )
-    found = record.measured(figure)
-    if found is None or total <= 0:
+    """The share of one stage in the sum of all stages (the calls of a unit, timed one by one)."""
+    stages = [stage for stage in record.figures if stage.name.startswith("stage:")]
+    values = [stage.measured for stage in stages]
+    total = sum(value.value for value in values if value)
+    of_stage = record.measured(figure)
+    if of_stage is None or total <= 0:
         raise _Missing(about(figure, because("calls-not-timed-alone")))
-    return found / total
+    return of_stage / total
 
 
 def _cases(view: View, records: Sequence[Record]) -> tuple[MeasuredCase, ...]:
     """What the records are of, each record once."""
-    found = []
-    for record in {record.key: record for record in records}.values():
+    by_key = {record.key: record for record in records}
+    cases: list[MeasuredCase] = []
+    for record in by_key.values():
         target = view.target(record)
         if record.workload == "step":
-            found.append(MeasuredCase(target.named, target.pattern_label(record), record.caller))
+            pattern = target.pattern_label(record)
+            cases.append(MeasuredCase(target.named, pattern, record.caller))
         else:
             pattern = " ".join([record.workload, record.pattern, *words(record.params)])
-            found.append(MeasuredCase(target.named, pattern, None))
-    return tuple(found)
+            cases.append(MeasuredCase(target.named, pattern, None))
+    return tuple(cases)
 
 
 def against_of(test: ClaimTest) -> Selector | None:
@@ -260,17 +315,13 @@ def against_of(test: ClaimTest) -> Selector | None:
     """
     if test.against is None:
         return None
-    said = {
-        name: value
-        for name in Selector.__struct_fields__
-        if (value := getattr(test.against, name)) is not None
-    }
-    return msgspec.structs.replace(test.of, **said)
+    fields = {name: getattr(test.against, name) for name in Selector.__struct_fields__}
+    named = {name: value for name, value in fields.items() if value is not None}
+    return msgspec.structs.replace(test.of, **named)
 
 
-def record_pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]:
-    """Pairs of records to compare, on one device and with equal parameters; the second is None if
-    the test has one.
+def record_pairs(test: ClaimTest, view: View) -> Iterator[RecordPair]:
+    """Pairs of records to compare, on one device and with equal parameters.
 
     Two records of one target also have the same pattern and caller, unless the selectors name
     others.
@@ -278,21 +329,20 @@ def record_pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record |
     wanted = against_of(test)
     for of in plainest_records(test.of, view):
         if wanted is None or test.against is None:
-            yield of, None
+            yield RecordPair(of, None)
         elif test.against.stack is not None or test.against.api is not None:
-            yield from (
-                (of, one)
-                for one in plainest_records(wanted, view, of)
-                if same_device_across_apis(of, one)
-            )
+            for against in plainest_records(wanted, view, of):
+                if same_device_across_apis(of, against):
+                    yield RecordPair(of, against)
         else:
-            pattern, caller = wanted.pattern or of.pattern, wanted.caller or of.caller
-            alike = msgspec.structs.replace(wanted, pattern=pattern, caller=caller)
-            yield from (
-                (of, one)
-                for one in plainest_records(alike, view, of)
-                if one.target_key == of.target_key
+            alike = msgspec.structs.replace(
+                wanted,
+                pattern=wanted.pattern or of.pattern,
+                caller=wanted.caller or of.caller,
             )
+            for against in plainest_records(alike, view, of):
+                if against.target_key == of.target_key:
+                    yield RecordPair(of, against)
 
 
 def plainest_records(selector: Selector, view: View, like: Record | None = None) -> list[Record]:
@@ -301,33 +351,49 @@ def plainest_records(selector: Selector, view: View, like: Record | None = None)
     ``like``: parameters that it shares with this record must be equal, except those that the
     selector names.
     """
-    equal = (
-        {}
-        if like is None
-        else {k: v for k, v in like.params.items() if k not in (selector.params or {})}
-    )
-    found: dict[str, Record] = {}
+    plainest: dict[str, Record] = {}
     for record in view.fingerprint.records:
-        if _matches(selector, record) and all(
-            record.params.get(name, v) == v for name, v in equal.items()
-        ):
-            held = found.setdefault(record.target_key, record)
-            if len(record.params) < len(held.params):
-                found[record.target_key] = record
-    return list(found.values())
+        if not _matches(selector, record):
+            continue
+        if like is not None and not _has_equal_params(record, like, selector):
+            continue
+        best = plainest.setdefault(record.target_key, record)
+        if len(record.params) < len(best.params):
+            plainest[record.target_key] = record
+    return list(plainest.values())
+
+
+def _has_equal_params(record: Record, like: Record, selector: Selector) -> bool:
+    """Whether the parameters that both records have are equal, except those that the selector
+    names.
+    """
+    named = selector.params or {}
+    for name, value in like.params.items():
+        if name not in named and record.params.get(name, value) != value:
+            return False
+    return True
 
 
 def _matches(selector: Selector, record: Record) -> bool:
-    return (
-        (selector.stack is None or record.stack in selector.stack)
-        and record.workload == (selector.workload or "step")
-        and record.pattern == (selector.pattern or record.pattern)
-        and record.caller == (selector.caller or record.caller)
-        and record.dependency == (selector.dependency or "chained")
-        and record.api == (selector.api or record.api)
-        and (record.executes or selector.api == "Null")
-        and all(record.params.get(name) == value for name, value in (selector.params or {}).items())
-    )
+    """Whether a record is one that the selector selects. A field that it does not name may be
+    anything, but for the workload (the step), the dependency (chained), and that the work runs.
+    """
+    if selector.stack is not None and record.stack not in selector.stack:
+        return False
+    if record.workload != (selector.workload or "step"):
+        return False
+    if record.dependency != (selector.dependency or "chained"):
+        return False
+    if not record.executes and selector.api != "Null":
+        return False
+    if selector.pattern and record.pattern != selector.pattern:
+        return False
+    if selector.caller and record.caller != selector.caller:
+        return False
+    if selector.api and record.api != selector.api:
+        return False
+    params = selector.params or {}
+    return all(record.params.get(name) == value for name, value in params.items())
 
 
 @dataclass(frozen=True)
@@ -345,25 +411,33 @@ NO_COMMAND = MeasuringCommand()
 
 
 def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
-    """How to measure what the tests need."""
-    selectors = [
-        s
-        for test in tests
-        if test is not None
-        for s in (test.of, against_of(test))
-        if s is not None
-    ]
+    """How to measure what the tests need: all stacks, patterns and workloads that they select."""
+    selectors: list[Selector] = []
+    for test in tests:
+        if test is None:
+            continue
+        selectors.append(test.of)
+        against = against_of(test)
+        if against is not None:
+            selectors.append(against)
     if any(selector.workload == UNROLLED for selector in selectors):
         return NO_COMMAND
+
+    stacks: list[str] = []
+    for selector in selectors:
+        stacks += selector.stack or ()
+    patterns = [selector.pattern for selector in selectors if selector.pattern]
+    workloads = _once([selector.workload or "step" for selector in selectors])
+    apis = [selector.api for selector in selectors if selector.api and selector.api != "CPU"]
+
     words = ["overhead run"]
-    words += [
-        f"-p {stack}"
-        for stack in dict.fromkeys(stack for s in selectors for stack in s.stack or ())
-    ]
-    words += [
-        f"--pattern {name}" for name in dict.fromkeys(s.pattern for s in selectors if s.pattern)
-    ]
-    workloads = dict.fromkeys(s.workload or "step" for s in selectors)
-    words += [f"--workload {name}" for name in workloads if list(workloads) != ["step"]]
-    apis = dict.fromkeys(s.api for s in selectors if s.api and s.api != "CPU")
-    return MeasuringCommand(" ".join(words), tuple(apis))
+    words += [f"-p {stack}" for stack in _once(stacks)]
+    words += [f"--pattern {pattern}" for pattern in _once(patterns)]
+    if workloads != ["step"]:
+        words += [f"--workload {workload}" for workload in workloads]
+    return MeasuringCommand(" ".join(words), tuple(_once(apis)))
+
+
+def _once(names: Sequence[str]) -> list[str]:
+    """Each name once, in the order of the first."""
+    return list(dict.fromkeys(names))

@@ -70,20 +70,19 @@ def bounds(claim: Claim, test: ClaimTest) -> Bounds:
     near = Range(least / REPRODUCED_WITHIN, most * REPRODUCED_WITHIN)
     far = Range(least / PARTIAL_WITHIN, most * PARTIAL_WITHIN)
     if test.no_effect:
-        same = Range(1 / SAME_DIRECTION, SAME_DIRECTION)
-        return Bounds(same, same)
+        no_difference = Range(1 / SAME_DIRECTION, SAME_DIRECTION)
+        return Bounds(no_difference, no_difference)
     if test.kind == "count":
-        return Bounds(Range(least / SAME_DIRECTION, most * SAME_DIRECTION), near)
+        same_count = Range(least / SAME_DIRECTION, most * SAME_DIRECTION)
+        return Bounds(same_count, near)
     if test.unit == "ratio":
-        return Bounds(
-            _both(near, _gain_within(REPRODUCED_WITHIN, least, most)),
-            _both(far, _gain_within(PARTIAL_GAIN, least, most)),
-        )
+        near_gain = _gain_within(REPRODUCED_WITHIN, least, most)
+        far_gain = _gain_within(PARTIAL_GAIN, least, most)
+        return Bounds(_both(near, near_gain), _both(far, far_gain))
     if test.unit == "share":
-        return Bounds(
-            _both(near, _rest_within(REPRODUCED_WITHIN, least, most)),
-            _both(far, _rest_within(PARTIAL_WITHIN, least, most)),
-        )
+        near_rest = _rest_within(REPRODUCED_WITHIN, least, most)
+        far_rest = _rest_within(PARTIAL_WITHIN, least, most)
+        return Bounds(_both(near, near_rest), _both(far, far_rest))
     return Bounds(near, far)
 
 
@@ -93,6 +92,7 @@ def _gain_within(factor: float, least: float, most: float) -> Range:
 
     Near 1 a factor on the ratio itself would take 1.02 for 1.53.
     """
+    # The logarithm of a ratio below 1 is negative: to widen the range downwards is to multiply it.
     low = math.log(least) / factor if least > 1 else math.log(least) * factor
     high = math.log(most) * factor if most > 1 else math.log(most) / factor
     return Range(math.exp(low), math.exp(high))
@@ -103,10 +103,13 @@ def _rest_within(factor: float, least: float, most: float) -> Range:
 
     Near 1 a factor on the share itself would take a half for three quarters.
     """
-    return Range(1 - (1 - least) * factor, 1 - (1 - most) / factor)
+    most_left = (1 - least) * factor
+    least_left = (1 - most) / factor
+    return Range(1 - most_left, 1 - least_left)
 
 
 def _both(one: Range, other: Range) -> Range:
+    """The values that lie in both ranges."""
     return Range(max(one.low, other.low), min(one.high, other.high))
 
 
@@ -119,17 +122,22 @@ def size_beside_published(claim: Claim, test: ClaimTest, found: Sequence[ClaimVa
         return ""
     least, most = published(claim)
     side = 1.0 if least > 1 else -1.0
-    claimed = sorted((side * math.log(least), side * math.log(most)))
-    lowest = min(min(side * _log(of.floor), side * _log(of.ceiling)) for of in values)
-    highest = max(max(side * _log(of.floor), side * _log(of.ceiling)) for of in values)
-    if lowest < math.log(SAME_DIRECTION):
+    # Gains are logarithms towards the published side: the gain of no difference is 0.
+    published_gains = [side * math.log(least), side * math.log(most)]
+    gains: list[float] = []
+    for value in values:
+        gains += [side * _log(value.floor), side * _log(value.ceiling)]
+    if min(gains) < math.log(SAME_DIRECTION):
         return ""
-    if highest < claimed[0]:
+    if max(gains) < min(published_gains):
         return "smaller"
-    return "larger" if lowest > claimed[1] else ""
+    if min(gains) > max(published_gains):
+        return "larger"
+    return ""
 
 
 def _log(of: float) -> float:
+    """The natural logarithm; minus infinity from 0 down."""
     return math.log(of) if of > 0 else -math.inf
 
 
@@ -163,12 +171,17 @@ def attribution_verdict(found: Sequence[ClaimValue]) -> AttributionVerdict:
     """The verdict on an attribution, from the share of the named part on each target; '' without a
     value.
     """
-    shares = [one.measured for one in found if one.measured and one.measured.bounded]
+    if not found:
+        return ""
+    measured = [one.measured for one in found]
+    shares = [share for share in measured if share and share.bounded]
     if not shares:
-        return "undecided" if found else ""
-    if all(one.floor >= LEAST_SHARE for one in shares):
+        return "undecided"
+    if all(share.floor >= LEAST_SHARE for share in shares):
         return "right"
-    return "wrong" if all(one.ceiling <= LEAST_SHARE for one in shares) else "undecided"
+    if all(share.ceiling <= LEAST_SHARE for share in shares):
+        return "wrong"
+    return "undecided"
 
 
 def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
@@ -191,7 +204,11 @@ def overall_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """The verdict on all targets: ``partial`` if they differ. Inconclusive targets count only if
     all are.
     """
-    decided = set(verdicts) - {"inconclusive"}
     if not verdicts:
         return "not testable here"
-    return decided.pop() if len(decided) == 1 else "partial" if decided else "inconclusive"
+    decided = set(verdicts) - {"inconclusive"}
+    if not decided:
+        return "inconclusive"
+    if len(decided) > 1:
+        return "partial"
+    return decided.pop()

@@ -22,26 +22,29 @@ def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
     table of their own.
     """
     yield Text([words.summary(found), words.TOLERANCE])
-    for title, judged in ((words.WITH_A_VERDICT, True), (words.WITHOUT_A_VERDICT, False)):
-        rows = [
-            (
-                f"{one.claim.id}: {one.claim.said}",
-                words.publication(one.claim),
-                Cell(citation(one.source), url=one.source.where[0]),
-                words.verdicts(one),
-                words.explanation_with_flaw(one),
-            )
-            for one in by_verdict(found)
-            if (one.verdict != "not testable here") is judged
-        ]
-        if rows:
-            yield Table(
-                title,
-                ["claim", "published", "source", "verdict", "why"],
-                rows,
-                folded=not judged,
-                prose=True,
-            )
+    in_order = by_verdict(found)
+    with_verdict = [one for one in in_order if one.verdict != "not testable here"]
+    without_verdict = [one for one in in_order if one.verdict == "not testable here"]
+    if with_verdict:
+        yield _verdict_table(words.WITH_A_VERDICT, with_verdict, folded=False)
+    if without_verdict:
+        yield _verdict_table(words.WITHOUT_A_VERDICT, without_verdict, folded=True)
+
+
+def _verdict_table(title: str, found: Sequence[Judged], *, folded: bool) -> Table:
+    """A row for each claim: what it says, the published figure, the source, the verdict, and why.
+    ``folded``: a page shows the rows only on a click.
+    """
+    rows = []
+    for one in found:
+        claim = f"{one.claim.id}: {one.claim.said}"
+        source = Cell(citation(one.source), url=one.source.where[0])
+        published = words.publication(one.claim)
+        rows.append(
+            (claim, published, source, words.verdicts(one), words.explanation_with_flaw(one))
+        )
+    columns = ["claim", "published", "source", "verdict", "why"]
+    return Table(title, columns, rows, folded=folded, prose=True)
 
 
 def values_table(found: Sequence[Judged]) -> Table:
@@ -49,18 +52,17 @@ def values_table(found: Sequence[Judged]) -> Table:
     rows = []
     for one in found:
         test = one.claim.test
-        for value, _ in one.measured if test is not None else ():
-            text = (
-                words.quantity(value.measured, test.unit)
-                if test is not None and value.measured
-                else value.status
-            )
-            rows.append(
-                (one.claim.id, text, value.machine, words.run_name(value), words.case_label(value))
-            )
-    return Table(
-        words.VALUES_AND_CASES, ["claim", "value", "machine", "run", "case"], rows, folded=True
-    )
+        if test is None:
+            continue
+        for judged in one.measured:
+            value = judged.value
+            text: str = value.status
+            if value.measured:
+                text = words.quantity(value.measured, test.unit)
+            run = words.run_name(value)
+            rows.append((one.claim.id, text, value.machine, run, words.case_label(value)))
+    columns = ["claim", "value", "machine", "run", "case"]
+    return Table(words.VALUES_AND_CASES, columns, rows, folded=True)
 
 
 def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
@@ -68,55 +70,63 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
     method.
     """
     yield Text([words.summary(found), words.TOLERANCE])
-    rows = []
-    for one in by_verdict(found):
-        test, flawed = one.claim.test, one.claim.flawed
-        published = (
-            "" if test is not None and test.kind == "fails" else words.published_figure(one.claim)
-        )
-        values = words.measured_range(test, [value for value, _ in one.measured]) if test else ""
-        with_flaw = words.measured_range(flawed, one.flawed) if flawed else ""
-        verdict = Cell(one.verdict, tone=_TONES.get(one.verdict, ""))
-        rows.append((verdict, one.claim.said, values, published, with_flaw, one.attribution))
+    in_order = by_verdict(found)
     columns = ["verdict", "claim", "measured", "published", "with their method", "attribution"]
-    of_ours, of_publication, their_method, attribution = range(2, 6)
+    measured, published, their_method, attribution = range(2, 6)
     yield Table(
         "",
         columns,
-        rows,
-        numeric=(of_publication, of_ours, their_method, attribution),
+        [_overview_row(one) for one in in_order],
+        numeric=(published, measured, their_method, attribution),
         # The sentence of a claim has the published number too.
-        optional=(their_method, of_publication),
+        optional=(their_method, published),
         important=(attribution,),
         meanings={attribution: words.ATTRIBUTION},
     ).without_empty()
-    yield Text(
-        [words.verdict_of(one) for one in by_verdict(found) if words.verdict(one) != one.verdict]
-    )
+    differing = [one for one in in_order if words.verdict(one) != one.verdict]
+    yield Text([words.verdict_of(one) for one in differing])
     yield Text([words.REASONS])
+
+
+def _overview_row(one: Judged) -> tuple[Cell | str, ...]:
+    """The row of a claim. The claim that a case fails has no published figure."""
+    test = one.claim.test
+    flawed = one.claim.flawed
+    published = ""
+    if test is None or test.kind != "fails":
+        published = words.published_figure(one.claim)
+    measured = ""
+    if test is not None:
+        measured = words.measured_range(test, [judged.value for judged in one.measured])
+    by_their_method = words.measured_range(flawed, one.flawed) if flawed else ""
+    verdict = Cell(one.verdict, tone=_TONES.get(one.verdict, ""))
+    return (verdict, one.claim.said, measured, published, by_their_method, one.attribution)
 
 
 def claim_data(one: Judged) -> dict[str, Any]:
     """What ``--json`` prints of a claim."""
-    judged = vars(one) | {"making": words.measuring_command(one.measuring)}
-    del judged["measuring"]
+    measured = [{**_value(judged.value), "verdict": judged.verdict} for judged in one.measured]
     return {
-        **dict.fromkeys(("claim", "source", "verdict")),
-        "sentence": words.explanation(one),
-        **judged,
-        "id": one.claim.id,
         "claim": msgspec.to_builtins(one.claim),
         "source": msgspec.to_builtins(one.source),
-        "measured": [{**_value(value), "verdict": verdict} for value, verdict in one.measured],
+        "verdict": one.verdict,
+        "sentence": words.explanation(one),
+        "measured": measured,
         "flawed": [_value(value) for value in one.flawed],
+        "as_published": one.as_published,
         "shares": [_value(value) for value in one.shares],
+        "attribution": one.attribution,
+        "size": one.size,
+        "making": words.measuring_command(one.measuring),
+        "id": one.claim.id,
     }
 
 
-def _value(of: ClaimValue) -> dict[str, Any]:
+def _value(value: ClaimValue) -> dict[str, Any]:
+    """What ``--json`` prints of a measured value."""
     return {
-        **of.to_dict(),
-        "label": words.case_label(of),
-        "run": words.run_name(of),
-        "note": words.note(of),
+        **value.to_dict(),
+        "label": words.case_label(value),
+        "run": words.run_name(value),
+        "note": words.note(value),
     }

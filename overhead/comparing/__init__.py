@@ -75,5 +75,9 @@ def _refuse_other_method(base: Side, new: Side) -> None:
 
 def _listed(given: ToCompare | Sequence[ToCompare]) -> list[Path | LoadedRun]:
     """One run or several as a list, text as paths."""
-    members = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
-    return [Path(member) if isinstance(member, str) else member for member in members]
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        return _listed([given])
+    members: list[Path | LoadedRun] = []
+    for member in given:
+        members.append(Path(member) if isinstance(member, str) else member)
+    return members

@@ -240,8 +240,10 @@ def _shifts_by_runs(cases: Sequence[SideRuns], floor: float) -> list[Shifts]:
     expected = []
     for case in cases:
         df = df_between_runs(len(case.base), len(case.new))
-        variances.append(Variance(variance_between_runs(case.base, case.new), df))
-        expected.append(floor**2 + _variance_within_runs([*case.base, *case.new]))
+        between_runs = variance_between_runs(case.base, case.new)
+        variances.append(Variance(between_runs, df))
+        within_runs = _variance_within_runs([*case.base, *case.new])
+        expected.append(floor**2 + within_runs)
     moderated = moderated_variances(variances, expected)
 
     shifts = []
@@ -249,7 +251,8 @@ def _shifts_by_runs(cases: Sequence[SideRuns], floor: float) -> list[Shifts]:
         base_means = _means(case.base)
         new_means = _means(case.new)
         # The standard error of a difference of two means, with a variance common to both sides.
-        error = math.sqrt(variance.value * (1 / base_means.size + 1 / new_means.size))
+        inverse_runs = 1 / base_means.size + 1 / new_means.size
+        error = math.sqrt(variance.value * inverse_runs)
         centre = float(new_means.mean() - base_means.mean())
         shifts.append(Shifts((Shift(centre, error, variance.df),)))
     return shifts
@@ -280,12 +283,16 @@ def paired_shifts(differences: Sequence[FloatArray]) -> list[Shifts]:
 
     A difference between runs affects both processes of a pair, so it needs no allowance.
     """
-    variances = [Variance(float(pairs.var(ddof=1)), pairs.size - 1) for pairs in differences]
+    variances = []
+    for pairs in differences:
+        df = pairs.size - 1
+        variances.append(Variance(float(pairs.var(ddof=1)), df))
     moderated = moderated_variances(variances, most=MODERATE_PAIRS)
     shifts = []
     for pairs, variance in zip(differences, moderated, strict=True):
         error = math.sqrt(variance.value / pairs.size)
-        shifts.append(Shifts((Shift(float(pairs.mean()), error, variance.df),)))
+        shift = Shift(float(pairs.mean()), error, variance.df)
+        shifts.append(Shifts((shift,)))
     return shifts
 
 
@@ -303,13 +310,14 @@ def moderated_variances(
     Appl. Genet. Mol. Biol. 3 (2004) 3; the symbols are those of the paper: ``s2`` and ``d`` are the
     variance of a case and its degrees of freedom, ``s0_2`` and ``d0`` those of the prior.
     """
-    s2 = np.maximum(np.array([one.value for one in variances], dtype=np.float64), TINY)
-    d = np.array([one.df for one in variances], dtype=np.float64)
+    values = np.array([variance.value for variance in variances], dtype=np.float64)
+    s2 = np.maximum(values, TINY)
+    d = np.array([variance.df for variance in variances], dtype=np.float64)
     if expected is not None and s2.size < MODERATE_FROM:
         d0 = most
         s0_2 = np.array(expected, dtype=np.float64)
     elif s2.size < 2:
-        return [Variance(*one) for one in zip(s2.tolist(), d.tolist(), strict=True)]
+        return _variances_of(s2, d)
     else:
         prior = _prior_of_all(s2, d)
         # Fewer cases tell the prior less surely, so it weighs less.
@@ -317,9 +325,13 @@ def moderated_variances(
         d0 = min(prior.df, most * share_of_weight)
         s0_2 = np.full(s2.size, prior.value)
     # The posterior variance of the paper, and its degrees of freedom.
-    moderated = (d0 * s0_2 + d * s2) / (d0 + d)
     moderated_df = d0 + d
-    return [Variance(*one) for one in zip(moderated.tolist(), moderated_df.tolist(), strict=True)]
+    moderated = (d0 * s0_2 + d * s2) / moderated_df
+    return _variances_of(moderated, moderated_df)
+
+
+def _variances_of(values: FloatArray, df: FloatArray) -> list[Variance]:
+    return list(map(Variance, values.tolist(), df.tolist()))
 
 
 def _prior_of_all(s2: FloatArray, d: FloatArray) -> Variance:
@@ -331,9 +343,11 @@ def _prior_of_all(s2: FloatArray, d: FloatArray) -> Variance:
     halves = (d / 2).tolist()
     # e has the mean ln(s0_2) - digamma(d0/2) + ln(d0/2) and the variance trigamma(d/2) +
     # trigamma(d0/2): chance explains the first part, the second tells d0.
-    e = np.log(s2) - [digamma(half) for half in halves] + np.log(d / 2)
+    digammas = [digamma(half) for half in halves]
+    e = np.log(s2) - digammas + np.log(d / 2)
     mean_e = float(e.mean())
-    by_chance = float(np.mean([trigamma(half) for half in halves]))
+    trigammas = [trigamma(half) for half in halves]
+    by_chance = float(np.mean(trigammas))
     excess = float(e.var(ddof=1)) - by_chance
     if excess <= 0:
         return Variance(math.exp(mean_e), math.inf)
@@ -367,8 +381,8 @@ def variance_between_runs(base: Runs, new: Runs) -> float:
     """The variance of the run means around the mean of their side, over both sides; one side needs
     two runs.
     """
-    side_means = [_means(base), _means(new)]
-    squares = sum(float(((means - means.mean()) ** 2).sum()) for means in side_means)
+    from_side_mean = [_deviations(_means(base)), _deviations(_means(new))]
+    squares = sum(float((deviations**2).sum()) for deviations in from_side_mean)
     return squares / df_between_runs(len(base), len(new))
 
 
@@ -413,21 +427,27 @@ class _OneRunEach:
         (analysis of covariance).
         """
         deviations = [_deviations(np.concatenate(side)) for side in case]
-        centre = float(_means(case.new).mean() - _means(case.base).mean())
+        base_mean = _means(case.base).mean()
+        new_mean = _means(case.new).mean()
+        centre = float(new_mean - base_mean)
         lever = 0.0
         df_used = 1.0
         if loop_times is not None:
             speeds = [_deviations(times) for times in loop_times]
             gap = float(loop_times.new.mean() - loop_times.base.mean())
             fitted = _common_slope(speeds, deviations, gap)
+            base_costs, new_costs = deviations
+            base_speeds, new_speeds = speeds
             deviations = [
-                cost - fitted.slope * speed for speed, cost in zip(speeds, deviations, strict=True)
+                base_costs - fitted.slope * base_speeds,
+                new_costs - fitted.slope * new_speeds,
             ]
             centre = centre - fitted.slope * fitted.gap
             lever = fitted.variance_share
             df_used = 1.5  # the mean of a side, and half of the slope that both sides share
         base, new = (_scatter_of(side, df_used) for side in deviations)
-        return cls(centre, base, new, lever, 1 / len(case.base) + 1 / len(case.new))
+        inverse_runs = 1 / len(case.base) + 1 / len(case.new)
+        return cls(centre, base, new, lever, inverse_runs)
 
     def shifts(self, moderated: tuple[Variance, Variance] | None, floor: float) -> Shifts:
         """The shift with a third variance component: the spread between runs, which one run cannot
@@ -442,19 +462,19 @@ class _OneRunEach:
         pooled_df = sum(variance.df for variance in variances)
         pooled = sum(variance.value * variance.df for variance in variances) / pooled_df
         # What the mean of each side, and the slope, add to the variance of the shift.
-        components = [
-            Variance(variance.value / size, variance.df)
-            for variance, size in zip(variances, sizes, strict=True)
-        ]
+        components = []
+        for variance, size in zip(variances, sizes, strict=True):
+            components.append(Variance(variance.value / size, variance.df))
         components.append(Variance(pooled * self.lever, pooled_df))
         between_runs = floor
         if self.lever and not moderated:
             between_runs = min(floor, SAME_SPEED_FLOOR)
 
         of_processes = sum(part.value for part in components)
+        of_runs = between_runs**2 * self.inverse_runs
         uncertainty = sum(part.value**2 / part.df for part in components)
         within = self._shift(of_processes, uncertainty)
-        with_runs = self._shift(of_processes + between_runs**2 * self.inverse_runs, uncertainty)
+        with_runs = self._shift(of_processes + of_runs, uncertainty)
         if moderated:
             return Shifts((with_runs,), within)
         return Shifts((with_runs, within), within)
@@ -478,7 +498,8 @@ def _scatter_of(deviations: FloatArray, df_used: float) -> _ProcessScatter:
     freedom that the fit took.
     """
     df = max(deviations.size - df_used, 1.0)
-    return _ProcessScatter(Variance(float(deviations @ deviations) / df, df), deviations.size)
+    squares = float(deviations @ deviations)
+    return _ProcessScatter(Variance(squares / df, df), deviations.size)
 
 
 def _common_slope(
@@ -509,7 +530,9 @@ def comparable_loop_times(base: FloatArray, new: FloatArray) -> LoopTimes | None
     """The times of the reference loop in both sides, if they are known and vary between the
     processes of a side; else None, and the sides are compared at the speed that each had.
     """
-    widest_range = max(float(np.ptp(base)), float(np.ptp(new)))
+    base_range = float(np.ptp(base))
+    new_range = float(np.ptp(new))
+    widest_range = max(base_range, new_range)
     is_known = np.isfinite([*base, *new]).all()
     if widest_range > MEAN.negligible and is_known:
         return LoopTimes(base, new)

@@ -66,16 +66,18 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     yardstick = Yardstick("two-machines")
     if same_machine:
         yardstick = yardstick_of(_to_test(opened))
-    differences = _differences(base.runs[-1].fingerprint, new.runs[-1].fingerprint)
+    newest_base = base.runs[-1].fingerprint
+    newest_new = new.runs[-1].fingerprint
+    cases = _tested(opened, fail_over)
     skipped = (*base.skipped, *new.skipped)
     return Verdicts(
         base=_names(base, new),
         new=_names(new, base),
         same_machine=same_machine,
-        differences=tuple(differences),
+        differences=_differences(newest_base, newest_new),
         yardstick=yardstick,
         fail_over=fail_over,
-        cases=_tested(opened, fail_over),
+        cases=cases,
         skipped=skipped,
         machines=(base.machine, new.machine),
     )
@@ -100,14 +102,16 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
     opening = _Opening(run, run, in_turn, untestable="")
     opened = [opening.of_variants(variants.axis, pair) for pair in variants.pairs]
     new = [name for name in others if name in paired]
+    yardstick = yardstick_of(_to_test(opened), "same-processes")
+    cases = _tested(opened, fail_over)
     return Verdicts(
         base=(base,),
         new=tuple(new),
         same_machine=True,
         differences=(),
-        yardstick=yardstick_of(_to_test(opened), "same-processes"),
+        yardstick=yardstick,
         fail_over=fail_over,
-        cases=_tested(opened, fail_over),
+        cases=cases,
         skipped=(*alone, *run.skipped),
         inside=_names(run),
     )
@@ -123,7 +127,10 @@ def _tested(
 ) -> tuple[CaseVerdict, ...]:
     """All verdicts in the same order: those that need no test, and those of the tests."""
     by_test = iter(verdicts_by_test(_to_test(opened), fail_over))
-    return tuple(next(by_test) if isinstance(case, CaseSamples) else case for case in opened)
+    verdicts = []
+    for case in opened:
+        verdicts.append(next(by_test) if isinstance(case, CaseSamples) else case)
+    return tuple(verdicts)
 
 
 def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
@@ -131,9 +138,11 @@ def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
     name.
     """
     names = [run.path.name for run in side.runs]
-    names_of_other = {run.path.name for run in other.runs} if other is not None else set()
+    other_runs = other.runs if other is not None else ()
+    names_of_other = {run.path.name for run in other_runs}
     if not names_of_other.isdisjoint(names):
-        names = [f"{run.path.parent.name}/{run.path.name}" for run in side.runs]
+        paths = [run.path for run in side.runs]
+        names = [f"{path.parent.name}/{path.name}" for path in paths]
     return tuple(map(plain, names))
 
 
@@ -169,6 +178,7 @@ class _Opening:
         base = pair.base
         new = pair.new
         of_base = _blank(base)
+        other_changes = window_changes(axis, base.record, new.record)
         blank = replace(
             _blank(new),
             target=of_base.target,
@@ -176,7 +186,7 @@ class _Opening:
             caller=of_base.caller,
             variant=new.name,
             against=base.key,
-            also=window_changes(axis, base.record, new.record),
+            also=other_changes,
         )
         base_unit = base.record.unit
         new_unit = new.record.unit
@@ -197,14 +207,11 @@ class _Opening:
         base_value = base.value
         new_value = new.value
         is_broken = bool(base.unproven or new.unproven)
-        has_one_value = (base_value is None) != (new_value is None)
-        blank = replace(
-            blank,
-            verdict="not tested",
-            measured=bool(base_value or new_value),
-            missing=has_one_value and not is_broken,
-            left_out=(*_runs_left_out(base), *_runs_left_out(new)),
-        )
+        is_measured = base_value is not None or new_value is not None
+        is_missing = (base_value is None) != (new_value is None) and not is_broken
+        left_out = (*_runs_left_out(base), *_runs_left_out(new))
+        blank = replace(blank, verdict="not tested", left_out=left_out)
+        blank = replace(blank, measured=is_measured, missing=is_missing)
         if refused:
             return replace(blank, verdict="refused", reason=refused)
         if base_value is None:
@@ -236,11 +243,10 @@ class _Opening:
         base_samples = base.samples
         new_samples = new.samples
         if self.in_turn:
-            counted = [
-                pair
-                for pair in self.in_turn
-                if pair.base in base.counted and pair.new in new.counted
-            ]
+            counted = []
+            for pair in self.in_turn:
+                if pair.base in base.counted and pair.new in new.counted:
+                    counted.append(pair)
             if not counted:
                 return replace(blank, reason=because("no-pair-of-runs-with-values"))
             base_samples, new_samples = samples_in_turn(base.key, new.key, counted)
@@ -280,14 +286,15 @@ def _why_no_value(case: SideCase) -> Reason:
 
 def _why_unproven(case: SideCase) -> Reason:
     """Which run of a side did not do the work: its case failed, or its values are wrong."""
-    run = case.unproven[-1]
+    last = case.unproven[-1]
+    reason = why(last.records[case.key], FIGURE)
     return because(
         "work-not-done",
         bad=len(case.unproven),
         runs=len(case.runs),
         side=case.name,
-        last=run.path.name,
-        why=why(run.records[case.key], FIGURE),
+        last=last.path.name,
+        why=reason,
     )
 
 
@@ -297,11 +304,12 @@ def _runs_left_out(case: SideCase) -> list[RunsLeftOut]:
         return []
     refused = []
     for run in case.refused:
-        refused.append(RefusedRun(run.path.name, why(run.records[case.key], FIGURE)))
+        reason = why(run.records[case.key], FIGURE)
+        refused.append(RefusedRun(run.path.name, reason))
     return [RunsLeftOut(case.name, len(case.runs), tuple(refused))]
 
 
-def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
+def _differences(base: Fingerprint, new: Fingerprint) -> tuple[Difference, ...]:
     """The fields that differ: first the machine, then variables, versions, then the state of the
     machine.
     """
@@ -310,7 +318,7 @@ def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
     differences += _differing(_variable_fields(base), _variable_fields(new))
     differences += _differing(base.versions, new.versions)
     differences += _differing(_state_fields(base), _state_fields(new))
-    return differences
+    return tuple(differences)
 
 
 def _differing(
@@ -342,12 +350,13 @@ def changed_versions(base: Fingerprint, new: Fingerprint) -> list[Difference]:
 
 def _machine_fields(fingerprint: Fingerprint) -> dict[str, object]:
     machine = fingerprint.machine
+    gpus = ", ".join(gpu.name for gpu in machine.gpus)
     return {
         "id": machine.id,
         "cpu": machine.cpu,
         "cores": machine.cores,
         "memory_gib": machine.memory_gib,
-        "gpus": ", ".join(gpu.name for gpu in machine.gpus) or "none",
+        "gpus": gpus or "none",
         "profile": fingerprint.profile,
     }
 
@@ -486,7 +495,8 @@ def _tells_another_story(verdict: CaseVerdict, over_all: CaseVerdict) -> bool:
     one_is_changed = not {verdict.verdict, over_all.verdict}.isdisjoint(("slower", "faster"))
     if one_is_changed and verdict.verdict != over_all.verdict:
         return True
-    return not verdict.ratio.floor <= over_all.ratio.value <= verdict.ratio.ceiling
+    interval = verdict.ratio
+    return not interval.floor <= over_all.ratio.value <= interval.ceiling
 
 
 def _judge_together(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
@@ -532,7 +542,8 @@ def _verdict_by_shift(
         reason = because("only-between-runs")
 
     log_low, log_high = shift.interval(level)
-    ratio = Value(math.exp(shift.centre), math.exp(log_low), math.exp(log_high))
+    times = math.exp(shift.centre)
+    ratio = Value(times, math.exp(log_low), math.exp(log_high))
     # The first case that Holm's procedure tests has this level, the strictest of all.
     log_detectable = shift.smallest_detectable(ALPHA / number_of_cases)
     smallest_share = math.expm1(min(log_detectable, _LARGEST_LOG))
@@ -544,7 +555,8 @@ def _verdict_by_shift(
 
 def _geometric_mean_ns(runs: Sequence[Sampled]) -> float:
     """The cost of a side, ns per unit: each run counts once, however many processes it has."""
-    return math.exp(np.mean([run.slopes.mean() for run in runs]))
+    means = [run.slopes.mean() for run in runs]
+    return math.exp(np.mean(means))
 
 
 def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn") -> Yardstick:

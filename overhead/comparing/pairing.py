@@ -62,7 +62,8 @@ def pair_cases(base: Side, new: Side) -> list[CasePair]:
 
     pairs = []
     for key, case in base.cases.items():
-        pairs.append(CasePair(case, new.cases.get(key) or partners.get(key)))
+        same_case = new.cases.get(key) or partners.get(key)
+        pairs.append(CasePair(case, same_case))
     taken = {case.key for case in partners.values()}
     for new_cases in unmatched_new.values():
         pairs += [CasePair(None, case) for case in new_cases if case.key not in taken]
@@ -92,8 +93,8 @@ def runs_taken_together(base: Side, new: Side) -> list[RunPair]:
             if _taken_together(base_run, new_run):
                 pairs.append(RunPair(base_run, new_run))
     different_new_runs = {id(pair.new) for pair in pairs}
-    every_run_has_one = len(pairs) == len(base.runs) == len(new.runs) == len(different_new_runs)
-    return pairs if every_run_has_one else []
+    is_one_to_one = len(pairs) == len(base.runs) == len(different_new_runs)
+    return pairs if is_one_to_one and len(pairs) == len(new.runs) else []
 
 
 def _taken_together(base: Run, new: Run) -> bool:
@@ -132,10 +133,9 @@ def _aligned(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
     rest_base = np.flatnonzero(~np.isin(base.numbers, common))
     rest_new = np.flatnonzero(~np.isin(new.numbers, common))
     more_pairs = min(rest_base.size, rest_new.size)
-    return (
-        base.at(np.concatenate([at_base, rest_base[:more_pairs]])),
-        new.at(np.concatenate([at_new, rest_new[:more_pairs]])),
-    )
+    chosen_base = np.concatenate([at_base, rest_base[:more_pairs]])
+    chosen_new = np.concatenate([at_new, rest_new[:more_pairs]])
+    return base.at(chosen_base), new.at(chosen_new)
 
 
 def why_incomparable(*cases: SideCase) -> Why:
@@ -206,7 +206,8 @@ def _kernels_of_all(cases: Sequence[SideCase]) -> list[_FieldsOfRun]:
                 listed.append((case.name, run.kernels[case.key]))
     if not listed:
         return []
-    in_every_run = set.intersection(*(set(hashes) for _, hashes in listed))
+    files_of_runs = [set(hashes) for _, hashes in listed]
+    in_every_run = set.intersection(*files_of_runs)
     of_runs = []
     for side, hashes in listed:
         shown: dict[str, Scalar] = {file: hashes[file][:_SHOWN_OF_HASH] for file in in_every_run}
@@ -218,7 +219,9 @@ def _timed_fields(record: Record) -> dict[str, Scalar]:
     """What says what was timed: the fields of the window, the unit, and whether work overlaps."""
     fields: dict[str, Scalar] = {}
     for name, value in record.window.items():
-        fields[name] = _SINGULAR.sub(r"\1", value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = _SINGULAR.sub(r"\1", value)
+        fields[name] = value
     return {**fields, "unit": record.unit, "overlap": record.overlap}
 
 
@@ -325,9 +328,10 @@ def _values_by_axis(cases: Sequence[_CaseOnAxes]) -> dict[str, list[str]]:
         axes.update(dict.fromkeys(case.values))
     varied = {}
     for axis in axes:
-        values = list(dict.fromkeys(case.values.get(axis, ABSENT) for case in cases))
-        if len(values) > 1:
-            varied[axis] = values
+        of_cases = [case.values.get(axis, ABSENT) for case in cases]
+        different = list(dict.fromkeys(of_cases))
+        if len(different) > 1:
+            varied[axis] = different
     return varied
 
 
@@ -339,8 +343,11 @@ def _asked_values(
     """
     if axis not in known:
         raise unknown_name("axis", axis, known)
-    # False sorts before True: a case without the parameter is a poor base.
-    values = listed.split(",") if listed else sorted(known[axis], key=lambda at: at == ABSENT)
+    if listed:
+        values = listed.split(",")
+    else:
+        # False sorts before True: a case without the parameter is a poor base.
+        values = sorted(known[axis], key=lambda value: value == ABSENT)
     for value in values:
         if value not in known[axis]:
             raise unknown_name(f"value of {axis}", value, known[axis])

@@ -83,7 +83,8 @@ def reason_sentences(found: Verdicts) -> list[str]:
     sentences = []
     for remarks in groups.values():
         cases = [labels[remark.case] for remark in remarks]
-        sentences.append(words.group_of_cases(remarks[0].what, remarks[0].why, cases))
+        first = remarks[0]
+        sentences.append(words.group_of_cases(first.what, first.why, cases))
     return sentences
 
 
@@ -128,7 +129,8 @@ def _labels(found: Verdicts) -> _Labels:
     on_base = [case for case in found.cases if case.verdict != "only in NEW"]
     on_new = [case for case in found.cases if case.verdict != "only in BASE"]
     base_targets, base_device = without_device([case.target for case in on_base])
-    new_targets, new_device = without_device([case.target_new or case.target for case in on_new])
+    targets_of_new = [case.target_new or case.target for case in on_new]
+    new_targets, new_device = without_device(targets_of_new)
     base_target = {case.case: text for case, text in zip(on_base, base_targets, strict=True)}
     new_target = {case.case: text for case, text in zip(on_new, new_targets, strict=True)}
     several_variants = len({case.variant for case in found.cases}) > 1
@@ -150,8 +152,9 @@ def _row(case: CaseVerdict, label: str) -> list[str | Cell]:
     cells: list[str | Cell] = [""] * len(words.COMPARED_COLUMNS)
     cells[_CASE] = label
     cells[_VERDICT] = Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, ""))
-    if case.ratio is not None:
-        cells[_RATIO] = spread(case.ratio) + TIMES if case.ratio.bounded else factor(case.ratio)
+    ratio = case.ratio
+    if ratio is not None:
+        cells[_RATIO] = spread(ratio) + TIMES if ratio.bounded else factor(ratio)
     if case.base_ns is not None:
         cells[_BASE] = _microseconds(case.base_ns)
     if case.new_ns is not None:
@@ -174,7 +177,9 @@ def comparison_blocks(found: Verdicts) -> Iterator[Part]:
     """
     yield Text(result_lines(found))
     labels = _labels(found)
-    rows = [_row(case, labels.by_case[case.case]) for case in cases_by_change(found)]
+    rows = []
+    for case in cases_by_change(found):
+        rows.append(_row(case, labels.by_case[case.case]))
     if rows:
         title = words.table_title(labels.devices)
         table = Table(title, words.COMPARED_COLUMNS, rows, _NUMERIC, optional=_OPTIONAL)
@@ -191,7 +196,10 @@ def comparison_data(found: Verdicts) -> dict[str, Any]:
     it its code.
     """
     yardstick = found.yardstick
+    differences = [asdict(difference) for difference in found.differences]
     cases = [_case_data(case) for case in found.cases]
+    failed = [case.case for case in found.failed]
+    untested = [case.case for case in found.untested]
     skipped = [words.skipped_run(one) for one in found.skipped]
     skipped_codes = [code_of(one.why) for one in found.skipped]
     machines = [words.machine(one) for one in found.machines]
@@ -199,7 +207,7 @@ def comparison_data(found: Verdicts) -> dict[str, Any]:
         "base": found.base,
         "new": found.new,
         "same_machine": found.same_machine,
-        "differences": [asdict(difference) for difference in found.differences],
+        "differences": differences,
         "yardstick": words.yardstick(yardstick),
         "yardstick_code": yardstick.kind,
         "yardstick_spread": yardstick.spread,
@@ -209,8 +217,8 @@ def comparison_data(found: Verdicts) -> dict[str, Any]:
         "skipped_codes": skipped_codes,
         "inside": found.inside,
         "machines": machines or ["", ""],
-        "failed": [case.case for case in found.failed],
-        "untested": [case.case for case in found.untested],
+        "failed": failed,
+        "untested": untested,
     }
 
 
@@ -221,10 +229,15 @@ _AS_THEY_ARE = ("smallest", "p", "processes", "runs", "failed", "measured", "mis
 def _case_data(case: CaseVerdict) -> dict[str, Any]:
     """A verdict as plain fields, the ratio as ``ratio``, ``low`` and ``high``."""
     target_new = case.target_new.text if case.target_new is not None else ""
-    data: dict[str, Any] = {"case": case.case, "label": words.case_label(case)}
-    data.update({"verdict": case.verdict, "target": case.target.text, "target_new": target_new})
-    data.update({"reason": words.case_reason(case), "reason_code": code_of(case.reason)})
-    data.update({"base_ns": case.base_ns, "new_ns": case.new_ns})
+    data: dict[str, Any] = {"case": case.case}
+    data["label"] = words.case_label(case)
+    data["verdict"] = case.verdict
+    data["target"] = case.target.text
+    data["target_new"] = target_new
+    data["reason"] = words.case_reason(case)
+    data["reason_code"] = code_of(case.reason)
+    data["base_ns"] = case.base_ns
+    data["new_ns"] = case.new_ns
     data.update(_ratio_data(case))
     for name in _AS_THEY_ARE:
         data[name] = getattr(case, name)

@@ -237,7 +237,10 @@ class Side:
         for run in self.runs:
             for key in run.records:
                 holders.setdefault(key, []).append(run)
-        return {key: SideCase(self.name, key, tuple(runs)) for key, runs in holders.items()}
+        cases = {}
+        for key, runs in holders.items():
+            cases[key] = SideCase(self.name, key, tuple(runs))
+        return cases
 
 
 def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
@@ -302,7 +305,9 @@ def _fault(error: BadFile) -> Why:
     """What is wrong with a file of the run, which may be its samples, with the name of that
     file.
     """
-    return about(Path(error.file).name, error.fault) if error.file else error.fault
+    if not error.file:
+        return error.fault
+    return about(Path(error.file).name, error.fault)
 
 
 def _by_age(loaded: Loaded) -> tuple[str, str]:
@@ -374,7 +379,8 @@ def _with_samples(loaded: Loaded) -> Run:
             raise BadFile("raw samples of another run than the fingerprint beside it", samples)
         if isinstance(entry, results.OpenedEntry) and entry.worker == entry.target:
             kernels[f"{entry.target} {entry.case}"] = entry.kernels
-    by_case = {key: sampled(series) for key, series in series_by_record(samples).items()}
+    series_of_cases = series_by_record(samples)
+    by_case = {key: sampled(series) for key, series in series_of_cases.items()}
     return Run(path, fingerprint, by_case, kernels)
 
 

@@ -17,7 +17,8 @@ def brief(view: View) -> Iterator[Part]:
     from overhead.contention.show import way_blocks
     from overhead.words.contention.peers import PEER_WORDS
 
-    for way, own in PEER_WORDS.items():
-        if found := list(way_blocks(view, way)):
-            yield Heading(own.title)
-            yield from found
+    for way, way_words in PEER_WORDS.items():
+        blocks = list(way_blocks(view, way))
+        if blocks:
+            yield Heading(way_words.title)
+            yield from blocks

@@ -81,9 +81,9 @@ def contention_command(a: argparse.Namespace) -> int:
 
     if not a.seconds > 0:
         raise UsageError(f"--seconds {a.seconds:g}: must be above 0")
-    plan = ContentionPlan(
-        ways=[way for way in WAYS if way in (a.way or WAYS)], numbers=a.at_once, seconds=a.seconds
-    )
+    chosen = a.way or WAYS
+    ways = [way for way in WAYS if way in chosen]
+    plan = ContentionPlan(ways=ways, numbers=a.at_once, seconds=a.seconds)
     measure_as_asked = functools.partial(measure_contention, plan)
     scope = dataclasses.replace(scope_of("contention"), after=measure_as_asked)
     return measure_and_show(a, a.probe, plugins=a.plugin, software=a.software, scope=scope)
@@ -93,9 +93,11 @@ def _numbers(text: str) -> tuple[int, ...]:
     """The numbers in ``1,2,4``, sorted, with 1 among them. Raises ``ArgumentTypeError`` outside 1
     to 256.
     """
-    words = text.split(",")
-    if not all(word.isdecimal() and 1 <= int(word) <= 256 for word in words):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of numbers from 1 to 256, such as 1,2,4,8"
-        )
-    return tuple(sorted({1, *map(int, words)}))
+    numbers = {1}
+    for word in text.split(","):
+        if not word.isdecimal() or not 1 <= int(word) <= 256:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a list of numbers from 1 to 256, such as 1,2,4,8"
+            )
+        numbers.add(int(word))
+    return tuple(sorted(numbers))

@@ -1,10 +1,11 @@
-"""Windows of peers in, figures out: cost, issue, work of all together, and what limits."""
+"""Periods of peers in, figures out: cost, enqueue time, work of all together, and what limits."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -13,7 +14,16 @@ from overhead.contention.limits import LIMITS, limit_of
 from overhead.errors import BadFile
 from overhead.measure.fitting.interval import mean_of_processes
 from overhead.measure.fitting.line import Floats
-from overhead.results import Contention, Figure, PeersEntry, PeriodEntry, Status, Why, because
+from overhead.results import (
+    Contention,
+    Figure,
+    PeersEntry,
+    PeriodEntry,
+    Status,
+    Target,
+    Why,
+    because,
+)
 
 
 @dataclass(frozen=True)
@@ -43,265 +53,388 @@ class _SliceRule:
 _SLICES = _SliceRule()
 
 
-def contention_of(lines: Sequence[PeersEntry | PeriodEntry], target: float) -> Iterator[Contention]:
-    """A record for each case, way, number of peers and placement. ``target``: relative half-width
-    that is ``ok``.
+class _CaseId(NamedTuple):
+    """A case in one way. ``of``: the target of a peer and the case, as in ``PeriodEntry``."""
 
-    Raises ``BadFile`` for a window of a case that no line announces.
+    way: str
+    of: str
+
+
+class _RecordPair(NamedTuple):
+    """A record of peers at once, and one with the figures of one of these peers alone."""
+
+    record: Contention
+    alone: Contention
+
+
+def contention_of(
+    entries: Sequence[PeersEntry | PeriodEntry], precision: float
+) -> Iterator[Contention]:
+    """A record for each case, way, number of peers and placement. ``precision``: relative
+    half-width of a figure that is ``ok``.
+
+    Raises ``BadFile`` for a period of a case that no entry announces.
     """
-    cases: dict[tuple[str, str], _Case] = {}
-    for line in lines:
-        if isinstance(line, PeersEntry):
-            case = _Case(line, target)
-            for peer in line.targets:
-                cases.setdefault((line.way, f"{peer.key} {line.case.key}"), case)
-        elif (line.way, line.of) in cases:
-            case = cases[line.way, line.of]
-            own = line if line.way == "devices" else replace(line, devices=[])
-            (case.lone if line.alone else case.shared).append(own)
-        else:
-            raise BadFile(f"windows of a case that was never planned: {line.of} ({line.way})")
-    found = [pair for case in dict.fromkeys(cases.values()) for pair in case.records()]
-    for record, alone in found:
-        limited = limit_of(record, alone, [other for other, _ in found])
-        yield replace(record, limit=limited.limit, why=limited.why)
+    cases: dict[_CaseId, _Case] = {}
+    for entry in entries:
+        if isinstance(entry, PeersEntry):
+            case = _Case(entry, precision)
+            for target in entry.targets:
+                cases.setdefault(_CaseId(entry.way, f"{target.key} {entry.case.key}"), case)
+            continue
+        announced = cases.get(_CaseId(entry.way, entry.of))
+        if announced is None:
+            raise BadFile(f"windows of a case that was never planned: {entry.of} ({entry.way})")
+        announced.add(entry)
+
+    pairs: list[_RecordPair] = []
+    for case in dict.fromkeys(cases.values()):
+        pairs.extend(case.records())
+    records = [pair.record for pair in pairs]
+    # What limits a case can show in the records of others, so all figures come first.
+    for pair in pairs:
+        limited = limit_of(pair.record, pair.alone, records)
+        yield replace(pair.record, limit=limited.limit, why=limited.why)
 
 
 _Set = Mapping[str, Floats]
-"""What a set of processes measured, by peer: ``rates`` (units a ns), ``issue``, ``cpu`` (ns a
-unit), ``ready``.
+"""What a set of processes measured, a value for each peer: ``rates`` (units a ns), ``issue``,
+``cpu`` (ns a unit), ``ready`` (share of the time). What no period measured is not there.
 """
 _Sets = Mapping[int, _Set]
+"""The sets by their number."""
+
+
+class _Group(NamedTuple):
+    """Periods that make one record. ``peers``: 0 for one peer alone in the way ``busy``, where a
+    record counts the busy neighbours.
+    """
+
+    placement: str
+    peers: int
+    devices: tuple[str, ...]
 
 
 @dataclass(eq=False)
 class _Case:
-    """A case that peers ran at once. ``lone``: its windows of one peer alone; ``shared``: the
+    """A case that peers ran at once. ``lone``: its periods of one peer alone; ``shared``: the
     others.
     """
 
     plan: PeersEntry
-    target: float
+    precision: float
     lone: list[PeriodEntry] = field(default_factory=list)
     shared: list[PeriodEntry] = field(default_factory=list)
 
-    def records(self) -> Iterator[tuple[Contention, Contention]]:
-        """Each record, and one of the same peers alone. Lone windows give one where no shared ones
+    def add(self, period: PeriodEntry) -> None:
+        """Keep a period. Only in the way ``devices`` the devices tell records apart."""
+        if period.way != "devices":
+            period = replace(period, devices=[])
+        if period.alone:
+            self.lone.append(period)
+        else:
+            self.shared.append(period)
+
+    def records(self) -> Iterator[_RecordPair]:
+        """Each record, and one of the same peers alone. Lone periods give one where no shared ones
         have one peer.
         """
-        for (_, peers, devices), windows in sorted(
-            (_grouped(self.lone) | _grouped(self.shared)).items()
-        ):
-            sets, alone = _sets(windows), self._alone(devices)
-            figures = self._figures(windows, sets, alone) + self._slices(windows, sets, alone)
-            own = (
-                one
-                for one in self.plan.targets
-                if windows[0].of == f"{one.key} {self.plan.case.key}"
-            )
-            costs = [1 / one["rates"] for one in sets.values() if "rates" in one]
+        groups = _grouped(self.lone) | _grouped(self.shared)
+        for group in sorted(groups):
+            periods = groups[group]
+            sets = _sets(periods)
+            alone = self._alone(group.devices)
+            figures = self._figures(periods, sets, alone)
+            figures += self._slice_figures(periods, sets, alone)
             record = Contention(
                 way=self.plan.way,
-                peers=peers,
-                placement=windows[0].placement,
-                target=next(own, self.plan.targets[0]),
+                peers=group.peers,
+                placement=periods[0].placement,
+                target=self._first_target(periods[0]),
                 case=self.plan.case,
-                devices=windows[0].devices,
+                devices=periods[0].devices,
                 status=figures[0].status,
                 reason=figures[0].reason,
                 figures=figures,
-                costs=np.median(costs, axis=0).tolist() if costs else [],
+                costs=_costs_of_peers(sets),
             )
-            yield record, replace(record, figures=self._figures(self.lone, alone, {}))
+            figures_alone = self._figures(self.lone, alone, {})
+            yield _RecordPair(record, replace(record, figures=figures_alone))
+
+    def _first_target(self, period: PeriodEntry) -> Target:
+        """The target of the first peer of a period."""
+        for target in self.plan.targets:
+            if period.of == f"{target.key} {self.plan.case.key}":
+                return target
+        return self.plan.targets[0]
 
     def _alone(self, devices: Sequence[str]) -> _Sets:
-        own = [window for window in self.lone if set(window.devices) <= set(devices)]
+        """What each set measured with one peer alone on each of these devices; without sets in
+        which a device is missing.
+        """
+        periods = [period for period in self.lone if set(period.devices) <= set(devices)]
         count = max(len(devices), 1)
-        return {
-            n: one
-            for n, one in _sets(own).items()
-            if all(len(values) == count for values in one.values())
-        }
+        complete = {}
+        for number, measured in _sets(periods).items():
+            if all(len(values) == count for values in measured.values()):
+                complete[number] = measured
+        return complete
 
-    def _figures(self, windows: Sequence[PeriodEntry], sets: _Sets, alone: _Sets) -> list[Figure]:
+    def _figures(self, periods: Sequence[PeriodEntry], sets: _Sets, alone: _Sets) -> list[Figure]:
         """The figures of these sets, ``cost`` first; with ratios to the peers ``alone`` in the same
         set.
         """
-
-        def mean(name: str, values: list[float], kind: str = "long", unit: str = "ns") -> Figure:
-            found = _mean_of_sets(name, values, self.target, unit)
-            status, reason = (
-                (found.status, found.reason) if values else _failure([*windows, *self.lone], kind)
-            )
-            return replace(found, status=status, reason=reason)
-
         rates = {number: one["rates"] for number, one in sets.items() if "rates" in one}
-        means = {
-            n: [float(one[n].mean()) for one in sets.values() if n in one]
-            for n in ("issue", "cpu", "ready")
-        }
-        found = [
-            mean("cost", [len(each) / each.sum() for each in rates.values()]),
-            mean("issue", means["issue"], "short"),
-            mean("cpu", means["cpu"]),
-            mean("each", [1 / each.sum() for each in rates.values()]),
-            mean("ready", means["ready"], unit="share"),
-        ]
-        if not all(window.alone for window in windows):
-            work = _works(sets, alone)
-            found += [
-                mean("slowdown", [len(rates[n]) / ratio for n, ratio in work.items()], unit="ratio")
-            ]
-            found += [mean("work", list(work.values()), unit="ratio")]
-        return found
+        # Each peer takes 1 / rate for a unit. The cost is that of the mean rate.
+        costs_ns = [len(of_peers) / of_peers.sum() for of_peers in rates.values()]
+        together_ns = [1 / of_peers.sum() for of_peers in rates.values()]
 
-    def _slices(self, windows: Sequence[PeriodEntry], sets: _Sets, alone: _Sets) -> list[Figure]:
+        candidates = [*periods, *self.lone]
+        figures = [
+            self._mean("cost", costs_ns, candidates),
+            self._mean("issue", _means(sets, "issue"), candidates, kind="short"),
+            self._mean("cpu", _means(sets, "cpu"), candidates),
+            self._mean("each", together_ns, candidates),
+            self._mean("ready", _means(sets, "ready"), candidates, unit="share"),
+        ]
+        if all(period.alone for period in periods):
+            return figures
+        work = _works(sets, alone)
+        slowdown = [len(rates[number]) / ratio for number, ratio in work.items()]
+        figures.append(self._mean("slowdown", slowdown, candidates, unit="ratio"))
+        figures.append(self._mean("work", list(work.values()), candidates, unit="ratio"))
+        return figures
+
+    def _mean(
+        self,
+        name: str,
+        values: Sequence[float],
+        periods: Sequence[PeriodEntry],
+        kind: str = "long",
+        unit: str = "ns",
+    ) -> Figure:
+        """The figure with the mean of one value per set; without values, with the failure of these
+        periods, of this kind if one failed.
+        """
+        figure = _mean_of_sets(name, values, self.precision, unit)
+        if values:
+            return figure
+        failure = _failure(periods, kind)
+        return replace(figure, status=failure.status, reason=failure.reason)
+
+    def _slice_figures(
+        self, periods: Sequence[PeriodEntry], sets: _Sets, alone: _Sets
+    ) -> list[Figure]:
         """``slice`` and ``hand_over`` of the device where delays of short chains show them, else
         nothing.
 
         A chain that loses its slice s waits for that of the other peer and two hand-overs h: s +
         2h. Of the work of one peer alone s / (s + h) is left.
         """
-        found = []
+        delays_ns: list[Floats] = []
+        works: list[float] = []
         for number, ratio in _works(sets, alone).items():
-            share = (
-                alone[number]["rates"].mean() * alone[number]["issue"].mean()
-                if "issue" in alone[number]
-                else 1.0
-            )
-            if share < LIMITS.issue_alone:
-                usual = np.median(_rows(self.lone, "short", number)[:, 2])
-                total = _rows(windows, "slices", number)[:, 2]
-                found.append((total[total > _SLICES.interrupted * usual] - usual, ratio))
-        delays, work = [delay for delay, _ in found], np.array([ratio for _, ratio in found])
-        if not all(map(len, delays)) or not _show_slices(
-            np.concatenate([*delays, []]), work, self.lone
-        ):
+            if not _waits_for_device(alone[number]):
+                continue
+            usual_ns = np.median(_rows(self.lone, "short", number)[:, 2])
+            total_ns = _rows(periods, "slices", number)[:, 2]
+            interrupted = total_ns > _SLICES.interrupted * usual_ns
+            delays_ns.append(total_ns[interrupted] - usual_ns)
+            works.append(ratio)
+
+        if not all(len(delays) for delays in delays_ns):
             return []
-        slices = np.array([np.median(delay) for delay in delays]) / (2 / work - 1)
-        changes = mean_of_processes(
-            "hand_over", slices * (1 / work - 1), self.target, beside=float(slices.mean())
+        work = np.array(works)
+        if not _show_slices(np.concatenate([*delays_ns, []]), work, self.lone):
+            return []
+        # From both equations: delay = s + 2h and work = s / (s + h) give s = delay / (2 / work - 1)
+        # and h = s (1 / work - 1).
+        delay_ns = np.array([np.median(delays) for delays in delays_ns])
+        slices_ns = delay_ns / (2 / work - 1)
+        hand_over_ns = slices_ns * (1 / work - 1)
+        hand_over = mean_of_processes(
+            "hand_over", hand_over_ns, self.precision, beside=float(slices_ns.mean())
         )
-        return [_mean_of_sets("slice", slices, self.target), changes]
+        return [_mean_of_sets("slice", slices_ns, self.precision), hand_over]
 
 
-def _show_slices(delays: Floats, work: Floats, lone: Sequence[PeriodEntry]) -> bool:
+def _costs_of_peers(sets: _Sets) -> list[float]:
+    """The cost of each peer, ns: the median of all sets."""
+    costs_ns = [1 / one["rates"] for one in sets.values() if "rates" in one]
+    if not costs_ns:
+        return []
+    of_peers: list[float] = np.median(costs_ns, axis=0).tolist()
+    return of_peers
+
+
+def _means(sets: _Sets, name: str) -> list[float]:
+    """By set the mean of what its peers measured under this name."""
+    return [float(measured[name].mean()) for measured in sets.values() if name in measured]
+
+
+def _waits_for_device(alone: _Set) -> bool:
+    """Whether one peer alone waits for the device: only then it uses up its slices of time.
+
+    Its enqueue time is a smaller share of its cost then. Rate times enqueue time is that share.
+    """
+    if "issue" not in alone:
+        return False
+    share: float = alone["rates"].mean() * alone["issue"].mean()
+    return share < LIMITS.issue_alone
+
+
+def _show_slices(delays_ns: Floats, work: Floats, lone: Sequence[PeriodEntry]) -> bool:
     """Whether delays of short chains come from slices, and not from the queue or the whole chain of
     the other peer.
     """
-    if len(delays) < _SLICES.least or work.mean() > 1 - _SLICES.lost:
+    if len(delays_ns) < _SLICES.least or work.mean() > 1 - _SLICES.lost:
         return False
-    low, usual, high = np.quantile(delays, (0.25, 0.5, 0.75))
+    low, usual, high = np.quantile(delays_ns, (0.25, 0.5, 0.75))
     alike = max(high - usual, usual - low) <= _SLICES.quartiles * usual
-    return bool(alike and usual < _SLICES.of_chain * np.median(_rows(lone, "long")[:, 2]))
+    whole_chain_ns = np.median(_rows(lone, "long")[:, 2])
+    return bool(alike and usual < _SLICES.of_chain * whole_chain_ns)
 
 
 def _mean_of_sets(
-    name: str, values: Sequence[float] | Floats, target: float, unit: str = "ns"
+    name: str, values: Sequence[float] | Floats, precision: float, unit: str = "ns"
 ) -> Figure:
     """The mean of one value per set with its 95 % interval; of costs and ratios the geometric
     mean.
     """
-    if unit == "share" or min(values, default=1.0) <= 0:  # a coarse clock of CPU time stands still
-        return mean_of_processes(
-            name, values, target, unit=unit, scale=1.0 if unit == "share" else None
-        )
-    found = mean_of_processes(name, np.log(values), target, unit=unit, scale=1.0)
-    value, low, high = (
-        None if end is None else float(np.exp(end)) for end in (found.value, found.low, found.high)
+    if unit == "share":
+        return mean_of_processes(name, values, precision, unit=unit, scale=1.0)
+    if min(values, default=1.0) <= 0:  # a coarse clock of CPU time stands still
+        return mean_of_processes(name, values, precision, unit=unit, scale=None)
+    of_logarithms = mean_of_processes(name, np.log(values), precision, unit=unit, scale=1.0)
+    return replace(
+        of_logarithms,
+        value=_exp(of_logarithms.value),
+        low=_exp(of_logarithms.low),
+        high=_exp(of_logarithms.high),
     )
-    return replace(found, value=value, low=low, high=high)
 
 
-def _grouped(
-    windows: Sequence[PeriodEntry],
-) -> dict[tuple[str, int, tuple[str, ...]], list[PeriodEntry]]:
-    """The windows of each record, by placement, number of peers and devices."""
-    found = defaultdict(list)
-    for window in windows:
-        peers = 0 if window.alone and window.way == "busy" else window.peers
-        found[str(window.placement), peers, tuple(window.devices)].append(window)
-    return found
+def _exp(logarithm: float | None) -> float | None:
+    return None if logarithm is None else float(np.exp(logarithm))
+
+
+def _grouped(periods: Sequence[PeriodEntry]) -> dict[_Group, list[PeriodEntry]]:
+    """The periods of each record, by placement, number of peers and devices."""
+    groups: dict[_Group, list[PeriodEntry]] = defaultdict(list)
+    for period in periods:
+        is_without_busy = period.alone and period.way == "busy"
+        peers = 0 if is_without_busy else period.peers
+        groups[_Group(str(period.placement), peers, tuple(period.devices))].append(period)
+    return groups
 
 
 def _works(sets: _Sets, alone: _Sets) -> dict[int, float]:
     """By set the work of all together, relative to one peer alone in the same set."""
-    both = [
-        number for number in sets if "rates" in sets[number] and "rates" in alone.get(number, {})
-    ]
-    return {
-        number: float(sets[number]["rates"].sum() / alone[number]["rates"].mean())
-        for number in both
-    }
+    works = {}
+    for number, measured in sets.items():
+        if "rates" in measured and "rates" in alone.get(number, {}):
+            works[number] = float(measured["rates"].sum() / alone[number]["rates"].mean())
+    return works
 
 
-def _sets(windows: Sequence[PeriodEntry]) -> _Sets:
-    """What each set measured in the good windows: their mean, and peers of different devices after
+class _Measured(NamedTuple):
+    """What the periods of a set measured on the same devices. ``name``: as in ``_Set``."""
+
+    number: int
+    name: str
+    devices: tuple[str, ...]
+
+
+def _sets(periods: Sequence[PeriodEntry]) -> _Sets:
+    """What each set measured in the good periods: their mean, and peers of different devices after
     each other.
     """
-    found: dict[tuple[int, str, tuple[str, ...]], list[Floats]] = defaultdict(list)
-    for window in windows:
-        for name, values in _by_peer(window).items():
-            found[window.process, name, tuple(window.devices)].append(values)
+    values_of: dict[_Measured, list[Floats]] = defaultdict(list)
+    for period in periods:
+        for name, values in _by_peer(period).items():
+            values_of[_Measured(period.process, name, tuple(period.devices))].append(values)
     sets: dict[int, dict[str, Floats]] = defaultdict(dict)
-    for (number, name, _), each in sorted(found.items()):
-        sets[number][name] = np.concatenate([sets[number].get(name, []), np.mean(each, axis=0)])
+    for measured in sorted(values_of):
+        mean = np.mean(values_of[measured], axis=0)
+        of_set = sets[measured.number]
+        of_set[measured.name] = np.concatenate([of_set.get(measured.name, []), mean])
     return sets
 
 
-def _by_peer(window: PeriodEntry) -> _Set:
-    if _fault(window) or window.kind == "slices":
+def _by_peer(period: PeriodEntry) -> _Set:
+    """What a period measured, by peer; nothing if it failed, or measured only delays by slices."""
+    if _fault(period) or period.kind == "slices":
         return {}
-    rows, units = [np.array(own) for own in window.chains], np.array(window.units)
-    if window.kind == "short":
-        return {"issue": np.array([np.median(own[:, 1]) for own in rows]) / units}
-    ended = np.array([own[-1, 0] + own[-1, 2] for own in rows])
-    until = np.minimum(ended, window.length)
-    done = [
-        np.clip((end - own[:, 0]) / own[:, 2], 0, 1).sum()
-        for own, end in zip(rows, until, strict=True)
-    ]
-    found = {"rates": np.array(done) * units / until}
-    if len(window.cpu) == len(window.ready) == len(rows):
-        found |= {
-            "cpu": window.cpu / units / [len(own) for own in rows],
-            "ready": window.ready / ended,
-        }
-    return found
+    chains = [np.array(rows) for rows in period.chains]
+    units = np.array(period.units)
+    if period.kind == "short":
+        issue_ns = np.array([np.median(rows[:, 1]) for rows in chains])
+        return {"issue": issue_ns / units}
 
-
-def _rows(windows: Sequence[PeriodEntry], kind: str, process: int | None = None) -> Floats:
-    """The rows of the first peer in the good windows of a kind, of one set or of all."""
-    found = [
-        w.chains[0]
-        for w in windows
-        if w.kind == kind and process in (None, w.process) and not _fault(w)
-    ]
-    return np.concatenate([np.empty((0, 3)), *found])
-
-
-def _fault(window: PeriodEntry) -> Why:
-    """Why the window cannot be used; '' where it can."""
-    if window.status != "ok":
-        return window.reason or window.status
-    whole = (
-        len(window.chains)
-        == len(window.units)
-        == (1 if window.alone or window.way == "busy" else window.peers)
+    ended_ns = np.array([rows[-1, 0] + rows[-1, 2] for rows in chains])
+    until_ns = np.minimum(ended_ns, period.length)
+    chains_done = np.array(
+        [_chains_done(rows, end) for rows, end in zip(chains, until_ns, strict=True)]
     )
-    good = all(len(row) == 3 and row[2] for own in window.chains for row in own) and all(
-        window.units
-    )
-    if not (whole and good and all(own and own[0][0] < window.length for own in window.chains)):
+    measured = {"rates": chains_done * units / until_ns}
+    if len(period.cpu) == len(period.ready) == len(chains):
+        measured["cpu"] = period.cpu / units / [len(rows) for rows in chains]
+        measured["ready"] = period.ready / ended_ns
+    return measured
+
+
+def _chains_done(rows: Floats, until_ns: float) -> float:
+    """How many chains a peer did until then; of one that ran on, the part of its time until then.
+
+    ``rows``: ``[start_ns, issue_ns, total_ns]``.
+    """
+    shares = np.clip((until_ns - rows[:, 0]) / rows[:, 2], 0, 1)
+    return float(shares.sum())
+
+
+def _rows(periods: Sequence[PeriodEntry], kind: str, process: int | None = None) -> Floats:
+    """The rows of the first peer in the good periods of a kind, of one set or of all."""
+    rows_of_periods = []
+    for period in periods:
+        is_of_set = process is None or period.process == process
+        if period.kind == kind and is_of_set and not _fault(period):
+            rows_of_periods.append(period.chains[0])
+    return np.concatenate([np.empty((0, 3)), *rows_of_periods])
+
+
+def _fault(period: PeriodEntry) -> Why:
+    """Why the period cannot be used; '' where it can.
+
+    A period is whole if each peer began a chain in it, and each row and each number of units is
+    one that can be divided by.
+    """
+    if period.status != "ok":
+        return period.reason or period.status
+    peers = 1 if period.alone or period.way == "busy" else period.peers
+    if not len(period.chains) == len(period.units) == peers or not all(period.units):
         return because("window-without-rows")
+    for rows in period.chains:
+        if not rows or rows[0][0] >= period.length:
+            return because("window-without-rows")
+        for row in rows:
+            if len(row) != 3 or row[2] == 0:
+                return because("window-without-rows")
     return ""
 
 
-def _failure(windows: Sequence[PeriodEntry], kind: str) -> tuple[Status, Why]:
-    """Status and reason of the first window that failed, of this kind if one did."""
-    failed = sorted(
-        (window for window in windows if _fault(window)), key=lambda window: window.kind != kind
-    )
+class _Failure(NamedTuple):
+    """Why there is no figure."""
+
+    status: Status
+    reason: Why
+
+
+def _failure(periods: Sequence[PeriodEntry], kind: str) -> _Failure:
+    """Status and reason of the first period that failed, of this kind if one did."""
+    failed = [period for period in periods if _fault(period)]
     if not failed:
-        return "failed", because("no-window-of-kind", kind=kind)
-    return "failed" if failed[0].status == "ok" else failed[0].status, _fault(failed[0])
+        return _Failure("failed", because("no-window-of-kind", kind=kind))
+    of_kind = [period for period in failed if period.kind == kind]
+    first = (of_kind or failed)[0]
+    status: Status = "failed" if first.status == "ok" else first.status
+    return _Failure(status, _fault(first))

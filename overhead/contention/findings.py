@@ -42,15 +42,18 @@ def sharing_processes(view: View) -> Finding | None:
 
 
 def _finding(view: View, way: Way) -> Finding | None:
+    """The cases of this way in which all together do less than one alone; None without any. The
+    weight of the finding is how many times less the worst one does.
+    """
     below = LEAST_WORK[way]
-    found = losses(way, rows_of(view, way), below)
-    if not found:
+    losing = losses(way, rows_of(view, way), below)
+    if not losing:
         return None
-    processes = _work_of_processes(view, found[0]) if way == "threads" else None
-    keys = tuple(one.row.records[one.peers].key for one in found)
-    return Finding(
-        DoLessTogether(way, below, tuple(found), processes), 1 / found[0].ratio.value, keys
-    )
+    worst = losing[0]
+    processes = _work_of_processes(view, worst) if way == "threads" else None
+    keys = tuple(loss.row.records[loss.peers].key for loss in losing)
+    fact = DoLessTogether(way, below, tuple(losing), processes)
+    return Finding(fact, 1 / worst.ratio.value, keys)
 
 
 def _work_of_processes(view: View, like: RatioAt) -> Value | None:

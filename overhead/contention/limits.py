@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -97,12 +96,12 @@ def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]
         return Limited("", "")
     if slowdown.value <= LIMITS.slowdown or slowdown.floor <= LIMITS.certain:
         return Limited("", _no_clear_slowdown(slowdown))
-    seen = because("peers-slower", slowdown=slowdown.value)
+    peers = _SlowPeers(record, alone, others, slowdown)
     if record.way == "busy":
-        return _beside_busy(record, alone, seen)
+        return _beside_busy(peers)
     if record.target.api == "CPU":
-        return _on_processors(record, alone, others, slowdown, seen)
-    return _on_device(record, alone, others, slowdown, seen)
+        return _on_processors(peers)
+    return _on_device(peers)
 
 
 def _no_clear_slowdown(slowdown: Value) -> Reason:
@@ -113,129 +112,177 @@ def _no_clear_slowdown(slowdown: Value) -> Reason:
     )
 
 
-def _beside_busy(record: Contention, alone: Contention, seen: Reason) -> Limited:
+@dataclass(frozen=True)
+class _SlowPeers:
+    """Peers that are clearly slower than one alone: their record, and what it is judged against."""
+
+    record: Contention
+    alone: Contention
+    others: Sequence[Contention]
+    slowdown: Value
+
+    @property
+    def seen(self) -> Reason:
+        """The sentence that every reason begins with: how much slower they are."""
+        return because("peers-slower", slowdown=self.slowdown.value)
+
+    @property
+    def want(self) -> _WantOfProcessors | None:
+        """For how long they had no processor; None where it was not measured."""
+        return _WantOfProcessors.of(self.record, self.alone)
+
+    @property
+    def cpu(self) -> Value | None:
+        """The CPU time of a unit, relative to one peer alone."""
+        return ratio(self.record.measured("cpu"), self.alone.measured("cpu"))
+
+
+def _beside_busy(peers: _SlowPeers) -> Limited:
     """The neighbours only compute, so the processors limit: there are too few, or each is
     slower.
     """
-    want = _WantOfProcessors.of(record, alone)
+    want, seen = peers.want, peers.seen
     if want is not None and want.lost.value >= LIMITS.ready:
         return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
     return Limited("processors", because("busy-processors-slower", seen=seen))
 
 
-def _on_processors(
-    record: Contention,
-    alone: Contention,
-    others: Sequence[Contention],
-    slowdown: Value,
-    seen: Reason,
-) -> Limited:
-    """There is no device to wait for, and nothing of one to poll."""
-    want = _WantOfProcessors.of(record, alone)
-    if want is not None and want.surely_explains(slowdown):
+def _on_processors(peers: _SlowPeers) -> Limited:
+    """What limits peers on a CPU: there is no device to wait for, and nothing of one to poll."""
+    want, cpu, seen = peers.want, peers.cpu, peers.seen
+    if want is not None and want.surely_explains(peers.slowdown):
         return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
-    if want is not None and want.may_explain(slowdown):
-        return Limited(
-            "unknown", because("peers-perhaps-without-processor", seen=seen, want=want.why)
-        )
-    cpu = _ratio(record, alone, "cpu")
-    if record.way == "threads":
-        if cpu is not None and _may_be_slower_processors(cpu, slowdown):
-            return Limited(
-                "unknown",
-                because("slower-processors-or-spinning-lock", seen=seen, **_interval("cpu", cpu)),
-            )
-        return _of_lock(record, others, seen)
+    if want is not None and want.may_explain(peers.slowdown):
+        why = because("peers-perhaps-without-processor", seen=seen, want=want.why)
+        return Limited("unknown", why)
+    if peers.record.way == "threads":
+        if cpu is not None and _may_be_slower_processors(cpu, peers.slowdown):
+            return _slower_or_spinning(cpu, seen)
+        return _of_lock(peers, seen)
     if cpu is not None and cpu.floor > LIMITS.certain:
-        return Limited(
-            "processors", because("processors-share-core", seen=seen, **_interval("cpu", cpu))
-        )
+        why = because("processors-share-core", seen=seen, **_interval("cpu", cpu))
+        return Limited("processors", why)
     return Limited("unknown", because("neither-processors-nor-cpu-time", seen=seen))
 
 
-def _on_device(
-    record: Contention,
-    alone: Contention,
-    others: Sequence[Contention],
-    slowdown: Value,
-    seen: Reason,
-) -> Limited:
-    want, cpu = _WantOfProcessors.of(record, alone), _ratio(record, alone, "cpu")
+def _slower_or_spinning(cpu: Value, seen: Reason) -> Limited:
+    """The limit where the CPU time grew: slower processors and a lock that spins look alike."""
+    why = because("slower-processors-or-spinning-lock", seen=seen, **_interval("cpu", cpu))
+    return Limited("unknown", why)
+
+
+@dataclass(frozen=True)
+class _HandingOver:
+    """The enqueue time of a unit, of a peer and of one ``alone``, beside the ``cost`` of a peer."""
+
+    enqueue: Value
+    alone: Value
+    cost: Value
+
+    @property
+    def interval(self) -> dict[str, float]:
+        """The enqueue times with their intervals, as values of a reason."""
+        return {**_interval("issue", self.enqueue), **_interval("alone", self.alone)}
+
+
+def _handing_over(peers: _SlowPeers) -> _HandingOver | None:
+    """The enqueue times; None where they tell nothing of where the time was lost.
+
+    That is so for one peer, and for patterns whose enqueue time contains the wait for the device.
+    """
+    enqueue, cost = peers.record.measured("issue"), peers.record.measured("cost")
+    alone = peers.alone.measured("issue")
+    waits_inside = peers.record.case.pattern in ("wait-each", "read-each")
+    if enqueue is None or alone is None or cost is None:
+        return None
+    if peers.record.peers == 1 or waits_inside:
+        return None
+    return _HandingOver(enqueue, alone, cost)
+
+
+def _on_device(peers: _SlowPeers) -> Limited:
+    """What limits peers on a device. The order of the tests decides.
+
+    Too few processors come first, unless one peer alone already waits for the device or the peers
+    poll. Then comes the device, which lengthens the enqueue time too where a queue is full. A lock
+    is named last, where the figures leave no other cause.
+    """
+    record, alone, slowdown = peers.record, peers.alone, peers.slowdown
+    want, cpu, seen = peers.want, peers.cpu, peers.seen
     waits_for_device = _device_was_busy(record, alone)
     polls = cpu is not None and cpu.floor >= LIMITS.polls
     if want is not None and want.surely_explains(slowdown) and not waits_for_device and not polls:
         return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
-    issue, before, cost = record.measured("issue"), alone.measured("issue"), record.measured("cost")
-    waits = record.case.pattern in (
-        "wait-each",
-        "read-each",
-    )  # their issue contains the wait for the device
-    if issue is None or before is None or cost is None or record.peers == 1 or waits:
+
+    times = _handing_over(peers)
+    if times is None:
         return Limited("unknown", because("enqueue-time-tells-nothing", seen=seen))
-    handing = because(
-        "peers-handing-over", seen=seen, **_interval("issue", issue), **_interval("alone", before)
-    )
-    slices = _slices_of_device(record, others)
-    work = record.measured("work")
-    in_turn = slices is not None and work is not None and work.ceiling <= 1
-    where = _where_peers_wait(issue, before, cost, slowdown)
-    if waits_for_device or in_turn or where == "device":
+    handing = because("peers-handing-over", seen=seen, **times.interval)
+    slices = _slices_of_device(record, peers.others)
+    where = _where_peers_wait(times, slowdown)
+    if waits_for_device or where == "device" or (slices and _take_turns(record)):
         if slices is None:
             return Limited("device", because("peers-wait-for-device", seen=handing))
-        return Limited(
-            "slices",
-            because("device-gives-slices", seen=handing, slice=slices.ns, switch=slices.switch_ns),
-        )
+        why = because("device-gives-slices", seen=handing, slice=slices.ns, switch=slices.switch_ns)
+        return Limited("slices", why)
+
     if want is not None and want.may_explain(slowdown):
         return Limited("unknown", because("want-lengthens-enqueue", seen=seen, want=want.why))
     if where != "lock" or _device_may_be_busy(record, alone):
         return Limited("unknown", because("lock-or-device", seen=handing))
-    if not _handing_over_fills(cost, issue, alone, slowdown):
+    if not _handing_over_fills(times, alone, slowdown):
         return Limited("unknown", because("lock-or-short-queue", seen=handing))
     if cpu is not None and _may_be_slower_processors(cpu, slowdown):
-        return Limited(
-            "unknown",
-            because("slower-processors-or-spinning-lock", seen=handing, **_interval("cpu", cpu)),
-        )
-    return _of_lock(record, others, handing)
+        return _slower_or_spinning(cpu, handing)
+    return _of_lock(peers, handing)
 
 
-def _where_peers_wait(
-    issue: Value, before: Value, cost: Value, slowdown: Value
-) -> Literal["device", "lock", ""]:
+def _take_turns(record: Contention) -> bool:
+    """Whether all peers together surely do no more than one alone."""
+    work = record.measured("work")
+    return work is not None and work.ceiling <= 1
+
+
+def _where_peers_wait(times: _HandingOver, slowdown: Value) -> Literal["device", "lock", ""]:
     """Where the lost time was spent: after the units were handed over, or in handing them over; ''
     where it is open.
 
-    ``issue``: of a peer, and of one alone ``before``. ``cost``: of a unit of a peer.
+    If nothing of the slowdown is in the enqueue time, it stays as it was alone, and its share of
+    the cost falls to 1 / slowdown. If everything is, it grows as the cost does, and its
+    share grows to 1. ``LIMITS.grown`` lies between these ends.
     """
-    longer, share = ratio(issue, before), ratio(issue, cost)
+    longer = ratio(times.enqueue, times.alone)
+    share = ratio(times.enqueue, times.cost)
     if longer is None or share is None:
         return ""
     most_longer = 1 + LIMITS.grown * (slowdown.value - 1)
     most_share = 1 - (1 - LIMITS.grown) * (1 - 1 / slowdown.value)
     if longer.ceiling < most_longer or share.ceiling < most_share:
         return "device"
-    return "lock" if longer.floor > most_longer and share.floor > most_share else ""
+    if longer.floor > most_longer and share.floor > most_share:
+        return "lock"
+    return ""
 
 
-def _handing_over_fills(cost: Value, issue: Value, alone: Contention, slowdown: Value) -> bool:
+def _handing_over_fills(times: _HandingOver, alone: Contention, slowdown: Value) -> bool:
     """Whether a unit may be handed over all the time, as where a lock limits.
 
     If the device limits, a peer also waits for the last units that it handed over, as long as for
     those before.
     """
-    share, before = ratio(issue, cost), _ratio(alone, alone, "issue", "cost")
-    if share is None or before is None:
+    share = ratio(times.enqueue, times.cost)
+    share_alone = ratio(alone.measured("issue"), alone.measured("cost"))
+    if share is None or share_alone is None:
         return True
-    waited_alone = max(1 - before.value, 0.0) / slowdown.value
+    waited_alone = max(1 - share_alone.value, 0.0) / slowdown.value
     return share.ceiling >= LIMITS.filled * (1 - waited_alone)
 
 
 def _may_be_slower_processors(cpu: Value, slowdown: Value) -> bool:
     """Whether the CPU time grows with the cost. ``cpu``: relative to one peer alone."""
     same_growth = 1 + LIMITS.spent * (slowdown.value - 1)
-    seen = cpu.ceiling if slowdown.value < LIMITS.clocks else cpu.floor
-    return seen >= same_growth
+    growth = cpu.ceiling if slowdown.value < LIMITS.clocks else cpu.floor
+    return growth >= same_growth
 
 
 @dataclass(frozen=True)
@@ -253,43 +300,56 @@ class _WantOfProcessors:
     def of(cls, record: Contention, alone: Contention) -> _WantOfProcessors | None:
         """None where it was not measured. Where it is not known for one alone, that had a processor
         all the time.
+
+        The lost share compares the times with a processor: 1 - (1 - ready) / (1 - ready alone).
+        Its ends take the opposite ends of one alone.
         """
-        ready, before = record.measured("ready"), alone.measured("ready") or exactly(0.0)
+        ready = record.measured("ready")
+        ready_alone = alone.measured("ready") or exactly(0.0)
         if ready is None:
             return None
-        low, high = (min(max(end, 0.0), 1.0) for end in (ready.floor, ready.ceiling))
-        least, most = (min(max(end, 0.0), _ALL_BUT_NONE) for end in (before.floor, before.ceiling))
-        usual = min(max(before.value, 0.0), _ALL_BUT_NONE)
+        low, high = _clamped(ready.floor, 1.0), _clamped(ready.ceiling, 1.0)
+        usual = _clamped(ready_alone.value, _ALL_BUT_NONE)
+        usual_low = _clamped(ready_alone.floor, _ALL_BUT_NONE)
+        usual_high = _clamped(ready_alone.ceiling, _ALL_BUT_NONE)
         lost = Value(
             1 - (1 - min(ready.value, 1.0)) / (1 - usual),
-            1 - (1 - low) / (1 - most),
-            1 - (1 - high) / (1 - least),
+            1 - (1 - low) / (1 - usual_high),
+            1 - (1 - high) / (1 - usual_low),
         )
-        told = _interval("ready", Value(ready.value, low, high))
+        interval = _interval("ready", Value(ready.value, low, high))
         if usual >= _TOLD_ALONE:
-            return cls(lost, because("no-processor-alone-too", **told, alone=usual))
-        return cls(lost, because("no-processor", **told))
+            return cls(lost, because("no-processor-alone-too", **interval, alone=usual))
+        return cls(lost, because("no-processor", **interval))
 
     def surely_explains(self, slowdown: Value) -> bool:
         """Whether peers surely lost time in this way, and as much as explains the slowdown."""
-        return self.lost.floor >= LIMITS.ready and self.lost.value >= self._half_of(slowdown)
+        least = self._share_that_explains(slowdown)
+        return self.lost.floor >= LIMITS.ready and self.lost.value >= least
 
     def may_explain(self, slowdown: Value) -> bool:
         """Whether the interval leaves open that this explains the slowdown."""
-        return self.lost.ceiling >= max(LIMITS.ready, self._half_of(slowdown))
+        return self.lost.ceiling >= max(LIMITS.ready, self._share_that_explains(slowdown))
 
-    def _half_of(self, slowdown: Value) -> float:
+    def _share_that_explains(self, slowdown: Value) -> float:
+        """Of all time 1 - 1 / slowdown was lost; this part of it must be without a processor."""
         return LIMITS.explained * (1 - 1 / slowdown.value)
+
+
+def _clamped(share: float, most: float) -> float:
+    """The share, or the nearer end of 0 to ``most``: an interval may reach beyond."""
+    return min(max(share, 0.0), most)
 
 
 def _device_was_busy(record: Contention, alone: Contention) -> bool:
     """Whether already one peer alone surely waits for the device, and all together do as much
     work.
     """
-    handing_over, work = _ratio(alone, alone, "issue", "cost"), record.measured("work")
-    if record.way == "devices" or handing_over is None or work is None:
+    enqueue_share = ratio(alone.measured("issue"), alone.measured("cost"))
+    work = record.measured("work")
+    if record.way == "devices" or enqueue_share is None or work is None:
         return False
-    return handing_over.ceiling < LIMITS.issue_alone and work.floor >= LIMITS.work
+    return enqueue_share.ceiling < LIMITS.issue_alone and work.floor >= LIMITS.work
 
 
 def _device_may_be_busy(record: Contention, alone: Contention) -> bool:
@@ -302,12 +362,16 @@ def _device_may_be_busy(record: Contention, alone: Contention) -> bool:
     work = record.measured("work")
     if record.way == "devices" or work is None or work.ceiling < LIMITS.work:
         return False
+    cost = alone.measured("cost")
+    enqueue_share = ratio(alone.measured("issue"), cost)
+    if enqueue_share is not None and enqueue_share.floor < LIMITS.issue_alone:
+        return True
+    cpu_share = ratio(alone.measured("cpu"), cost)
+    if cpu_share is None:
+        return False
     ready = alone.measured("ready") or exactly(0.0)
-    handing_over, busy = _ratio(alone, alone, "issue", "cost"), _ratio(alone, alone, "cpu", "cost")
-    waits = handing_over is not None and handing_over.floor < LIMITS.issue_alone
-    return waits or (
-        busy is not None and busy.ceiling + max(ready.ceiling, 0.0) < LIMITS.issue_alone
-    )
+    most_at_work = cpu_share.ceiling + max(ready.ceiling, 0.0)
+    return most_at_work < LIMITS.issue_alone
 
 
 @dataclass(frozen=True)
@@ -320,44 +384,65 @@ class _Slices:
 
 def _slices_of_device(record: Contention, others: Sequence[Contention]) -> _Slices | None:
     """The slices of the device; None where no case on this target showed them."""
-    for two in others if record.way == "processes" else ():
-        length, change = two.value("slice"), two.value("hand_over")
-        same = (two.target.key, two.way) == (record.target.key, record.way)
-        if same and length and change is not None:
-            return _Slices(length, change)
+    if record.way != "processes":
+        return None
+    for other in others:
+        slice_ns, switch_ns = other.value("slice"), other.value("hand_over")
+        is_same_target = other.target.key == record.target.key and other.way == record.way
+        if is_same_target and slice_ns and switch_ns is not None:
+            return _Slices(slice_ns, switch_ns)
     return None
 
 
-def _of_lock(record: Contention, others: Sequence[Contention], seen: Reason) -> Limited:
+def _of_lock(peers: _SlowPeers, seen: Reason) -> Limited:
     """Whether it is Python's lock or another one. Processes share no memory, so no lock of Python
     or a library.
     """
+    record = peers.record
     if record.way != "threads":
         return Limited("lock", because("lock-of-driver-or-system", seen=seen))
     if record.case.caller != "binding":
         return Limited("lock", because("lock-of-library-or-driver", seen=seen))
-    compiled = replace(record, case=replace(record.case, caller="native"))
-    which = attrgetter("key", "way", "peers", "placement")
-    twin = next((one for one in others if which(one) == which(compiled)), None)
-    each = ratio(record.measured("each"), twin.measured("each")) if twin is not None else None
+    twin = _compiled_twin(record, peers.others)
+    each = None
+    if twin is not None:
+        each = ratio(record.measured("each"), twin.measured("each"))
     if each is None:
         return Limited("unknown", because("interpreter-or-lock", seen=seen))
+    interval = _interval("each", each)
     if each.floor >= LIMITS.compiled:
-        return Limited(
-            "interpreter", because("lock-of-python", seen=seen, **_interval("each", each))
-        )
+        return Limited("interpreter", because("lock-of-python", seen=seen, **interval))
     if each.ceiling < LIMITS.compiled:
-        return Limited("lock", because("lock-not-of-python", seen=seen, **_interval("each", each)))
-    return Limited(
-        "unknown", because("lock-of-python-or-library", seen=seen, **_interval("each", each))
-    )
+        return Limited("lock", because("lock-not-of-python", seen=seen, **interval))
+    return Limited("unknown", because("lock-of-python-or-library", seen=seen, **interval))
 
 
-def _ratio(record: Contention, alone: Contention, name: str, against: str = "") -> Value | None:
-    return ratio(record.measured(name), alone.measured(against or name))
+class _PeersId(NamedTuple):
+    """What tells records of one case apart."""
+
+    key: str
+    way: str
+    peers: int
+    placement: str
+
+
+def _compiled_twin(record: Contention, others: Sequence[Contention]) -> Contention | None:
+    """The record of the same calls from compiled code, which holds no lock of Python; None if it
+    was not measured.
+    """
+    case = replace(record.case, caller="native")
+    wanted = _PeersId(f"{record.target.key} {case.key}", record.way, record.peers, record.placement)
+    for other in others:
+        if _PeersId(other.key, other.way, other.peers, other.placement) == wanted:
+            return other
+    return None
 
 
 def _interval(name: str, of: Value) -> dict[str, float]:
     """The values of a reason that give a figure with its interval."""
-    ends = {name: of.value, f"{name}_low": of.low, f"{name}_high": of.high}
-    return {key: number for key, number in ends.items() if number is not None}
+    interval = {name: of.value}
+    if of.low is not None:
+        interval[f"{name}_low"] = of.low
+    if of.high is not None:
+        interval[f"{name}_high"] = of.high
+    return interval

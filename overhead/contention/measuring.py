@@ -1,18 +1,23 @@
-"""Measure what peers do at once: sets of fresh processes, and in each windows in random order."""
+"""Measure what peers do at once: sets of fresh processes, and in each periods in random order.
+
+A period is a stretch of time in which all peers run chains of a case. ``measure_contention``
+measures group by group (``plan.groups``); a group has several sets, so that a figure has an
+interval; a set is the ``with`` block of ``_Set``, whose processes end with the block.
+"""
 
 from __future__ import annotations
 
 import itertools
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import msgspec
 
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
-from overhead.contention.peer import Answer, BusyJob, Opened, OpenJob, Ran, WindowJob, decode_answer
+from overhead.contention.peer import Answer, BusyJob, Opened, OpenJob, PeriodJob, Ran, decode_answer
 from overhead.contention.placing import processors_of_peers
 from overhead.contention.plan import ContentionPlan, PeerGroup, groups, why_one_thread
 from overhead.contention.time_left import ContentionTimeLeft
@@ -40,18 +45,21 @@ from overhead.runner.run import Measuring
 _LIMITS = ChildLimits(60.0, poll_s=1.0)
 _OPENING_S = 300.0
 _OPENS_IN_S = 1.5
-_BESIDE_WINDOW_S = 0.02
-"""Seconds that a process takes to open its cases, and that a window takes besides its length. Only
+_BESIDE_PERIOD_S = 0.02
+"""Seconds that a process takes to open its cases, and that a period takes besides its length. Only
 the time left uses them.
 """
 _KINDS: tuple[PeriodKind, ...] = ("long", "short")
 _AHEAD_NS = 5_000_000
-"""A window begins this long after the parent says so, which is longer than a message takes."""
+"""A period begins this long after the parent says so, which is longer than a message takes."""
 
 
 @dataclass(frozen=True)
-class _Window:
-    """One window to measure: what is the same in its line and in the jobs of its peers."""
+class _Period:
+    """One period to measure: what is the same in its entry and in the jobs of its peers.
+
+    ``case``: its number in the group. ``alone``: the first peer runs with no other beside it.
+    """
 
     case: int
     peers: int
@@ -63,38 +71,53 @@ class _Window:
 
 
 def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
-    """Measure all groups of the plan that fit its time, and add their lines to the journal of the
+    """Measure all groups of the plan that fit its time, and add their entries to the journal of the
     run.
     """
-    listener, longest = measuring.listener, dict.fromkeys(plan.ways, 0.0)
+    listener = measuring.listener
     wanted = list(groups(plan, measuring.targets))
     sets_s = [_planned_set_s(plan, group, measuring) for group in wanted]
     time_left = ContentionTimeLeft(plan, sets_s, listener)
     listener.begin()
     time_left.tell()
+
+    longest_s = dict.fromkeys(plan.ways, 0.0)
     with device_lock(listener.waiting):
-        began = time.monotonic()
+        began_s = time.monotonic()
         time_left.begin()
-        for at, group in enumerate(wanted):
-            left = plan.seconds - (time.monotonic() - began)
-            target, late = group.targets[0], left < longest[group.way] or left <= 0
-            reason = why_one_thread(facts_of_stack(target.stack)) if group.way == "threads" else ""
-            if reason or late:
-                why: Why = reason or because("beyond-seconds-of-contention", seconds=plan.seconds)
-                left_out = LeftOut(target=target.key, case=f"all, {group.way}", reason=why)
-                measuring.add([OmittedEntry(left_out=left_out)])
-                listener.note(because("left-out", target=target.key, way=group.way, why=why))
+        for number, group in enumerate(wanted):
+            left_s = plan.seconds - (time.monotonic() - began_s)
+            reason = _why_not_measured(group)
+            if not reason and (left_s <= 0 or left_s < longest_s[group.way]):
+                reason = because("beyond-seconds-of-contention", seconds=plan.seconds)
+            if reason:
+                _leave_out(group, reason, measuring)
                 continue
-            time_left.begin_group(at)
-            took = _measure_group(plan, group, measuring, left, time_left)
-            longest[group.way] = max(longest[group.way], took)
+            time_left.begin_group(number)
+            took_s = _measure_group(plan, group, measuring, left_s, time_left)
+            longest_s[group.way] = max(longest_s[group.way], took_s)
+
+
+def _why_not_measured(group: PeerGroup) -> Why:
+    """Why the stack cannot be measured in this way; '' if it can."""
+    if group.way != "threads":
+        return ""
+    return why_one_thread(facts_of_stack(group.targets[0].stack))
+
+
+def _leave_out(group: PeerGroup, reason: Why, measuring: Measuring) -> None:
+    """Say in the journal and to the user that a group is not measured."""
+    target = group.targets[0].key
+    left_out = LeftOut(target=target, case=f"all, {group.way}", reason=reason)
+    measuring.add([OmittedEntry(left_out=left_out)])
+    measuring.listener.note(because("left-out", target=target, way=group.way, why=reason))
 
 
 def _planned_set_s(plan: ContentionPlan, group: PeerGroup, measuring: Measuring) -> float:
     """Seconds that one set of a group should take; none if the stack cannot be measured in this
     way.
     """
-    if group.way == "threads" and why_one_thread(facts_of_stack(group.targets[0].stack)):
+    if _why_not_measured(group):
         return 0.0
     return _Set(plan, group, 0, measuring, dict(enumerate(group.cases))).planned_s()
 
@@ -103,20 +126,23 @@ def _measure_group(
     plan: ContentionPlan,
     group: PeerGroup,
     measuring: Measuring,
-    left: float,
+    left_s: float,
     time_left: ContentionTimeLeft,
 ) -> float:
-    """Measure the planned sets, or as many as fit ``left`` seconds. Returns the seconds that all
-    would take.
+    """Measure the planned sets, or as many as fit ``left_s``. Returns the seconds that all would
+    take.
 
     The first death of a peer may be an accident: what was measured stays, and the set is measured
     again.
     """
-    begin, cases = time.monotonic(), dict(enumerate(group.cases))
-    measuring.add(
-        PeersEntry(way=group.way, targets=list(group.targets), case=case) for case in group.cases
-    )
-    numbers, measured, each = itertools.count(), 0, 0.0
+    began_s = time.monotonic()
+    targets = list(group.targets)
+    measuring.add([PeersEntry(way=group.way, targets=targets, case=case) for case in group.cases])
+
+    cases = dict(enumerate(group.cases))
+    numbers = itertools.count()
+    measured = 0
+    set_s = 0.0
     forgives = True
     while cases and measured < plan.sets:
         target = group.targets[0].key
@@ -125,26 +151,29 @@ def _measure_group(
         )
         measuring.listener.working(step)
         time_left.begin_set()
-        with _Set(plan, group, next(numbers), measuring, cases, forgives=forgives) as one:
-            measuring.add(_told(one.lines(), time_left))
-            fits_again = 2 * (time.monotonic() - begin) <= left
-            if one.died and forgives and not fits_again:
-                measuring.add(one.failed("failed", one.died))
-        forgives = forgives and not one.died
-        measured += not one.died
-        each = (time.monotonic() - begin) / max(1, measured)
-        if not one.died:
+        with _Set(plan, group, next(numbers), measuring, cases, forgives=forgives) as one_set:
+            measuring.add(_telling_time_left(one_set.entries(), time_left))
+            fits_again = 2 * (time.monotonic() - began_s) <= left_s
+            if one_set.died and forgives and not fits_again:
+                measuring.add(one_set.failed("failed", one_set.died))
+        if one_set.died:
+            forgives = False
+        else:
+            measured += 1
             time_left.end_set()
+        set_s = (time.monotonic() - began_s) / max(1, measured)
         time_left.tell()
-        if each * (measured + 1) > left:
+        if set_s * (measured + 1) > left_s:
             break
-    return each * plan.sets
+    return set_s * plan.sets
 
 
-def _told(lines: Iterable[PeriodEntry], time_left: ContentionTimeLeft) -> Iterator[PeriodEntry]:
-    """The lines; the time left is told after each."""
-    for line in lines:
-        yield line
+def _telling_time_left(
+    entries: Iterable[PeriodEntry], time_left: ContentionTimeLeft
+) -> Iterator[PeriodEntry]:
+    """The entries; the time left is told after each."""
+    for entry in entries:
+        yield entry
         time_left.tell()
 
 
@@ -153,7 +182,7 @@ class _Set(ExitStack):
     others go.
 
     ``forgives``: whether the set may be measured again after a peer died. ``died``: how one did, or
-    ''.
+    ''. ``units``: by case of a long chain. ``most``: by case the largest n.
     """
 
     def __init__(
@@ -167,13 +196,11 @@ class _Set(ExitStack):
         forgives: bool = False,
     ) -> None:
         super().__init__()
-        self.plan, self.group, self.number, self.measuring, self.cases = (
-            plan,
-            group,
-            number,
-            measuring,
-            cases,
-        )
+        self.plan = plan
+        self.group = group
+        self.number = number
+        self.measuring = measuring
+        self.cases = cases
         self.rng = random.Random(f"{group.targets[0].key} {group.way} {number}")
         self.units: list[int] = []
         self.most: list[int] = []
@@ -181,225 +208,279 @@ class _Set(ExitStack):
         self.busy: list[ChildProcess[Answer]] = []
         self.forgives = forgives
         self.died: Why = ""
-        self.now = _Window(min(cases), 1)
-        self.seen: set[_Window] = set()
+        self.now = _Period(min(cases), 1)
+        self.seen: set[_Period] = set()
 
-    def lines(self) -> Iterator[PeriodEntry]:
-        """Measure the set, and yield the line of each window. Where a peer dies, the set ends."""
+    def entries(self) -> Iterator[PeriodEntry]:
+        """Measure the set, and yield the entry of each period. Where a peer dies, the set ends."""
         try:
             yield from self._measured()
         except ChildEnded as ended:
             self.died = ended.reason
             if self.forgives and ended.why == "died":
-                of = f"{self.group.targets[0].key}, {self.group.way}"
-                self.measuring.listener.note(
-                    about(of, together(ended.reason, because("measured-again")))
-                )
+                peers = f"{self.group.targets[0].key}, {self.group.way}"
+                why = together(ended.reason, because("measured-again"))
+                self.measuring.listener.note(about(peers, why))
             else:
                 yield from self.failed("failed", self.died)
 
     def _measured(self) -> Iterator[PeriodEntry]:
+        """Open the peers and measure all periods: first those alone, then those at once.
+
+        In the way ``devices`` some of those alone come last, because a process can be slower in its
+        first periods.
+        """
         way, plan = self.group.way, self.plan
         yield from self._open(1)
-        later = plan.repeats // 2 if way == "devices" else 0
+        at_the_end = 0
         if way == "devices":
+            at_the_end = plan.repeats // 2
             yield from self._open(len(self.group.targets) - 1)
-        yield from self._measure(list(self._alone(plan.repeats - later)))
+        yield from self._measure(list(self._alone(plan.repeats - at_the_end)))
         if way == "processes":
             yield from self._open(max(plan.numbers) - 1)
         if way == "busy":
             self.busy = [self._start({}) for _ in range(max(self._numbers()))]
         yield from self._measure(list(self._together()))
-        yield from self._measure(
-            list(self._alone(later))
-        )  # a process can be slower in its first windows
+        yield from self._measure(list(self._alone(at_the_end)))
 
     def planned_s(self) -> float:
-        """About how long all windows take, and to start the processes, s."""
-        windows = [*self._alone(self.plan.repeats), *self._together()]
-        placed = [
-            one
-            for one in windows
-            if processors_of_peers(one.placement, self._targets(one)) is not None
-        ]
-        processes = (
-            max((one.peers for one in placed), default=1) if self.group.way != "threads" else 1
-        )
+        """About how long all periods take, and to start the processes, s."""
+        placed = []
+        for period in [*self._alone(self.plan.repeats), *self._together()]:
+            if processors_of_peers(period.placement, self._targets(period)) is not None:
+                placed.append(period)
+        processes = 1
+        if self.group.way != "threads":
+            processes = max((period.peers for period in placed), default=1)
         at_once = len(every_processor()) or 1
         opening_s = _OPENS_IN_S * (1 + processes / at_once)
-        return opening_s + sum(self._length_ns(one) / 1e9 + _BESIDE_WINDOW_S for one in placed)
+        periods_s = sum(self._length_ns(period) / 1e9 + _BESIDE_PERIOD_S for period in placed)
+        return opening_s + periods_s
 
-    def _length_ns(self, window: _Window) -> int:
-        plan = self.plan
-        return (
-            plan.short_ns if window.kind == "short" else plan.long_ns + plan.each_ns * window.peers
-        )
+    def _length_ns(self, period: _Period) -> int:
+        if period.kind == "short":
+            return self.plan.short_ns
+        return self.plan.long_ns + self.plan.each_ns * period.peers
 
     def _numbers(self) -> list[int]:
-        """The numbers of peers, without one alone; those of busy processes are half and all of the
-        processors.
-        """
-        processors, devices = len(every_processor()) or 2, len(self.group.targets)
-        if self.group.way == "busy":
-            return sorted({max(1, processors // 2), processors})
-        if self.group.way == "devices":
-            return sorted(
-                {number for number in self.plan.numbers if 1 < number < devices} | {devices}
-            )
-        return [
-            number for number in self.plan.numbers if self.group.way == "processes" or number > 1
-        ]
+        """The numbers of peers; those of busy processes are half and all of the processors.
 
-    def _alone(self, repeats: int) -> Iterator[_Window]:
+        One peer is measured by ``_alone``; only processes have it once more beside idle ones.
+        """
+        processors = len(every_processor()) or 2
+        devices = len(self.group.targets)
+        match self.group.way:
+            case "busy":
+                return sorted({max(1, processors // 2), processors})
+            case "devices":
+                fewer = {number for number in self.plan.numbers if 1 < number < devices}
+                return sorted(fewer | {devices})
+            case "processes":
+                return list(self.plan.numbers)
+            case "threads":
+                return [number for number in self.plan.numbers if number > 1]
+
+    def _alone(self, repeats: int) -> Iterator[_Period]:
+        """The periods of one peer alone: of each case and kind so many, on each device."""
         for case, kind, _ in itertools.product(self.cases, _KINDS, range(repeats)):
             for first in range(len(self.group.targets)):
-                yield _Window(case, 1, kind=kind, alone=True, first=first)
+                yield _Period(case, 1, kind=kind, alone=True, first=first)
 
-    def _together(self) -> Iterator[_Window]:
+    def _together(self) -> Iterator[_Period]:
+        """The periods of several peers at once, by case, number of peers, placement and kind."""
         plan, way = self.plan, self.group.way
         numbers = self._numbers()
-        for case, _ in itertools.product(self.cases, range(plan.repeats if way == "busy" else 1)):
+        repeats = plan.repeats if way == "busy" else 1
+        shows_slices = way == "processes" and processor_kind(self.group.targets[0]) == "gpu"
+        for case, _ in itertools.product(self.cases, range(repeats)):
             for number, placement, kind in itertools.product(numbers, plan.placements, _KINDS):
+                # Pinned peers are measured at the largest number only, but on devices at each.
                 if placement == "free" or number == numbers[-1] or way == "devices":
-                    yield _Window(case, number, placement, kind)
-            if way == "processes" and processor_kind(self.group.targets[0]) == "gpu":
-                yield _Window(case, 2, kind="slices")
+                    yield _Period(case, number, placement, kind)
+            if shows_slices:
+                yield _Period(case, 2, kind="slices")
 
     def _start(self, environment: Mapping[str, str]) -> ChildProcess[Answer]:
+        """A new process for peers, which ends with this set. ``environment``: of its target."""
         interpreter = self.measuring.interpreter
-        variables, python = {**interpreter.environment, **environment}, interpreter.python_command
-        return self.enter_context(
-            ChildProcess(
-                "overhead.contention.peer", None, decode_answer, _LIMITS, variables, python
-            )
+        child = ChildProcess(
+            "overhead.contention.peer",
+            None,
+            decode_answer,
+            _LIMITS,
+            {**interpreter.environment, **environment},
+            interpreter.python_command,
         )
+        return self.enter_context(child)
 
     def _open(self, count: int) -> Iterator[PeriodEntry]:
-        """Start more processes, and open the cases in them. The first finds how many units a long
-        chain has.
+        """Start more processes, and open the cases in them; yields entries of cases that did not
+        open. The first process finds how many units a long chain has.
         """
         threads = max(self.plan.numbers) if self.group.way == "threads" else 1
+        began = len(self.children)
         targets = self.group.targets * max(self.plan.numbers)
-        more = targets[len(self.children) : len(self.children) + count]
-        for target in more:
+        for target in targets[began : began + count]:
             chain_ns = 0 if self.children else self.plan.chain_ns
-            self.children.append(self._start(target.environment))
-            plugins, entries = list(self.measuring.request.plugins), usable_entry_points()
-            self.children[-1].send(
-                OpenJob(target, list(self.group.cases), threads, plugins, entries, chain_ns)
+            child = self._start(target.environment)
+            self.children.append(child)
+            child.send(
+                OpenJob(
+                    target,
+                    list(self.group.cases),
+                    threads,
+                    list(self.measuring.request.plugins),
+                    usable_entry_points(),
+                    chain_ns,
+                )
             )
-        for child in self.children[len(self.children) - len(more) :]:
+        for child in self.children[began:]:
             opened = child.receive(_OPENING_S)
             assert isinstance(opened, Opened)
-            for case in [case for case in self.cases if opened.reasons[case]]:
-                yield from self._not_open(case, opened.statuses[case], opened.reasons[case])
+            for case in list(self.cases):
+                if opened.reasons[case]:
+                    yield from self._not_open(case, opened.statuses[case], opened.reasons[case])
             if child is self.children[0]:
                 self.units, self.most = opened.units, opened.most
 
-    def _measure(self, windows: list[_Window]) -> Iterator[PeriodEntry]:
-        """Measure the windows in random order, without those of cases that have failed."""
-        self.rng.shuffle(windows)
-        for window in windows:
-            places = processors_of_peers(window.placement, self._targets(window))
-            if window.case not in self.cases or places is None:
+    def _measure(self, periods: list[_Period]) -> Iterator[PeriodEntry]:
+        """Measure the periods in random order, without those of cases that have failed."""
+        self.rng.shuffle(periods)
+        for period in periods:
+            places = processors_of_peers(period.placement, self._targets(period))
+            if period.case not in self.cases or places is None:
                 continue
-            self.now = window
+            self.now = period
             for child in self.children:
                 if child.exit_code(0) is not None:
                     child.receive()  # raises how it ended
-            line = self._run(window, places)
-            if line.status == "ok":
-                self.seen.add(window)
-                yield line
+            entry = self._run(period, places)
+            if entry.status == "ok":
+                self.seen.add(period)
+                yield entry
             else:
-                yield from self.failed(line.status, line.reason)
+                yield from self.failed(entry.status, entry.reason)
 
-    def _run(self, window: _Window, places: list[list[int]]) -> PeriodEntry:
-        """The line of one window. Raises ``ChildEnded``."""
-        plan, threads = self.plan, window.peers if self.group.way == "threads" else 1
-        count = 1 if self.group.way in ("threads", "busy") else window.peers
-        children = self.children[window.first : window.first + count]
-        short, long = min(plan.short, self.most[window.case]), self.units[window.case]
-        length = self._length_ns(window)
-        most = plan.most_short if window.kind == "short" else plan.most_long
-        units = [
-            short if window.kind == "short" or (window.kind == "slices" and i == 0) else long
-            for i in range(count)
-        ]
-        for at, (child, n) in enumerate(zip(children, units, strict=True)):
-            child.send(
-                WindowJob(window.case, n, length, threads, places[at * threads :][:threads], most)
-            )
+    def _run(self, period: _Period, places: list[list[int]]) -> PeriodEntry:
+        """The entry of one period. Raises ``ChildEnded``.
+
+        All peers run a chain first, to be warm. Then they get the moment at which the period
+        begins, on the clock that all processes of a machine share. ``places``: of each peer the
+        processors that it may use.
+        """
+        is_threads = self.group.way == "threads"
+        threads = period.peers if is_threads else 1
+        processes = 1 if is_threads or self.group.way == "busy" else period.peers
+        children = self.children[period.first : period.first + processes]
+        units = self._units(period, processes)
+        length_ns = self._length_ns(period)
+        most = self.plan.most_short if period.kind == "short" else self.plan.most_long
+
+        for number, (child, n) in enumerate(zip(children, units, strict=True)):
+            first = number * threads
+            own_places = places[first : first + threads]
+            child.send(PeriodJob(period.case, n, length_ns, threads, own_places, most))
         for child in children:
             child.receive()
-        start = time.perf_counter_ns() + _AHEAD_NS
-        for neighbour in self.busy[: window.peers] if not window.alone else ():
-            neighbour.send(BusyJob(start + length + _AHEAD_NS))
+        start_ns = time.perf_counter_ns() + _AHEAD_NS
+        if not period.alone:
+            for neighbour in self.busy[: period.peers]:
+                neighbour.send(BusyJob(start_ns + length_ns + _AHEAD_NS))
         for child in children:
-            child.send(start)
-        ran = [one for child in children if isinstance(one := child.receive(), Ran)]
-        if failed := next((one for one in ran if one.reason), None):
-            return msgspec.structs.replace(
-                self._line(window), status=failed.status, reason=failed.reason
-            )
-        return msgspec.structs.replace(
-            self._line(window),
-            length=length,
-            units=[n for n, one in zip(units, ran, strict=True) for _ in one.chains],
-            chains=[rows for one in ran for rows in one.chains],
-            cpu=[ns for one in ran for ns in one.cpu],
-            ready=[ns for one in ran for ns in one.ready],
-        )
+            child.send(start_ns)
+        answers = [child.receive() for child in children]
+        ran = [answer for answer in answers if isinstance(answer, Ran)]
+        for answer in ran:
+            if answer.reason:
+                return msgspec.structs.replace(
+                    self._entry(period), status=answer.status, reason=answer.reason
+                )
+        return _with_rows(self._entry(period), length_ns, units, ran)
 
-    def _targets(self, window: _Window) -> tuple[Target, ...]:
+    def _units(self, period: _Period, processes: int) -> list[int]:
+        """By process the units of a chain. In a period that shows slices of time, the first process
+        runs short chains and the others long ones.
+        """
+        short = min(self.plan.short, self.most[period.case])
+        units = [self.units[period.case]] * processes
+        if period.kind == "short":
+            units = [short] * processes
+        elif period.kind == "slices":
+            units[0] = short
+        return units
+
+    def _targets(self, period: _Period) -> tuple[Target, ...]:
         """The target of each peer that is measured."""
-        count = 1 if self.group.way == "busy" else window.peers
-        return (self.group.targets * count)[window.first : window.first + count]
+        count = 1 if self.group.way == "busy" else period.peers
+        return (self.group.targets * count)[period.first : period.first + count]
 
-    def _line(self, window: _Window) -> PeriodEntry:
-        many = self.group.way == "devices"
+    def _entry(self, period: _Period) -> PeriodEntry:
+        """The entry of a period, still without what was measured."""
+        devices: list[str] = []
+        if self.group.way == "devices":
+            devices = [target.device for target in self._targets(period)]
         return PeriodEntry(
             way=self.group.way,
-            of=f"{self.group.targets[0].key} {self.group.cases[window.case].key}",
+            of=f"{self.group.targets[0].key} {self.group.cases[period.case].key}",
             process=self.number,
-            peers=window.peers,
-            placement=window.placement,
-            alone=window.alone,
-            kind=window.kind,
-            devices=[target.device for target in self._targets(window)] if many else [],
+            peers=period.peers,
+            placement=period.placement,
+            alone=period.alone,
+            kind=period.kind,
+            devices=devices,
         )
 
     def _not_open(self, case: int, status: Status, reason: Why) -> Iterator[PeriodEntry]:
-        """A line for each number of peers of a case that did not open. The case is not measured."""
-        planned = [
-            one
-            for one in [*self._alone(1), *self._together()]
-            if one.case == case and one.kind == "long"
-        ]
+        """An entry for each number of peers of a case that did not open. The case is not
+        measured.
+        """
+        planned = [*self._alone(1), *self._together()]
         self._drop(case, status, reason)
-        for window in planned:
-            if window.placement == "free":
-                yield msgspec.structs.replace(self._line(window), status=status, reason=reason)
+        for period in planned:
+            is_of_case = period.case == case and period.kind == "long"
+            if is_of_case and period.placement == "free":
+                yield msgspec.structs.replace(self._entry(period), status=status, reason=reason)
 
     def failed(self, status: Status, reason: Why) -> Iterator[PeriodEntry]:
-        """The lines of the window that came to nothing, and of each other one of its case that is
+        """The entries of the period that came to nothing, and of each other one of its case that is
         not measured now.
 
         So each number of peers without a figure has its reason. The case is not measured again.
         """
-        at = self.now
+        failed = self.now
         planned = [*self._alone(1), *self._together()]
-        missing = [
-            one for one in planned if one.case == at.case and one not in self.seen and one != at
-        ]
-        self._drop(at.case, status, reason)
-        yield msgspec.structs.replace(self._line(at), status=status, reason=reason)
-        later = because("not-with-fewer", peers=at.peers, why=reason)
-        for window in missing:
-            if processors_of_peers(window.placement, self._targets(window)) is not None:
-                yield msgspec.structs.replace(self._line(window), status=status, reason=later)
+        self._drop(failed.case, status, reason)
+        yield msgspec.structs.replace(self._entry(failed), status=status, reason=reason)
+        why_not = because("not-with-fewer", peers=failed.peers, why=reason)
+        for period in planned:
+            if period.case != failed.case or period in self.seen or period == failed:
+                continue
+            if processors_of_peers(period.placement, self._targets(period)) is not None:
+                yield msgspec.structs.replace(self._entry(period), status=status, reason=why_not)
 
     def _drop(self, case: int, status: Status, reason: Why) -> None:
+        """Measure the case no more, and tell the user why."""
         self.cases.pop(case, None)
-        of = f"{self.group.targets[0].key} {self.group.cases[case].key}"
-        self.measuring.listener.note(about(f"{of}, {self.group.way}", about(status, reason)))
+        peers = f"{self.group.targets[0].key} {self.group.cases[case].key}, {self.group.way}"
+        self.measuring.listener.note(about(peers, about(status, reason)))
+
+
+def _with_rows(
+    entry: PeriodEntry, length_ns: int, units: Sequence[int], ran: Sequence[Ran]
+) -> PeriodEntry:
+    """The entry with what all peers measured. ``units``, ``ran``: by process, which may have
+    several peers as its threads.
+    """
+    units_of_peers: list[int] = []
+    chains: list[list[list[int]]] = []
+    cpu_ns: list[int] = []
+    ready_ns: list[int] = []
+    for n, answer in zip(units, ran, strict=True):
+        units_of_peers += [n] * len(answer.chains)
+        chains += answer.chains
+        cpu_ns += answer.cpu
+        ready_ns += answer.ready
+    return msgspec.structs.replace(
+        entry, length=length_ns, units=units_of_peers, chains=chains, cpu=cpu_ns, ready=ready_ns
+    )

@@ -1,7 +1,7 @@
 """The child process of one or more peers: it opens chains, one for each peer and case, and runs
-windows of them.
+them in periods.
 
-A window begins for all peers at one moment of the clock that all processes of a machine share. A
+A period begins for all peers at one moment of the clock that all processes of a machine share. A
 peer is a thread of its own, which opens its chains itself: a CUDA context and PyTorch's device
 belong to the thread.
 """
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -26,9 +26,8 @@ from overhead.probes import allow_entry_points, load_plugin, registry
 from overhead.probes.arms import open_case
 from overhead.results import Case, Status, Target, Why, because
 
-T = TypeVar("T")
 _SPIN_NS = 300_000
-"""Before the start of a window a peer spins for this long: a sleeping thread wakes late."""
+"""Before the start of a period a peer spins for this long: a sleeping thread wakes late."""
 _FIRST_UNITS = 16
 
 
@@ -47,12 +46,12 @@ class OpenJob(Struct, frozen=True, tag="open"):
     chain_ns: int
 
 
-class WindowJob(Struct, frozen=True, tag="window"):
+class PeriodJob(Struct, frozen=True, tag="period"):
     """Run chains of ``units`` of a case in the first ``threads`` threads, at most ``most`` chains
-    each.
+    each, in a period of ``length`` ns.
 
     ``processors``: by thread those that it may use; empty for all. Answered by ``Warm``. Then the
-    parent sends the moment of the shared clock at which the window begins, ns, which is answered by
+    parent sends the moment of the shared clock at which the period begins, ns, which is answered by
     ``Ran``.
     """
 
@@ -70,7 +69,7 @@ class BusyJob(Struct, frozen=True, tag="busy"):
     until: int
 
 
-PeerJob = OpenJob | WindowJob | BusyJob
+PeerJob = OpenJob | PeriodJob | BusyJob
 
 
 class Opened(Struct, frozen=True, tag="opened"):
@@ -87,7 +86,7 @@ class Opened(Struct, frozen=True, tag="opened"):
 
 
 class Warm(Struct, frozen=True, tag="warm"):
-    """All threads have run a chain, and wait for the start of the window."""
+    """All threads have run a chain, and wait for the start of the period."""
 
 
 class Ran(Struct, frozen=True, tag="ran"):
@@ -106,8 +105,77 @@ Answer = Opened | Warm | Ran
 decode_answer = msgspec.json.Decoder(Answer).decode
 
 
+class _ThreadRows(NamedTuple):
+    """What one thread did in a period: as the fields of ``Ran``."""
+
+    rows: list[list[int]]
+    cpu: int
+    ready: int
+
+
+class _Opening:
+    """Opens the cases of a job one by one, and keeps the error of each that failed.
+
+    Its methods run in the threads of the peers.
+    """
+
+    def __init__(self, job: OpenJob, now: Callable[[], int]) -> None:
+        self.job = job
+        self.now = now
+        self.failed: dict[int, BaseException] = {}
+        self._is_first = job.chain_ns > 0
+        """Whether no chain is open yet. Only the first process gets a ``chain_ns``: what it cannot
+        open, this machine cannot run.
+        """
+
+    def open(self, number: int) -> Chain | None:
+        """An open chain of the case with this number; None if it failed here or in another
+        thread.
+        """
+        if number in self.failed:
+            return None
+        try:
+            return self._open(number)
+        except BaseException as error:  # a library may raise anything
+            self.failed[number] = error
+            return None
+
+    def _open(self, number: int) -> Chain:
+        target, case = self.job.target, self.job.cases[number]
+        probe = registry()[target.stack]
+        chain = open_case(probe, target, case, is_first=self._is_first)
+        self._is_first = False
+        if chain.own_loop:
+            raise Unsupported(because("no-common-clock"))
+        return chain
+
+    def units(self, number: int, chain: Chain | None) -> int:
+        """How many units a long chain of this case has; 0 if it failed."""
+        if number in self.failed:
+            return 0
+        try:
+            return self._units_for(chain)
+        except BaseException as error:  # a library may raise anything
+            self.failed[number] = error
+            return 0
+
+    def _units_for(self, chain: Chain | None) -> int:
+        """16 times the power of two that takes at least ``chain_ns``, the shorter of two times
+        counted.
+        """
+        units = _FIRST_UNITS
+        taken_ns = 0
+        while chain is not None and taken_ns < self.job.chain_ns and 2 * units <= chain.max_n:
+            units *= 2
+            taken_ns = min(_total(chain, units, self.now) for _ in range(2))
+        return units
+
+
 class _Peers:
-    """The threads of this process and their open chains. ``clock``: shared by all processes."""
+    """The threads of this process and their open chains. ``clock``: shared by all processes.
+
+    ``chains``: by thread, then by case; None where a case could not be opened.
+    """
 
     def __init__(self) -> None:
         self.clock = SystemClock()
@@ -115,108 +183,91 @@ class _Peers:
         self.chains: list[list[Chain | None]] = []
 
     def open(self, job: OpenJob) -> Opened:
+        """Open all cases of the job in each thread."""
         allow_entry_points(job.entry_points)
         for plugin in job.plugins:
             load_plugin(Path(plugin))
-        probe = registry()[job.target.stack]
-        self.threads = [ThreadPoolExecutor(1) for _ in range(job.threads)]
-        failed: dict[int, BaseException] = {}
-
-        def attempt(call: Callable[[int], T], number: int) -> T | None:
-            try:
-                return None if number in failed else call(number)
-            except BaseException as error:  # a library may raise anything
-                failed[number] = error
-                return None
-
-        opened: list[Chain] = []
-
-        def open_one(number: int) -> Chain:
-            # Only the first peer is told how long a chain takes. What it cannot open, this machine
-            # cannot run.
-            is_first = job.chain_ns > 0 and not opened
-            chain = open_case(probe, job.target, job.cases[number], is_first=is_first)
-            opened.append(chain)
-            if chain.own_loop:
-                raise Unsupported(because("no-common-clock"))
-            return chain
-
-        def units_of(number: int) -> int:
-            chain, units, taken = self.chains[0][number], _FIRST_UNITS, 0
-            while chain is not None and taken < job.chain_ns and 2 * units <= chain.max_n:
-                units *= 2
-                taken = min(_total(chain, units, self.clock.now) for _ in range(2))
-            return units
-
+        opening = _Opening(job, self.clock.now)
         numbers = range(len(job.cases))
-        for (
-            thread
-        ) in self.threads:  # one after another: libraries compile and cache what the next one uses
-            self.chains.append(
-                [thread.submit(attempt, open_one, number).result() for number in numbers]
-            )
-        units = [
-            self.threads[0].submit(attempt, units_of, number).result() or 0 for number in numbers
-        ]
-        return Opened(
-            [reason_of(failed[n]) if n in failed else "" for n in numbers],
-            [status_of(failed[n]) if n in failed else "ok" for n in numbers],
-            [chain.max_n if chain else 0 for chain in self.chains[0]],
-            units,
-        )
+        self.threads = [ThreadPoolExecutor(1) for _ in range(job.threads)]
+        # One thread after another: libraries compile and cache what the next one uses.
+        for thread in self.threads:
+            chains = [thread.submit(opening.open, number).result() for number in numbers]
+            self.chains.append(chains)
+        units = []
+        for number in numbers:
+            chain = self.chains[0][number]
+            units.append(self.threads[0].submit(opening.units, number, chain).result())
 
-    def run(self, job: WindowJob, go: Callable[[], int]) -> Ran:
-        """Run a window. ``go``: says that all are warm, and returns the moment at which the window
+        reasons: list[Why] = [""] * len(job.cases)
+        statuses: list[Status] = ["ok"] * len(job.cases)
+        for number, error in opening.failed.items():
+            reasons[number] = reason_of(error)
+            statuses[number] = status_of(error)
+        most = [chain.max_n if chain else 0 for chain in self.chains[0]]
+        return Opened(reasons, statuses, most, units)
+
+    def run(self, job: PeriodJob, go: Callable[[], int]) -> Ran:
+        """Run a period. ``go``: says that all are warm, and returns the moment at which the period
         begins.
+
+        The threads and this function meet twice at a barrier: when all are warm, and when the start
+        is known.
         """
-        warm, one_at_a_time = threading.Barrier(job.threads + 1), threading.Lock()
+        meeting, one_at_a_time = threading.Barrier(job.threads + 1), threading.Lock()
         started: list[int] = []
 
-        def window(chain: Chain, processors: Sequence[int]) -> tuple[list[list[int]], int, int]:
+        def run_period(chain: Chain, processors: Sequence[int]) -> _ThreadRows:
             try:
                 self.clock.move(processors)
-                with (
-                    one_at_a_time
-                ):  # a CUDA graph is captured while no other thread of the process uses the context
+                # A CUDA graph is captured while no other thread of the process uses the context.
+                with one_at_a_time:
                     before = chain.executed()
                     _total(chain, job.units, self.clock.now)
             finally:
-                warm.wait()  # first: all are warm
-                warm.wait()  # then: the start is known
-            rows, cpu, ready = self._chains(chain, job, started[0])
-            ran, issued = chain.executed() - before, job.units * (1 + len(rows))
-            if chain.executes and ran != issued:
-                raise Unverified(because("units-not-executed", issued=issued, executed=ran))
-            return rows, cpu, ready
+                meeting.wait()
+                meeting.wait()
+            measured = self._chains(chain, job, started[0])
+            executed = chain.executed() - before
+            issued = job.units * (1 + len(measured.rows))
+            if chain.executes and executed != issued:
+                raise Unverified(because("units-not-executed", issued=issued, executed=executed))
+            return measured
 
-        chains = [chain for own in self.chains if (chain := own[job.case]) is not None]
-        ran = [
-            self.threads[i].submit(window, chains[i], job.processors[i]) for i in range(job.threads)
-        ]
-        warm.wait()
+        of_case = [chains[job.case] for chains in self.chains]
+        open_chains = [chain for chain in of_case if chain is not None]
+        running = []
+        for number in range(job.threads):
+            thread, chain = self.threads[number], open_chains[number]
+            running.append(thread.submit(run_period, chain, job.processors[number]))
+        meeting.wait()
         started.append(go())
-        warm.wait()
+        meeting.wait()
         try:
-            found = [one.result() for one in ran]
+            measured = [each.result() for each in running]
         except BaseException as error:
             return Ran(status=status_of(error), reason=reason_of(error))
-        rows, cpu, ready = (list(each) for each in zip(*found, strict=True))
-        return Ran(rows, cpu, ready)
+        return Ran(
+            chains=[each.rows for each in measured],
+            cpu=[each.cpu for each in measured],
+            ready=[each.ready for each in measured],
+        )
 
-    def _chains(self, chain: Chain, job: WindowJob, start: int) -> tuple[list[list[int]], int, int]:
-        """Rows, CPU time and time ready to run, from the start of the window to the end of the last
-        chain.
+    def _chains(self, chain: Chain, job: PeriodJob, start: int) -> _ThreadRows:
+        """Run chains from the start of the period to its end; the last one may end later.
+
+        The times are those of the whole loop: a row for each chain, the CPU time of the thread, and
+        the time in which it was ready to run and had no CPU core.
         """
         now, units, end = self.clock.now, job.units, start + job.length
         rows: list[list[int]] = []
-        ready = self.clock.queued()
-        spin = (
-            _SPIN_NS if job.threads == 1 else 0
-        )  # a spinning thread would keep the interpreter from the others
+        ready_before = self.clock.queued()
+        # A spinning thread would keep the interpreter from the others.
+        spin = _SPIN_NS if job.threads == 1 else 0
         self.clock.sleep(max(0, start - now() - spin) / 1e9)
         while now() < start:
             pass
-        cpu = self.clock.thread_cpu()
+        cpu_before = self.clock.thread_cpu()
         while now() < end and len(rows) < job.most:
             chain.prepare(units)
             t0 = now()
@@ -224,10 +275,13 @@ class _Peers:
             t1 = now()
             chain.wait()
             rows.append([t0 - start, t1 - t0, now() - t0])
-        return rows, self.clock.thread_cpu() - cpu, self.clock.queued() - ready
+        cpu = self.clock.thread_cpu() - cpu_before
+        ready = self.clock.queued() - ready_before
+        return _ThreadRows(rows, cpu, ready)
 
 
 def _total(chain: Chain, units: int, now: Callable[[], int]) -> int:
+    """The time of one chain of so many units with its wait, ns."""
     chain.prepare(units)
     begin = now()
     chain.issue(units)
@@ -236,6 +290,7 @@ def _total(chain: Chain, units: int, now: Callable[[], int]) -> int:
 
 
 def _answers() -> Callable[[PeerJob, Parent], None]:
+    """What answers the jobs of the parent, with the peers of this process."""
     peers = _Peers()
 
     def answer(job: PeerJob, parent: Parent) -> None:
@@ -246,7 +301,7 @@ def _answers() -> Callable[[PeerJob, Parent], None]:
         match job:
             case OpenJob():
                 parent(peers.open(job))
-            case WindowJob():
+            case PeriodJob():
                 parent(peers.run(job, go))
             case BusyJob():
                 while peers.clock.now() < job.until:

@@ -24,12 +24,26 @@ def processors_of_peers(
     if placement == "free":
         return [[] for _ in targets]
     if placement == "core":
-        cores = list(
-            dict.fromkeys(tuple(_numbers(host.read(_CPU.format(one)))) or (one,) for one in usable)
-        )
-        return [[core[0]] for core in cores[: len(targets)]] if len(cores) >= len(targets) else None
-    near = [sorted({*_near(target, host)} & {*usable}) for target in targets]
-    return near if all(near) and near != [usable] * len(near) else None
+        cores = _cores(usable, host)
+        if len(cores) < len(targets):
+            return None
+        return [[core[0]] for core in cores[: len(targets)]]
+    near = []
+    for target in targets:
+        near.append(sorted({*_near(target, host)} & {*usable}))
+    is_known = all(near)
+    # On a machine with one NUMA node the peers would be placed as freely as without a placement.
+    is_no_choice = all(processors == usable for processors in near)
+    return near if is_known and not is_no_choice else None
+
+
+def _cores(usable: Sequence[int], host: Host) -> list[tuple[int, ...]]:
+    """The usable processors by core: a core with two threads shows two processors."""
+    cores: dict[tuple[int, ...], None] = {}
+    for processor in usable:
+        siblings = tuple(_numbers(host.read(_CPU.format(processor))))
+        cores[siblings or (processor,)] = None
+    return list(cores)
 
 
 def _near(target: Target, host: Host) -> list[int]:
@@ -45,7 +59,10 @@ def _near(target: Target, host: Host) -> list[int]:
 
 def _numbers(ranges: str) -> list[int]:
     """The numbers in a list of ranges like ``0-3,8``; empty for other text."""
-    parts = [part.split("-") for part in ranges.strip().split(",")]
-    if not all(end.isdecimal() for part in parts for end in part):
-        return []
-    return [number for part in parts for number in range(int(part[0]), int(part[-1]) + 1)]
+    numbers: list[int] = []
+    for part in ranges.strip().split(","):
+        ends = part.split("-")
+        if not all(end.isdecimal() for end in ends):
+            return []
+        numbers += range(int(ends[0]), int(ends[-1]) + 1)
+    return numbers

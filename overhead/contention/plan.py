@@ -1,5 +1,5 @@
 """What is measured with many peers: the ways, the cases of each stack, the numbers of peers, and
-the windows.
+the periods.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ WAYS: tuple[Way, ...] = ("processes", "threads", "devices", "busy")
 @dataclass(frozen=True)
 class ContentionPlan:
     """How much is measured. ``numbers``: of peers. ``sets``: of fresh processes. ``repeats``:
-    windows of each kind with one peer alone, in each set.
+    periods of each kind with one peer alone, in each set.
 
-    ``seconds``: no set begins that would end later. ``long_ns``: the length of a window of long
+    ``seconds``: no set begins that would end later. ``long_ns``: the length of a period of long
     chains, ``each_ns`` more for every peer: with time slices of 2 ms every peer gets tens of them.
     ``chain_ns``: a long chain alone takes at least this, so that its wait adds little. ``short``:
     units of a short chain, which no queue stops.
@@ -39,7 +39,7 @@ class ContentionPlan:
     short_ns: int = 40_000_000
     most_short: int = 300
     most_long: int = 2000
-    """Chains of a peer in a window, at most: they go to the file."""
+    """Chains of a peer in a period, at most: they go to the file."""
     twins: bool = True
     """Whether the same calls from compiled code are measured too."""
 
@@ -69,16 +69,14 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
     for target in ordered:
         models.setdefault((target.stack, target.api, target.adapter), []).append(target)
     for way in plan.ways:
-        for (
-            first,
-            *others,
-        ) in (
-            models.values()
-        ):  # a second device of a model tells nothing new, unless all run at once
+        for of_model in models.values():
+            first = of_model[0]
             if way != "devices":
-                yield PeerGroup(way, (first,), cases_of(first, twins=plan.twins and way != "busy"))
-            elif others and processor_kind(first) == "gpu":
-                yield PeerGroup(way, (first, *others), cases_of(first, twins=plan.twins))
+                # A second device of a model tells nothing new, unless all run at once.
+                has_twins = plan.twins and way != "busy"
+                yield PeerGroup(way, (first,), cases_of(first, twins=has_twins))
+            elif len(of_model) > 1 and processor_kind(first) == "gpu":
+                yield PeerGroup(way, tuple(of_model), cases_of(first, twins=plan.twins))
 
 
 def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
@@ -88,18 +86,18 @@ def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
     If only another case has such a twin, that pair is measured in place of the base case.
     """
     space = space_of(registry()[target.stack], target)
-    cases = {
-        case.key: case
-        for case in space.star()
-        if case.pattern == space.base.pattern and case.workload == "step"
-    }
-    pairs = [
-        (case, vary(case, "caller", "native"))
-        for case in cases.values()
-        if case.caller == "binding"
-    ]
-    found = next((pair for pair in pairs if pair[1].key in cases), (space.base,))
-    return found if twins else found[:1]
+    like_base = []
+    for case in space.star():
+        if case.pattern == space.base.pattern and case.workload == "step":
+            like_base.append(case)
+    keys = {case.key for case in like_base}
+    for case in like_base:
+        if case.caller != "binding":
+            continue
+        twin = vary(case, "caller", "native")
+        if twin.key in keys:
+            return (case, twin) if twins else (case,)
+    return (space.base,)
 
 
 def why_one_thread(facts: StackFacts) -> Why:

@@ -56,20 +56,28 @@ class PeersRow:
 
     def values(self, figure: str) -> dict[int, Value]:
         """The figure by the number of peers, where it has a value above zero."""
-        found = {
-            k: one.measured(figure)
-            for k, one in sorted(self.records.items())
-            if one.status in VALUED
-        }
-        return {k: value for k, value in found.items() if value is not None and value.value > 0}
+        values = {}
+        for peers, record in sorted(self.records.items()):
+            value = record.measured(figure) if record.status in VALUED else None
+            if value is not None and value.value > 0:
+                values[peers] = value
+        return values
 
     def resolved(self, figure: str) -> dict[int, Value]:
         """The same where the figure is ``ok`` and its interval lies above zero."""
-        return {
-            k: value
-            for k, value in self.values(figure).items()
-            if value.status == "ok" and value.resolved
-        }
+        resolved = {}
+        for peers, value in self.values(figure).items():
+            if value.status == "ok" and value.resolved:
+                resolved[peers] = value
+        return resolved
+
+    def ratios(self, figure: str) -> list[RatioAt]:
+        """The values of a ratio, with their numbers of peers."""
+        return [RatioAt(self, peers, ratio) for peers, ratio in self.values(figure).items()]
+
+    def resolved_ratios(self, figure: str) -> list[RatioAt]:
+        """The same where the ratio is ``ok`` and its interval lies above zero."""
+        return [RatioAt(self, peers, ratio) for peers, ratio in self.resolved(figure).items()]
 
     @property
     def shows_noise(self) -> bool:
@@ -96,40 +104,53 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
 
     Of several devices alone it has the one with the median cost.
     """
-    own = [one for one in view.fingerprint.contention if one.way == way]
+    of_way = [record for record in view.fingerprint.contention if record.way == way]
     groups: dict[tuple[str, Placement], dict[int, list[Contention]]] = {}
-    for one in own:
-        groups.setdefault((one.key, one.placement), {}).setdefault(one.peers, []).append(one)
+    for record in of_way:
+        by_peers = groups.setdefault((record.key, record.placement), {})
+        by_peers.setdefault(record.peers, []).append(record)
     rows = []
-    for group in groups.values():
-        medians = {
-            k: sorted(v, key=lambda one: one.value("cost") or 0.0)[len(v) // 2]
-            for k, v in group.items()
-        }
-        facts = view.facts(next(iter(medians.values())).target.stack)
-        rows.append(_row(medians, facts, own))
-    targets = list(dict.fromkeys(one.target.key for one in own))
+    for by_peers in groups.values():
+        medians = {peers: _of_median_cost(records) for peers, records in by_peers.items()}
+        first = next(iter(medians.values()))
+        rows.append(_row(first, medians, view.facts(first.target.stack), of_way))
+    targets = list(dict.fromkeys(record.target.key for record in of_way))
     return sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
 
 
+def _of_median_cost(records: Sequence[Contention]) -> Contention:
+    """The record with the median cost; the upper one of two in the middle."""
+    by_cost = sorted(records, key=lambda record: record.value("cost") or 0.0)
+    return by_cost[len(by_cost) // 2]
+
+
 def _row(
-    records: Mapping[int, Contention], facts: StackFacts, others: Sequence[Contention]
+    first: Contention,
+    records: Mapping[int, Contention],
+    facts: StackFacts,
+    of_way: Sequence[Contention],
 ) -> PeersRow:
-    """The row of these records. ``others``: all records of the way."""
-    one = next(iter(records.values()))
-    target, case = one.target, one.case
-    of_stack = [other.target for other in others if other.target.stack == target.stack]
+    """The row of these records, of which ``first`` is one. ``of_way``: all records of the way, from
+    which the row must be told apart.
+    """
+    target, case = first.target, first.case
+    of_stack = [other.target for other in of_way if other.target.stack == target.stack]
     on = []
     if len({other.adapter for other in of_stack}) > 1:
         on.append(target.adapter)
     if len({other.api for other in of_stack}) > 1:
         on.append(target.api)
-    device = target.device if len({other.device for other in of_stack}) > 1 else ""
-    of_target = [other.case for other in others if other.target.key == target.key]
-    alike = [other.coordinates for other in of_target if other.caller == case.caller]
-    params = {
-        k: v for k, v in case.coordinates.items() if any(other.get(k) != v for other in alike)
-    }
+    has_several_devices = len({other.device for other in of_stack}) > 1
+    device = target.device if has_several_devices else ""
+
+    of_caller = []
+    for other in of_way:
+        if other.target.key == target.key and other.case.caller == case.caller:
+            of_caller.append(other.case.coordinates)
+    params = {}
+    for name, value in case.coordinates.items():
+        if any(other.get(name) != value for other in of_caller):
+            params[name] = value
     return PeersRow(records, facts, device, tuple(on), params)
 
 
@@ -138,9 +159,11 @@ def _judged(rows: Sequence[PeersRow]) -> list[PeersRow]:
     run their work.
     """
     running = [row for row in rows if row.first.target.executes]
-    return [
-        row for row in running if row.first.target.api != "CPU" and not row.first.target.software
-    ] or running
+    on_hardware = []
+    for row in running:
+        if row.first.target.api != "CPU" and not row.first.target.software:
+            on_hardware.append(row)
+    return on_hardware or running
 
 
 @dataclass(frozen=True)
@@ -161,14 +184,15 @@ def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[Ratio
     """
     if way not in LEAST_WORK:
         return []
-    found = []
+    lost = []
     for row in _judged(rows):
-        works = [RatioAt(row, k, work) for k, work in row.resolved("work").items() if k > 1]
-        if works and row.first.placement == "free":
-            least = min(works, key=_size)
-            if least.ratio.ceiling < below:
-                found.append(least)
-    return sorted(found, key=_size)
+        works = [work for work in row.resolved_ratios("work") if work.peers > 1]
+        if not works or row.first.placement != "free":
+            continue
+        least = min(works, key=_size)
+        if least.ratio.ceiling < below:
+            lost.append(least)
+    return sorted(lost, key=_size)
 
 
 def _size(of: RatioAt) -> float:
@@ -195,16 +219,22 @@ def most_peers(way: Way, rows: Sequence[PeersRow]) -> MostPeers | None:
     judged = _judged(rows)
     known: list[RatioAt] = []
     for row in judged:
-        known += [RatioAt(row, k, ratio) for k, ratio in row.resolved(figure).items()]
-    peers = max((one.peers for one in known), default=0)
-    if peers <= (way != "busy"):
+        known += row.resolved_ratios(figure)
+    peers = max((ratio.peers for ratio in known), default=0)
+    # Busy processes count without the one that is measured, so one of them is a comparison too.
+    fewest = 1 if way == "busy" else 2
+    if peers < fewest:
         return None
-    at_most = [one for one in known if one.peers == peers]
-    order = min(one.row.order for one in at_most)
-    ordered = sorted((one for one in at_most if one.row.order == order), key=_size)
-    of_caller = [row for row in judged if row.order == order]
-    noisy = [row for row in of_caller if peers in row.values(figure).keys() - row.resolved(figure)]
-    return MostPeers(ordered[0], ordered[-1], tuple(noisy))
+
+    of_most = [ratio for ratio in known if ratio.peers == peers]
+    order = min(ratio.row.order for ratio in of_most)
+    of_caller = sorted((ratio for ratio in of_most if ratio.row.order == order), key=_size)
+    noisy = []
+    for row in judged:
+        is_noisy = peers in row.values(figure) and peers not in row.resolved(figure)
+        if row.order == order and is_noisy:
+            noisy.append(row)
+    return MostPeers(of_caller[0], of_caller[-1], tuple(noisy))
 
 
 @dataclass(frozen=True)
@@ -225,18 +255,19 @@ def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
     # enough to do.
     limited: dict[tuple[str, int], list[RatioAt]] = {}
     for row in _judged(rows):
-        rates = row.resolved("each")
-        peers = max(rates, default=0)
-        if peers > 1 and row.records[peers].limit == "device" and row.first.placement == "free":
-            limited.setdefault((row.first.target.api, peers), []).append(
-                RatioAt(row, peers, rates[peers])
-            )
+        times = row.resolved("each")
+        peers = max(times, default=0)
+        if peers <= 1 or row.first.placement != "free":
+            continue
+        if row.records[peers].limit == "device":
+            of_api = limited.setdefault((row.first.target.api, peers), [])
+            of_api.append(RatioAt(row, peers, times[peers]))
     for (_api, peers), alike in limited.items():
-        low = min(one.ratio.floor for one in alike)
-        high = max(one.ratio.ceiling for one in alike)
-        stacks = {one.row.without_device for one in alike}
+        low = min(each.ratio.floor for each in alike)
+        high = max(each.ratio.ceiling for each in alike)
+        stacks = {each.row.without_device for each in alike}
         if len(stacks) > 1 and high < _SAME_RATE * low:
-            yield MeetAtDevice(peers, tuple(one.row for one in alike), low, high)
+            yield MeetAtDevice(peers, tuple(each.row for each in alike), low, high)
 
 
 @dataclass(frozen=True)
@@ -271,16 +302,31 @@ def placing(rows: Sequence[PeersRow]) -> Placing | None:
     for row in _judged(rows):
         if row.values("slowdown"):
             cases.setdefault(row.first.key, []).append(row)
-    found, highest = [], 0.0
-    for own in cases.values():
+    if not cases:
+        return None
+    limited: list[SlowestPlacing] = []
+    highest = 0.0
+    for of_case in cases.values():
         slowdowns: list[RatioAt] = []
-        for row in own:
-            slowdowns += [RatioAt(row, k, ratio) for k, ratio in row.values("slowdown").items()]
-        highest = max([highest, *(one.ratio.ceiling for one in slowdowns)])
-        limited = [
-            (one.ratio.value, one.peers) for one in slowdowns if one.row.records[one.peers].limit
-        ]
-        if limited:
-            _, slowest = max(limited)
-            found.append(SlowestPlacing(tuple(one for one in slowdowns if one.peers == slowest)))
-    return Placing(tuple(found), highest) if cases else None
+        for row in of_case:
+            slowdowns += row.ratios("slowdown")
+        for slowdown in slowdowns:
+            highest = max(highest, slowdown.ratio.ceiling)
+        peers = _slowest_limited(slowdowns)
+        if peers is not None:
+            at_slowest = [slowdown for slowdown in slowdowns if slowdown.peers == peers]
+            limited.append(SlowestPlacing(tuple(at_slowest)))
+    return Placing(tuple(limited), highest)
+
+
+def _slowest_limited(slowdowns: Sequence[RatioAt]) -> int | None:
+    """The number of peers at which a case is slowest among those where something limits it; None
+    where nothing does.
+    """
+    limited = []
+    for slowdown in slowdowns:
+        if slowdown.row.records[slowdown.peers].limit:
+            limited.append(slowdown)
+    if not limited:
+        return None
+    return max(limited, key=lambda slowdown: (slowdown.ratio.value, slowdown.peers)).peers

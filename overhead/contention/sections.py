@@ -38,8 +38,9 @@ def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
     return build
 
 
-def _adds_a_tensor(one: Contention) -> bool:
-    return one.case.params.get("operand") == "tensor"
+def _adds_a_tensor(record: Contention) -> bool:
+    """Whether the case adds a tensor, as no case of the first page does."""
+    return record.case.params.get("operand") == "tensor"
 
 
 for _order, (_way, _words) in enumerate(PEER_WORDS.items()):

@@ -15,7 +15,7 @@ from overhead.contention.rows import (
     rows_of,
 )
 from overhead.reading.view import View
-from overhead.results import Value, Way, Why
+from overhead.results import Contention, Value, Way, Why
 from overhead.words.contention import peers as words
 from overhead.words.format import TIMES, number, positive_spread
 from overhead.words.reasons import reasons_said, sentence
@@ -32,12 +32,13 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
 
     Nothing where no comparison is resolved.
     """
-    found = most_peers(way, rows)
-    if found is None:
+    most = most_peers(way, rows)
+    if most is None:
         return []
-    sentences = [words.most_peers(way, found)]
-    sentences += [words.meeting(way, one) for one in meetings(rows)]
-    if worst := losses(way, rows):
+    sentences = [words.most_peers(way, most)]
+    sentences += [words.meeting(way, meeting) for meeting in meetings(rows)]
+    worst = losses(way, rows)
+    if worst:
         sentences.append(words.losses(way, worst))
     return sentences
 
@@ -46,8 +47,8 @@ def placing_sentences(rows: Sequence[PeersRow]) -> list[str]:
     """Of a process a device: how much slower than alone the cases with a limit are, unpinned and
     pinned.
     """
-    found = placing(rows)
-    return [words.placing(found)] if found is not None else []
+    placed = placing(rows)
+    return [words.placing(placed)] if placed is not None else []
 
 
 def way_blocks(view: View, way: Way) -> Iterator[Part]:
@@ -55,16 +56,22 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
     measure it.
     """
     rows = rows_of(view, way)
-    if said := finding_sentences(way, rows) + (placing_sentences(rows) if way == "devices" else []):
-        yield Text(said)
-    if valued := [row for row in rows if row.values("cost")]:
+    sentences = finding_sentences(way, rows)
+    if way == "devices":
+        sentences += placing_sentences(rows)
+    if sentences:
+        yield Text(sentences)
+    valued = [row for row in rows if row.values("cost")]
+    if valued:
         yield _table(way, valued)
-    if notes := [*_notes(valued), *_reasons(rows)]:
+    notes = [*_notes(valued), *_reasons(rows)]
+    if notes:
         yield Text(notes, quiet=True)
 
 
 def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
-    counts = sorted(set().union(*(row.records for row in rows)))
+    """The costs of these rows, a column for each number of peers."""
+    counts = sorted({peers for row in rows for peers in row.records})
     most = max(max(row.values("cost")) for row in rows)
     alone, *some, at_most = range(_FIRST_COUNT, _FIRST_COUNT + max(2, len(counts)))
     each_peer = _FIRST_COUNT + len(counts)
@@ -86,15 +93,21 @@ def _cells(way: Way, row: PeersRow, counts: Sequence[int], most: int) -> list[st
     """The cells of a row. ``most``: the number of peers that the last columns are about."""
     costs = row.values("cost")
     ratio = row.values("slowdown" if way == "busy" else "work").get(most)
-    last = row.records[most] if most in costs else None
+    limit: str | Cell = ""
+    each_peer = ""
+    if most in costs:
+        last = row.records[most]
+        limit = Cell(words.limit_cell(last), hover=sentence(last.why))
+        each_peer = words.each_peer_cell(last.costs)
+    of_counts = [_short(costs[peers] / 1e3) if peers in costs else "" for peers in counts]
     return [
         Cell(words.label(row), row.first.target.stack),
         words.caller_cell(row),
         words.placement_cell(row),
-        Cell(words.limit_cell(last), hover=sentence(last.why)) if last else "",
+        limit,
         _short(ratio, TIMES) if ratio else "",
-        *(_short(costs[k] / 1e3) if k in costs else "" for k in counts),
-        words.each_peer_cell(last.costs) if last else "",
+        *of_counts,
+        each_peer,
     ]
 
 
@@ -114,8 +127,9 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
     if any(row.reaches_above for row in rows):
         yield words.RANGE_ABOVE
     for figure in ("slice", "hand_over"):
-        if found := _at_most_peers(rows, figure):
-            yield words.of_device(figure, found)
+        of_device = _at_most_peers(rows, figure)
+        if of_device:
+            yield words.of_device(figure, of_device)
     limits: list[tuple[str, Why]] = []
     for row in rows:
         last = row.records[max(row.values("cost"))]
@@ -126,21 +140,32 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
 
 def _at_most_peers(rows: Sequence[PeersRow], figure: str) -> list[RatioAt]:
     """The figure of each row at the largest number of peers at which it is resolved."""
-    found = []
+    at_most = []
     for row in rows:
-        if values := row.resolved(figure):
+        values = row.resolved(figure)
+        if values:
             peers = max(values)
-            found.append(RatioAt(row, peers, values[peers]))
-    return found
+            at_most.append(RatioAt(row, peers, values[peers]))
+    return at_most
 
 
 def _reasons(rows: Sequence[PeersRow]) -> list[str]:
     """Each reason for a missing cost, with the cases that it explains."""
     missing: list[tuple[str, Why]] = []
     for row in rows:
-        peers: dict[Why, list[int]] = {}
-        for k in sorted(row.records.keys() - row.values("cost").keys()):
-            one, figure = row.records[k], row.records[k].figure("cost")
-            peers.setdefault(one.reason or (figure and figure.reason) or one.status, []).append(k)
-        missing += [(words.case(row, *ks), why) for why, ks in peers.items()]
+        by_reason: dict[Why, list[int]] = {}
+        for peers in sorted(row.records.keys() - row.values("cost").keys()):
+            by_reason.setdefault(_why_no_cost(row.records[peers]), []).append(peers)
+        for why, counts in by_reason.items():
+            missing.append((words.case(row, *counts), why))
     return reasons_said(missing, words.NO_COST)
+
+
+def _why_no_cost(record: Contention) -> Why:
+    """The reason of the record, else that of its cost, else its status."""
+    figure = record.figure("cost")
+    if record.reason:
+        return record.reason
+    if figure is not None and figure.reason:
+        return figure.reason
+    return record.status

@@ -1,4 +1,4 @@
-"""The time left of ``overhead contention``: first by the planned windows, then by how long measured
+"""The time left of ``overhead contention``: first by the planned periods, then by how long measured
 sets took.
 """
 
@@ -25,20 +25,25 @@ class ContentionTimeLeft:
         listener: Listener,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._plan, self._listener, self._clock = plan, listener, clock
-        self._kinds = [str(at) for at in range(len(sets_s))]
+        self._plan = plan
+        self._listener = listener
+        self._clock = clock
+        self._kinds = [str(number) for number in range(len(sets_s))]
         self._durations = Durations(dict(zip(self._kinds, sets_s, strict=True)))
-        self._began_s = self._set_began_s = clock()
+        self._began_s = clock()
+        self._set_began_s = self._began_s
         self._at = 0
         self._measured = 0
 
     def begin(self) -> None:
         """The first group begins now: a wait for other runs is over."""
-        self._began_s = self._set_began_s = self._clock()
+        self._began_s = self._clock()
+        self._set_began_s = self._began_s
 
     def begin_group(self, at: int) -> None:
         """The group at this position begins; those before it are measured or left out."""
-        self._at, self._measured = at, 0
+        self._at = at
+        self._measured = 0
 
     def begin_set(self) -> None:
         """A set of the group begins."""
@@ -59,6 +64,7 @@ class ContentionTimeLeft:
         self._listener.left(max(0.0, min(left_s, limit_s)))
 
     def _left_of_group_s(self) -> float:
+        """Seconds until all sets of the group that runs are measured; 0 if none is left."""
         sets = self._plan.sets - self._measured
         if sets <= 0 or not self._kinds:
             return 0.0

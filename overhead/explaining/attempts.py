@@ -46,6 +46,9 @@ _MOST_NAMED = 3
 """Values that change on the host, which a refusal names."""
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
+"""Three steps run first, and the results of the next three are compared. Chosen, not measured;
+docs/explain.md tells which small changes of a step that does not find.
+"""
 _SOON_STEPS = 50
 """After so many more steps the results are compared again: an alternative may work at first and
 then stop. Chosen, not measured; an alternative that stops later is found after ``later_s``.
@@ -300,10 +303,11 @@ def _without_advice(text: str) -> str:
 def _later_steps(
     step: StepFunction, later_s: float, room: int
 ) -> tuple[bool | None, LaterSteps | None]:
-    """Whether a step computes something else once what it reaches has other values, and its later
-    results.
+    """Whether a step computes something else once what it reaches has other values; and what it
+    returns after many steps, before and after that. They tell a step that returns a kept result.
 
-    What it returns tells that, or what it changes if it returns nothing. None if it raises.
+    What it returns tells whether it responds, or what it changes if it returns nothing. None if it
+    raises.
     """
     try:
         soon = _run_for(step, later_s, room)
@@ -346,9 +350,9 @@ def _contents(values: list[StepValue]) -> list[tuple[str, str, bytes]]:
 def _answer(job: AttemptJob, send: Send) -> None:
     """Run the attempt in the child. The answer goes to a file, since values may be large."""
 
-    def save(found: Attempt) -> None:
+    def save(attempt: Attempt) -> None:
         part = Path(f"{job.file}.part")
-        part.write_bytes(msgspec.msgpack.encode(found))
+        part.write_bytes(msgspec.msgpack.encode(attempt))
         part.replace(job.file)
 
     save(run_attempt(job, save))

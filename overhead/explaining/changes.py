@@ -15,7 +15,7 @@ import msgspec
 
 from overhead.errors import UsageError
 from overhead.explaining import record
-from overhead.explaining.alternatives import ALTERNATIVES, StepChange
+from overhead.explaining.alternatives import ALTERNATIVES, StepChange, StepFunction
 from overhead.explaining.attempts import Attempt, AttemptJob, attempt_apart
 from overhead.explaining.outcome import OutcomeComparison, StepOutcome, compare_outcomes
 from overhead.explaining.record import missing, renamed
@@ -113,6 +113,7 @@ class Changes:
         timed: Callable[..., Timing] = time_statements,
         leave_out: Collection[str] = (),
     ) -> None:
+        """``job``: loads the step in any process. ``found``: what a trial of the step found out."""
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
         self._listener = _CountingWaits(listener)
         self._found = found
@@ -207,35 +208,35 @@ class Changes:
             jobs[name] = msgspec.structs.replace(self._job, alternative=name, vary=False)
 
         self._listener.later_s = self.conditions_s
-        found = self._tried(jobs) if jobs else {}
-        to_time = {name: job for name, job in jobs.items() if found[name].status == "ok"}
-        timing, timed = self._times(to_time, found)
-        found |= timed
-        return timing, [found[name] for name in jobs]
+        tried = self._tried(jobs) if jobs else {}
+        to_time = {name: job for name, job in jobs.items() if tried[name].status == "ok"}
+        timing, timed = self._times(to_time, tried)
+        tried |= timed
+        return timing, [tried[name] for name in jobs]
 
     def _tried(self, jobs: Mapping[str, AttemptJob]) -> dict[str, record.Alternative]:
         """Attempt each alternative in a process of its own, and compare its results with those of
         the step. Their times are measured later. One for which no time is left is refused.
         """
-        found = {}
+        tried = {}
         for name, job in jobs.items():
             compiles = _change(name).compiles
             began = time.monotonic()
             asked_for = compiles or name == AGAINST
             if not asked_for and self._left_s() < 2 * self.loading_s:
-                found[name] = _alternative(name, "refused", because("no-time-for-alternative"))
+                tried[name] = _alternative(name, "refused", because("no-time-for-alternative"))
                 continue
-            not_tried = list(jobs)[len(found) :]
+            not_tried = list(jobs)[len(tried) :]
             self._tell_time_left(not_tried, len(jobs))
             if compiles:
                 self._listener.working(because("attempting-with-compilation", name=name))
             else:
                 self._listener.working(because("attempting", name=name))
             made = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
-            found[name] = self._compared(name, made)
+            tried[name] = self._compared(name, made)
             if compiles:  # compilation does not count towards the time limit
                 self.ends += time.monotonic() - began
-        return found
+        return tried
 
     def _tell_time_left(self, attempts: Sequence[str], others: int) -> None:
         """Tell the time left before the first of ``attempts``. ``others``: variants measured in
@@ -322,16 +323,16 @@ class Changes:
         if compiles:  # compilation does not count towards the time limit
             self.ends += left_before_s - self.time_left_s()
 
-        found = {}
+        alternatives = {}
         for position, (name, job) in enumerate(jobs.items(), 1):
             if name not in failures:
-                found[name] = _with_times(tried[name], timing, position)
+                alternatives[name] = _with_times(tried[name], timing, position)
             elif len(jobs) > 1:
                 _, alone = self._times({name: job}, tried)
-                found |= alone
+                alternatives |= alone
             else:
-                found[name] = _alternative(name, "failed", failures[name])
-        return timing, found
+                alternatives[name] = _alternative(name, "failed", failures[name])
+        return timing, alternatives
 
     def _opening_s(self, jobs: Collection[str], tried: Mapping[str, record.Alternative]) -> float:
         """How long a process takes to load the step and to make these alternatives, each as long as
@@ -396,31 +397,43 @@ def _failures(names: Iterable[str], timing: Timing) -> dict[str, Why]:
     return failures
 
 
+def _as_given(step: StepFunction) -> StepFunction:
+    return step
+
+
+def _always_applies() -> Why:
+    return ""
+
+
+_OF_USER = StepChange(_as_given, _always_applies)
+"""The user's own alternative: it is measured as given, and compiles nothing."""
+
+
 def _change(name: str) -> StepChange:
-    """The alternative of this name; the user's own is measured and compiles nothing."""
-    return ALTERNATIVES.get(name) or StepChange(lambda step: step, lambda: "")
+    """The alternative of this name, which is the user's own if it is none of the known ones."""
+    return ALTERNATIVES.get(name, _OF_USER)
 
 
-def _remark(found: OutcomeComparison) -> Why:
+def _remark(comparison: OutcomeComparison) -> Why:
     """Why two outcomes without a difference may differ, and which parts are not compared; '' if
     nothing says so.
     """
-    return together(found.unknown, found.remark, _not_compared(found))
+    return together(comparison.unknown, comparison.remark, _not_compared(comparison))
 
 
-def _not_compared(found: OutcomeComparison) -> Why:
+def _not_compared(comparison: OutcomeComparison) -> Why:
     """Which parts are not compared, each with the reason: the first ones, and how many more there
     are.
     """
-    if not found.left_out:
+    if not comparison.left_out:
         return ""
     parts = []
-    for name, (_, why) in list(found.left_out.items())[:_MOST_PARTS]:
+    for name, (_, why) in list(comparison.left_out.items())[:_MOST_PARTS]:
         if name:
             parts.append(because("part-not-compared", name=name, why=why))
         else:
             parts.append(because("step-not-compared", why=why))
-    more = len(found.left_out) - len(parts)
+    more = len(comparison.left_out) - len(parts)
     if more:
         parts.append(because("more-not-compared", more=more))
     return because("parts-not-compared", parts=together(*parts))

@@ -111,10 +111,10 @@ def explain_command(a: argparse.Namespace) -> int:
     replay_before = _identity(a.chrome)
     try:
         if a.trace:
-            found = explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
+            explanation = explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
         else:
             with Progress() as listener:
-                found = explain(
+                explanation = explain(
                     a.step,
                     arguments=a.arg,
                     against=a.against,
@@ -124,15 +124,15 @@ def explain_command(a: argparse.Namespace) -> int:
                     listener=listener,
                 )
     except ExplainInterrupted as stopped:
-        found = stopped.explanation
+        explanation = stopped.explanation
         interrupted = True
 
     # What was measured is printed first: a file that cannot be written loses nothing.
-    answer(a, found.to_dict, explanation_blocks(found), is_file=True)
+    answer(a, explanation.to_dict, explanation_blocks(explanation), is_file=True)
     # The replay is written while the step is measured. That fails where there is no device work.
     has_replay = a.chrome is not None and _identity(a.chrome) != replay_before
     written = [f"replay: {a.chrome}"] if has_replay else []
-    all_written = _write_files(a, found, written)
+    all_written = _write_files(a, explanation, written)
     if interrupted:
         print("overhead: interrupted; this is what was measured until then", file=sys.stderr)
         return INTERRUPTED
@@ -155,7 +155,7 @@ class _Saver(NamedTuple):
     save: Callable[[Path, Explanation], None]
 
 
-def _write_files(a: argparse.Namespace, found: Explanation, written: list[str]) -> bool:
+def _write_files(a: argparse.Namespace, explanation: Explanation, written: list[str]) -> bool:
     """Write the explanation and its page, and print where, after what is ``written``. Whether all
     could be written.
     """
@@ -171,7 +171,7 @@ def _write_files(a: argparse.Namespace, found: Explanation, written: list[str]) 
     refused = []
     for saver in savers:
         try:
-            saver.save(saver.path, found)
+            saver.save(saver.path, explanation)
             written.append(f"{saver.name}: {saver.path}")
         except UsageError as error:
             refused.append(str(error))

@@ -219,7 +219,9 @@ def thread_times(host: Host, threads: Sequence[int]) -> dict[int, float]:
 
 
 def _thread_times_by_psutil(threads: Sequence[int]) -> dict[int, float]:
-    """The same where the system has no such files; nothing without psutil."""
+    """How long each of these threads has run so far, ns, on systems without ``/proc``; nothing
+    without psutil.
+    """
     try:
         import psutil
     except ImportError:  # in another Python, which needs little
@@ -377,6 +379,7 @@ class HostMeasurement:
         host: Host = HOST,
         now: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
+        """``run``: runs so many steps. ``one_ns``: about how long one takes."""
         self._run = run
         self._threads = threads
         self._host = host
@@ -464,14 +467,14 @@ class HostMeasurement:
         # long block.
         self._block = _steps_of_a_block(statistics.fmean(self.stretch(_STRETCH_S)))
         half = _FEWEST_BLOCKS // 2
-        found = []
+        conditions = []
         for trial in trials:
             before = self.stretch(_STRETCH_S, half)
             with trial.condition:
                 under = self.stretch(2 * _STRETCH_S, _FEWEST_BLOCKS)
             after = self.stretch(_STRETCH_S, half)
-            found.append(Condition(trial.what, before + after, under))
-        return found
+            conditions.append(Condition(trial.what, before + after, under))
+        return conditions
 
 
 def _steps_of_a_block(step_ns: float) -> int:

@@ -260,6 +260,7 @@ class _Counter:
     """
 
     def __init__(self, torch: Any, folder: str, counts: BlockCounts) -> None:
+        """``folder``: lines are relative to it. ``counts``: gets what is counted."""
         self._torch = torch
         self._folder = folder
         self._counts = counts
@@ -273,9 +274,11 @@ class _Counter:
     def count(
         self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: Any
     ) -> None:
-        """Count an operation that has run. ``frame``: of its caller."""
+        """Count an operation that has run: as a launch if it starts a kernel, as a synchronisation
+        if it reads values. ``frame``: of its caller.
+        """
         name = func.overloadpacket.__name__
-        if name == "lift_fresh":
+        if name == "lift_fresh":  # PyTorch makes a tensor of a number of Python
             self._number = result
             return
         if _is_host_counter(frame, self._folder_of_torch, args):
@@ -352,12 +355,13 @@ def _to_the_host(kwargs: Mapping[str, Any]) -> bool:
 
 
 def _is_host_counter(frame: Any, folder: str, args: Any) -> bool:
-    """Whether an operation works on the counter of steps that an optimiser keeps on the host.
+    """Whether an operation works on the counter of steps that an optimiser keeps on the host, so
+    that it launches nothing on a GPU. It does if a function of the optimiser called it.
 
     ``frame``: of the operation's caller. ``folder``: of PyTorch.
     """
     first = args[0] if args else None
-    # An operation on many tensors (``foreach``) gets them as a list, in the order of the counters.
+    # An operation on many tensors (``foreach``) gets them as a list.
     tensor = first[0] if isinstance(first, list | tuple) and first else first
     optimisers = os.path.join(folder, "optim", "")
     while frame is not None and frame.f_code.co_filename.startswith((folder, __file__)):

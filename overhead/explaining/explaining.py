@@ -101,7 +101,9 @@ def explain(
 ) -> record.Explanation:
     """Explain a step, as ``overhead.explain`` does, which describes the arguments.
 
-    ``chrome``: if there is no step to write, ``listener`` gets the reason.
+    The step is profiled first. Then it is timed in turn with its alternatives, then under other
+    conditions; all of that must end after ``seconds``. ``chrome``: if there is no step to write,
+    ``listener`` gets the reason. Ctrl-C after the profile gives what was measured until then.
     """
     _check(alternatives, seconds)
     listener = listener or Listener()
@@ -146,8 +148,8 @@ class _Measured:
         self, source: StepSource, profile: StepProfile, timing: Timing
     ) -> record.Explanation:
         """The explanation of what is measured so far, with the remarks on what is missing."""
-        found = explanation(source, profile, timing, self.alternatives, self.conditions)
-        return msgspec.structs.replace(found, not_seen=[*found.not_seen, *self.remarks])
+        explained = explanation(source, profile, timing, self.alternatives, self.conditions)
+        return msgspec.structs.replace(explained, not_seen=[*explained.not_seen, *self.remarks])
 
 
 def _refuse_short(step_ns: float) -> None:
@@ -350,7 +352,7 @@ def explanation(
 
     check, verdict = _judged(profile, step, counts, operations, synchronisations, gains_of(tried))
     not_seen = [*_not_seen(profile, call), *timing.notes]
-    found = record.Explanation(
+    explained = record.Explanation(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         program=_explained_program(source, profile),
         machine=timing.machine,
@@ -368,9 +370,9 @@ def explanation(
         host=_host_figures(profile),
     )
     # All that is said of the step can only be chosen when everything about it is known.
-    sentences = verdict_reasons(found)
+    sentences = verdict_reasons(explained)
     verdict = msgspec.structs.replace(verdict, sentences=sentences)
-    return msgspec.structs.replace(found, verdict=verdict)
+    return msgspec.structs.replace(explained, verdict=verdict)
 
 
 def _step_timing(call: CallTiming, profile: StepProfile) -> record.StepTiming:

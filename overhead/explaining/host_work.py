@@ -140,6 +140,9 @@ class HostTimes:
         work_until_edge = np.asarray([0.0, *itertools.accumulate(work_ns)])
 
         def work_between(start: float, end: float) -> float:
+            """The host's work from ``start`` to ``end``, ns; it grows evenly with the host's time
+            inside each part.
+            """
             times = (cut.time_until(start), cut.time_until(end))
             work_until_start, work_until_end = np.interp(times, time_until_edge, work_until_edge)
             return float(work_until_end - work_until_start)
@@ -368,9 +371,9 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
             end = max(start, operation.end)
             before_ns = work_of(last_end, start)
             entry_ns = min(before_ns, host.cost.entry_ns)
-            own = sums[_key(operation)]
-            own.count += 1
-            own.host_ns += entry_ns + work_of(start, end)
+            row_sums = sums[_key(operation)]
+            row_sums.count += 1
+            row_sums.host_ns += entry_ns + work_of(start, end)
             between_ns += before_ns - entry_ns
             last_end = end
         between_ns += work_of(last_end, step.end)
@@ -378,7 +381,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
     steps = len(trace.steps)
     if sums or between_ns:
         sums[BETWEEN, NO_SITE] = _OperationSums(steps, between_ns)
-    rows = [_operation_row(key, own, steps) for key, own in sums.items()]
+    rows = [_operation_row(key, row_sums, steps) for key, row_sums in sums.items()]
     return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
 
 

@@ -174,12 +174,12 @@ def state_values(
 def checksums(step: Callable[..., Any]) -> dict[str, int]:
     """A checksum of each array that a step reaches and that can be read, by name."""
     leaves, _ = _reached(step)
-    found = {}
+    checksums_by_name = {}
     for name, leaf in leaves.items():
         if state.is_array(leaf):
             with contextlib.suppress(Exception):  # the class of the program may raise anything
-                found[name] = zlib.crc32(_bytes(state.to_numpy(leaf)))
-    return found
+                checksums_by_name[name] = zlib.crc32(_bytes(state.to_numpy(leaf)))
+    return checksums_by_name
 
 
 def vary_values(root: Any, *, middle: bool) -> int:
@@ -213,7 +213,9 @@ def vary_values(root: Any, *, middle: bool) -> int:
 
 
 def _vary_array(array: Any, *, middle: bool) -> bool:
-    """Change an array, or its middle along the first axis; whether that was possible."""
+    """Change an array, or its middle along the first axis; whether that was possible. ``middle``:
+    the first and the last quarter keep their values.
+    """
     if not math.prod(array.shape):
         return False
     part = array
@@ -238,7 +240,9 @@ def _factor_of(number: Any) -> Any:
 
 
 def _multiply(array: Any, before: Any) -> None:
-    """Multiply the elements of an array by factors that depend on its contents (``before``)."""
+    """Multiply the elements of an array by factors that depend on its contents (``before``) alone:
+    two programs that hold the same array get the same new one.
+    """
     number = zlib.crc32(_bytes(before))
     size = math.prod(array.shape)
     # One factor for a large array: an array of factors would need as much memory.
@@ -533,18 +537,18 @@ def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list
     lacks.
     """
     theirs = {value.name: value for value in second}
-    found = []
+    reasons = []
     for value in first:
         other = theirs.pop(value.name, None)
         if other is None:
-            found.append(because("value-only-of-step", name=value.name, value=_shown(value)))
+            reasons.append(because("value-only-of-step", name=value.name, value=_shown(value)))
             continue
         difference = _difference(value, other)
         if difference is not None:
-            found.append(difference)
+            reasons.append(difference)
     for value in theirs.values():
-        found.append(because("value-only-of-alternative", name=value.name, value=_shown(value)))
-    return found
+        reasons.append(because("value-only-of-alternative", name=value.name, value=_shown(value)))
+    return reasons
 
 
 def _difference(first: StepValue, second: StepValue) -> Reason | None:

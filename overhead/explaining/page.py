@@ -29,48 +29,48 @@ _MOST_TEXT = 80
 """The longest name of a kernel or an operation in a cell."""
 
 
-def explained_page(found: Explanation) -> str:
+def explained_page(explanation: Explanation) -> str:
     """The page as HTML text. Raises ``MissingExtra`` without the packages of the extra
     ``report``.
     """
     require_extra("report", "jinja2")
     return rendered(
-        [section for section in _sections(found) if section.parts],
+        [section for section in _sections(explanation) if section.parts],
         command="explain",
-        heading=question(found.program),
-        about=measured_when(found),
+        heading=question(explanation.program),
+        about=measured_when(explanation),
         drawn_from="one explained step",
     )
 
 
-def save_explained_page(path: Path, found: Explanation) -> None:
+def save_explained_page(path: Path, explanation: Explanation) -> None:
     """Write the page. Raises ``CannotWrite``; then no partial file remains."""
-    save_file(path, explained_page(found).encode())
+    save_file(path, explained_page(explanation).encode())
 
 
-def _sections(found: Explanation) -> Iterator[PageSection]:
+def _sections(explanation: Explanation) -> Iterator[PageSection]:
     """The sections of the page in order; one about which nothing is known has no parts."""
-    yield PageSection("verdict", "Verdict", [*show.verdict_blocks(found)])
-    yield PageSection("ranks", "The ranks", [*show.rank_blocks(found)])
-    yield PageSection("alternatives", "What would change it", _changes(found))
-    waits = [*show.synchronisation_blocks(found)]
+    yield PageSection("verdict", "Verdict", [*show.verdict_blocks(explanation)])
+    yield PageSection("ranks", "The ranks", [*show.rank_blocks(explanation)])
+    yield PageSection("alternatives", "What would change it", _changes(explanation))
+    waits = [*show.synchronisation_blocks(explanation)]
     yield PageSection("synchronisations", "Synchronisations", waits)
-    yield PageSection("operations", "Operations", [*show.operation_blocks(found)])
-    yield PageSection("gaps", "When the GPU is idle", [*_gaps(found)])
-    yield PageSection("method", "How this was measured", [*_method(found)])
+    yield PageSection("operations", "Operations", [*show.operation_blocks(explanation)])
+    yield PageSection("gaps", "When the GPU is idle", [*_gaps(explanation)])
+    yield PageSection("method", "How this was measured", [*_method(explanation)])
 
 
-def _changes(found: Explanation) -> list[Part]:
+def _changes(explanation: Explanation) -> list[Part]:
     """What was tried in place of the step, and the step under other conditions."""
-    return [*show.alternative_blocks(found), *show.condition_blocks(found)]
+    return [*show.alternative_blocks(explanation), *show.condition_blocks(explanation)]
 
 
-def _gaps(found: Explanation) -> Iterator[Part]:
+def _gaps(explanation: Explanation) -> Iterator[Part]:
     """The longest times without device work; nothing where the replay does not explain the step."""
-    if not found.gaps or not found.replay.ok:
+    if not explanation.gaps or not explanation.replay.ok:
         return
     rows = []
-    for gap in found.gaps:
+    for gap in explanation.gaps:
         length = f"{micro_of(gap.ns)} {MICRO}"
         operation = plain(operation_name(gap.host), _MOST_TEXT)
         rows.append((length, plain(gap.before, _MOST_TEXT), operation, gap.site.line))
@@ -78,15 +78,15 @@ def _gaps(found: Explanation) -> Iterator[Part]:
     yield Table("The longest gaps, in which the device has no work", columns, rows)
 
 
-def _method(found: Explanation) -> Iterator[Part]:
+def _method(explanation: Explanation) -> Iterator[Part]:
     """How the figures came to be, and what they do not see."""
     entries = [
         ("Times", "How much longer more steps take, in fresh processes without a profiler."),
-        ("Counts and lines", how_counted(found)),
-        ("The check", how_replayed(found.replay)),
+        ("Counts and lines", how_counted(explanation)),
+        ("The check", how_replayed(explanation.replay)),
     ]
-    entries += [("Not seen", sentence(why)) for why in found.not_seen]
+    entries += [("Not seen", sentence(why)) for why in explanation.not_seen]
     yield Listing(entries)
-    if found.versions:
-        versions = [f"{name} {version}" for name, version in found.versions.items()]
+    if explanation.versions:
+        versions = [f"{name} {version}" for name, version in explanation.versions.items()]
         yield Text([f"Versions: {', '.join(versions)}."], quiet=True)

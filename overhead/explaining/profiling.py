@@ -33,7 +33,7 @@ from overhead.explaining.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explaining.marked_sites import marked_sites
 from overhead.explaining.record import LIBRARIES
 from overhead.measure.sampling.clock import SystemClock
-from overhead.measure.sampling.quiet_processor import QuietProcessor
+from overhead.measure.sampling.undisturbed_processor import UndisturbedProcessor
 from overhead.probes.common.statements import StatementLoop
 from overhead.results import Reason, Why, because
 from overhead.timing.call_spec import CallSpec, FoundCall
@@ -227,8 +227,8 @@ def measure_conditions(
     job = _Job(source, conditions=True, busy_threads=busy_threads)
     answers = child_answers(__name__, job, _decode_conditions, SILENCE_S, doing)
     with contextlib.closing(answers) as said_by_child:
-        found: list[Condition] = next(said_by_child)
-        return found
+        conditions: list[Condition] = next(said_by_child)
+        return conditions
 
 
 def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
@@ -444,7 +444,7 @@ def _profile(
 
     doing(because("profiling-the-step"))
     try:
-        with contextlib.closing(QuietProcessor(SystemClock())) as processor:
+        with contextlib.closing(UndisturbedProcessor(SystemClock())) as processor:
             profiler = _TorchProfile(torch, step, source.folder, folder, device, doing, processor)
             step_ns, missing, returns = profiler.run()
     except Exception as error:
@@ -452,6 +452,10 @@ def _profile(
         return _Measured(dataclasses.replace(profile, reason=why), ReturnTimes())
     profile = dataclasses.replace(profile, step_ns=step_ns, sites_missing=missing)
     return _Measured(profile, returns)
+
+
+def _no_wait() -> None:
+    pass
 
 
 def _why_not_profiled(library: str, device: str) -> Reason:
@@ -475,11 +479,12 @@ class _TorchProfile:
     folder: str
     device: str
     doing: _Listening
-    processor: QuietProcessor
+    processor: UndisturbedProcessor
 
     def __post_init__(self) -> None:
         self.on_cuda = bool(self.device) and self.torch.cuda.is_initialized()
-        self.synchronize: Callable[[], object] = lambda: None
+        # Called in timed loops, so a step without a device waits by a function that does nothing.
+        self.synchronize: Callable[[], object] = _no_wait
         if self.on_cuda:
             self.synchronize = self.torch.cuda.synchronize
 

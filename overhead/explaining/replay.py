@@ -35,7 +35,7 @@ more. Chosen, not measured; more of them take longer to replay.
 """
 
 
-class Job(NamedTuple):
+class StreamJob(NamedTuple):
     """Device work of one call on one stream: how long the stream works on it, ns."""
 
     stream: str
@@ -338,7 +338,7 @@ def _actions(
     yield QueueAction(host(last, step.end), call=because("end-of-step"))
 
 
-def _jobs(issued: Iterable[DeviceWork]) -> list[Job]:
+def _jobs(issued: Iterable[DeviceWork]) -> list[StreamJob]:
     """The work of a call as one job for each of its streams; a graph's nodes keep the pauses
     between them.
     """
@@ -347,7 +347,7 @@ def _jobs(issued: Iterable[DeviceWork]) -> list[Job]:
     for work in issued:
         starts[work.stream] = min(starts.get(work.stream, work.start), work.start)
         ends[work.stream] = max(ends.get(work.stream, work.end), work.end)
-    return [Job(stream, ends[stream] - start) for stream, start in starts.items()]
+    return [StreamJob(stream, ends[stream] - start) for stream, start in starts.items()]
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,12 @@ def saved(path: Path, format: str) -> Explanation | None:
 
 def read_explanation(path: Path) -> Explanation:
     """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
-    found = decoded_answer(path, Explanation, "an explanation")
-    if found.version != EXPLAIN_VERSION:
-        raise BadFile(
-            f"version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}",
-            path,
-        )
-    alternatives = [_with_condition(alternative) for alternative in found.alternatives]
-    return with_sound_answer(path, msgspec.structs.replace(found, alternatives=alternatives))
+    explanation = decoded_answer(path, Explanation, "an explanation")
+    if explanation.version != EXPLAIN_VERSION:
+        version = f"version {explanation.version} of {EXPLAIN_FORMAT}"
+        raise BadFile(f"{version}, this program reads {EXPLAIN_VERSION}", path)
+    alternatives = [_with_condition(alternative) for alternative in explanation.alternatives]
+    return with_sound_answer(path, msgspec.structs.replace(explanation, alternatives=alternatives))
 
 
 def _with_condition(alternative: Alternative) -> Alternative:

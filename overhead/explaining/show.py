@@ -45,7 +45,7 @@ from overhead.words.reasons import sentence
 
 _MOST_ROWS = 5
 _MOST_TEXT = 60
-"""The longest text of a cell with a name of the program: no terminal is wide enough for more."""
+"""Longer names of the program are cut in a cell. Chosen, not measured."""
 
 
 class _CountNames(NamedTuple):
@@ -68,44 +68,44 @@ _ONLY_IF_ANY = ("fills", "driver_allocations")
 """Counts that are not shown as 0."""
 
 
-def explanation_blocks(found: Explanation) -> Iterator[Part]:
+def explanation_blocks(explanation: Explanation) -> Iterator[Part]:
     """What a terminal shows of the step."""
-    program = found.program
-    yield Text([heading(program.function, program.file, device_of(found))], lead=True)
+    program = explanation.program
+    yield Text([heading(program.function, program.file, device_of(explanation))], lead=True)
     taken = taken_as_step(program)
     if taken:
         yield Text([taken])
-    yield from verdict_blocks(found)
-    yield from rank_blocks(found)
-    yield from alternative_blocks(found)
-    yield from condition_blocks(found)
-    yield from synchronisation_blocks(found)
-    yield from operation_blocks(found)
-    yield Text([sentence(why) for why in found.not_seen], quiet=True)
+    yield from verdict_blocks(explanation)
+    yield from rank_blocks(explanation)
+    yield from alternative_blocks(explanation)
+    yield from condition_blocks(explanation)
+    yield from synchronisation_blocks(explanation)
+    yield from operation_blocks(explanation)
+    yield Text([sentence(why) for why in explanation.not_seen], quiet=True)
 
 
-def verdict_blocks(found: Explanation) -> Iterator[Part]:
+def verdict_blocks(explanation: Explanation) -> Iterator[Part]:
     """The verdict in words, the times of a step, and the calls that it makes."""
-    first, *more = verdict_sentences(found)
+    first, *more = verdict_sentences(explanation)
     yield Text([first], lead=True)
     if more:
         yield Text(more)
-    shown = [row for row in _times_of(found) if _is_told(row, found)]
+    shown = [row for row in _times_of(explanation) if _is_told(row, explanation)]
     rows = [[row.name, row.text(row.time), _time_remark(row)] for row in shown]
-    if found.replay.ratio is not None:
+    if explanation.replay.ratio is not None:
         replayed = rows[-1]
-        replayed[2] = replay_remark(found.replay)
+        replayed[2] = replay_remark(explanation.replay)
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
-    counts = _counts_of(found)
+    counts = _counts_of(explanation)
     if counts:
         yield Text([f"Each step: {', '.join(counts)}."])
 
 
-def _counts_of(found: Explanation) -> list[str]:
+def _counts_of(explanation: Explanation) -> list[str]:
     """The calls of a step in words: ``3 launches``."""
     texts = []
     for name, names in _COUNTS.items():
-        figure: Figure | None = getattr(found.per_step, name)
+        figure: Figure | None = getattr(explanation.per_step, name)
         if figure is None or not figure.measured:
             continue
         has_any = figure.high or figure.value
@@ -132,9 +132,9 @@ class _TimeRow:
     remark: str = ""
 
 
-def _times_of(found: Explanation) -> list[_TimeRow]:
+def _times_of(explanation: Explanation) -> list[_TimeRow]:
     """The times of a step; the last one is that of the replay."""
-    step = found.step
+    step = explanation.step
     quote = QUOTE_THIS if resolved_times(step.wall) else ""
     return [
         _TimeRow(
@@ -157,16 +157,16 @@ def _times_of(found: Explanation) -> list[_TimeRow]:
         ),
         _TimeRow("until the step returns (enqueue time)", step.issue, time_text, from_running=True),
         _TimeRow("device time", step.busy, micro_or_why),
-        _TimeRow("as the profile explains it", found.replay.replayed, replayed_text),
+        _TimeRow("as the profile explains it", explanation.replay.replayed, replayed_text),
     ]
 
 
-def _is_told(row: _TimeRow, found: Explanation) -> bool:
+def _is_told(row: _TimeRow, explanation: Explanation) -> bool:
     """Whether a time was looked for. An older file has a text in place of the code that says so."""
     if row.time.status != "unavailable":
         return True
     if isinstance(row.time.reason, str):
-        not_in_trace = row.from_running and found.is_of_a_trace
+        not_in_trace = row.from_running and explanation.is_of_a_trace
         return not row.may_lack and not not_in_trace
     return codes_of(row.time.reason).isdisjoint({NOT_IN_A_TRACE.code, NOT_MEASURED_MET.code})
 
@@ -180,12 +180,12 @@ def _time_remark(row: _TimeRow) -> str:
     return sentence(row.time.reason)
 
 
-def rank_blocks(found: Explanation) -> Iterator[Part]:
+def rank_blocks(explanation: Explanation) -> Iterator[Part]:
     """The ranks of a program beside each other: who waits for whom."""
-    if not found.ranks:
+    if not explanation.ranks:
         return
     rows = []
-    for row in found.ranks:
+    for row in explanation.ranks:
         cells = [
             plain(row.rank, 30),
             micro_of(row.step_ns),
@@ -213,9 +213,9 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
     )
 
 
-def alternative_blocks(found: Explanation) -> Iterator[Part]:
+def alternative_blocks(explanation: Explanation) -> Iterator[Part]:
     """What was tried in place of the step, the surest gain first."""
-    tried = [each for each in found.alternatives if each.kind != "condition"]
+    tried = [each for each in explanation.alternatives if each.kind != "condition"]
     if not tried:
         return
     tried.sort(key=lambda alternative: -(alternative.gain.low or 0.0))
@@ -253,12 +253,12 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
     yield table.without_empty()
 
 
-def condition_blocks(found: Explanation) -> Iterator[Part]:
+def condition_blocks(explanation: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one
     process.
     """
     rows = []
-    for alternative in found.alternatives:
+    for alternative in explanation.alternatives:
         if alternative.kind == "condition":
             name = alternative_name(alternative)
             why = sentence(alternative.reason)
@@ -284,17 +284,17 @@ def _step_cell(alternative: Alternative) -> str:
     return time_text(alternative.step) if alternative.step.measured else ""
 
 
-def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
+def synchronisation_blocks(explanation: Explanation) -> Iterator[Part]:
     """The calls that wait for the device; for how long, where the profile can tell."""
-    if not found.synchronisations:
+    if not explanation.synchronisations:
         return
     rows = []
-    for row in found.synchronisations:
+    for row in explanation.synchronisations:
         cells = [
             plain(sentence(row.what), _MOST_TEXT),
             _where(row.site),
             f"{row.count:,.4g}",
-            micro_of(row.blocked_ns) if found.replay.ok else "",
+            micro_of(row.blocked_ns) if explanation.replay.ok else "",
         ]
         rows.append(cells)
     columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
@@ -310,17 +310,17 @@ def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
     yield table.without_empty()
 
 
-def operation_blocks(found: Explanation) -> Iterator[Part]:
+def operation_blocks(explanation: Explanation) -> Iterator[Part]:
     """What takes the CPU time; a sentence in its place where the profile cannot tell."""
-    if not found.operations:
+    if not explanation.operations:
         return
-    if not found.replay.ok:
+    if not explanation.replay.ok:
         yield Text([UNRANKED])
         return
 
-    whole_ns = sum(row.host_ns for row in found.operations) or 1.0
+    whole_ns = sum(row.host_ns for row in explanation.operations) or 1.0
     rows = []
-    for row in found.operations:
+    for row in explanation.operations:
         cells = [
             plain(operation_name(row.name), _MOST_TEXT),
             _where(row.site),

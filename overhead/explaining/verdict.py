@@ -36,8 +36,8 @@ the second one they count for nothing. Chosen, not measured; between the two a s
 _LITTLE = 0.1
 """A share of the host's work, or a gain, below this is too little to name. Chosen, not measured."""
 _EQUAL = 1.15
-"""Host and device bound a step together up to this factor between their times. It is 1 + WITHIN:
-a replay may be that far off, so it cannot order times that lie closer.
+"""Host and device bound a step together up to this factor between their times. Chosen, not
+measured: as wide as ``WITHIN``, the error that the check of a replay allows.
 """
 _BLOCKING = 0.9
 """If a step takes at least this share of its time until it returns, it returns only when its work
@@ -144,33 +144,42 @@ def _itself(reason: Why) -> Hashable:
 
 
 def verdict_reasons(
-    found: record.Explanation, known_by: Callable[[Why], Hashable] = _itself
+    explanation: record.Explanation, known_by: Callable[[Why], Hashable] = _itself
 ) -> list[Why]:
     """All that is said of the step, the most important first. If its time is not known well enough,
     that comes first, then why.
 
-    ``found`` may hold this result already, as one that was read from a file does: its sentences are
-    put in order again, and none is said twice. ``known_by``: what is equal for two that say the
-    same. An older file holds texts, which are known by the sentences of what is found again.
+    ``explanation`` may hold this result already, as one that was read from a file does: its
+    sentences are put in order again, and none is said twice. ``known_by``: what is equal for two
+    that say the same. An older file holds texts, which are known by the sentences of what is found
+    again.
     """
-    wall = found.step.wall
-    no_verdict = found.verdict.kind == "unclear"
+    wall = explanation.step.wall
+    no_verdict = explanation.verdict.kind == "unclear"
     unresolved = bool(wall.measured) and not resolved_times(wall)
 
-    causes = _host_causes_of(found, unresolved=unresolved)
+    causes = _host_causes_of(explanation, unresolved=unresolved)
     causes_first = causes if unresolved or no_verdict else []
-    gains = _large_gains(found.alternatives)
-    known_instead = _known_of_unresolved_time(found) if unresolved else ""
-    lead = _first_reasons(found, unresolved=unresolved)
+    gains = _large_gains(explanation.alternatives)
+    known_instead = _known_of_unresolved_time(explanation) if unresolved else ""
+    lead = _first_reasons(explanation, unresolved=unresolved)
 
     placed = {known_by(reason) for reason in [*lead, *gains, known_instead, *causes_first]}
-    rest = [reason for reason in found.verdict.sentences if known_by(reason) not in placed]
+    rest = [reason for reason in explanation.verdict.sentences if known_by(reason) not in placed]
     if not unresolved or no_verdict:
         # The first sentence of a verdict says what bounds the step.
         lead += rest[:1]
         rest = rest[1:]
 
-    ordered = [*lead, known_instead, *causes_first, *gains, *rest, *own_python(found), *causes]
+    ordered = [
+        *lead,
+        known_instead,
+        *causes_first,
+        *gains,
+        *rest,
+        *own_python(explanation),
+        *causes,
+    ]
     once: dict[Hashable, Why] = {}
     for reason in ordered:
         if reason:
@@ -178,51 +187,51 @@ def verdict_reasons(
     return list(once.values())
 
 
-def _host_causes_of(found: record.Explanation, *, unresolved: bool) -> list[Why]:
+def _host_causes_of(explanation: record.Explanation, *, unresolved: bool) -> list[Why]:
     """What on the host makes the steps uneven; if they are uneven, also that no cause is known."""
-    shares = {figure.name: figure.value for figure in found.host if figure.value is not None}
-    causes = host_causes(shares, gains_of(found.alternatives))
-    replay_fails = found.replay.ratio is not None and not found.replay.ok
+    shares = {figure.name: figure.value for figure in explanation.host if figure.value is not None}
+    causes = host_causes(shares, gains_of(explanation.alternatives))
+    replay_fails = explanation.replay.ratio is not None and not explanation.replay.ok
     uneven = unresolved or replay_fails
-    if uneven and found.host and not causes:
+    if uneven and explanation.host and not causes:
         return [because("no-cause-on-the-host")]
     return causes
 
 
-def _first_reasons(found: record.Explanation, *, unresolved: bool) -> list[Why]:
+def _first_reasons(explanation: record.Explanation, *, unresolved: bool) -> list[Why]:
     """What is said before the verdict itself: what is known without one, and which time of the step
     is not the one to plan with.
     """
-    no_verdict = found.verdict.kind == "unclear"
-    lead: list[Why] = _known_without_verdict(found) if no_verdict else []
+    no_verdict = explanation.verdict.kind == "unclear"
+    lead: list[Why] = _known_without_verdict(explanation) if no_verdict else []
     if unresolved and not no_verdict:
-        lead.append(because("untold-time", why=_untold_step(found.step.wall)))
+        lead.append(because("untold-time", why=_untold_step(explanation.step.wall)))
         return lead
 
-    apart = _slow_steps(found) or _unpinned_apart(found) or _disturbed(found)
+    apart = _slow_steps(explanation) or _unpinned_apart(explanation) or _disturbed(explanation)
     if apart:
         lead.append(apart)
     return lead
 
 
-def _known_without_verdict(found: record.Explanation) -> list[Why]:
+def _known_without_verdict(explanation: record.Explanation) -> list[Why]:
     """What holds of a step although its replay fails the check: the work of the device, and the
     calls that wait.
     """
-    wall = found.step.wall.measured
-    busy = found.step.busy.measured
-    if found.replay.ok or found.replay.ratio is None or wall is None or busy is None:
+    wall = explanation.step.wall.measured
+    busy = explanation.step.busy.measured
+    if explanation.replay.ok or explanation.replay.ratio is None or wall is None or busy is None:
         return []
 
     reasons: list[Why] = []
-    if len(resolved_times(found.step.wall)) == 1 and 0 < busy.value <= wall.value:
+    if len(resolved_times(explanation.step.wall)) == 1 and 0 < busy.value <= wall.value:
         # The ends of the share follow from those of the step, which varies more.
         share = Value(busy.value / wall.value, busy.value / wall.ceiling, busy.value / wall.floor)
         times = {"busy_ns": busy.value, **value_named("wall_ns", wall)}
         shares = value_named("share", share)
         reasons.append(because("device-works-in-the-step", **times, **shares))
-    if found.synchronisations:
-        reasons.append(_calls_that_wait(found.synchronisations))
+    if explanation.synchronisations:
+        reasons.append(_calls_that_wait(explanation.synchronisations))
     return reasons
 
 
@@ -266,12 +275,12 @@ def _high(figure: Figure) -> float:
     return math.inf if figure.high is None else figure.high
 
 
-def _unpinned_apart(found: record.Explanation) -> Why:
+def _unpinned_apart(explanation: record.Explanation) -> Why:
     """That a step takes another time as the operating system runs it than undisturbed, if the two
     are far apart; else ''.
     """
-    unpinned = found.step.met.measured
-    times = resolved_times(found.step.wall)
+    unpinned = explanation.step.met.measured
+    times = resolved_times(explanation.step.wall)
     if unpinned is None or len(times) != 1 or unpinned.value <= 0:
         return ""
     ratio = unpinned.value / times[0]
@@ -280,25 +289,25 @@ def _unpinned_apart(found: record.Explanation) -> Why:
     return because(
         "step-as-it-runs-is-apart",
         **value_named("met_ns", unpinned),
-        processes=found.step.met.processes,
+        processes=explanation.step.met.processes,
         times=ratio,
         wall_ns=times[0],
     )
 
 
-def _slow_steps(found: record.Explanation) -> Why:
+def _slow_steps(explanation: record.Explanation) -> Why:
     """That some steps are much slower than most, by the step's own work; else ''.
 
     The undisturbed time leaves such steps out, and the slope of few unpinned steps may not resolve
     them.
     """
-    mean = found.step.everything.measured
-    times = resolved_times(found.step.wall)
+    mean = explanation.step.everything.measured
+    times = resolved_times(explanation.step.wall)
     if mean is None or len(times) != 1:
         return ""
     # Other programs stretch the mean by the time in which the thread waits for its processor. That
     # is no slow step.
-    shares = {figure.name: figure.value or 0.0 for figure in found.host}
+    shares = {figure.name: figure.value or 0.0 for figure in explanation.host}
     stopped_share = shares.get("queued", 0.0) + shares.get("throttled", 0.0)
     running_ns = mean.value * max(0.0, 1 - stopped_share)
     if running_ns < _APART * times[0]:
@@ -311,32 +320,32 @@ def _mean_named(mean: Value, wall_ns: float) -> dict[str, float]:
     return {**value_named("mean_ns", mean), "times": mean.value / wall_ns, "wall_ns": wall_ns}
 
 
-def _disturbed(found: record.Explanation) -> Why:
+def _disturbed(explanation: record.Explanation) -> Why:
     """That the mean of all steps is far from the undisturbed one, or the unpinned time is not told;
     else ''.
 
     The thread waits for its processor so long that slow steps cannot be told from a disturbance.
     """
-    mean = found.step.everything.measured
-    times = resolved_times(found.step.wall)
+    mean = explanation.step.everything.measured
+    times = resolved_times(explanation.step.wall)
     if len(times) != 1:
         return ""
     if mean is not None and mean.value >= _APART * times[0]:
         return because("mean-is-apart", **_mean_named(mean, times[0]))
-    if found.step.met.status == "below-resolution":
+    if explanation.step.met.status == "below-resolution":
         return because("step-as-it-runs-not-resolved")
     return ""
 
 
-def _known_of_unresolved_time(found: record.Explanation) -> Why:
+def _known_of_unresolved_time(explanation: record.Explanation) -> Why:
     """What is known of the time of a step whose undisturbed time is not resolved: its unpinned
     time, else the time that the replay is checked with; '' if neither is known.
     """
-    unpinned = found.step.met.measured
+    unpinned = explanation.step.met.measured
     if unpinned is not None:
-        processes = found.step.met.processes
+        processes = explanation.step.met.processes
         return because("step-as-it-runs", **value_named("met_ns", unpinned), processes=processes)
-    checked_with = found.replay.measured
+    checked_with = explanation.replay.measured
     if not resolved_times(checked_with):
         return ""
     step = _time_named("step_ns", checked_with)
@@ -688,23 +697,23 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[Why]:
     return reasons
 
 
-def own_python(found: record.Explanation) -> list[Why]:
+def own_python(explanation: record.Explanation) -> list[Why]:
     """How much of the host's work is outside the library's operations, and whether it is the
     program's own Python.
     """
-    split = _host_split(found.operations)
+    split = _host_split(explanation.operations)
     share = split.between_share
-    if share is None or not _LITTLE <= share < 1 or not found.replay.ok:
+    if share is None or not _LITTLE <= share < 1 or not explanation.replay.ok:
         return []
 
     whole_ns = split.whole_ns
     outside_ns = share * whole_ns
-    shares = {figure.name: figure.value or 0.0 for figure in found.host}
-    step_ns = found.replay.measured.value or 0.0
+    shares = {figure.name: figure.value or 0.0 for figure in explanation.host}
+    step_ns = explanation.replay.measured.value or 0.0
     own_ns = min(outside_ns, shares.get("own_python", 0.0) * step_ns)
     if 2 * own_ns >= outside_ns:
         return [because("own-python", own_ns=own_ns, whole_ns=whole_ns)]
-    if found.program.library == "none":  # a trace: nobody knows what its program is made of
+    if explanation.program.library == "none":  # a trace: nobody knows what its program is made of
         return [
             because("outside-of-what-the-trace-names", outside_ns=outside_ns, whole_ns=whole_ns)
         ]

@@ -216,7 +216,7 @@ class _Journal:
     def _add_planned(self, entry: results.PlannedEntry) -> None:
         planned = _CaseId(entry.worker, entry.target.key, entry.case.key)
         self.cases.setdefault(planned, _MeasuredCase(entry.worker, entry.target, entry.case))
-        self.wanted[entry.worker] = entry.planned_processes(self.header.profile)
+        self.wanted[entry.worker] = entry.planned_processes
 
     def _add_of_case(
         self,

@@ -52,66 +52,73 @@ def run_checks(host: Host = HOST) -> list[DoctorCheck]:
 
 
 def _check(name: str, disturbed: bool, found: Why, status: CheckStatus = "warn") -> DoctorCheck:
+    """The check with this name. ``status``: what it is if something is ``disturbed``."""
     return DoctorCheck(name, status if disturbed else "ok", found)
 
 
 def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
-    if governor := state.get("governor"):
-        eager = "performance" in (governor, state.get("energy_preference"))
-        yield _check("governor", not eager, governor)
-    if plan := state.get("power_plan"):
+    """Whether the processor runs at its full speed, and whether other programs leave it free."""
+    governor = state.get("governor")
+    if governor:
+        is_fast = "performance" in (governor, state.get("energy_preference"))
+        yield _check("governor", not is_fast, governor)
+    plan = state.get("power_plan")
+    if plan:
         # A plan of the user's own has an id of its own, so its name decides.
-        fast = state.get("power_plan_id") in _PERFORMANCE_PLANS or "performance" in plan.lower()
-        yield _check("power plan", not fast, plan)
+        is_known = state.get("power_plan_id") in _PERFORMANCE_PLANS
+        is_fast = is_known or "performance" in plan.lower()
+        yield _check("power plan", not is_fast, plan)
     if state.get("low_power_mode"):
         yield _check("low power mode", True, "on")
-    if power := state.get("power"):
+    power = state.get("power")
+    if power:
         yield _check("power", power == "battery", power)
+
     cores, load = state.get("usable_cores", 0), state.get("load_1m")
     if cores and load is not None:
         free = max(0.0, cores - load)
-        yield _check(
-            "free cores",
-            free < min(2, cores) - 0.5,
-            because("cores-free", free=free, cores=cores, load=load),
-        )
-    if source := state.get("clock_source"):
-        yield _check("clock source", source not in _GOOD_CLOCKS, source)
-    if smt := state.get("smt"):
+        # Two cores should be free, on a smaller machine all, give or take half a core.
+        is_busy = free < min(2, cores) - 0.5
+        why = because("cores-free", free=free, cores=cores, load=load)
+        yield _check("free cores", is_busy, why)
+    clock_source = state.get("clock_source")
+    if clock_source:
+        yield _check("clock source", clock_source not in _GOOD_CLOCKS, clock_source)
+    smt = state.get("smt")
+    if smt:
         yield _check("hyper-threading", smt == "on", smt)
 
 
 def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
+    """What surrounds the measured processes, and what other code is loaded into them."""
     virtual = state.get("virtual", "")
     yield _check("virtual machine", bool(virtual), virtual or "none seen")
-    if quota := state.get("cpu_quota"):
+    quota = state.get("cpu_quota")
+    if quota:
         yield _check("CPU quota", quota < 2, because("cores-allowed", cores=quota), "bad")
     layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS_LAYERS]
     yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
     debugged = state.get("debugged", [])
-    yield _check(
-        "interpreter",
-        bool(debugged),
-        ", ".join(debugged) or because("interpreter-without-checks"),
-        "bad",
-    )
+    why: Why = ", ".join(debugged) if debugged else because("interpreter-without-checks")
+    yield _check("interpreter", bool(debugged), why, "bad")
 
 
 def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
+    """Whether there is a GPU, whether others use it, and what it needs."""
     gpus = [gpu.name for gpu in identity(host).gpus]
     yield _check("hardware GPU", not gpus, ", ".join(gpus) or "none")
-    if busy := [
-        percent
-        for percent in state.get("gpu_busy_percent", [])
-        if percent.isdecimal() and int(percent) > 5
-    ]:
+    busy = [percent for percent in state.get("gpu_busy_percent", []) if _is_over(percent, 5)]
+    if busy:
         yield _check("GPU in use", True, because("gpus-busy", percent=", ".join(busy)))
     if host.platform == "linux":
-        if serving := state.get("gpu_interrupts"):
-            yield _check(
-                "GPU interrupts",
-                False,
-                because("interrupts-served-by", processors=", ".join(serving)),
-            )
+        serving = state.get("gpu_interrupts")
+        if serving:
+            why = because("interrupts-served-by", processors=", ".join(serving))
+            yield _check("GPU interrupts", False, why)
         loader = host.vulkan_loader()
         yield _check("Vulkan loader", not loader, loader or "missing", "bad")
+
+
+def _is_over(percent: str, limit: int) -> bool:
+    """Whether a text of the driver is a number above the limit; it may also be ``[N/A]``."""
+    return percent.isdecimal() and int(percent) > limit

@@ -76,11 +76,15 @@ class Host:
         """These fields of ``nvidia-smi``, one row per GPU; empty if the program, a GPU or a field
         is missing.
         """
-        text = self.run(
-            "nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"
-        )
-        rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
-        return [row for row in rows if len(row) == len(fields)]
+        query = f"--query-gpu={','.join(fields)}"
+        text = self.run("nvidia-smi", query, "--format=csv,noheader,nounits")
+        rows = []
+        for line in text.splitlines():
+            row = [cell.strip() for cell in line.split(",")]
+            # A message of the program, such as that there is no GPU, has no such columns.
+            if len(row) == len(fields):
+                rows.append(row)
+        return rows
 
     def processors_beside(self, bus: str) -> str:
         """The processors next to a PCI device as ranges, such as ``0-3,8``; empty where the system
@@ -121,12 +125,12 @@ class Host:
             return f"macOS {platform.mac_ver()[0]}", platform.release()
         if self.platform == "win32":
             return f"Windows {platform.release()}", platform.version()
-        pretty = [
-            line.partition("=")[2].strip('"')
-            for line in self.read("/etc/os-release").splitlines()
-            if line.startswith("PRETTY_NAME=")
-        ]
-        return (pretty or [platform.system()])[0], platform.release()
+        name = platform.system()
+        for line in self.read("/etc/os-release").splitlines():
+            if line.startswith("PRETTY_NAME="):
+                name = line.partition("=")[2].strip('"')
+                break
+        return name, platform.release()
 
     def processor(self) -> str:
         """The name of the processor, or of its architecture where the system does not tell."""
@@ -148,6 +152,7 @@ class Host:
                 ctypes.CDLL(name).vkEnumerateInstanceVersion(ctypes.byref(version))
             except (OSError, AttributeError):
                 continue
+            # As the macros of Vulkan's headers take the number apart.
             major = version.value >> 22 & 0x7F
             minor = version.value >> 12 & 0x3FF
             patch = version.value & 0xFFF

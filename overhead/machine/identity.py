@@ -8,17 +8,20 @@ import json
 import platform
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from overhead.machine.host import HOST, Host
 from overhead.results import Gpu, Machine
 
+_NVIDIA = "10de"
 _VENDORS = {
     "1002": "AMD",
-    "10de": "NVIDIA",
+    _NVIDIA: "NVIDIA",
     "1ed5": "Moore Threads",
     "5143": "Qualcomm",
     "8086": "Intel",
 }
+"""Makers of GPUs by their PCI numbers. A PCI device of another maker counts as no GPU."""
 
 
 def identity(host: Host = HOST) -> Machine:
@@ -27,15 +30,17 @@ def identity(host: Host = HOST) -> Machine:
     """
     cpu = _cpu(host)
     cores = host.psutil("cpu_count", logical=False) or host.psutil("cpu_count") or 0
-    memory = round(getattr(host.psutil("virtual_memory"), "total", 0) / 2**30)
+    memory_bytes = getattr(host.psutil("virtual_memory"), "total", 0)
+    memory_gib = round(memory_bytes / 2**30)
     gpus = _gpus(host)
-    seed = json.dumps([cpu, cores, memory, sorted(key for key, _ in gpus)])
+    # Sorted, because a driver may list the GPUs in another order at the next start.
+    hashed = json.dumps([cpu, cores, memory_gib, sorted(gpu.key for gpu in gpus)])
     return Machine(
-        id=hashlib.sha256(seed.encode()).hexdigest()[:12],
+        id=hashlib.sha256(hashed.encode()).hexdigest()[:12],
         cpu=cpu,
         cores=cores,
-        memory_gib=memory,
-        gpus=[Gpu(name=name) for _, name in gpus],
+        memory_gib=memory_gib,
+        gpus=[Gpu(name=gpu.name) for gpu in gpus],
     )
 
 
@@ -45,15 +50,18 @@ def versions(distributions: Iterable[str] = (), host: Host = HOST) -> dict[str, 
     """
     system, kernel = host.system()
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    found = {"python": python, "os": system, "kernel": kernel}
-    found["vulkan-loader"] = host.vulkan_loader()
-    found["nvidia-driver"] = next((row[0] for row in host.nvidia_smi("driver_version")), "")
+    by_name = {"python": python, "os": system, "kernel": kernel}
+    by_name["vulkan-loader"] = host.vulkan_loader()
+    # A row for each GPU; all of them have one driver.
+    drivers = [row[0] for row in host.nvidia_smi("driver_version")]
+    if drivers:
+        by_name["nvidia-driver"] = drivers[0]
     for name in ("overhead", *distributions):
         try:
-            found[name] = importlib.metadata.version(name)
+            by_name[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return {name: version[:200] for name, version in found.items() if version}
+    return {name: version[:200] for name, version in by_name.items() if version}
 
 
 def _cpu(host: Host) -> str:
@@ -65,61 +73,79 @@ def _cpu(host: Host) -> str:
     else:
         # On Arm this file has no "model name"; lscpu translates the part number into a name.
         model = re.compile(r"^model name\s*:(.*)$", re.M | re.I)
-        found = model.search(host.read("/proc/cpuinfo")) or model.search(host.run("lscpu"))
-        name = found[1] if found else ""
-    return " ".join((name or host.processor() or "unknown").split())[:200]
+        line = model.search(host.read("/proc/cpuinfo")) or model.search(host.run("lscpu"))
+        name = line[1] if line else ""
+    name = name or host.processor() or "unknown"
+    return " ".join(name.split())[:200]
 
 
-def _gpus(host: Host) -> list[tuple[str, str]]:
-    """For each hardware GPU a key and a name. The key is PCI vendor and device, which drivers do
-    not change.
+class _HardwareGpu(NamedTuple):
+    """A hardware GPU. ``key``: PCI vendor and device, which drivers do not change; the name where
+    the system does not tell these.
     """
-    nvidia = [
-        (f"10de:{device[2:6].lower()}" if device.startswith("0x") else name, name)
-        for name, device in host.nvidia_smi("name", "pci.device_id")
-    ]
+
+    key: str
+    name: str
+
+
+def _gpus(host: Host) -> list[_HardwareGpu]:
+    """The hardware GPUs: those of NVIDIA as their driver names them, then all others."""
+    nvidia = []
+    for name, device in host.nvidia_smi("name", "pci.device_id"):
+        # ``0x233010DE``: the device, then the vendor.
+        key = f"{_NVIDIA}:{device[2:6].lower()}" if device.startswith("0x") else name
+        nvidia.append(_HardwareGpu(key, name))
+
     if host.platform == "darwin":
         others = _mac_gpus(host)
     elif host.platform == "win32":
         others = _windows_gpus(host)
     else:
         others = _pci_gpus(host)
-    return nvidia + [
-        (key, name[:200]) for key, name in others if not (nvidia and key.startswith("10de:"))
-    ]
+    gpus = list(nvidia)
+    for key, name in others:
+        is_listed = bool(nvidia) and key.startswith(f"{_NVIDIA}:")
+        if not is_listed:
+            gpus.append(_HardwareGpu(key, name[:200]))
+    return gpus
 
 
-def _pci_gpus(host: Host) -> list[tuple[str, str]]:
-    found = []
+def _pci_gpus(host: Host) -> list[_HardwareGpu]:
+    """The GPUs among the PCI devices of Linux. Their names are vendor and numbers."""
+    gpus = []
     for path in host.names("/sys/bus/pci/devices/*/class"):
         folder = path.rpartition("/")[0]
-        vendor, device = (
-            host.read(f"{folder}/{name}").removeprefix("0x") for name in ("vendor", "device")
-        )
+        vendor = host.read(f"{folder}/vendor").removeprefix("0x")
+        device = host.read(f"{folder}/device").removeprefix("0x")
         # The PCI classes of display controllers and of processing accelerators; AMD's accelerators
         # have the latter.
         if host.read(path).startswith(("0x03", "0x12")) and vendor in _VENDORS:
-            found.append((f"{vendor}:{device}", f"{_VENDORS[vendor]} {vendor}:{device}"))
-    return found
+            key = f"{vendor}:{device}"
+            gpus.append(_HardwareGpu(key, f"{_VENDORS[vendor]} {key}"))
+    return gpus
 
 
-def _mac_gpus(host: Host) -> list[tuple[str, str]]:
+def _mac_gpus(host: Host) -> list[_HardwareGpu]:
+    section = "SPDisplaysDataType"
     try:
-        displays = json.loads(host.run("system_profiler", "-json", "SPDisplaysDataType"))[
-            "SPDisplaysDataType"
-        ]
+        displays = json.loads(host.run("system_profiler", "-json", section))[section]
         # A virtual or an external display may have no model; the others keep theirs.
         names = [str(display["sppci_model"]) for display in displays if "sppci_model" in display]
     except (ValueError, KeyError, TypeError):
         names = []
-    return [(name, name) for name in names]
+    return [_HardwareGpu(name, name) for name in names]
 
 
-def _windows_gpus(host: Host) -> list[tuple[str, str]]:
+def _windows_gpus(host: Host) -> list[_HardwareGpu]:
     query = (
         "Get-CimInstance Win32_VideoController | ForEach-Object { $_.PNPDeviceID + '|' + $_.Name }"
     )
-    rows = host.run("powershell", "-NoProfile", "-Command", query).splitlines()
-    matches = [re.match(r"PCI\\VEN_(\w{4})&DEV_(\w{4}).*?\|(.*)", row) for row in rows]
-    found = [(match[1].lower(), match[2].lower(), match[3].strip()) for match in matches if match]
-    return [(f"{vendor}:{device}", name) for vendor, device, name in found if vendor in _VENDORS]
+    gpus = []
+    for row in host.run("powershell", "-NoProfile", "-Command", query).splitlines():
+        match = re.match(r"PCI\\VEN_(\w{4})&DEV_(\w{4}).*?\|(.*)", row)
+        if match is None:
+            continue
+        vendor, device = match[1].lower(), match[2].lower()
+        if vendor in _VENDORS:
+            gpus.append(_HardwareGpu(f"{vendor}:{device}", match[3].strip()))
+    return gpus

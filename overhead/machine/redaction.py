@@ -9,6 +9,7 @@ import getpass
 import hashlib
 import re
 import socket
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,11 +86,9 @@ def owner() -> Owner:
     except (KeyError, OSError, ImportError):
         user = ""
     host = socket.gethostname()
-    return Owner(
-        frozenset({host, host.partition(".")[0]}) - _DEFAULT_NAMES,
-        user,
-        str(Path("~").expanduser()),
-    )
+    without_domain = host.partition(".")[0]
+    hosts = frozenset({host, without_domain}) - _DEFAULT_NAMES
+    return Owner(hosts, user, home=str(Path("~").expanduser()))
 
 
 def redact(text: str, of: Owner | None = None) -> str:
@@ -101,18 +100,29 @@ def redact(text: str, of: Owner | None = None) -> str:
     of = of or owner()
     # File systems of Windows and macOS ignore the case of letters, and programs there print a path
     # in either.
-    case = re.IGNORECASE if re.match(r"[A-Za-z]:|/Users/", of.home) else 0
-    for home in {of.home, of.home.replace("\\", "/"), of.home.replace("\\", "\\\\")} - {
-        "",
-        "/",
-        "~",
-    }:
+    case = re.IGNORECASE if re.match(r"[A-Za-z]:|/Users/", of.home) else re.NOFLAG
+    for home in _written_homes(of.home):
         text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text, flags=case)
-    text = _QUOTED.sub(lambda match: match[1] + _last_part(match[0][1:-1]) + match[1], text)
-    text = _BARE.sub(lambda match: _last_part(match[0]), text)
-    for words, stand_in in ((of.hosts, "<host>"), ({of.user}, "<user>")):
-        for word in sorted(set(words) - _DEFAULT_NAMES, key=len, reverse=True):
-            text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", stand_in, text, flags=case)
+    text = _QUOTED.sub(_last_part_in_quotes, text)
+    text = _BARE.sub(lambda path: _last_part(path[0]), text)
+    text = _without_names(text, of.hosts, "<host>", case)
+    return _without_names(text, {of.user}, "<user>", case)
+
+
+def _written_homes(home: str) -> set[str]:
+    """The home folder in the ways that programs print it: with either slash, and with backslashes
+    doubled, as in JSON. Without those that would replace ordinary text.
+    """
+    written = {home, home.replace("\\", "/"), home.replace("\\", "\\\\")}
+    return written - {"", "/", "~"}
+
+
+def _without_names(text: str, names: Set[str], stand_in: str, case: re.RegexFlag) -> str:
+    """The text with ``stand_in`` for each of these names, the longest first, because a name may be
+    a part of another one.
+    """
+    for name in sorted(names - _DEFAULT_NAMES, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", stand_in, text, flags=case)
     return text
 
 
@@ -121,7 +131,8 @@ def redact_reason(why: Why, of: Owner | None = None) -> Why:
     if isinstance(why, str):
         return redact(why, of)
     values = {name: _redact_value(value, of) for name, value in why.values.items()}
-    return Reason(why.code, values, [redact_reason(one, of) for one in why.also])
+    also = [redact_reason(reason, of) for reason in why.also]
+    return Reason(why.code, values, also)
 
 
 def _redact_value(
@@ -139,23 +150,38 @@ def hide_secrets(name: str, value: str) -> str:
     """
     if value and _SECRET_NAME.search(name):
         return _hidden(value)
-    value = _SECRET_VALUE.sub(lambda match: _hidden(match[0]), value)
-    return _PAIR.sub(
-        lambda m: f"{m[1]}={_hidden(m[2])}" if _SECRET_NAME.search(m[1]) else m[0], value
-    )
+    value = _SECRET_VALUE.sub(lambda secret: _hidden(secret[0]), value)
+    return _PAIR.sub(_pair_without_secret, value)
+
+
+def _pair_without_secret(pair: re.Match[str]) -> str:
+    """A pair such as ``token=abc``, with its value hidden if the name is that of a secret."""
+    name, value = pair[1], pair[2]
+    return f"{name}={_hidden(value)}" if _SECRET_NAME.search(name) else pair[0]
 
 
 def _hidden(secret: str) -> str:
-    return f"<hidden {hashlib.sha256(secret.encode()).hexdigest()[:4]}>"
+    digits = hashlib.sha256(secret.encode()).hexdigest()[:4]
+    return f"<hidden {digits}>"
 
 
 def _last_part(path: str) -> str:
-    return "…/" + re.split(r"[/\\]", path.rstrip("/\\"))[-1]
+    """What remains of an absolute path: ``…/`` and its last part."""
+    parts = re.split(r"[/\\]", path.rstrip("/\\"))
+    return f"…/{parts[-1]}"
+
+
+def _last_part_in_quotes(quoted: re.Match[str]) -> str:
+    """What remains of an absolute path in quotes, which may contain spaces."""
+    mark = quoted[1]
+    path = quoted[0][1:-1]
+    return f"{mark}{_last_part(path)}{mark}"
 
 
 def redacted(line: L, of: Owner | None = None) -> L:
     """The journal line with all free-text fields redacted. The other fields are unchanged."""
-    return msgspec.convert(_redact_fields(msgspec.to_builtins(line), of, free=False), type(line))
+    fields = _redact_fields(msgspec.to_builtins(line), of, free=False)
+    return msgspec.convert(fields, type(line))
 
 
 def _is_free(name: str, free: bool) -> bool:
@@ -166,14 +192,15 @@ def _is_free(name: str, free: bool) -> bool:
 
 
 def _redact_fields(value: Any, of: Owner | None, free: bool) -> Any:
+    """A value of a journal, with its free texts redacted. ``free``: whether a text here is one."""
     match value:
         case str():
             return redact(value, of) if free else value
         case dict():
-            return {
-                name: _redact_fields(inner, of, _is_free(name, free))
-                for name, inner in value.items()
-            }
+            redacted_fields = {}
+            for name, inner in value.items():
+                redacted_fields[name] = _redact_fields(inner, of, _is_free(name, free))
+            return redacted_fields
         case list():
             return [_redact_fields(inner, of, free) for inner in value]
         case _:

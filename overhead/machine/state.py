@@ -28,35 +28,42 @@ def volatile(host: Host = HOST) -> Volatile:
     """What may differ in the next run on this machine, by name; without what the system does not
     report.
     """
-    found: Volatile = {
-        "load_1m": round(load, 2) if (load := host.load()) is not None else "",
+    load = host.load()
+    state: Volatile = {
+        "load_1m": "" if load is None else round(load, 2),
         "usable_cores": host.usable_cores() or "",
         "injected": injected_code(host),
         "debugged": host.debugged(),
         "virtual": hypervisor(host),
         "container": container_kind(host),
-        **{
-            name: round(mhz)
-            for name, mhz in zip(_FREQUENCIES, host.psutil("cpu_freq") or (), strict=False)
-            if mhz
-        },
-        **_power(host),
-        **_gpu(host),
     }
+    state.update(_frequencies(host))
+    state.update(_power(host))
+    state.update(_gpu(host))
     if host.platform == "linux":
-        found.update(_linux(host))
-    return {name: value for name, value in found.items() if value not in ("", [])}
+        state.update(_linux(host))
+    return {name: value for name, value in state.items() if value not in ("", [])}
+
+
+def _frequencies(host: Host) -> Volatile:
+    """The present, the lowest and the highest frequency of the processor, MHz; without those that
+    the system does not know, which it gives as 0.
+    """
+    frequencies = host.psutil("cpu_freq") or ()
+    named = zip(_FREQUENCIES, frequencies, strict=False)
+    return {name: round(mhz) for name, mhz in named if mhz}
 
 
 def injected_code(host: Host) -> list[str]:
     """What loads code into the measured processes: environment variables (``NAME=value``) and
     Vulkan layers.
     """
-    variables = [
-        f"{name}={redact(host.environ[name])}"[:200]
-        for name in _INJECTING
-        if host.environ.get(name)
-    ]
+    variables = []
+    for name in _INJECTING:
+        value = host.environ.get(name)
+        if value:
+            variables.append(f"{name}={redact(value)}"[:200])
+
     layers = []
     for pattern in _LAYERS:
         for path in host.names(pattern):
@@ -64,7 +71,8 @@ def injected_code(host: Host) -> list[str]:
                 manifest = json.loads(host.read(path))
                 layers.append(str(manifest["layer"]["name"])[:200])
             except (ValueError, KeyError, TypeError):
-                layers.append(path.rpartition("/")[2][:200])
+                file = path.rpartition("/")[2]
+                layers.append(file[:200])
     return variables + layers
 
 
@@ -73,10 +81,10 @@ def hypervisor(host: Host) -> str:
     if host.platform == "darwin":
         return "yes" if host.run("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
     if host.platform == "win32":
-        model = host.run(
-            "powershell", "-NoProfile", "-Command", "(Get-CimInstance Win32_ComputerSystem).Model"
-        )
-        return model[:200] if "virtual" in model.lower() or "vmware" in model.lower() else ""
+        query = "(Get-CimInstance Win32_ComputerSystem).Model"
+        model = host.run("powershell", "-NoProfile", "-Command", query)
+        is_virtual = "virtual" in model.lower() or "vmware" in model.lower()
+        return model[:200] if is_virtual else ""
     if "microsoft" in host.read("/proc/version").lower():
         return "wsl"
     if not re.search(r"^flags\s*:.*\bhypervisor\b", host.read("/proc/cpuinfo"), re.M):
@@ -91,22 +99,27 @@ def container_kind(host: Host) -> str:
         return "docker"
     if host.names("/run/.containerenv"):
         return "podman"
-    found = re.search(r"kubepods|docker|lxc|containerd", host.read("/proc/1/cgroup"))
-    return found[0] if found else ""
+    # The control group of the first process is named after what started the container.
+    kind = re.search(r"kubepods|docker|lxc|containerd", host.read("/proc/1/cgroup"))
+    return kind[0] if kind else ""
 
 
 def _power(host: Host) -> Volatile:
-    plugged = getattr(host.psutil("sensors_battery"), "power_plugged", None)
-    found: Volatile = {"power": "" if plugged is None else "mains" if plugged else "battery"}
+    """The supply of power, and the plan or mode that saves it; empty texts where unknown."""
+    # None without a battery, and where the system does not tell.
+    is_plugged = getattr(host.psutil("sensors_battery"), "power_plugged", None)
+    supplies = {True: "mains", False: "battery"}
+    state: Volatile = {"power": "" if is_plugged is None else supplies[bool(is_plugged)]}
     if host.platform == "win32":
         active = host.run("powercfg", "/getactivescheme")
-        found["power_plan"] = "".join(re.findall(r"\(([^()]*)\)\s*$", active))
-        found["power_plan_id"] = "".join(
-            re.findall(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", active.lower())
-        )
+        name = re.findall(r"\(([^()]*)\)\s*$", active)
+        guid = re.findall(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", active.lower())
+        state["power_plan"] = "".join(name)
+        state["power_plan_id"] = "".join(guid)
     if host.platform == "darwin":
-        found["low_power_mode"] = bool(re.search(r"lowpowermode\s+1", host.run("pmset", "-g")))
-    return found
+        settings = host.run("pmset", "-g")
+        state["low_power_mode"] = bool(re.search(r"lowpowermode\s+1", settings))
+    return state
 
 
 def _gpu(host: Host) -> Volatile:
@@ -122,53 +135,76 @@ def _gpu(host: Host) -> Volatile:
         "gpu_persistence": "persistence_mode",
     }
     rows = host.nvidia_smi(*fields.values(), "pci.bus_id")
-    near = [host.processors_beside(row[-1]) for row in rows]
-    found: Volatile = {name: [row[column] for row in rows] for column, name in enumerate(fields)}
-    return {**found, "gpu_processors": near if any(near) else []}
+    state: Volatile = {}
+    for column, name in enumerate(fields):
+        state[name] = [row[column] for row in rows]
+    processors = [host.processors_beside(row[-1]) for row in rows]
+    state["gpu_processors"] = processors if any(processors) else []
+    return state
+
+
+_ON_OFF = {"1": "on", "0": "off"}
+_OFF_ON = {"0": "on", "1": "off"}
+"""What a file of the kernel says that holds 1 for on, and one that holds 1 for off."""
 
 
 def _linux(host: Host) -> Volatile:
-    def spread(name: str) -> str:
-        return ", ".join(
-            sorted(
-                {host.read(path) for path in host.names(f"{_CPU}/cpu[0-9]*/cpufreq/{name}")} - {""}
-            )
-        )
-
-    turbo = {"0": "on", "1": "off"}.get(host.read(f"{_CPU}/intel_pstate/no_turbo"), "")
-    turbo = turbo or {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/cpufreq/boost"), "")
-    lists = host.names("/sys/devices/system/node/node[0-9]*/cpulist")
-    nodes = [f"{path.split('/')[-2]}: {host.read(path)}" for path in lists]
+    """What only Linux tells; empty texts and lists where it does not."""
+    clock_source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+    quota = cpu_quota(host)
     mitigations = re.search(r"\bmitigations=\S+", host.read("/proc/cmdline"))
+    serving = processors_serving_gpus(host.read(INTERRUPTS.as_posix()))
+    # Intel's driver has a file of its own; the other drivers have the second one.
+    turbo = _OFF_ON.get(host.read(f"{_CPU}/intel_pstate/no_turbo"), "")
+    if not turbo:
+        turbo = _ON_OFF.get(host.read(f"{_CPU}/cpufreq/boost"), "")
     return {
-        "governor": spread("scaling_governor"),
-        "energy_preference": spread("energy_performance_preference"),
+        "governor": _of_all_processors(host, "scaling_governor"),
+        "energy_preference": _of_all_processors(host, "energy_performance_preference"),
         "turbo": turbo,
-        "numa_nodes": nodes if len(nodes) > 1 else [],
-        "gpu_interrupts": [
-            str(one) for one in sorted(processors_serving_gpus(host.read(INTERRUPTS.as_posix())))
-        ],
-        "smt": {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/smt/active"), ""),
-        "clock_source": host.read(
-            "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-        ),
-        "cpu_quota": quota if (quota := cpu_quota(host)) is not None else "",
+        "numa_nodes": _numa_nodes(host),
+        "gpu_interrupts": [str(processor) for processor in sorted(serving)],
+        "smt": _ON_OFF.get(host.read(f"{_CPU}/smt/active"), ""),
+        "clock_source": host.read(clock_source),
+        "cpu_quota": "" if quota is None else quota,
         "kernel_mitigations": mitigations[0] if mitigations else "",
     }
 
 
+def _of_all_processors(host: Host, setting: str) -> str:
+    """The different values that the processors have of this setting, such as ``powersave``."""
+    files = host.names(f"{_CPU}/cpu[0-9]*/cpufreq/{setting}")
+    values = {host.read(file) for file in files}
+    return ", ".join(sorted(values - {""}))
+
+
+def _numa_nodes(host: Host) -> list[str]:
+    """Each memory node with its processors, such as ``node0: 0-3``; [] if there is only one."""
+    nodes = []
+    for file in host.names("/sys/devices/system/node/node[0-9]*/cpulist"):
+        node = file.split("/")[-2]
+        nodes.append(f"{node}: {host.read(file)}")
+    return nodes if len(nodes) > 1 else []
+
+
 def cpu_quota(host: Host) -> float | None:
     """The CPU limit of the control group, in cores; None without a limit."""
+    # Microseconds of all cores in a period, and its length: "50000 100000", or "max 100000".
     words = control_group(host, "cpu.max").split()
-    return int(words[0]) / int(words[1]) if len(words) == 2 and words[0].isdecimal() else None
+    if len(words) != 2 or not words[0].isdecimal():
+        return None
+    allowed_us, period_us = int(words[0]), int(words[1])
+    return allowed_us / period_us
 
 
 def control_group(host: Host, file: str) -> str:
     """This file of the control group of this process (version 2), else that of the container's
     root; may be empty.
     """
+    root = "/sys/fs/cgroup"
     group = re.search(r"^0::(/.*)$", host.read("/proc/self/cgroup"), re.M)
-    folders = [f"/sys/fs/cgroup{group[1].rstrip('/')}"] if group else []
-    return next(
-        filter(None, (host.read(f"{folder}/{file}") for folder in [*folders, "/sys/fs/cgroup"])), ""
-    )
+    of_process = ""
+    if group:
+        path = group[1].rstrip("/")
+        of_process = host.read(f"{root}{path}/{file}")
+    return of_process or host.read(f"{root}/{file}")

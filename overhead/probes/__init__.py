@@ -79,8 +79,8 @@ def _load_installed_packages() -> None:
 
     Each is imported in a child process first, unless a parent has done so (``allow_entry_points``).
     """
-    found = importlib.metadata.entry_points(group=entry_points.GROUP)
-    entries = sorted(found, key=entry_points.text_of)
+    declared = importlib.metadata.entry_points(group=entry_points.GROUP)
+    entries = sorted(declared, key=entry_points.text_of)
     reasons: list[Why]
     if _allowed is None:
         reasons = entry_points.import_failures(entries)
@@ -236,14 +236,14 @@ def environments_of(probe: Probe) -> list[dict[str, str]]:
     can have them.
     """
     where = _where(probe, "environments")
-    found: list[dict[str, str]] = checked(where, probe.environments(), list[dict[str, str]])
-    for environment in found:
+    environments: list[dict[str, str]] = checked(where, probe.environments(), list[dict[str, str]])
+    for environment in environments:
         for name, value in environment.items():
             if not _is_variable(name, value):
                 raise BadValue(
                     f"{where} has {name!r}: {value!r}; no process can have such a variable"
                 )
-    return found
+    return environments
 
 
 def _is_variable(name: str, value: str) -> bool:

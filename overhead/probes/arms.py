@@ -45,8 +45,8 @@ def arms_of(stack: str) -> list[Arm]:
 
 
 def with_arms(space: Space, target: Target) -> Space:
-    """The space (the cases of a target), extended by the cases of the arms of the target's
-    stack.
+    """The space (the cases of a target), extended by the cases that features add to the target's
+    stack (its arms). A case of an arm is allowed whatever the stack's own rule says.
     """
     arms = arms_of(target.stack)
     if not arms:

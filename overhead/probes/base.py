@@ -114,8 +114,9 @@ def vary(case: Case, axis: str, value: Scalar | None) -> Case:
     if axis in _FIELDS:
         return msgspec.structs.replace(case, **{axis: value})
     params = {**case.params, axis: value}
-    kept = {name: held for name, held in params.items() if held is not None}
-    return msgspec.structs.replace(case, params=kept)
+    if value is None:
+        del params[axis]
+    return msgspec.structs.replace(case, params=params)
 
 
 def current(case: Case, axis: str) -> Scalar | None:

@@ -79,6 +79,9 @@ class ForeignCalls(Chain):
     max_n = 1 << 24
 
     def __init__(self, call: str) -> None:
+        """Make the loop of the caller, and try the loop. Raises ``Unsupported`` if the word in
+        memory does not count the calls.
+        """
         self._object = object()
         # The reference count is the first 64-bit word of an object. Its low half holds the count.
         object_address = id(self._object)

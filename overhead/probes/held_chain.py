@@ -97,8 +97,8 @@ class HeldChain(Chain):
 def time_held(
     clock: StreamHolder, prepare: Callable[[], object], issue: Callable[[int], None], n: int
 ) -> DeviceTime:
-    """Device time of the n units that ``issue(n)`` queues behind a blocker. ``prepare`` is called
-    before every attempt.
+    """Device time of the n units that ``issue(n)`` queues behind a blocker, a kernel that spins.
+    ``prepare`` is called before every attempt.
 
     ``busy`` of the result is True if the blocker still ran when all units had been issued, so that
     no unit started before all were queued. The blocker is made longer until this is so, or until it

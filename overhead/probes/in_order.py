@@ -52,6 +52,9 @@ class InOrderChain(Chain):
         loop: Issue | None = None,
         synchronous: bool = False,
     ) -> None:
+        """Check the given calls, and put together the loop of the case's pattern. Raises
+        ``TypeError`` for what cannot be called, and ``Unsupported`` for another pattern.
+        """
         required = {"launch": launch, "finish": finish, "count": count}
         optional = {"read": read, "device": device}
         given = {name: call for name, call in optional.items() if call is not None}

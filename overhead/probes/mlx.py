@@ -82,6 +82,7 @@ class MlxAdditions(Chain):
     """n additions of 1 to 256 int32, each to the result of the previous one."""
 
     def __init__(self, mx: Any, case: Case) -> None:
+        """Make the first array, on MLX's default device."""
         self._mx = mx
         self._called = _AFTER_EACH[case.pattern]
         self.latency = case.pattern == "wait-each"

@@ -98,6 +98,7 @@ class OpenclChain(InOrderChain):
     held_n = 512
 
     def __init__(self, cl: Any, device: Any, case: Case) -> None:
+        """Compile the kernel for the device, allocate the words, and launch once to warm up."""
         self._cl = cl
         self._by_call = case.params["entry"] == "call"
         self._seeds = lcg.seeds()

@@ -98,6 +98,7 @@ class WarpWords:
     """
 
     def __init__(self, wp: Any, name: str, arguments: int) -> None:
+        """Put the numbers on the device ``name``, and load the kernel with so many arguments."""
         from overhead.probes.kernels import step_warp
 
         self.wp = wp
@@ -133,6 +134,7 @@ class WarpLaunches(InOrderChain):
     held_n = 512
 
     def __init__(self, words: WarpWords, case: Case) -> None:
+        """Give the calls of the case's entry to the chain of an in-order queue."""
         self._words = words
         on_gpu = words.device.is_cuda
         self.wait_spins = on_gpu
@@ -173,6 +175,7 @@ class WarpGraph(Chain):
     """
 
     def __init__(self, words: WarpWords, case: Case) -> None:
+        """Describe the chain; ``prepare`` captures the graphs later."""
         self._words = words
         self._params = case.params
         self._graphs: dict[int, Any] = {}

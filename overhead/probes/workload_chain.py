@@ -168,8 +168,17 @@ class WorkChain(HeldChain):
     """True if a CPU computes the steps. Then subnormal numbers, which may be six times slower, are
     avoided.
     """
+    __steps_in_all: int
+    """The steps since the chain was opened, up to the last count."""
+    __last_count: int
+    """What the counters showed when they were last read."""
+    __steps_since_put: int
+    """The steps since ``put`` set the state, including those that are about to run."""
 
     def __init__(self, case: Case) -> None:
+        """Find the workload of the case, and make random inputs for it. Raises ``Unsupported`` if
+        there is no such workload or variant.
+        """
         known = workloads()
         if case.workload not in known:
             raise Unsupported(because("no-such-workload", workload=case.workload))
@@ -307,7 +316,8 @@ class WorkChain(HeldChain):
         """A state, as for ``put``, that contains only zeros."""
         state = {}
         for field in self.workload.state:
-            state[field.name] = np.zeros((self.elements, *field.shape), self.workload.dtype)
+            shape = (self.elements, *field.shape)
+            state[field.name] = np.zeros(shape, self.workload.dtype)
         return state
 
 

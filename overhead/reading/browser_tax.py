@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 from overhead import results
 from overhead.devices import same_device_if_ids_allow
 from overhead.named_comparisons import NamedComparison, between_workers, is_comparable
 from overhead.reading.missing_values import why
-from overhead.reading.view import TargetView, View, by_patterns
+from overhead.reading.view import TargetView, View, by_patterns, first_with, with_fields
 from overhead.results import Caller, Record, Scalar, Value, Why, because, ratio
 
 LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
@@ -42,9 +43,12 @@ class Tax:
         """The browser's slope over the library's; None where the interval of either reaches
         zero.
         """
-        slopes = self.figure("complete"), self.figure("complete", caller)
-        reaches_zero = any(s is not None and s.low is not None and s.low <= 0 for s in slopes)
-        return None if reaches_zero else ratio(*slopes)
+        browser = self.figure("complete")
+        library = self.figure("complete", caller)
+        for slope in (browser, library):
+            if slope is not None and slope.low is not None and slope.low <= 0:
+                return None
+        return ratio(browser, library)
 
     @property
     def single_ratio(self) -> Value | None:
@@ -62,13 +66,13 @@ def taxes(view: View) -> list[Tax]:
     """Each case of each browser, beside its library's, in the order of the patterns; [] without a
     browser.
     """
-    return [
-        _tax(view, target, record, named)
-        for target in view.executing
-        for named in between_workers()
-        if named.of["stack"] == target.stack
-        for record in by_patterns(target.records)
-    ]
+    found = []
+    for target in view.executing:
+        for named in between_workers():
+            if named.of["stack"] == target.stack:
+                for record in by_patterns(target.records):
+                    found.append(_tax(view, target, record, named))
+    return found
 
 
 def _tax(view: View, target: TargetView, record: Record, named: NamedComparison) -> Tax:
@@ -76,58 +80,74 @@ def _tax(view: View, target: TargetView, record: Record, named: NamedComparison)
     against: dict[Caller, Record] = {}
     refused: dict[Caller, Why] = {}
     for caller in LIBRARY_CALLERS:
-        found, reason = _like(view, record, named, library, caller)
-        if found is not None:
-            against[caller] = found
-        if reason:
-            refused[caller] = reason
+        like = _like(view, record, named, library, caller)
+        if like.record is not None:
+            against[caller] = like.record
+        if like.refused:
+            refused[caller] = like.refused
     return Tax(target, record, library, against, refused)
+
+
+class _Like(NamedTuple):
+    """The library's case beside a browser's, and why the two may not be compared; '' if they
+    may.
+    """
+
+    record: Record | None
+    refused: Why = ""
 
 
 def _like(
     view: View, record: Record, named: NamedComparison, library: str, caller: Caller
-) -> tuple[Record | None, Why]:
-    """The library's case that may be compared with the browser's; or None and the reason."""
-    stacks = [t for t in view.executing if t.stack == library]
-    if not stacks:
-        return None, because("library-not-measured", library=library)
-    near = [t for t in stacks if same_device_if_ids_allow(record, t.first)]
+) -> _Like:
+    """The library's case that may be compared with the browser's; or the reason why there is
+    none.
+    """
+    measured = [target for target in view.executing if target.stack == library]
+    if not measured:
+        return _Like(None, because("library-not-measured", library=library))
+    near = [target for target in measured if same_device_if_ids_allow(record, target.first)]
     if not near:
-        return None, because(
-            "library-on-another-adapter", library=library, adapter=stacks[0].first.adapter
-        )
+        adapter = measured[0].first.adapter
+        return _Like(None, because("library-on-another-adapter", library=library, adapter=adapter))
+
+    # A browser may name its adapter otherwise, so both cases get the name that the library has.
     place = near[0].first
-    here = _as_target(record, place)
-    alike = [
-        r
-        for t in near
-        for r in t.records
-        if r.caller == caller
-        and is_comparable(named, (here, record.case), (_as_target(r, place), r.case))
-    ]
-    if not alike:
-        return None, because("library-lacks-case", library=library, caller=caller)
-    best = min(alike, key=lambda r: r.params != record.params)
+    of_browser = (_as_target(record, place), record.case)
+    comparable = []
+    for target in near:
+        for candidate in with_fields(target.records, caller=caller):
+            of_library = (_as_target(candidate, place), candidate.case)
+            if is_comparable(named, of_browser, of_library):
+                comparable.append(candidate)
+    if not comparable:
+        return _Like(None, because("library-lacks-case", library=library, caller=caller))
+    same_params = first_with(comparable, params=record.params)
+    best = same_params if same_params is not None else comparable[0]
     difference = _window(record.window, best.window, named.differs)
     if difference:
-        return None, difference
-    if best.value(named.figure) is not None:
-        return best, ""
-    return best, because(
-        "library-lacks-value", library=library, caller=caller, why=why(best, named.figure)
-    )
+        return _Like(None, difference)
+    if best.value(named.figure) is None:
+        lacking = why(best, named.figure)
+        refused = because("library-lacks-value", library=library, caller=caller, why=lacking)
+        return _Like(best, refused)
+    return _Like(best)
 
 
 def _as_target(record: Record, place: Record) -> results.Target:
     return results.Target(stack=record.stack, api=record.api, adapter=place.adapter)
 
 
-def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset[str]) -> Why:
-    """The first field in which the windows must not differ and do; '' where there is none."""
-    for name in sorted({*one, *other} - differs):
-        if one.get(name) != other.get(name):
-            browser_has, library_has = (window.get(name, "absent") for window in (one, other))
+def _window(browser: dict[str, Scalar], library: dict[str, Scalar], differs: frozenset[str]) -> Why:
+    """The first field in which the windows must not differ and do; '' where there is none.
+    ``differs``: fields that may.
+    """
+    for name in sorted({*browser, *library} - differs):
+        if browser.get(name) != library.get(name):
             return because(
-                "windows-differ", field=name, browser_has=browser_has, library_has=library_has
+                "windows-differ",
+                field=name,
+                browser_has=browser.get(name, "absent"),
+                library_has=library.get(name, "absent"),
             )
     return ""

@@ -23,7 +23,7 @@ from overhead.results import Record, Scalar, Value, exactly, formed, time_of_uni
 from overhead.workloads import UNROLLED, workloads
 
 _LEAST_BEND = 0.01
-"""As in ``measure.fitting.curvature``."""
+"""As ``negative_share`` of ``measure.fitting.curvature``, which says what the share is."""
 Variant = tuple[tuple[str, Scalar], ...]
 """Parameters that change what is computed, by name."""
 

@@ -5,15 +5,16 @@ headline figure.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator, Mapping
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, get_args
 
-from overhead.devices import is_board_id, same_device_across_apis
+from overhead.devices import same_device_across_apis
 from overhead.reading.host_shares import host_shares
 from overhead.reading.plain_text import plain
 from overhead.reading.precision import mode_of, resolved, two_speeds
-from overhead.reading.view import TargetView, View, first_with, with_fields
+from overhead.reading.view import TargetView, View, boards_of, first_with, with_fields
 from overhead.results import (
     Caller,
     Figure,
@@ -27,9 +28,10 @@ from overhead.results import (
 
 Kind = Literal["python", "compiled", "browser", "batched"]
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
+_SORTED_BY: tuple[Kind, ...] = ("python", "browser", "compiled", "batched")
 _LEFT_OUT_FROM = 1.03
 """The mean of all samples is shown if it is at least so many times the quiet cost. Closer values
-mean the same.
+mean the same. Chosen, not measured.
 """
 ROW_GROUPS: tuple[RowGroup, ...] = get_args(RowGroup)
 """What a person chooses between, in the order of the headline figure."""
@@ -80,17 +82,20 @@ class DispatchRow:
         """The kinds of which there is something to tell: those with a record, and a batch that is
         missing.
         """
-        return [*self.records, "batched"] if self.lacks_batch else [*self.records]
+        kinds = [*self.records]
+        if self.lacks_batch:
+            kinds.append("batched")
+        return kinds
 
     @property
     def first(self) -> Kind:
         """The kind that the row is sorted by: from Python where it has a cost, noisy or not, else
         the next caller.
         """
-        return next(
-            (kind for kind in ("python", "browser", "compiled", "batched") if kind in self.marks),
-            "python",
-        )
+        for kind in _SORTED_BY:
+            if kind in self.marks:
+                return kind
+        return "python"
 
     @property
     def split_name(self) -> str:
@@ -104,8 +109,11 @@ class DispatchRow:
         """Whether compiled code runs another operation than the row's, and the split is of that
         one.
         """
-        base, compiled = self.records.get("python"), self.records.get("compiled")
-        return base is not None and compiled is not None and base.params != compiled.params
+        base = self.records.get("python")
+        compiled = self.records.get("compiled")
+        if base is None or compiled is None:
+            return False
+        return base.params != compiled.params
 
     @property
     def unit(self) -> str:
@@ -121,7 +129,9 @@ class DispatchRow:
         known.
         """
         record = self.records[kind]
-        return "" if record.software or record.api == "CPU" else record.bound
+        if record.software or record.api == "CPU":
+            return ""
+        return record.bound
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,63 +150,93 @@ class DispatchCosts:
     @property
     def has_met(self) -> bool:
         """Whether the run has a met cost: that of fresh processes without a fixed processor."""
-        return any(met_range(record) for row in self.rows for record in row.records.values())
+        records = itertools.chain.from_iterable(row.records.values() for row in self.rows)
+        return any(met_range(record) for record in records)
 
 
 def dispatch_costs(view: View) -> DispatchCosts | None:
     """The rows of the run's headline figure; None if no stack ran the step."""
-    targets, hardware = targets_shown(view)
-    rows = [row for target in targets for row in _rows(view, target)]
+    shown = targets_shown(view)
+    rows: list[DispatchRow] = []
+    for target in shown.targets:
+        rows += _rows(view, target)
     if not rows:
         return None
-    cpu = plain(view.fingerprint.machine.cpu, 40)
-    device = plain(targets[0].first.adapter, 40) if hardware else cpu
-    rows.sort(key=lambda row: row.marks[row.first][0].value if row.marks else math.inf)
-    return DispatchCosts(device, hardware, tuple(rows), view)
+    device = plain(view.fingerprint.machine.cpu, 40)
+    if shown.hardware:
+        device = plain(shown.targets[0].first.adapter, 40)
+    rows.sort(key=_cost_to_sort_by)
+    return DispatchCosts(device, shown.hardware, tuple(rows), view)
 
 
-def targets_shown(view: View) -> tuple[list[TargetView], bool]:
-    """The best target of each stack that ran the step on one GPU, and True; without a GPU the other
-    best targets, and False.
+def _cost_to_sort_by(row: DispatchRow) -> float:
+    """The cost of the first kind of the row; rows without any cost come last."""
+    return row.marks[row.first][0].value if row.marks else math.inf
+
+
+class ShownTargets(NamedTuple):
+    """The targets of the headline figure. ``hardware``: all are on one GPU."""
+
+    targets: list[TargetView]
+    hardware: bool
+
+
+def targets_shown(view: View) -> ShownTargets:
+    """The best target of each stack that ran the step on one GPU; without a GPU the other best
+    targets.
     """
-    found = [t for t in map(view.best, view.stacks) if t is not None and t.has_step]
-    gpus = [t for t in found if t.first.api != "CPU" and not t.software]
-    boards = list(dict.fromkeys(t.first.device for t in gpus if is_board_id(t.first.device)))
-    on_board = [t for t in gpus if t.first.device not in boards[1:]]
+    with_step = []
+    for stack in view.stacks:
+        target = view.best(stack)
+        if target is not None and target.has_step:
+            with_step.append(target)
+    gpus = [target for target in with_step if target.first.api != "CPU" and not target.software]
+    # Targets of a second board may not be compared with those of the first.
+    other_boards = boards_of(target.first for target in gpus)[1:]
+    on_board = [target for target in gpus if target.first.device not in other_boards]
     if not on_board:
-        return found, False
-    by_device = [
-        [t for t in on_board if same_device_across_apis(t.first, one.first)] for one in on_board
-    ]
-    return max(by_device, key=len), True
+        return ShownTargets(with_step, hardware=False)
+    most: list[TargetView] = []
+    for one in on_board:
+        same = [each for each in on_board if same_device_across_apis(each.first, one.first)]
+        if len(same) > len(most):
+            most = same
+    return ShownTargets(most, hardware=True)
 
 
-def _rows(view: View, target: TargetView) -> Iterator[DispatchRow]:
+def _rows(view: View, target: TargetView) -> list[DispatchRow]:
     """A row for each of the stack's; a graph's node stands in the row of the launch that it
     replaces.
     """
-    for entry in target.facts.rows:
-        row = _row(view, target, entry)
-        if row is not None:
-            yield row
+    rows = [_row(view, target, entry) for entry in target.facts.rows]
+    return [row for row in rows if row is not None]
 
 
 def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
-    found = {
-        kind: record
-        for kind, caller in _CALLERS.items()
-        if (record := _case(target, entry, caller)) is not None
-    }
-    if not found:
+    """The row of an entry among the facts of the stack; None if no caller measured it."""
+    records: dict[Kind, Record] = {}
+    for kind, caller in _CALLERS.items():
+        record = _case(target, entry, caller)
+        if record is not None:
+            records[kind] = record
+    if not records:
         return None
-    if (batched := _batched(view, target, entry, next(iter(found.values())).caller)) is not None:
-        found["batched"] = batched
-    marks = {kind: costs for kind, r in found.items() if (costs := _costs(r))}
-    python = _python_share(view, found)
-    where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
+    first_caller = next(iter(records.values())).caller
+    batched = _batched(view, target, entry, first_caller)
+    if batched is not None:
+        records["batched"] = batched
+    marks = {}
+    for kind, record in records.items():
+        costs = _costs(record)
+        if costs:
+            marks[kind] = costs
+    where = target.without_gpu
     label = plain(entry.label, 60)
     name = plain(entry.name, 60) or label
     split = plain(entry.split_name, 60) or name
+    lacks_batch = batched is None and "one-pass" in target.facts.roles
+    operand = _other_operand(target, entry, records.get("compiled"))
+    python = _python_share(view, records)
     return DispatchRow(
         label=label + where,
         name=name + where,
@@ -204,9 +244,9 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
         stack=target.stack,
         group=entry.group,
         marks=marks,
-        records=found,
-        lacks_batch="batched" not in found and "one-pass" in target.facts.roles,
-        operand=_other_operand(target, entry, found.get("compiled")),
+        records=records,
+        lacks_batch=lacks_batch,
+        operand=operand,
         rank=entry.order,
         facts=target.facts,
         python=python,
@@ -215,14 +255,16 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
 
 def _costs(record: Record) -> tuple[Value, ...]:
     """The costs above zero in microseconds: one, or both of two speeds; () where there is none."""
-    figure, found = record.figure("complete"), record.measured("complete")
+    figure = record.figure("complete")
     if figure is None:
         return ()
-    modes = two_speeds(figure) or (tuple(figure.modes) if figure.status == "nonlinear" else ())
-    if modes:
-        costs = [mode_of(figure, mode) / 1e3 for mode in modes]
-    else:
-        costs = [found / 1e3] if found is not None else []
+    modes = two_speeds(figure)
+    if not modes and figure.status == "nonlinear":
+        modes = tuple(figure.modes)
+    costs = [mode_of(figure, mode) / 1e3 for mode in modes]
+    measured = record.measured("complete")
+    if not modes and measured is not None:
+        costs = [measured / 1e3]
     return tuple(cost for cost in costs if cost.value > 0)
 
 
@@ -231,16 +273,13 @@ def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
     not resolved.
     """
     compiled = records.get("compiled")
-    for each in view.once(host_shares):
-        if (
-            each.python
-            and each.python.bounded
-            and compiled is not None
-            and each.levels[-1].key == compiled.key
-        ):
-            return (
-                each.python if resolved(each.host) and resolved(compiled.figure("host")) else None
-            )
+    if compiled is None:
+        return None
+    for split in view.once(host_shares):
+        share = split.python
+        if share and share.bounded and split.levels[-1].key == compiled.key:
+            is_resolved = resolved(split.host) and resolved(compiled.figure("host"))
+            return share if is_resolved else None
     return None
 
 
@@ -261,9 +300,11 @@ def _case(target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
     exact = first_with(same, params=wanted)
     if exact is not None or caller != "native" or entry.params:
         return exact
-    return next(
-        (r for r in same if {k for k, _ in wanted.items() ^ r.params.items()} == {"operand"}), None
-    )
+    for record in same:
+        differing = {name for name, _ in wanted.items() ^ record.params.items()}
+        if differing == {"operand"}:
+            return record
+    return None
 
 
 def _batched(view: View, target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
@@ -274,29 +315,27 @@ def _batched(view: View, target: TargetView, entry: StackRow, caller: Caller) ->
         return None
     recorded = view.graph_of(target.stack)
     if recorded is not None and target.first.api == "CUDA":
-        stack, maker = recorded
-        graph = view.best(stack)
-        nodes = with_fields(
-            graph.records if graph is not None else (), pattern="replay", workload="step"
-        )
-        return next((r for r in nodes if r.params.get("maker") == maker), None)
-    passes, graphs = (
-        with_fields(target.records, pattern=pattern, workload="step", caller=caller)
-        for pattern in ("one-pass", "replay")
-    )
-    return next((r for r in passes if not target.varied(r)), None) or next(iter(graphs), None)
+        graph = view.best(recorded.stack)
+        if graph is None:
+            return None
+        nodes = with_fields(graph.records, pattern="replay", workload="step")
+        return next((node for node in nodes if node.params.get("maker") == recorded.maker), None)
+    by_caller = with_fields(target.records, workload="step", caller=caller)
+    for one_pass in with_fields(by_caller, pattern="one-pass"):
+        if not target.varied(one_pass):
+            return one_pass
+    return first_with(by_caller, pattern="replay")
 
 
 def doubt_of(record: Record) -> Doubt | None:
     """Why the cost is not resolved; None if it is."""
     figure = record.figure("complete")
     found = record.measured("complete")
-    if figure is None or found is None:
-        return (
-            "bends"
-            if figure is not None and figure.status == "nonlinear" and figure.modes
-            else "no-value"
-        )
+    if figure is None:
+        return "no-value"
+    if found is None:
+        bends = figure.status == "nonlinear" and figure.modes
+        return "bends" if bends else "no-value"
     if two_speeds(figure):
         return "two-speeds"
     if figure.status != "ok":
@@ -319,9 +358,9 @@ def _other_operand(
         workload="step",
     )
     cost = python.figure("complete") if python is not None else None
-    return OtherOperand(
-        plain(entry.other_operand, 40), cost if cost is not None and cost.measured else None
-    )
+    if cost is not None and not cost.measured:
+        cost = None
+    return OtherOperand(plain(entry.other_operand, 40), cost)
 
 
 def met_range(record: WithFigures) -> tuple[float, float] | None:
@@ -331,7 +370,8 @@ def met_range(record: WithFigures) -> tuple[float, float] | None:
     found = record.measured("met")
     if found is None:
         return None
-    low, high = (found.value if end is None else end for end in (found.low, found.high))
+    low = found.value if found.low is None else found.low
+    high = found.value if found.high is None else found.high
     return low / 1e3, high / 1e3
 
 
@@ -339,13 +379,20 @@ def over_quiet(record: Record) -> Value | None:
     """The mean of all samples over the quiet cost, where interruptions or heavy tails add over 3 %;
     else None.
     """
-    quiet, everything = record.measured("complete"), record.measured("everything")
+    quiet = record.measured("complete")
+    everything = record.measured("everything")
     if quiet is None or everything is None or quiet.value <= 0:
         return None
-    return everything / quiet.value if everything.value >= _LEFT_OUT_FROM * quiet.value else None
+    if everything.value < _LEFT_OUT_FROM * quiet.value:
+        return None
+    return everything / quiet.value
 
 
 def met_below(record: WithFigures) -> bool:
     """Whether all unpinned processes paid less than the interval of the undisturbed cost allows."""
-    found, quiet = met_range(record), record.measured("complete")
-    return found is not None and quiet is not None and found[1] < quiet.floor / 1e3
+    unpinned = met_range(record)
+    undisturbed = record.measured("complete")
+    if unpinned is None or undisturbed is None:
+        return False
+    _, highest_us = unpinned
+    return highest_us < undisturbed.floor / 1e3

@@ -9,8 +9,9 @@ for each step, in the same stack.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from overhead.reading.chains import ArmFit, Group, groups, measured_time, steps_of
 from overhead.reading.missing_values import absent_stacks
@@ -19,6 +20,7 @@ from overhead.reading.precision import by_interval
 from overhead.reading.view import View, with_fields
 from overhead.results import (
     ChainWayFacts,
+    Figure,
     Fingerprint,
     Origin,
     Record,
@@ -33,17 +35,21 @@ from overhead.results import (
 from overhead.workloads import workloads
 
 SAME_WITHIN = 0.05
-"""A smaller difference is called a tie, because another run may reverse it."""
+"""A smaller difference is called a tie, because another run may reverse it. Chosen, not
+measured.
+"""
 _MOST_SPREAD = 1.5
 """If the interval of a ratio is wider than this factor and holds 1, the verdict is "unclear" and
-not "tie".
+not "tie". Chosen, not measured.
 """
 _LEAST_KERNEL_RATIO = 1.3
 """If a step in WGSL takes this many times as long as in CUDA, the slow kernel is given as the
-reason.
+reason. Chosen, not measured.
 """
 _LITTLE = 0.1
-"""If the graph adds a smaller share to a step, a fused kernel can save only little."""
+"""If the graph adds a smaller share to a step, a fused kernel can save only little. Chosen, not
+measured.
+"""
 OTHER = "other"
 """The kind of a way that is in a row only because it is the cheapest that any run measured."""
 _FIRST_KINDS: tuple[WayKind, ...] = ("eager", "launches", "graph-driver", "fused-cuda")
@@ -147,24 +153,27 @@ class WorkRow:
     @property
     def graph(self) -> ChainWay | None:
         """The graph that the CUDA driver made of the steps; None without its time."""
-        return next((w for w in self.ways if w.kind == "graph-driver" and w.cost is not None), None)
+        return _timed_graph(self.ways)
 
     def base(self, way: ChainWay) -> ChainWay | None:
         """What the way is compared with: the graph, else a dispatch a step in the same stack; None
         without both.
         """
-        unfused = (
-            w for w in self.ways if (w.kind, w.stack) == ("wgsl", way.stack) and w.cost is not None
-        )
-        return self.graph or next(unfused, None)
+        if self.graph is not None:
+            return self.graph
+        for other in self.ways:
+            if other.kind == "wgsl" and other.stack == way.stack and other.cost is not None:
+                return other
+        return None
 
     def relative(self, way: ChainWay) -> Value | None:
         """The time of the way over that of its base; None where either is unknown."""
         base = self.base(way)
         if way is base:
             return exactly(1.0, "ratio")
-        cost = way.run_base if way.run_base is not None else base.cost if base is not None else None
-        return ratio(way.cost, cost)
+        if way.run_base is not None:  # the base in the run that measured the way
+            return ratio(way.cost, way.run_base)
+        return ratio(way.cost, base.cost if base is not None else None)
 
     def verdict(self, way: ChainWay) -> WayVerdict | None:
         """``cheaper``, ``tie``, ``dearer`` than its base, or ``unclear``, by the interval; None
@@ -177,9 +186,8 @@ class WorkRow:
             return "cheaper"
         if times.floor > 1 and times.value > 1 + SAME_WITHIN:
             return "dearer"
-        return (
-            "tie" if times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor else "unclear"
-        )
+        is_narrow = times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor
+        return "tie" if is_narrow else "unclear"
 
     def cheaper_from(self, way: ChainWay) -> Value | None:
         """The smallest number of steps at which the way is cheaper than its base; None if it is not
@@ -188,17 +196,15 @@ class WorkRow:
         None also for a way of another run, which may be of another board.
         """
         base = self.base(way)
-        if (
-            way.run_base is not None
-            or base is None
-            or base.step is None
-            or way.step is None
-            or base.fixed is None
-            or way.fixed is None
-        ):
+        if way.run_base is not None or base is None:
             return None
-        saved, paid = base.step - way.step, way.fixed - base.fixed
-        return (paid.at_least(0.0) / saved).at_least(1) if saved.floor > 0 else None
+        if base.step is None or base.fixed is None or way.step is None or way.fixed is None:
+            return None
+        saved_a_step = base.step - way.step
+        paid_once = way.fixed - base.fixed
+        if saved_a_step.floor <= 0:
+            return None
+        return (paid_once.at_least(0.0) / saved_a_step).at_least(1)
 
     def of_kind(self, *kinds: str) -> list[ChainWay]:
         """The ways of these kinds that can be compared with their base."""
@@ -212,11 +218,13 @@ class WorkRow:
     @property
     def step_times(self) -> StepTimes | None:
         """The time of a step in each way; None if one is unknown."""
-        graph, cuda = self.graph, next(iter(self.of_kind("fused-cuda")), None)
+        graph = self.graph
+        cuda = next(iter(self.of_kind("fused-cuda")), None)
         wgsl = [way.step for way in self.of_kind("fused-wgsl") if way.step is not None]
-        if graph is None or cuda is None or graph.step is None or cuda.step is None or not wgsl:
+        if graph is None or graph.step is None or cuda is None or cuda.step is None or not wgsl:
             return None
-        return StepTimes(graph.step, cuda.step, min(wgsl, key=lambda step: step.value))
+        cheapest_wgsl = min(wgsl, key=lambda step: step.value)
+        return StepTimes(graph.step, cuda.step, cheapest_wgsl)
 
     @property
     def why_lost(self) -> WhyLost | None:
@@ -224,13 +232,14 @@ class WorkRow:
         it.
         """
         times = self.step_times
-        if times is None or any(
-            self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl")
-        ):
+        if times is None:
+            return None
+        if any(self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl")):
             return None
         if times.added.floor < _LITTLE * times.cuda.value:
             return "graph-adds-little"
-        return "slow-kernel" if (times.wgsl / times.cuda).floor > _LEAST_KERNEL_RATIO else None
+        kernel_ratio = times.wgsl / times.cuda
+        return "slow-kernel" if kernel_ratio.floor > _LEAST_KERNEL_RATIO else None
 
     @property
     def step_below_added(self) -> bool:
@@ -258,25 +267,40 @@ def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
     several the newest. Where another way of any run is surely cheaper than all ways of the row, the
     row has it too.
     """
-    found: dict[str, list[WorkRow]] = {}
-    for view in (own, *others):
-        for row in (row for make in (chain_rows, *_makers) for row in make(view)):
-            if view is own or row.usual:
-                found.setdefault(row.name, []).append(
-                    dataclasses.replace(row, run="") if view is own else row
-                )
+    by_name: dict[str, list[WorkRow]] = {}
+    for row in _rows_of(own):
+        row_shown = dataclasses.replace(row, run="")
+        by_name.setdefault(row.name, []).append(row_shown)
+    for view in others:
+        for row in _rows_of(view):
+            if row.usual:
+                by_name.setdefault(row.name, []).append(row)
 
-    def order(row: WorkRow) -> tuple[bool, float]:
-        times = [row.relative(way) for way in row.of_kind("fused-wgsl")]
-        return not row.is_chain, max(
-            (t.value for t in times if t is not None), default=float("inf")
-        )
+    # Of equal ones ``max`` takes the first, which is of the newest run.
+    chosen = [max(same_work, key=_worth_showing) for same_work in by_name.values()]
+    completed = [with_cheapest(row, (own, *others)) for row in chosen]
+    return sorted(completed, key=_place_of_row)
 
-    def shown(row: WorkRow) -> tuple[bool, bool, int]:
-        return bool(row.of_kind("fused-wgsl")), not row.run, _timed(row.ways)
 
-    chosen = [max(made, key=shown) for made in found.values()]
-    return sorted((with_cheapest(row, (own, *others)) for row in chosen), key=order)
+def _rows_of(view: View) -> list[WorkRow]:
+    """The rows of a run: those of chains, and those that slices add."""
+    made: list[WorkRow] = []
+    for make in (chain_rows, *_makers):
+        made += make(view)
+    return made
+
+
+def _worth_showing(row: WorkRow) -> tuple[bool, bool, int]:
+    """What chooses among the rows of one name: fused WGSL, the run shown, the most ways timed."""
+    is_of_run_shown = not row.run
+    return bool(row.of_kind("fused-wgsl")), is_of_run_shown, _timed(row.ways)
+
+
+def _place_of_row(row: WorkRow) -> tuple[bool, float]:
+    """What sorts the rows: chains first, and of them the best for WGSL."""
+    times = [row.relative(way) for way in row.of_kind("fused-wgsl")]
+    values = [each.value for each in times if each is not None]
+    return not row.is_chain, max(values, default=math.inf)
 
 
 def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
@@ -285,26 +309,28 @@ def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
 
     A way of another run is compared with the graph of that run.
     """
-    own = [times for way in row.ways if (times := row.relative(way)) is not None]
-    if not row.is_chain or row.graph is None or not own:
+    if not row.is_chain or row.graph is None:
         return row
-    least = min(times.floor for times in own)
-    cheapest: tuple[float, ChainWay] | None = None
+    relative = [row.relative(way) for way in row.ways]
+    floors = [times.floor for times in relative if times is not None]
+    if not floors:
+        return row
+    least = min(floors)
+    cheapest: ChainWay | None = None
+    least_times = math.inf
     for view in views:
         for way in _other_ways(view, row):
             times = ratio(way.cost, way.run_base)
-            if (
-                times is not None
-                and times.ceiling < least
-                and (cheapest is None or times.value < cheapest[0])
-            ):
-                cheapest = times.value, way
+            if times is None or times.ceiling >= least:
+                continue
+            if cheapest is None or times.value < least_times:
+                cheapest = way
+                least_times = times.value
     if cheapest is None:
         return row
-    _, way = cheapest
-    if way.run == row.shown_run:
-        way = dataclasses.replace(way, run="")
-    return dataclasses.replace(row, ways=(way, *row.ways))
+    if cheapest.run == row.shown_run:
+        cheapest = dataclasses.replace(cheapest, run="")
+    return dataclasses.replace(row, ways=(cheapest, *row.ways))
 
 
 def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
@@ -312,18 +338,25 @@ def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
     run's own graph.
     """
     for group in view.once(groups):
-        if (group.name, _work(group)) != (row.name, row.work):
+        if group.name != row.name or _work(group) != row.work:
             continue
-        ways = _ways(view, group)
-        graph = next(
-            (way.cost for way in ways if way.kind == "graph-driver" and way.cost is not None), None
-        )
+        graph = _timed_graph(_ways(view, group))
+        if graph is None:
+            continue
         steps = steps_of(group.workload)
-        for arm in group.arms if graph is not None else ():
-            if arm.record.caller != "binding" or arm.processor != "gpu":
-                continue
-            way = _way(OTHER, "", arm.record, arm, steps)
-            yield dataclasses.replace(way, run=view.fingerprint.created, run_base=graph, arm=arm)
+        for arm in group.arms:
+            if arm.record.caller == "binding" and arm.processor == "gpu":
+                way = _way(OTHER, "", arm.record, arm, steps)
+                created = view.fingerprint.created
+                yield dataclasses.replace(way, run=created, run_base=graph.cost, arm=arm)
+
+
+def _timed_graph(ways: Sequence[ChainWay]) -> ChainWay | None:
+    """The graph that the CUDA driver made, if it has a time."""
+    for way in ways:
+        if way.kind == "graph-driver" and way.cost is not None:
+            return way
+    return None
 
 
 def _work(group: Group) -> ChainWork:
@@ -334,89 +367,137 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
     """A row for each workload with a fused kernel on a GPU, at the size that comes first among its
     sizes.
     """
-    found: dict[str, list[tuple[Group, list[ChainWay]]]] = {}
+    by_workload: dict[str, list[_GroupWays]] = {}
     for group in view.once(groups):
-        found.setdefault(group.workload, []).append((group, _ways(view, group)))
-    for name, made in found.items():
-        known = workloads().get(name)
-        first = known.elements[0] if known else 0
-        group, ways = max(made, key=lambda one: (one[0].elements == first, _timed(one[1])))
-        if any(way.cost is not None for way in ways if way.is_fused):
-            usual = known is not None and (known.usual or not known.heavy)
-            created = view.fingerprint.created
-            yield WorkRow(
-                group.name, _work(group), created, tuple(ways), usual=usual, shown_run=created
-            )
+        ways = _GroupWays(group, _ways(view, group))
+        by_workload.setdefault(group.workload, []).append(ways)
+    created = view.fingerprint.created
+    for name, sizes in by_workload.items():
+        workload = workloads().get(name)
+        usual_size = workload.elements[0] if workload else 0
+        at_usual_size = [each for each in sizes if each.group.elements == usual_size]
+        chosen = max(at_usual_size or sizes, key=lambda each: _timed(each.ways))
+        if not any(way.is_fused and way.cost is not None for way in chosen.ways):
+            continue
+        is_usual = workload is not None and (workload.usual or not workload.heavy)
+        group = chosen.group
+        work = _work(group)
+        ways_of_row = tuple(chosen.ways)
+        yield WorkRow(group.name, work, created, ways_of_row, usual=is_usual, shown_run=created)
+
+
+class _GroupWays(NamedTuple):
+    """A group of arms, and the ways that its arms are."""
+
+    group: Group
+    ways: list[ChainWay]
 
 
 def _timed(ways: Sequence[ChainWay]) -> int:
     """How many ways have a time with an interval above zero. How wide it is does not count: see
     ``precision``.
     """
-    return sum(way.cost is not None and way.cost.resolved for way in ways)
+    return len([way for way in ways if way.cost is not None and way.cost.resolved])
 
 
 def _ways(view: View, group: Group) -> list[ChainWay]:
     """The ways of a workload, without the unfused dispatches where there is a graph to compare
     with.
     """
+    ways = []
+    for known in _known_ways(view):
+        way = _cheapest_of(view, group, known)
+        if way is not None:
+            ways.append(way)
+    timed_kinds = {way.kind for way in ways if way.cost}
+    kept = []
+    for way in ways:
+        if way.kind == "launches" and "eager" in timed_kinds:
+            continue
+        if "graph-driver" in timed_kinds:
+            is_shown = way.kind != "wgsl"
+        else:
+            is_shown = way.cost is not None or way.kind == "graph-driver"
+        if is_shown:
+            kept.append(way)
+    return kept
+
+
+def _cheapest_of(view: View, group: Group, known: _KnownWay) -> ChainWay | None:
+    """The cheapest of the group's records that are this way, or the reason why there is none; None
+    where the run does not say.
+    """
+    facts = known.facts
+    label = plain(facts.label, 60)
+    steps = steps_of(group.workload)
     arms = {id(arm.record): arm for arm in group.arms}
-    records = [r for r in (*(a.record for a in group.arms), *group.failed) if not r.software]
-    found = []
-    for stack, known in _known_ways(view):
-        kind, pattern, label = known.kind, known.pattern, plain(known.label, 60)
-        fitting = [
-            r
-            for r in with_fields(records, stack=stack, pattern=pattern, caller="binding")
-            if "checks" not in r.params
-            and r.params.get("maker", "driver") == "driver"
-            and r.api != "CPU"
-        ]
-        ways = [_way(kind, label, r, arms.get(id(r)), steps_of(group.workload)) for r in fitting]
-        if not ways and kind not in ("launches", "wgsl"):
-            reason = _left_out(view.fingerprint, stack, f"{group.workload} {pattern} binding ")
-            ways = [ChainWay(kind, stack, label, None, reason=reason)] if reason else []
-        if ways:
-            cheapest = min(ways, key=lambda way: way.cost.value if way.cost else float("inf"))
-            found.append(dataclasses.replace(cheapest, through=plain(view.facts(stack).label, 40)))
-    kinds = {way.kind for way in found if way.cost}
-    found = [way for way in found if way.kind != "launches" or "eager" not in kinds]
-    has_graph = "graph-driver" in kinds
-    return [
-        way
-        for way in found
-        if (way.kind != "wgsl" if has_graph else way.cost or way.kind == "graph-driver")
-    ]
+    records = [*(arm.record for arm in group.arms), *group.failed]
+    ways = []
+    for record in with_fields(
+        records, stack=known.stack, pattern=facts.pattern, caller="binding", software=False
+    ):
+        by_driver = record.params.get("maker", "driver") == "driver"
+        if by_driver and "checks" not in record.params and record.api != "CPU":
+            ways.append(_way(facts.kind, label, record, arms.get(id(record)), steps))
+    if not ways and facts.kind not in ("launches", "wgsl"):
+        case = f"{group.workload} {facts.pattern} binding "
+        reason = _left_out(view.fingerprint, known.stack, case)
+        if reason:
+            ways = [ChainWay(facts.kind, known.stack, label, None, reason=reason)]
+    if not ways:
+        return None
+    cheapest = min(ways, key=lambda way: way.cost.value if way.cost else math.inf)
+    through = plain(view.facts(known.stack).label, 40)
+    return dataclasses.replace(cheapest, through=through)
 
 
-def _known_ways(view: View) -> list[tuple[str, ChainWayFacts]]:
-    """The ways of all known stacks, each with its stack, in the order of the picture."""
-    found = [(stack, way) for stack, facts in view.known_stacks.items() for way in facts.ways]
+class _KnownWay(NamedTuple):
+    """A way to run a chain that a stack has, by the facts of the stack."""
 
-    def order(one: tuple[str, ChainWayFacts]) -> int:
-        kind = one[1].kind
-        return _FIRST_KINDS.index(kind) if kind in _FIRST_KINDS else len(_FIRST_KINDS)
+    stack: str
+    facts: ChainWayFacts
 
-    return sorted(found, key=order)
+
+def _known_ways(view: View) -> list[_KnownWay]:
+    """The ways of all known stacks in the order of the picture."""
+    ways = []
+    for stack, facts in view.known_stacks.items():
+        ways += [_KnownWay(stack, way) for way in facts.ways]
+    return sorted(ways, key=_place_in_picture)
+
+
+def _place_in_picture(way: _KnownWay) -> int:
+    kind = way.facts.kind
+    return _FIRST_KINDS.index(kind) if kind in _FIRST_KINDS else len(_FIRST_KINDS)
 
 
 def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> ChainWay:
+    """The record as a way to do so many steps. ``arm``: its fit; None where the record has no
+    speed, but may have a time that bends.
+    """
+    stack = record.stack
     if arm is not None:
         cost = by_interval(dataclasses.replace(arm.cost(steps), status=record.status))
         beyond = arm.is_extrapolated(steps)
-        return ChainWay(kind, record.stack, label, cost, arm.slope, arm.fixed, beyond=beyond)
-    figure, bent = record.figure("complete"), _read_off(record, steps)
-    if figure is None or bent is None:
-        return ChainWay(kind, record.stack, label, None, failed=record)
-    modes = figure.modes
-    origin = formed("ends of modes", Origin(figure=figure, mode=0), Origin(figure=figure, mode=-1))
-    each = (
-        Value(modes[0], min(modes), max(modes), unit="ns", source=record.device, origin=origin)
-        if modes
-        else None
-    )
+        return ChainWay(kind, stack, label, cost, arm.slope, arm.fixed, beyond=beyond)
+    figure = record.figure("complete")
+    time = _read_off(record, steps)
+    if figure is None or time is None:
+        return ChainWay(kind, stack, label, None, failed=record)
+    step = _step_between_modes(record, figure) if figure.modes else None
     beyond = measured_time(record, steps) is None
-    return ChainWay(kind, record.stack, label, bent, each, reason=record.reason, beyond=beyond)
+    return ChainWay(kind, stack, label, time, step, reason=record.reason, beyond=beyond)
+
+
+def _step_between_modes(record: Record, figure: Figure) -> Value:
+    """The time of a step where T(n) bends: the first of its two costs, in an interval that holds
+    both.
+    """
+    modes = figure.modes
+    first_mode = Origin(figure=figure, mode=0)
+    last_mode = Origin(figure=figure, mode=-1)
+    origin = formed("ends of modes", first_mode, last_mode)
+    return Value(modes[0], min(modes), max(modes), unit="ns", source=record.device, origin=origin)
 
 
 def _read_off(record: Record, steps: int) -> Value | None:
@@ -457,12 +538,9 @@ def _left_out(run: Fingerprint, stack: str, case: str) -> Why:
     """Why the run has no such case: the stack is missing, or the plan left the case out; '' if it
     says nothing.
     """
-    left = (
-        one
-        for one in run.left_out
-        if one.target.startswith(f"{stack}@") and one.case.startswith(case)
-    )
-    reasons = [absent.reason for absent in absent_stacks(run, [stack])] + [
-        one.reason for one in left
-    ]
-    return reasons[0] if reasons else ""
+    for absent in absent_stacks(run, [stack]):
+        return absent.reason
+    for left_out in run.left_out:
+        if left_out.target.startswith(f"{stack}@") and left_out.case.startswith(case):
+            return left_out.reason
+    return ""

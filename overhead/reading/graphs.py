@@ -5,8 +5,6 @@ that pays off.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import operator
 from typing import Literal
 
 from overhead.devices import same_device
@@ -38,15 +36,23 @@ class Graph:
         """What making the graph consists of; ``first_launch`` stands for the upload where that
         launch does it.
         """
-        uploads = any(self.record.figure(f"making:upload{end}") for end in ("", ":fixed"))
-        return [*_PARTS] if uploads else [*_PARTS[:-1], "first_launch"]
+        has_slope = self.record.figure("making:upload") is not None
+        has_intercept = self.record.figure("making:upload:fixed") is not None
+        if has_slope or has_intercept:
+            return [*_PARTS]
+        return [*_PARTS[:-1], "first_launch"]
 
     def making_time(self, nodes: int) -> Value | None:
         """Time in ns to make a graph of so many nodes ready to launch; None where a part has no
         value.
         """
-        own = [self._part(part, nodes) for part in self.parts]
-        return None if None in own else functools.reduce(operator.add, own)
+        total: Value | None = None
+        for part in self.parts:
+            time = self._part(part, nodes)
+            if time is None:
+                return None
+            total = time if total is None else total + time
+        return total
 
     def _part(self, part: str, nodes: int) -> Value | None:
         """Time in ns of one part; of the first launch only what it takes beyond a replay."""
@@ -57,23 +63,28 @@ class Graph:
         return None if replay is None else taken - replay
 
     def _line(self, slope: str, intercept: str, nodes: int) -> Value | None:
-        each, once = self.record.measured(slope), self.record.measured(intercept)
-        return None if each is None or once is None else each * nodes + once
+        """A point of the fitted line, ns; None where slope or intercept has no value."""
+        each = self.record.measured(slope)
+        once = self.record.measured(intercept)
+        if each is None or once is None:
+            return None
+        return each * nodes + once
 
     @property
     def saved_per_node(self) -> Value | None:
         """The cost of the launch less that of the node, in ns; None where either has no value."""
-        eager, node = (
-            self.eager.measured("complete") if self.eager else None,
-            self.record.measured("complete"),
-        )
-        return None if eager is None or node is None else eager - node
+        launch = self.eager.measured("complete") if self.eager else None
+        node = self.record.measured("complete")
+        if launch is None or node is None:
+            return None
+        return launch - node
 
     def break_even(self, nodes: int) -> Value | None:
         """How many replays of a graph of n nodes save the time of making it; None if unknown or
         never.
         """
-        making, saved = self.making_time(nodes), self.saved_per_node
+        making = self.making_time(nodes)
+        saved = self.saved_per_node
         if making is None or saved is None or saved.value <= 0:
             return None
         return making / (saved * nodes)
@@ -94,23 +105,36 @@ def graphs(view: View) -> list[Graph]:
     """Every CUDA graph of steps in the run, with the launch that its nodes replace on the same
     device.
     """
-    return [
-        Graph(t, r, *_eager(view, r))
-        for t in view.executing
-        if t.facts.graphs
-        for r in with_fields(t.records, pattern="replay", workload="step")
-    ]
+    found = []
+    for target in view.executing:
+        if not target.facts.graphs:
+            continue
+        for record in with_fields(target.records, pattern="replay", workload="step"):
+            eager = _eager_target(view, record)
+            found.append(Graph(target, record, eager, _usual_launch(eager)))
+    return found
 
 
-def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]:
-    """The base case, from Python, of the stack whose launches the graph records, and its target; or
-    None.
+def _eager_target(view: View, graph: Record) -> TargetView | None:
+    """The target, on the device of the graph, of the stack whose launches the graph records; None
+    if it was not measured.
     """
     makers = view.facts(graph.stack).graphs
-    maker = makers.get(str(graph.params.get("maker", next(iter(makers)))))
-    for t in view.executing:
-        if maker is not None and t.stack == maker.stack and same_device(t.first, graph):
-            return t, next(
-                (r for r in with_fields(t.records, caller="binding") if not t.varied(r)), None
-            )
-    return None, None
+    usual_maker = next(iter(makers))
+    maker = makers.get(str(graph.params.get("maker", usual_maker)))
+    if maker is None:
+        return None
+    for target in view.executing:
+        if target.stack == maker.stack and same_device(target.first, graph):
+            return target
+    return None
+
+
+def _usual_launch(target: TargetView | None) -> Record | None:
+    """The base case of the target, from Python."""
+    if target is None:
+        return None
+    for record in with_fields(target.records, caller="binding"):
+        if not target.varied(record):
+            return record
+    return None

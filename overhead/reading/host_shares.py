@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from overhead.reading.view import CALLERS, TargetView, View, by_patterns, with_fields
 from overhead.results import Comparison, Figure, Record, Value, are_apart, exactly
@@ -74,83 +74,104 @@ class HostShares:
         """Whether the host's time is known and the interval of at least one difference lies above
         zero.
         """
-        return self.top.measured("host") is not None and any(
-            s.paired and not s.doubt for s in self.shares
-        )
+        if self.top.measured("host") is None:
+            return False
+        return any(share.paired and not share.doubt for share in self.shares)
 
 
 def host_shares(view: View) -> list[HostShares]:
     """The layers of every case that was measured by several callers, sorted by target, pattern and
     caller.
     """
-    below = {key for name in _NEXT_LEVEL for c in view.comparisons(name) for key in c.against}
-    return [
-        _split(view, record)
-        for target in view.executing
-        for record in by_patterns(target.records)
-        if record.key not in below and _compared(view, record)
-    ]
+    lower_levels: set[str] = set()
+    for name in _NEXT_LEVEL:
+        for comparison in view.comparisons(name):
+            lower_levels.update(comparison.against)
+    splits = []
+    for target in view.executing:
+        for record in by_patterns(target.records):
+            if record.key not in lower_levels and _compared(view, record):
+                splits.append(_split(view, record))
+    return splits
+
+
+class _Level(NamedTuple):
+    """A record, and what it leaves of the host's time of the top: 1 for the top."""
+
+    record: Record
+    leaves: Value
 
 
 def _split(view: View, top: Record) -> HostShares:
+    """The host's time of a case, split by the levels below it."""
     levels = _levels(view, top) if top.measured("host") else []
-    records = tuple(record for record, _ in levels)
-    own = (
-        c.figure("difference")
-        for c in view.comparisons("validation-share")
-        if _same_case(view, c, top)
-    )
-    validation = next(filter(None, own), None)
-    program = minimal_program(view, records[-1]) if records else None
-    minimal = program.figure("host") if program is not None and program.measured("host") else None
-    shares = tuple(_shares(view, levels))
-    ends = records and (top.caller, records[-1].caller) == ("binding", "native")
-    python = _WHOLE - levels[-1][1] if ends else None
+    minimal = None
+    python = None
+    if levels:
+        lowest = levels[-1]
+        program = minimal_program(view, lowest.record)
+        if program is not None and program.measured("host"):
+            minimal = program.figure("host")
+        if top.caller == "binding" and lowest.record.caller == "native":
+            python = _WHOLE - lowest.leaves
     return HostShares(
-        view.target(top), top, top.figure("host"), records, shares, python, minimal, validation
+        target=view.target(top),
+        top=top,
+        host=top.figure("host"),
+        levels=tuple(level.record for level in levels),
+        shares=tuple(_shares(view, levels)),
+        python=python,
+        minimal=minimal,
+        validation=_validation(view, top),
     )
 
 
-def _levels(view: View, top: Record) -> list[tuple[Record, Value]]:
-    """The top and every level below it, with what each leaves of the host's time of the top: 1 for
-    the top.
-    """
-    found = {top.key: (top, _WHOLE)}
+def _validation(view: View, top: Record) -> Figure | None:
+    """What Dawn spends on validation in this case; None where it was not measured."""
+    for comparison in view.comparisons("validation-share"):
+        if _same_case(view, comparison, top):
+            figure = comparison.figure("difference")
+            if figure is not None:
+                return figure
+    return None
+
+
+def _levels(view: View, top: Record) -> list[_Level]:
+    """The top and every level below it, from Python first."""
+    levels = {top.key: _Level(top, _WHOLE)}
     for comparison in _compared(view, top):
-        record, times = view.record(comparison.against[0]), comparison.measured("ratio")
-        if (
-            record is None
-            or times is None
-            or times.value <= 0
-            or are_apart(record.device, top.device)
-        ):
+        record = view.record(comparison.against[0])
+        times = comparison.measured("ratio")
+        if record is None or times is None or times.value <= 0:
             continue
-        if record.measured("host"):
-            found.setdefault(record.key, (record, _WHOLE - times.share_saved))
-    return sorted(found.values(), key=lambda level: CALLERS.index(level[0].caller))
+        if record.measured("host") and not are_apart(record.device, top.device):
+            levels.setdefault(record.key, _Level(record, _WHOLE - times.share_saved))
+    return sorted(levels.values(), key=lambda level: CALLERS.index(level.record.caller))
 
 
 def _compared(view: View, record: Record) -> list[Comparison]:
     """The comparisons of the record with the levels below it."""
-    found = (view.comparison(share, record.key) for share in _NEXT_LEVEL)
-    return [c for c in found if c is not None and c.against]
+    comparisons = [view.comparison(name, record.key) for name in _NEXT_LEVEL]
+    return [each for each in comparisons if each is not None and each.against]
 
 
-def _shares(view: View, levels: list[tuple[Record, Value]]) -> Iterator[Share]:
+def _shares(view: View, levels: Sequence[_Level]) -> Iterator[Share]:
     """A layer for each level: what the next leaves out, and all that the last leaves."""
-    for (upper, more), (lower, less) in itertools.pairwise(levels):
-        name: Layer = (
-            "binding"
-            if lower.caller == "ffi"
-            else "interpreter"
-            if upper.caller == "ffi"
-            else "python"
-        )
-        yield _share(levels[0][0], name, more - less)
-    for record, rest in levels[-1:]:
-        yield dataclasses.replace(
-            _share(levels[0][0], _last_layer(view, record), rest), paired=False
-        )
+    if not levels:
+        return
+    top = levels[0].record
+    for upper, lower in itertools.pairwise(levels):
+        yield _share(top, _layer_between(upper.record, lower.record), upper.leaves - lower.leaves)
+    lowest = levels[-1]
+    whole = _share(top, _last_layer(view, lowest.record), lowest.leaves)
+    yield dataclasses.replace(whole, paired=False)
+
+
+def _layer_between(upper: Record, lower: Record) -> Layer:
+    """What the lower of two levels leaves out, by who calls the library in both."""
+    if lower.caller == "ffi":
+        return "binding"
+    return "interpreter" if upper.caller == "ffi" else "python"
 
 
 def _last_layer(view: View, last: Record) -> Layer:
@@ -164,13 +185,18 @@ def _last_layer(view: View, last: Record) -> Layer:
 
 
 def _share(top: Record, name: Layer, share: Value) -> Share:
+    """The layer with its time: the share of the whole, with the widest interval of the product."""
     whole = top.measured("host") or exactly(0.0)
-    ends = itertools.product((share.low, share.high), (whole.low, whole.high))
-    times = [one * ns for one, ns in ends if one is not None and ns is not None]
-    low, high = (min(times), max(times)) if len(times) == 4 else (None, None)
-    return Share(
-        name, Figure(name="difference", value=share.value * whole.value, low=low, high=high), share
-    )
+    low = None
+    high = None
+    share_ends = [end for end in (share.low, share.high) if end is not None]
+    whole_ends = [end for end in (whole.low, whole.high) if end is not None]
+    if len(share_ends) == len(whole_ends) == 2:
+        products = [part * ns for part, ns in itertools.product(share_ends, whole_ends)]
+        low = min(products)
+        high = max(products)
+    time = Figure(name="difference", value=share.value * whole.value, low=low, high=high)
+    return Share(name, time, share)
 
 
 def minimal_program(view: View, compiled: Record) -> Record | None:
@@ -182,10 +208,13 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
     facts = view.facts(compiled.stack)
     if "webgpu" not in facts.roles or compiled.caller != "native":
         return None
-    like = with_fields(
+    same_work = with_fields(
         view.fingerprint.records, stack=facts.below, adapter=compiled.adapter, case=compiled.case
     )
-    return next((r for r in like if not are_apart(r.device, compiled.device)), None)
+    for record in same_work:
+        if not are_apart(record.device, compiled.device):
+            return record
+    return None
 
 
 def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
@@ -193,10 +222,8 @@ def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
     the top case.
     """
     of = view.record(comparison.of)
-    if of is None or (of.target_key, of.pattern, of.unit) != (
-        top.target_key,
-        top.pattern,
-        top.unit,
-    ):
+    if of is None or of.target_key != top.target_key:
+        return False
+    if of.pattern != top.pattern or of.unit != top.unit:
         return False
     return of.caller == "native" or of.key == top.key

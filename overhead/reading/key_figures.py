@@ -92,18 +92,17 @@ def overstatement(record: Record, figure: str) -> Value | None:
 
     None without two values above zero. It has no interval where an end of it is not known.
     """
-    found = ratio(record.measured(figure), record.measured("complete"))
-    return (
-        found if found is None or found.bounded else dataclasses.replace(found, low=None, high=None)
-    )
+    times = ratio(record.measured(figure), record.measured("complete"))
+    if times is None or times.bounded:
+        return times
+    return dataclasses.replace(times, low=None, high=None)
 
 
 def _key_figure(view: View, line: _Line) -> KeyFigure:
     target = view.best(line.stack)  # other workloads say nothing general about a stack
     if target is None or not target.has_step:
-        return KeyFigure(
-            line.key, reason=about(line.stack, missing_stack(view.fingerprint, line.stack).why)
-        )
+        why_missing = missing_stack(view.fingerprint, line.stack).why
+        return KeyFigure(line.key, reason=about(line.stack, why_missing))
     record = _record(target, line)
     if record is None:
         return KeyFigure(line.key, of=target.named, reason=_not_measured(line))
@@ -114,25 +113,29 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     figure = source.figure(line.figure)
     if figure is None:
         return dataclasses.replace(made, reason=why(record, line.figure))
-    found = figure.measured
-    if found is None:
+    value = figure.measured
+    if value is None:
         return dataclasses.replace(made, reason=missing_figure(figure, record).why)
-    if found.unit == "ratio":
-        found = found.share_saved
-    reason = "" if found.status == "ok" else about(found.status, found.reason)
-    condition = (
-        _condition(view, target) if line.pattern == "replay" and not two_speeds(figure) else ""
-    )
-    made = dataclasses.replace(made, measured=found, reason=reason, condition=condition)
+    if value.unit == "ratio":
+        value = value.share_saved
+    reason = "" if value.status == "ok" else about(value.status, value.reason)
+    speeds = two_speeds(figure)
+    condition: NodeCondition = ""
+    if line.pattern == "replay" and not speeds:
+        condition = _condition(view, target)
+    made = dataclasses.replace(made, measured=value, reason=reason, condition=condition)
     if line.compared:
         return made
-    own = class_of(record, line.figure)
+    spread_class = class_of(record, line.figure)
+    limit = ""
+    if line.figure == "complete":
+        limit = "host" if spread_class == "host" else "device"
     return dataclasses.replace(
         made,
-        speeds=tuple(mode_of(figure, mode) for mode in two_speeds(figure)),
+        speeds=tuple(mode_of(figure, mode) for mode in speeds),
         next_run=next_run(record, view.fingerprint.machine, line.figure),
-        spread_class=own,
-        limit="" if line.figure != "complete" else "host" if own == "host" else "device",
+        spread_class=spread_class,
+        limit=limit,
     )
 
 
@@ -158,10 +161,13 @@ def _record(target: TargetView, line: _Line) -> Record | None:
     """The record with no other parameters than the line's, or the base case's; None where it was
     not measured.
     """
+    by_caller = with_fields(target.records, caller=line.caller)
     if line.pattern is None:
-        same = with_fields(target.records, caller=line.caller, pattern=target.base.pattern)
-        return next((r for r in same if not target.varied(r)), None)
-    same = with_fields(
-        target.records, caller=line.caller, pattern=line.pattern, workload=line.workload
-    )
-    return next((r for r in same if r.params.items() <= line.params.items()), None)
+        for record in with_fields(by_caller, pattern=target.base.pattern):
+            if not target.varied(record):
+                return record
+        return None
+    for record in with_fields(by_caller, pattern=line.pattern, workload=line.workload):
+        if record.params.items() <= line.params.items():
+            return record
+    return None

@@ -51,11 +51,11 @@ def missing_case(record: Record) -> MissingValue:
 
 def missing_figures(record: Record) -> dict[MissingValue, list[str]]:
     """For each reason the names of the record's figures that have no value for it."""
-    found: dict[MissingValue, list[str]] = {}
+    names: dict[MissingValue, list[str]] = {}
     for figure in record.figures:
         if figure.measured is None:
-            found.setdefault(missing_figure(figure), []).append(figure.name)
-    return found
+            names.setdefault(missing_figure(figure), []).append(figure.name)
+    return names
 
 
 def missing_stack(fingerprint: Fingerprint, stack: str) -> MissingValue:
@@ -64,12 +64,10 @@ def missing_stack(fingerprint: Fingerprint, stack: str) -> MissingValue:
     """
     for absent in absent_stacks(fingerprint, [stack]):
         return MissingValue(detail=absent.reason)
-    first = next((record for record in fingerprint.records if record.stack == stack), None)
-    return (
-        MissingValue(first.status, first.reason)
-        if first
-        else MissingValue(detail=because("not-measured-in-this-run"))
-    )
+    for record in fingerprint.records:
+        if record.stack == stack:
+            return MissingValue(record.status, record.reason)
+    return MissingValue(detail=because("not-measured-in-this-run"))
 
 
 def absent_stacks(fingerprint: Fingerprint, stacks: Sequence[str]) -> list[MissingStack]:
@@ -79,24 +77,23 @@ def absent_stacks(fingerprint: Fingerprint, stacks: Sequence[str]) -> list[Missi
 
 def by_mend(absent: Sequence[MissingStack]) -> dict[Why, list[MissingStack]]:
     """The missing stacks by the command that adds them; '' for those where none is known."""
-    found: dict[Why, list[MissingStack]] = {}
-    for one in absent:
-        found.setdefault(one.mend, []).append(one)
-    return found
+    stacks: dict[Why, list[MissingStack]] = {}
+    for stack in absent:
+        stacks.setdefault(stack.mend, []).append(stack)
+    return stacks
 
 
 def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
     """Why the run lacks a record of this target and case: the stack is missing, or the planner left
     it out; else ''.
     """
-    reasons = [absent.reason for absent in absent_stacks(fingerprint, [like.stack])]
-    cases = (_WHOLE_TARGET, like.case.key)
-    reasons += [
-        left.reason
-        for left in fingerprint.left_out
-        if left.target == like.target_key and left.case in cases
-    ]
-    return MissingValue(detail=reasons[0] if reasons else "")
+    for absent in absent_stacks(fingerprint, [like.stack]):
+        return MissingValue(detail=absent.reason)
+    for left_out in fingerprint.left_out:
+        is_target = left_out.target == like.target_key
+        if is_target and left_out.case in (_WHOLE_TARGET, like.case.key):
+            return MissingValue(detail=left_out.reason)
+    return MissingValue()
 
 
 def why(record: Record, figure: str) -> Why:
@@ -104,8 +101,6 @@ def why(record: Record, figure: str) -> Why:
     found = record.figure(figure)
     if found is not None:
         return missing_figure(found, record).why
-    return (
-        because("not-measured")
-        if record.status in VALUED
-        else MissingValue(record.status, record.reason).why
-    )
+    if record.status in VALUED:
+        return because("not-measured")
+    return MissingValue(record.status, record.reason).why

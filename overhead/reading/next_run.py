@@ -132,11 +132,9 @@ def half_width(spread: ClassSpread, runs: int = 1) -> float:
     """Half the width of the range of ln(next figure) around the mean of ``runs`` runs on other
     boards: Student's t.
     """
-    return (
-        student_t_quantile((1 + NEXT_RUN_SHARE) / 2, spread.degrees)
-        * spread.s
-        * math.sqrt(1 + 1 / runs)
-    )
+    quantile = student_t_quantile((1 + NEXT_RUN_SHARE) / 2, spread.degrees)
+    # A new run varies around the true mean, and so does the mean of these runs: 1 + 1 / runs.
+    return quantile * spread.s * math.sqrt(1 + 1 / runs)
 
 
 def next_run(record: Record, machine: Machine, figure: str = "complete") -> Value | None:

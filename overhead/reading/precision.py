@@ -9,9 +9,9 @@ import dataclasses
 from overhead.results import Figure, Origin, Value
 
 COMPARED_WITHIN = 0.10
-"""The target of the quick profile, which is the widest of all profiles. A run of another profile
-calls a value of half this width noisy, so the status of a figure says nothing where runs of several
-profiles stand side by side.
+"""The wanted half-width of the quick profile, which is the widest of all profiles. A run of another
+profile calls a value of half this width noisy, so the status of a figure says nothing where runs of
+several profiles stand side by side.
 """
 
 
@@ -19,7 +19,8 @@ def is_steady(value: Value) -> bool:
     """Whether the half-width of the interval is at most ``COMPARED_WITHIN`` of the value."""
     if value.low is None or value.high is None or value.value <= 0:
         return False
-    return (value.high - value.low) / 2 <= COMPARED_WITHIN * value.value
+    half_width = (value.high - value.low) / 2
+    return half_width <= COMPARED_WITHIN * value.value
 
 
 def by_interval(value: Value) -> Value:
@@ -33,22 +34,20 @@ def resolved(figure: Figure | None) -> bool:
     """Whether the figure has a value above zero, and its interval, if it has one, lies above zero
     too.
     """
-    return figure is not None and (found := figure.measured) is not None and found.resolved
+    value = figure.measured if figure is not None else None
+    return value is not None and value.resolved
 
 
 def two_speeds(figure: Figure) -> tuple[float, ...]:
     """The lower and the higher value of a figure with status ``bimodal``, in its unit; () of any
     other.
     """
-    return (
-        (min(figure.modes), max(figure.modes))
-        if figure.status == "bimodal" and len(figure.modes) > 1
-        else ()
-    )
+    if figure.status != "bimodal" or len(figure.modes) < 2:
+        return ()
+    return min(figure.modes), max(figure.modes)
 
 
 def mode_of(figure: Figure, mode: float) -> Value:
     """One of the figure's ``modes`` as a value in its unit, without an interval."""
-    return Value(
-        mode, status=figure.status, origin=Origin(figure=figure, mode=figure.modes.index(mode))
-    )
+    origin = Origin(figure=figure, mode=figure.modes.index(mode))
+    return Value(mode, status=figure.status, origin=origin)

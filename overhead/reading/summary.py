@@ -9,7 +9,9 @@ from overhead.reading.view import View
 from overhead.results import Machine, MissingStack, Why
 
 _STEADY_RATIO = 1.05
-"""Slowest over fastest canary up to which the processor counts as steady."""
+"""Slowest over fastest reference loop up to which the processor counts as steady. Chosen, not
+measured.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,20 +29,19 @@ def speed_change(view: View) -> CanaryRange | None:
     known.
     """
     state = view.fingerprint.volatile
-    least, most = state.get("canary_us_least"), state.get("canary_us_most")
-    if (
-        not isinstance(least, float | int)
-        or not isinstance(most, float | int)
-        or not 0 < least * _STEADY_RATIO < most
-    ):
+    least = state.get("canary_us_least")
+    most = state.get("canary_us_most")
+    if not isinstance(least, float | int) or not isinstance(most, float | int):
+        return None
+    if not 0 < least * _STEADY_RATIO < most:
         return None
     return CanaryRange(least, most)
 
 
 def is_software_only(view: View) -> bool:
     """Whether there are adapters and every one computes on the CPU."""
-    devices = [t for t in view.without_floor if t.first.api != "CPU"]
-    return bool(devices) and all(t.software for t in devices)
+    on_adapters = [target for target in view.without_floor if target.first.api != "CPU"]
+    return bool(on_adapters) and all(target.software for target in on_adapters)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,24 +57,31 @@ class MissingStacks:
     @property
     def by_command(self) -> dict[Why, list[str]]:
         """The names of stacks by the command that adds them, where that is known."""
-        found = by_mend(self.addable).items()
-        return {mend: [one.stack for one in own] for mend, own in found if mend}
+        names: dict[Why, list[str]] = {}
+        for command, stacks in by_mend(self.addable).items():
+            if command:
+                names[command] = [missing.stack for missing in stacks]
+        return names
 
 
 def missing_stacks(view: View) -> MissingStacks:
     """The stacks that this machine lacks, in the order of the file."""
     measured = {target.stack for target in view.targets}
-    absent = {
-        one.stack: one
-        for one in reversed(view.fingerprint.unavailable)
-        if one.stack not in measured
-    }
-    lacks_gpu = not _has_nvidia(view.fingerprint.machine)
-    nvidia_only = view.in_role("nvidia-only") if lacks_gpu else ()
-    addable: list[MissingStack] = []
-    for_nvidia: list[MissingStack] = []
-    for stack in reversed(absent):
-        (for_nvidia if stack in nvidia_only else addable).append(absent[stack])
+    # A stack that the file names twice keeps its first reason, at the place of its last one.
+    absent: dict[str, MissingStack] = {}
+    for missing in reversed(view.fingerprint.unavailable):
+        if missing.stack not in measured:
+            absent[missing.stack] = missing
+    nvidia_only: tuple[str, ...] = ()
+    if not _has_nvidia(view.fingerprint.machine):
+        nvidia_only = view.in_role("nvidia-only")
+    addable = []
+    for_nvidia = []
+    for stack, missing in reversed(absent.items()):
+        if stack in nvidia_only:
+            for_nvidia.append(missing)
+        else:
+            addable.append(missing)
     return MissingStacks(tuple(addable), tuple(for_nvidia))
 
 

@@ -20,6 +20,10 @@ _UNUSUAL = ("allocating", "tensor")
 """Values of ``alloc`` and ``operand`` that a step names."""
 _AFTER_EACH_STEP = ("every", 1)
 """The usual value, which labels leave out."""
+_CAPTURED = "captured "
+"""How the fields of a window begin that say what an act does while a graph is captured."""
+_MOST_STEPS = 1_000_000
+"""A case that names more steps between two acts is not shown: the product would be no time."""
 
 
 def synchronises(record: Record) -> bool:
@@ -38,37 +42,43 @@ def varied_for_label(target: TargetView, record: Record) -> dict[str, Scalar]:
     """The parameters that differ from the base case, for a label: without ``every=1``, which is
     usual.
     """
-    return {k: v for k, v in target.varied(record).items() if (k, v) != _AFTER_EACH_STEP}
+    varied = target.varied(record).items()
+    return {name: value for name, value in varied if (name, value) != _AFTER_EACH_STEP}
 
 
 def waited_each(target: TargetView) -> Record | None:
     """The case that waits after each unit and else is the base case; None if it was not
     measured.
     """
-    own = with_fields(
+    waiting = with_fields(
         target.records, pattern="wait-each", caller=target.base.caller, workload="step"
     )
-    alike = (r for r in own if set(target.varied(r)) <= ACT_PARAMETERS)
-    return next((r for r in alike if r.params.get("sync", "stream") == "stream"), None)
+    for record in waiting:
+        differs_in_act_alone = set(target.varied(record)) <= ACT_PARAMETERS
+        if differs_in_act_alone and record.params.get("sync", "stream") == "stream":
+            return record
+    return None
 
 
 def waiting_targets(view: View) -> list[TargetView]:
     """The targets of the headline figure that wait for a device, without CUDA graphs, which wait as
     launches do.
     """
-    return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and not t.facts.graphs]
+    shown = targets_shown(view).targets
+    return [target for target in shown if target.first.api != "CPU" and not target.facts.graphs]
 
 
 def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
     """Base cases, and cases with another wait or with percentiles."""
-    for target in (t for t in view.without_floor if t.first.api != "CPU"):
+    for target in view.without_floor:
+        if target.first.api == "CPU":
+            continue
         base = target.base
-        for r in target.records:
-            same = (r.pattern, r.caller) == (base.pattern, base.caller) and set(
-                target.varied(r)
-            ) == {"wait"}
-            if same or r.figure("p50") is not None or r is base:
-                yield target, r
+        for record in target.records:
+            called_alike = (record.pattern, record.caller) == (base.pattern, base.caller)
+            waits_otherwise = called_alike and set(target.varied(record)) == {"wait"}
+            if waits_otherwise or record.figure("p50") is not None or record is base:
+                yield target, record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,22 +94,27 @@ class StepKind:
 
 def step_kind(record: Record) -> StepKind:
     """The step of the case."""
-    values = (record.params.get(name) for name in ("alloc", "operand"))
+    values = [record.params.get(name) for name in ("alloc", "operand")]
     chosen = tuple(str(value) for value in values if value in _UNUSUAL)
-    return StepKind(record.workload, chosen, record.params.get("shapes") == "varying")
+    has_varying_shapes = record.params.get("shapes") == "varying"
+    return StepKind(record.workload, chosen, has_varying_shapes)
 
 
 def in_capture(view: View) -> dict[str, str]:
     """By name of each act what happens to it while a CUDA graph is captured; empty where that was
     not tried.
     """
-    start = "captured "
-    windows = (r.window for target in view.executing for r in target.records if target.facts.graphs)
-    found = (
-        {k.removeprefix(start): str(v) for k, v in window.items() if k.startswith(start)}
-        for window in windows
-    )
-    return next(filter(None, found), {})
+    for target in view.executing:
+        if not target.facts.graphs:
+            continue
+        for record in target.records:
+            captured = {}
+            for field, value in record.window.items():
+                if field.startswith(_CAPTURED):
+                    captured[field.removeprefix(_CAPTURED)] = str(value)
+            if captured:
+                return captured
+    return {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,8 +146,11 @@ class Synchronised:
         """Time in ns that one act adds; None where either has no value."""
         if self.paired:
             return self.paired.measured("difference")
-        unit, steps = self._parts()
-        return None if unit is None or steps is None else unit - steps
+        with_act = self.record.measured("complete")
+        without = self._steps_alone
+        if with_act is None or without is None:
+            return None
+        return with_act - without
 
     @property
     def slowdown(self) -> Value | None:
@@ -141,8 +159,11 @@ class Synchronised:
         """
         if self.paired:
             return self.paired.measured("ratio")
-        unit, steps = self._parts()
-        return None if unit is None or steps is None or steps.value <= 0 else unit / steps
+        with_act = self.record.measured("complete")
+        without = self._steps_alone
+        if with_act is None or without is None or without.value <= 0:
+            return None
+        return with_act / without
 
     @property
     def is_costly(self) -> bool:
@@ -154,30 +175,37 @@ class Synchronised:
         """Whether the interval of what the act adds lies below zero or holds it; '' where it lies
         above.
         """
-        if self.cost is None:
+        cost = self.cost
+        if cost is None:
             return ""
-        if self.cost.ceiling < 0:
+        if cost.ceiling < 0:
             return "below-zero"
-        return "no-effect" if self.cost.bounded and self.cost.floor <= 0 else ""
+        return "no-effect" if cost.bounded and cost.floor <= 0 else ""
 
-    def _parts(self) -> tuple[Value | None, Value | None]:
-        alone = self.alone.measured("complete") if self.alone else None
-        return self.record.measured("complete"), None if alone is None else alone * self.every
+    @property
+    def _steps_alone(self) -> Value | None:
+        """Time in ns of as many steps as come between two acts, without the act."""
+        step = self.alone.measured("complete") if self.alone else None
+        return step * self.every if step is not None else None
 
 
 def synchronised(view: View) -> list[Synchronised]:
     """Every case that synchronises or reads after each group of steps, in the file's order."""
-    return [
-        Synchronised(t, r, _alone(view, r), view.comparison("sync-cost", r.key))
-        for t in view.executing
-        for r in t.records
-        if synchronises(r) and isinstance(n := r.params.get("every"), int) and 0 < n <= 1_000_000
-    ]
+    cases = []
+    for target in view.executing:
+        for record in target.records:
+            every = record.params.get("every")
+            if not isinstance(every, int) or not 0 < every <= _MOST_STEPS:
+                continue
+            if synchronises(record):
+                paired = view.comparison("sync-cost", record.key)
+                cases.append(Synchronised(target, record, _alone(view, record), paired))
+    return cases
 
 
 def _alone(view: View, acting: Record) -> Record | None:
     """The same step without the act; None where it was not measured."""
     same = ("stack", "api", "adapter", "workload", "caller", "dependency", "device")
     fields = {name: getattr(acting, name) for name in same}
-    wanted = {k: v for k, v in acting.params.items() if k not in ACT_PARAMETERS}
-    return first_with(view.fingerprint.records, params=wanted, pattern="per-submit", **fields)
+    params = {name: v for name, v in acting.params.items() if name not in ACT_PARAMETERS}
+    return first_with(view.fingerprint.records, params=params, pattern="per-submit", **fields)

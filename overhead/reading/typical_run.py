@@ -10,20 +10,23 @@ import math
 import statistics
 from collections.abc import Iterable
 
-from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
+from overhead.reading.dispatch_costs import DispatchCosts, Kind, dispatch_costs
 from overhead.reading.next_run import case_of, class_of, committed_table, kind_of
 from overhead.reading.view import View, boards_of
 from overhead.results import Origin, Record, Value, formed
 
 LEAST_OTHER_BOARDS = 3
-"""A cost that fewer other boards have is not placed among theirs."""
+"""A cost that fewer other boards have is not placed among theirs. Chosen, not measured."""
 _LEAST_COSTS = 5
-"""Fewer costs tell nothing of a run."""
+"""Fewer costs tell nothing of a run. Chosen, not measured."""
 _MOST = 0.75
 """A run is called fast or slow if this share of its costs lies beyond those of every other board.
 The run ``nvidia-h100-stacks`` has 9 of 11 below all others, two runs of one board have 10 of 10 and
 11 of 11 above; of the other committed H100 runs none has any.
 """
+
+
+_SINGLE_DISPATCHES: tuple[Kind, ...] = ("python", "compiled")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,41 +65,47 @@ def placed_records(costs: DispatchCosts) -> list[Record]:
     """The records of single dispatches in the headline figure that the CPU bounds, from Python and
     compiled code.
     """
-    single = [
-        row.records[kind]
-        for row in costs.rows
-        for kind in ("python", "compiled")
-        if kind in row.marks
-    ]
-    return [record for record in single if class_of(record) == "host" and not record.software]
+    bound_by_cpu = []
+    for row in costs.rows:
+        for kind in _SINGLE_DISPATCHES:
+            if kind in row.marks:
+                record = row.records[kind]
+                if class_of(record) == "host" and not record.software:
+                    bound_by_cpu.append(record)
+    return bound_by_cpu
 
 
 def place_of(costs: DispatchCosts) -> Place | None:
     """The place of this run; None where too few other boards of its kind have its costs."""
-    committed = committed_table().costs.get(kind_of(costs.view.fingerprint.machine), {})
-    own_boards = boards_of(costs.view.fingerprint.records)
-    lowest = highest = 0
+    fingerprint = costs.view.fingerprint
+    committed = committed_table().costs.get(kind_of(fingerprint.machine), {})
+    own_boards = boards_of(fingerprint.records)
+    lowest = 0
+    highest = 0
     times: list[Value] = []
     boards: set[str] = set()
-    placed: list[Origin | None] = []
+    placed: list[Origin] = []
     for record in placed_records(costs):
-        found = record.measured("complete")
-        by_board = committed.get(case_of(record), {})
-        others = {board: cost for board, cost in by_board.items() if board not in own_boards}
-        if found is None or found.value <= 0 or len(others) < LEAST_OTHER_BOARDS:
+        cost = record.measured("complete")
+        others = dict(committed.get(case_of(record), {}))
+        for board in own_boards:
+            others.pop(board, None)
+        if cost is None or cost.value <= 0 or len(others) < LEAST_OTHER_BOARDS:
             continue
-        lowest += found.value < min(others.values())
-        highest += found.value > max(others.values())
-        origin = formed("times of other boards", found.origin)
-        times.append(Value(statistics.median(others.values()) / found.value, origin=origin))
-        placed.append(found.origin)
+        if cost.value < min(others.values()):
+            lowest += 1
+        if cost.value > max(others.values()):
+            highest += 1
+        over_this = statistics.median(others.values()) / cost.value
+        times.append(Value(over_this, origin=formed("times of other boards", cost.origin)))
+        if cost.origin is not None:
+            placed.append(cost.origin)
         boards |= others.keys()
     if len(times) < _LEAST_COSTS:
         return None
-    origin = formed("median", *(one.origin for one in times))
-    median = Value(statistics.median(one.value for one in times), origin=origin)
-    counted = tuple(one for one in placed if one is not None)
-    return Place(len(times), lowest, highest, median, len(boards), counted)
+    origin = formed("median", *(each.origin for each in times))
+    median = Value(statistics.median(each.value for each in times), origin=origin)
+    return Place(len(times), lowest, highest, median, len(boards), tuple(placed))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +115,11 @@ class _Candidate:
     costs: DispatchCosts
     place: Place
     stacks: frozenset[str]
+
+    @property
+    def method_version(self) -> int:
+        """The method that measured the run."""
+        return self.costs.view.fingerprint.method_version
 
     @property
     def distance(self) -> float:
@@ -121,20 +135,29 @@ def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
     have, and that was measured with the newest method of these runs. None where the place of no run
     is known.
     """
-    candidates = [one for run in runs if (one := _candidate(run)) is not None]
+    candidates = []
+    for run in runs:
+        candidate = _candidate(run)
+        if candidate is not None:
+            candidates.append(candidate)
     if not candidates:
         return None
-    runs_with = collections.Counter(stack for one in candidates for stack in one.stacks)
+    runs_with: collections.Counter[str] = collections.Counter()
+    for candidate in candidates:
+        runs_with.update(candidate.stacks)
     headline = {stack for stack, count in runs_with.items() if count >= len(candidates) / 2}
-    whole = [one for one in candidates if headline <= one.stacks] or candidates
-    newest = max(one.costs.view.fingerprint.method_version for one in whole)
-    by_newest = [one for one in whole if one.costs.view.fingerprint.method_version == newest]
-    return min(by_newest, key=lambda one: one.distance).costs
+    whole = [each for each in candidates if headline <= each.stacks] or candidates
+    newest = max(each.method_version for each in whole)
+    by_newest = [each for each in whole if each.method_version == newest]
+    return min(by_newest, key=lambda candidate: candidate.distance).costs
 
 
 def _candidate(run: View) -> _Candidate | None:
+    """The run with its place; None where it is not known."""
     costs = dispatch_costs(run)
-    place = place_of(costs) if costs is not None else None
-    if costs is None or place is None:
+    if costs is None:
+        return None
+    place = place_of(costs)
+    if place is None:
         return None
     return _Candidate(costs, place, frozenset(row.stack for row in costs.rows))

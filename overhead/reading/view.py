@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar, cast, get_args
+from typing import NamedTuple, TypeVar, cast, get_args
 
 from overhead.devices import is_board_id, names_differ_in_model, without_brackets
 from overhead.reading.plain_text import plain
@@ -53,7 +53,7 @@ _API_ORDER = (
 _PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
 _COMPLETE_SHARE = 0.5
 """A run is complete if it has this share of the stacks, and then of the records, of the largest
-run.
+run. Chosen, not measured.
 """
 
 
@@ -131,6 +131,13 @@ class TargetView:
         return self.first.software
 
     @property
+    def without_gpu(self) -> str:
+        """What is said behind a name where no GPU works: `` (CPU)``, `` (software)``, or ''."""
+        if self.first.api == "CPU":
+            return " (CPU)"
+        return " (software)" if self.software else ""
+
+    @property
     def executes(self) -> bool:
         """Whether the device runs the work; Dawn's Null backend accepts it and runs nothing."""
         return self.first.executes
@@ -153,15 +160,15 @@ class TargetView:
 
         A NumPy record that enters below NumPy's Python function differs in ``entry`` too.
         """
-        base = {
-            **self.base.params,
-            "dependency": self.base.dependency,
-            "workload": self.base.workload,
-        }
-        own = {**record.params, "dependency": record.dependency, "workload": record.workload}
+        of_base = _varying_fields(self.base)
+        of_record = _varying_fields(record)
         if record.is_ufunc_loop:
-            own["entry"] = record.window["entry"]
-        return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
+            of_record["entry"] = record.window["entry"]
+        varied = {}
+        for name in sorted({*of_base, *of_record}):
+            if of_base.get(name) != of_record.get(name):
+                varied[name] = of_record.get(name, "")
+        return varied
 
     def pattern_label(self, record: Record) -> str:
         """The pattern and the parameters that differ from the base case: ``per-k k=16``.
@@ -169,11 +176,25 @@ class TargetView:
         A case of another workload than the step is called by it. The parameters that a case lacks
         are not named.
         """
-        varied = {k: v for k, v in self.varied(record).items() if v != ""}
+        varied = {name: value for name, value in self.varied(record).items() if value != ""}
         if record.workload != "step":
             varied.pop("workload", None)
             return " ".join([plain(record.workload, 40), record.pattern, *words(varied)])
         return " ".join([record.pattern, *words(varied)])
+
+
+def _varying_fields(record: Record) -> dict[str, Scalar]:
+    """The parameters of a case, its dependency and its workload."""
+    return {**record.params, "dependency": record.dependency, "workload": record.workload}
+
+
+class GraphStack(NamedTuple):
+    """A stack whose graphs record the launches of another stack. ``maker``: which of its graphs, as
+    the parameter of that name.
+    """
+
+    stack: str
+    maker: str
 
 
 class View:
@@ -182,7 +203,8 @@ class View:
     """
 
     def __init__(self, fingerprint: Fingerprint, path: Path | None = None) -> None:
-        self.fingerprint, self.path = fingerprint, path
+        self.fingerprint = fingerprint
+        self.path = path
         self._records = {r.key: r for r in fingerprint.records}
         self._made: dict[object, object] = {}
         self._comparisons: dict[tuple[str, str], list[Comparison]] = {}
@@ -204,25 +226,21 @@ class View:
     @cached_property
     def known_stacks(self) -> Mapping[str, StackFacts]:
         """The facts of the suite's own stacks, then of the others that the file has."""
-        others = {
-            name: facts
-            for name, facts in self.fingerprint.stacks.items()
-            if name not in own_stacks()
-        }
-        return {**own_stacks(), **others}
+        known = dict(own_stacks())
+        for name, facts in self.fingerprint.stacks.items():
+            known.setdefault(name, facts)
+        return known
 
     def in_role(self, role: StackRole) -> tuple[str, ...]:
         """The stacks with this role, whether the run has them or not, the suite's own first."""
         return stacks_in(role, self.known_stacks)
 
-    def graph_of(self, stack: str) -> tuple[str, str] | None:
-        """The stack of graphs that record the launches of this one, and their ``maker``; None if
-        there is none.
-        """
+    def graph_of(self, stack: str) -> GraphStack | None:
+        """The stack of graphs that record the launches of this one; None if there is none."""
         for name, facts in self.known_stacks.items():
             for maker, made in facts.graphs.items():
                 if made.stack == stack:
-                    return name, maker
+                    return GraphStack(name, maker)
         return None
 
     @cached_property
@@ -281,18 +299,20 @@ class View:
         """The stack's preferred target: hardware before software, its native API before others;
         None without one.
         """
-        found = [t for t in self.executing if t.stack == stack]
-        order = {
-            api: number for number, api in enumerate(_API_ORDER)
-        }  # a plugin may name an API that it lacks
-        return min(
-            found, key=lambda t: (t.software, order.get(t.first.api, order[_OTHER])), default=None
-        )
+        of_stack = [target for target in self.executing if target.stack == stack]
+        return min(of_stack, key=_preference, default=None)
 
     @cached_property
     def stacks(self) -> list[str]:
         """Stacks with a target that executes, in the file's order."""
         return list(dict.fromkeys(t.stack for t in self.without_floor))
+
+
+def _preference(target: TargetView) -> tuple[bool, int]:
+    """What sorts the targets of a stack: hardware first, then by API."""
+    api = target.first.api
+    place = _API_ORDER.index(api if api in _API_ORDER else _OTHER)  # a plugin may name any API
+    return target.software, place
 
 
 def boards_of(records: Iterable[Record]) -> list[str]:
@@ -308,25 +328,32 @@ def by_board(records: Sequence[Record]) -> list[list[Record]]:
     A record that names no board is in the list of each board whose model its adapter may be, on a
     CPU in all.
     """
-    first = {r.device: r for r in reversed(records) if is_board_id(r.device)}
-    found = [
-        [
-            r
-            for r in records
-            if r.device == board or (r.device not in first and _may_be(r, first[board]))
-        ]
-        for board in boards_of(records)
-    ]
-    return found or [list(records)]
+    boards = boards_of(records)
+    by_board = []
+    for board in boards:
+        on_board = first_with(records, device=board)
+        assert on_board is not None
+        may_be_compared = []
+        for record in records:
+            names_no_board = record.device not in boards
+            if record.device == board or (names_no_board and _may_be(record, on_board)):
+                may_be_compared.append(record)
+        by_board.append(may_be_compared)
+    return by_board or [list(records)]
 
 
 def _may_be(record: Record, on_board: Record) -> bool:
+    """Whether a record that names no board may be of the same board as this one."""
     return record.api == "CPU" or record.software or not names_differ_in_model(record, on_board)
 
 
 def by_patterns(records: Iterable[Record]) -> list[Record]:
     """The records sorted by pattern, then by caller, in the order that tables have."""
-    return sorted(records, key=lambda r: (_PATTERN_ORDER.index(r.pattern), CALLERS.index(r.caller)))
+    return sorted(records, key=_place_in_tables)
+
+
+def _place_in_tables(record: Record) -> tuple[int, int]:
+    return _PATTERN_ORDER.index(record.pattern), CALLERS.index(record.caller)
 
 
 def base_cases(target: TargetView) -> list[Record]:
@@ -335,27 +362,31 @@ def base_cases(target: TargetView) -> list[Record]:
 
     A target without the step has one for each of its workloads.
     """
-    found: dict[tuple[str, str, str], Record] = {}
+    nearest: dict[tuple[str, str, str], Record] = {}
     for record in target.records:
         if target.has_step and record.workload != target.base.workload:
             continue
-        key = (record.workload, record.pattern, record.caller)
-        held = found.setdefault(key, record)
-        if len(target.varied(record)) < len(target.varied(held)):
-            found[key] = record
-    return by_patterns(found.values())
+        kind = (record.workload, record.pattern, record.caller)
+        nearest_so_far = nearest.setdefault(kind, record)
+        if len(target.varied(record)) < len(target.varied(nearest_so_far)):
+            nearest[kind] = record
+    return by_patterns(nearest.values())
 
 
 def words(params: dict[str, Scalar]) -> list[str]:
     """Each parameter as ``name=value``, without control characters."""
-    return [plain(f"{k}={scalar_text(v)}", 40) for k, v in params.items()]
+    return [plain(f"{name}={scalar_text(value)}", 40) for name, value in params.items()]
 
 
 def with_fields(records: Iterable[Record], **fields: object) -> list[Record]:
     """The records whose fields have these values, in the same order: ``with_fields(records,
     caller="native")``.
     """
-    return [r for r in records if all(getattr(r, name) == value for name, value in fields.items())]
+    matching = []
+    for record in records:
+        if all(getattr(record, name) == value for name, value in fields.items()):
+            matching.append(record)
+    return matching
 
 
 def first_with(records: Iterable[Record], **fields: object) -> Record | None:
@@ -367,13 +398,13 @@ def stack_name(target: TargetView) -> str:
     """The stack inside a sentence: ``Dawn``, ``the CUDA driver``; with "(software)" or "(CPU)"
     where no GPU works.
     """
-    where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
-    return plain(target.facts.label, 40) + where
+    return plain(target.facts.label, 40) + target.without_gpu
 
 
 def graph_maker(graph: Record, facts: StackFacts) -> str:
     """Who made the CUDA graph of this record: ``the CUDA driver``. ``facts``: of its stack."""
-    maker = str(graph.params.get("maker", next(iter(facts.graphs), "")))
+    usual_maker = next(iter(facts.graphs), "")
+    maker = str(graph.params.get("maker", usual_maker))
     known = facts.graphs.get(maker)
     return plain(known.label, 40) if known is not None else plain(maker, 20)
 
@@ -393,10 +424,9 @@ class MeasuredSteps:
 
 def measured_steps(run: Fingerprint) -> MeasuredSteps:
     """What the run has of the step, for ``run_to_show``."""
-    own = [r for r in run.records if r.status in VALUED and r.workload == "step"]
-    return MeasuredSteps(
-        frozenset((r.stack, r.api, r.adapter) for r in own), len(own), run.environment
-    )
+    measured = [r for r in run.records if r.status in VALUED and r.workload == "step"]
+    stacks = frozenset((record.stack, record.api, record.adapter) for record in measured)
+    return MeasuredSteps(stacks, len(measured), run.environment)
 
 
 def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
@@ -405,13 +435,16 @@ def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
     ``runs``: of one machine, newest first. A run that sets no environment variables comes before
     one that does.
     """
-    stacks = [len(run.stacks) for run in runs]
-    broad = [i for i in range(len(runs)) if stacks[i] >= _COMPLETE_SHARE * max(stacks)]
-    least = _COMPLETE_SHARE * max(runs[i].records for i in broad)
-    return min(
-        range(len(runs)),
-        key=lambda i: (i not in broad or runs[i].records < least, bool(runs[i].environment), i),
-    )
+    least_stacks = _COMPLETE_SHARE * max(len(run.stacks) for run in runs)
+    with_stacks = [run for run in runs if len(run.stacks) >= least_stacks]
+    least_records = _COMPLETE_SHARE * max(run.records for run in with_stacks)
+
+    def preference(index: int) -> tuple[bool, bool, int]:
+        run = runs[index]
+        is_complete = len(run.stacks) >= least_stacks and run.records >= least_records
+        return not is_complete, bool(run.environment), index
+
+    return min(range(len(runs)), key=preference)
 
 
 def without_device(labels: Sequence[TargetLabel]) -> tuple[list[str], str]:
@@ -439,52 +472,62 @@ def _labels(firsts: list[Record]) -> dict[str, TargetLabel]:
     """Short labels by target key: stack and adapter, then API, device and a number as far as needed
     to be unique.
     """
-    labels_of = [[_label(r, depth) for depth in range(3)] for r in firsts]
-    counts = [Counter(own[depth].text for own in labels_of) for depth in range(3)]
+    times_used = []
+    for depth in _DEPTHS:
+        times_used.append(Counter(_label(record, depth).text for record in firsts))
     labels: dict[str, TargetLabel] = {}
     taken: Counter[str] = Counter()
-    for r, own in zip(firsts, labels_of, strict=True):
-        label = next(
-            (own[depth] for depth in range(3) if counts[depth][own[depth].text] == 1), own[0]
-        )
+    for record in firsts:
+        label = _label(record, 0)
+        for depth in _DEPTHS:
+            longer = _label(record, depth)
+            if times_used[depth][longer.text] == 1:
+                label = longer
+                break
         taken[label.text] += 1
         number = taken[label.text]
-        labels[r.target_key] = label.followed_by(f" [{number}]") if number > 1 else label
+        labels[record.target_key] = label.followed_by(f" [{number}]") if number > 1 else label
     return labels
 
 
-def _label(r: Record, depth: int) -> TargetLabel:
+_DEPTHS = (0, 1, 2)
+"""How much a label names: the adapter, the API too, the device too."""
+
+
+def _label(record: Record, depth: int) -> TargetLabel:
     """The label with the adapter; from depth 1 on with the API, and at depth 2 with the device."""
-    place = [] if r.api == "CPU" else [plain(without_brackets(r.adapter), 28)]
-    place += [r.api] if depth >= 1 else []
-    place += [plain(r.device, 16)] if depth >= 2 and r.device else []
+    place = []
+    if record.api != "CPU":
+        place.append(plain(without_brackets(record.adapter), 28))
+    if depth >= 1:
+        place.append(record.api)
+    if depth >= 2 and record.device:
+        place.append(plain(record.device, 16))
+    adapter = place[0] if place else ""
     more = "".join(f" {part}" for part in place[1:])
-    label = TargetLabel(r.stack, place[0] if place else "", more, runs_nothing=not r.executes)
-    if not r.executes:
+    label = TargetLabel(record.stack, adapter, more, runs_nothing=not record.executes)
+    if not record.executes:
         return label.followed_by(" (runs nothing)")
-    return label.followed_by(" (software)") if r.software else label
+    return label.followed_by(" (software)") if record.software else label
 
 
 def _without_device(firsts: list[Record], labels: dict[str, TargetLabel]) -> dict[str, TargetLabel]:
     """Labels by target key that name the stack alone, where that is unique and the file has one GPU
     only.
     """
-    gpus = {
-        without_brackets(r.adapter)
-        for r in firsts
-        if r.executes and not r.software and r.api != "CPU"
-    }
+    runs_work = [record for record in firsts if record.executes and not record.software]
+    gpus = {without_brackets(record.adapter) for record in runs_work if record.api != "CPU"}
     short = dict(labels)
-    for r in firsts:
-        if r.executes and not r.software and len(gpus) == 1:
-            short[r.target_key] = TargetLabel(
-                plain(r.stack, 40) + (" (CPU)" if r.api == "CPU" else "")
-            )
-    counts = Counter(label.text for label in short.values())
-    alone = {r.stack for r in firsts if r.api == "CPU"} - {
-        r.stack for r in firsts if r.api != "CPU"
-    }
-    for r in firsts:
-        if counts[short[r.target_key].text] > 1 or (r.api == "CPU" and r.stack in alone):
-            short[r.target_key] = labels[r.target_key]
+    if len(gpus) == 1:
+        for record in runs_work:
+            where = " (CPU)" if record.api == "CPU" else ""
+            short[record.target_key] = TargetLabel(plain(record.stack, 40) + where)
+    times_used = Counter(label.text for label in short.values())
+    on_cpu = {record.stack for record in firsts if record.api == "CPU"}
+    only_on_cpu = on_cpu - {record.stack for record in firsts if record.api != "CPU"}
+    for record in firsts:
+        is_shared = times_used[short[record.target_key].text] > 1
+        needs_no_mark = record.api == "CPU" and record.stack in only_on_cpu
+        if is_shared or needs_no_mark:
+            short[record.target_key] = labels[record.target_key]
     return short

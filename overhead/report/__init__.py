@@ -49,6 +49,7 @@ def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Ski
 
 
 def _write(machines: Machines, out: Path, documents: str = "") -> Path:
+    """Write the pages; a folder that cannot be written is an error of wrong use."""
     from overhead.report.core.pages import write_pages
 
     try:

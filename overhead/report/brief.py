@@ -46,7 +46,7 @@ from overhead.words.summary import left_out_sentence, missing_sentences, softwar
 
 
 @dataclasses.dataclass(frozen=True)
-class _Shown:
+class _TargetCases:
     """A target, and the cases of it that are shown."""
 
     target: TargetView
@@ -80,7 +80,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     shown = []
     for target in view.targets:
         records = by_patterns(target.records) if all_cases else base_cases(target)
-        shown.append(_Shown(target, records))
+        shown.append(_TargetCases(target, records))
     yield from _cases(title, view, shown, " --all")
     yield from layers(view)
     yield from _browser(view)
@@ -138,7 +138,7 @@ def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
     shown = []
     for target in view.targets:
         records = [target.base] if target.has_step else base_cases(target)
-        shown.append(_Shown(target, records))
+        shown.append(_TargetCases(target, records))
     yield from _cases(BASE_CASES, view, shown)
     yield from _of_features(view)
     yield from _findings(view)
@@ -158,21 +158,23 @@ def _findings(view: View) -> Iterator[Part]:
         yield from to_do(view)
 
 
-def _cases(title: str, view: View, shown: Sequence[_Shown], option: str = "") -> Iterator[Part]:
+def _cases(
+    title: str, view: View, shown: Sequence[_TargetCases], option: str = ""
+) -> Iterator[Part]:
     """One table of these cases of all targets, why some have no cost, and how many cases it leaves
     out. ``option``: of ``overhead show``, which shows these.
     """
     if not shown:
         return
-    labels, device = without_device([one.target.named for one in shown])
+    labels, device = without_device([of_target.target.named for of_target in shown])
     cases: list[_Case] = []
     first_rows = []
-    for stack, one in zip(labels, shown, strict=True):
-        if one.records:
+    for stack, of_target in zip(labels, shown, strict=True):
+        if of_target.records:
             first_rows.append(len(cases))
-        for record in one.records:
-            is_first = record is one.records[0]
-            cases.append(_Case(stack if is_first else "", one.target, record))
+        for record in of_target.records:
+            is_first = record is of_target.records[0]
+            cases.append(_Case(stack if is_first else "", of_target.target, record))
     line_below = [row - 1 for row in first_rows]
     yield table_of(cases_title(title, device), _COLUMNS, cases, ends=line_below)
     yield Text(_reasons(cases), quiet=True)

@@ -152,8 +152,7 @@ def _reason(figure: Figure) -> str:
 
 def _point_columns(record: Record, processes: Sequence[ProcessMedians]) -> list[Column[Point]]:
     """The columns of the table of T(n); those that need samples are empty without ``processes``."""
-    line, _ = line_of(record)
-    off_line = partial(_off_line, line)
+    off_line = partial(_off_line, line_of(record).line)
     medians = partial(_medians_of_processes, processes)
     columns: list[Column[Point]] = [
         Column("n", _n),
@@ -189,7 +188,10 @@ def _off_line(line: Line | None, point: Point) -> str:
 
 def _medians_of_processes(processes: Sequence[ProcessMedians], point: Point) -> str:
     """The lowest and the highest median of T(n) among the processes, and how many have one."""
-    medians = [one.ladder[point.n] / 1e3 for one in processes if point.n in one.ladder]
+    medians = []
+    for process in processes:
+        if point.n in process.ladder:
+            medians.append(process.ladder[point.n] / 1e3)
     if not medians:
         return ""
     ends = between(min(medians), max(medians))

@@ -22,10 +22,11 @@ from overhead.results.vocabulary import (
     Params,
     PeriodKind,
     Placement,
-    Profile,
     Status,
     Way,
 )
+
+_PROCESSES_OF_METHOD_1 = 5
 
 
 class _Entry(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, tag_field="type"):
@@ -63,13 +64,16 @@ class PlannedEntry(_Entry, kw_only=True, tag="planned"):
     target: Target
     case: Case
     processes: Count = 0
-    """Planned processes of the worker; 0 in an older journal without this field."""
+    """Planned processes of the worker; 0 in two committed journals of method 1, which lack this
+    field (tests/data/journals).
+    """
 
-    def planned_processes(self, profile: Profile) -> int:
-        """The number of planned processes; for an older journal that of the profiles of its
-        time.
+    @property
+    def planned_processes(self) -> int:
+        """The number of planned processes; where the field is missing, that of the profile
+        ``default`` of method 1.
         """
-        return self.processes or {"quick": 3, "default": 5, "thorough": 10}.get(profile, 1)
+        return self.processes or _PROCESSES_OF_METHOD_1
 
 
 class OpenedEntry(_CaseEntry, kw_only=True, tag="opened"):

@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 import psutil
@@ -47,7 +47,7 @@ from overhead.runner.output import Journal
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
 from overhead.runner.time_left import OPENING_S, PlannedProcess, RunTimeLeft, measuring_s
-from overhead.runner.workers import Job, Pause, Ready, WorkerDied, WorkerProcess
+from overhead.runner.workers import Assignment, Job, Pause, Ready, WorkerDied, WorkerProcess
 from overhead.workloads import stack_works
 
 _MOST_WORKERS = 16
@@ -87,28 +87,36 @@ class InterpreterRun:
         init=False, default_factory=Counter
     )
 
-    def store(self, line: JournalEntry, listener: Listener) -> None:
-        """Write a line to the journal, and note what later processes need to know."""
-        if isinstance(line, FailedEntry):
-            self.dropped.add(f"{line.target} {line.case}")
-            line = redacted(line)
-            self._tell(line, listener)
-        if isinstance(line, OneOffEntry) and line.name in ("ladder", "wait_quantum"):
-            key = f"{line.target} {line.case}"
-            polls = line.name == "wait_quantum"
-            self.ladders[key] = (
-                [] if polls else self.ladders.get(key, [int(n) for n in line.values])
-            )
-        self.journal.write([line])
+    def store(self, entry: JournalEntry, listener: Listener) -> None:
+        """Write an entry to the journal, and note what later processes need to know."""
+        if isinstance(entry, FailedEntry):
+            self.dropped.add(f"{entry.target} {entry.case}")
+            entry = redacted(entry)
+            self._tell(entry, listener)
+        if isinstance(entry, OneOffEntry):
+            self._note_ladder(entry)
+        self.journal.write([entry])
 
-    def _tell(self, line: FailedEntry, listener: Listener) -> None:
+    def _note_ladder(self, entry: OneOffEntry) -> None:
+        """Note the sizes of n that the first process of a case chose, so that later ones measure
+        the same. A process whose wait polls (``wait_quantum``) has to choose them itself.
+        """
+        key = f"{entry.target} {entry.case}"
+        if entry.name == "wait_quantum":
+            self.ladders[key] = []
+        elif entry.name == "ladder" and key not in self.ladders:
+            self.ladders[key] = [int(n) for n in entry.values]
+
+    def _tell(self, entry: FailedEntry, listener: Listener) -> None:
         """Tell a failure. Of several with one cause, tell the first, and that there are more."""
-        cause = (line.target, line.status, cause_of(line.reason))
+        cause = (entry.target, entry.status, cause_of(entry.reason))
         self._told[cause] += 1
         if self._told[cause] == 1:
-            listener.note(CaseFailed(line.target, line.case, line.status, line.reason, self.side))
+            listener.note(
+                CaseFailed(entry.target, entry.case, entry.status, entry.reason, self.side)
+            )
         elif self._told[cause] == 2:
-            listener.note(MoreFailedAlike(line.target, line.status, self.side))
+            listener.note(MoreFailedAlike(entry.target, entry.status, self.side))
 
     @property
     def side(self) -> str:
@@ -116,8 +124,25 @@ class InterpreterRun:
         return self.together.side if self.together else ""
 
 
-TargetTasks = list[tuple[InterpreterRun, Task]]
-"""The task of one target under each interpreter, in the order of their turns."""
+@dataclasses.dataclass(frozen=True)
+class _Due:
+    """A task that is due under an interpreter."""
+
+    run: InterpreterRun
+    task: Task
+
+    @property
+    def kind(self) -> str:
+        """What tells the processes of this task from others, where their times are expected."""
+        return f"{self.run.side} {self.task.target.key}"
+
+
+@dataclasses.dataclass(frozen=True)
+class TargetTasks:
+    """The task of one target under each interpreter, in the order of their turns."""
+
+    key: str
+    due: Sequence[_Due]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,18 +176,26 @@ def room_for_workers(processors: int, memory_bytes: int) -> int:
 
 @dataclasses.dataclass
 class _OpenWorker:
-    """A worker. ``measured_s``: its measuring time so far; ``turn_s``: in this turn; ``deaths``: of
-    those before it.
+    """A worker, or after its death the one in its place.
+
+    ``opening_ns``: how long its cases took to open. ``measured_s``: its measuring time so far;
+    ``turn_s``: in this turn; ``deaths``: of those before it.
     """
 
     run: InterpreterRun
     task: Task
     process: int
     worker: WorkerProcess
+    opening_ns: float = 0.0
     measured_s: float = 0.0
     turn_s: float = 0.0
     deaths: int = 0
     is_ready: bool = False
+
+    @property
+    def kind(self) -> str:
+        """As ``_Due.kind``."""
+        return _Due(self.run, self.task).kind
 
     def end(self) -> None:
         """End the worker that is in this place now."""
@@ -171,6 +204,10 @@ class _OpenWorker:
 
 class Campaign:
     """Measures the tasks of one or two interpreters in the planned processes.
+
+    A *replicate* is one process of each target that is due. Its targets are measured in groups, as
+    many as may be open at the same time. The workers of a group open their cases side by side, and
+    then measure in turns.
 
     With two interpreters, the two workers of a target alternate. The order changes with every
     process. A subclass may replace how workers start, the lock of the devices, and the clock (s).
@@ -185,33 +222,38 @@ class Campaign:
         rng: random.Random,
         limits: WorkerLimits,
     ) -> None:
-        self.runs, self.plan, self.listener, self.plugins, self.rng = (
-            runs,
-            plan,
-            listener,
-            list(plugins),
-            rng,
-        )
+        self.runs = runs
+        self.plan = plan
+        self.listener = listener
+        self.plugins = list(plugins)
+        self.rng = rng
         self.limits = limits
-        self._seed, self._first = rng.getrandbits(32), rng.getrandbits(1)
+        self._seed = rng.getrandbits(32)
+        self._first = rng.getrandbits(1)
         self._process_numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
         self._slow: set[str] = set()
         self._ahead: dict[str, _OpenWorker] = {}
         """By target key, workers of the next replicate that are ready: those of targets that are
         slow to open.
         """
-        self._began_s = self._waited_s = 0.0
+        self._began_s = 0.0
+        self._waited_s = 0.0
         self._wall_s = math.inf if plan.wall_s is None else plan.wall_s * len(runs)
-        planned, opening_s = _planned_processes(runs), max(OPENING_S, plan.opening_s)
-        self._time_left = RunTimeLeft(planned, self._wall_s, _LEAST_PROCESSES, opening_s)
+        opening_s = max(OPENING_S, plan.opening_s)
+        self._time_left = RunTimeLeft(
+            _planned_processes(runs), self._wall_s, _LEAST_PROCESSES, opening_s
+        )
 
     def start_worker(
         self, job: Job, environment: Mapping[str, str], interpreter: Interpreter
     ) -> WorkerProcess:
         """Start a worker with this job and these environment variables."""
-        memory_bytes, silence_s = self.limits.memory_bytes, self.limits.silence_s
         return WorkerProcess(
-            job, environment, interpreter, silence_s=silence_s, memory_bytes=memory_bytes
+            job,
+            environment,
+            interpreter,
+            silence_s=self.limits.silence_s,
+            memory_bytes=self.limits.memory_bytes,
         )
 
     def lock(self, waiting: Callable[[float], None]) -> AbstractContextManager[None]:
@@ -227,79 +269,87 @@ class Campaign:
     def run(self) -> None:
         """Measure all planned processes that end before the wall limit."""
         self._began_s = self.clock()
-        planned = {
-            a.case.workload for run in self.runs for task in run.tasks for a in task.assignments
-        }
-        for work in stack_works().values():
-            if work.name in planned and work.needs:
-                self.listener.note(WorkNeeds(work.name, work.needs))
+        self._tell_needs_of_works()
         self.listener.begin()
         self._tell_time_left()
         at_once = max(1, self.limits.open_workers // len(self.runs))
+        wall = {"processes": self.plan.processes, "limit_s": self._wall_s}
         with ExitStack() as self._at_the_end:
             for replicate in range(self.plan.processes):
                 targets = self._targets(replicate)
-                if (
-                    targets
-                    and not self._ahead
-                    and not self._may_start(replicate, self._elapsed_s())
-                ):
-                    wall = {"processes": self.plan.processes, "limit_s": self._wall_s}
-                    self.listener.note(
-                        because("process-would-exceed-wall", measured=replicate, **wall)
-                    )
+                # Workers that were opened ahead are measured in any case.
+                is_begun = not targets or bool(self._ahead)
+                if not is_begun and not self._may_start(replicate, self._elapsed_s()):
+                    note = because("process-would-exceed-wall", measured=replicate, **wall)
+                    self.listener.note(note)
                     return
-                due = [_kind(run, task) for own in targets for run, task in own]
-                self._time_left.begin_round(replicate, due)
+                self._time_left.begin_round(replicate, _kinds(targets))
                 soon = self._to_open_ahead(replicate, at_once - len(targets))
                 for start in range(0, len(targets), at_once):
                     if self._elapsed_s() > self._wall_s:
-                        wall = {"processes": self.plan.processes, "limit_s": self._wall_s}
-                        self.listener.note(because("wall-reached", process=replicate + 1, **wall))
+                        note = because("wall-reached", process=replicate + 1, **wall)
+                        self.listener.note(note)
                         return
                     self._measure_group(targets[start : start + at_once], soon)
+
+    def _tell_needs_of_works(self) -> None:
+        """Tell what the planned works take, where a stack's own work says so."""
+        planned: set[str] = set()
+        for run in self.runs:
+            for task in run.tasks:
+                planned.update(assignment.case.workload for assignment in task.assignments)
+        for work in stack_works().values():
+            if work.name in planned and work.needs:
+                self.listener.note(WorkNeeds(work.name, work.needs))
 
     def _to_open_ahead(self, replicate: int, room: int) -> list[TargetTasks]:
         """The slow targets of the next replicate, to open with this one; empty if they are more
         than ``room``.
         """
-        found = [
-            own
-            for own in self._targets(replicate + 1)
-            if own[0][1].target.key in self._slow - self._ahead.keys()
-        ]
-        in_time = self._may_start(
-            replicate + 1, self._elapsed_s() + self._time_left.round_s(replicate)
-        )
-        return found if in_time and len(self.runs) == 1 and len(found) <= room else []
+        slow = []
+        for target in self._targets(replicate + 1):
+            if target.key in self._slow and target.key not in self._ahead:
+                slow.append(target)
+        at_s = self._elapsed_s() + self._time_left.round_s(replicate)
+        in_time = self._may_start(replicate + 1, at_s)
+        compares_interpreters = len(self.runs) > 1
+        if not in_time or compares_interpreters or len(slow) > room:
+            return []
+        return slow
 
     def _targets(self, replicate: int) -> list[TargetTasks]:
         """The tasks due, by target, in a new random order of targets. Two interpreters alternate in
         order (AB, BA).
         """
-        targets: dict[str, TargetTasks] = {}
+        by_target: dict[str, list[_Due]] = {}
         for run in self.runs:
             for task in run.tasks:
                 if task.processes > replicate:
-                    targets.setdefault(task.target.key, []).append((run, task.without(run.dropped)))
-        shuffled = list(targets.values())
+                    due = _Due(run, task.without(run.dropped))
+                    by_target.setdefault(task.target.key, []).append(due)
+        shuffled = list(by_target.items())
         self.rng.shuffle(shuffled)
-        return [own if (replicate + self._first) % 2 == 0 else own[::-1] for own in shuffled]
+        is_reversed = (replicate + self._first) % 2 == 1
+        targets = []
+        for key, of_target in shuffled:
+            targets.append(TargetTasks(key, of_target[::-1] if is_reversed else of_target))
+        return targets
 
     def _may_start(self, replicate: int, at_s: float) -> bool:
         """Whether this replicate ends before the wall limit if it starts then, or has to be
         measured in any case.
         """
-        return (
-            replicate < _LEAST_PROCESSES
-            or at_s + self._time_left.round_s(replicate) <= self._wall_s
-        )
+        if replicate < _LEAST_PROCESSES:
+            return True
+        return at_s + self._time_left.round_s(replicate) <= self._wall_s
 
     def _tell_time_left(self) -> None:
         """Tell it; waits for other runs are expected to go on as they were."""
         elapsed_s = self._elapsed_s()
-        waits = 1 + self._waited_s / elapsed_s if elapsed_s > 0 else 1.0
-        self.listener.left(self._time_left.left_s(elapsed_s) * waits)
+        times_longer = 1.0
+        if elapsed_s > 0:
+            times_longer = 1 + self._waited_s / elapsed_s
+        self.listener.left(self._time_left.left_s(elapsed_s) * times_longer)
 
     def _elapsed_s(self) -> float:
         """Time since this run began to measure, s, without the time that it waited for other
@@ -315,31 +365,38 @@ class Campaign:
 
         None releases its objects before all have measured: that would disturb others on its device.
         """
-        kinds = [_kind(run, task) for own in group for run, task in own]
-        self._time_left.begin_group(kinds, self._elapsed_s())
+        self._time_left.begin_group(_kinds(group), self._elapsed_s())
         self._tell_time_left()
-        with ExitStack() as stack:
-            workers, early = self._start_all(group, stack), self._start_all(soon, self._at_the_end)
-            ready = [one for one in workers if one.is_ready or self._wait_until_ready(one)]
-            self._ahead = {one.task.target.key: one for one in early if self._wait_until_ready(one)}
+        with ExitStack() as at_end_of_group:
+            workers = self._start_all(group, at_end_of_group)
+            early = self._start_all(soon, self._at_the_end)
+            ready = [each for each in workers if each.is_ready or self._wait_until_ready(each)]
+            self._ahead = {}
+            for worker in early:
+                if self._wait_until_ready(worker):
+                    self._ahead[worker.task.target.key] = worker
             self._time_left.opened(self._elapsed_s())
             self._tell_time_left()
             self._take_turns(ready)
-            for one in workers:
-                one.worker.release()
+            for worker in workers:
+                worker.worker.release()
         self._time_left.end_group(self._elapsed_s())
 
-    def _start_all(self, targets: Sequence[TargetTasks], stack: ExitStack) -> list[_OpenWorker]:
+    def _start_all(self, targets: Sequence[TargetTasks], at_end: ExitStack) -> list[_OpenWorker]:
+        """The workers of these targets; those that were opened ahead are not started again.
+
+        Both interpreters of a target have the same number of the process, so that readers compare
+        processes that were measured right after each other.
+        """
         workers = []
-        for own in targets:
-            ahead = self._ahead.pop(own[0][1].target.key, None)
-            process = (
-                ahead.process if ahead else next(self._process_numbers[own[0][1].target.key])
-            )  # on both sides
-            for run, task in own:
-                if one := ahead or self._start(run, task, process):
-                    workers.append(one)
-                    stack.callback(one.end)
+        for target in targets:
+            ahead = self._ahead.pop(target.key, None)
+            process = ahead.process if ahead else next(self._process_numbers[target.key])
+            for due in target.due:
+                worker = ahead or self._start(due.run, due.task, process)
+                if worker is not None:
+                    workers.append(worker)
+                    at_end.callback(worker.end)
         return workers
 
     def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
@@ -347,153 +404,189 @@ class Campaign:
         left = task.without(run.dropped)
         if not left.assignments:
             return None
-        key = task.target.key
-        settings = Settings(
-            seconds=left.seconds,
-            target=self.plan.precision,
-            min_rounds=self.plan.min_rounds,
-            max_rounds=self.plan.max_rounds,
-            seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
-            extras=frozenset(left.staged[:1]),
-            staged=frozenset(left.staged),
-            met=frozenset(left.unpinned(alone=len(run.tasks) == 1)),
-            far=frozenset(left.staged[:1] if self.plan.far else ()),
-            ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
-        )
-        self.listener.working(Opening(key, run.side))
-        assignments = list(left.assignments)
+        self.listener.working(Opening(task.target.key, run.side))
         job = Job(
-            worker=key,
+            worker=task.target.key,
             process=process,
-            assignments=assignments,
-            settings=settings,
+            assignments=list(left.assignments),
+            settings=self._settings(run, left, process),
             plugins=self.plugins,
         )
         worker = self.start_worker(job, task.target.environment, run.interpreter)
         return _OpenWorker(run, left, process, worker)
 
-    def _wait_until_ready(self, one: _OpenWorker) -> bool:
-        """Store the lines that the worker sends while it opens its chains. Returns whether a worker
-        is ready.
+    def _settings(self, run: InterpreterRun, task: Task, process: int) -> Settings:
+        """What the worker of this task is to measure, and for how long."""
+        key = task.target.key
+        first = frozenset(task.staged[:1])
+        ladders = {}
+        for assignment in task.assignments:
+            known = run.ladders.get(assignment.key)
+            if known:
+                ladders[assignment.key] = known
+        return Settings(
+            seconds=task.seconds,
+            precision=self.plan.precision,
+            min_rounds=self.plan.min_rounds,
+            max_rounds=self.plan.max_rounds,
+            seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
+            extras=first,
+            staged=frozenset(task.staged),
+            met=frozenset(task.unpinned(alone=len(run.tasks) == 1)),
+            far=first if self.plan.far else frozenset(),
+            ladders=ladders,
+        )
+
+    def _wait_until_ready(self, opening: _OpenWorker) -> bool:
+        """Store the entries that the worker sends while it opens its chains. Returns whether a
+        worker is ready: this one, or after its death another one in its place.
         """
-        opening_ns = 0.0
+        opening.opening_ns = 0.0
         while True:
             try:
-                while not isinstance(answer := one.worker.receive(), Ready):
-                    one.run.store(answer, self.listener)  # type: ignore[arg-type]
-                    opening_ns += (
-                        answer.values[0]
-                        if isinstance(answer, OneOffEntry) and answer.name == "open"
-                        else 0.0
-                    )
+                self._listen_until_ready(opening)
             except WorkerDied as death:
-                if not self._start_again(one, death):
+                if not self._start_again(opening, death):
                     return False
-            else:
-                one.run.journal.sync()
-                one.is_ready = True
-                self._slow |= {one.task.target.key} if opening_ns > _LONG_OPENING_S * 1e9 else set()
-                return True
+                continue
+            opening.run.journal.sync()
+            opening.is_ready = True
+            if opening.opening_ns > _LONG_OPENING_S * 1e9:
+                self._slow.add(opening.task.target.key)
+            return True
+
+    def _listen_until_ready(self, opening: _OpenWorker) -> None:
+        """Store what a worker sends until it is ready, and add up how long its cases took to open.
+        Raises ``WorkerDied``.
+        """
+        while True:
+            answer = opening.worker.receive()
+            if isinstance(answer, Ready):
+                return
+            opening.run.store(answer, self.listener)  # type: ignore[arg-type]
+            if isinstance(answer, OneOffEntry) and answer.name == "open":
+                opening.opening_ns += answer.values[0]
 
     def _take_turns(self, ready: Sequence[_OpenWorker]) -> None:
         """Hold the lock of the devices, and let the workers measure in turns until all have
         ended.
+
+        Where a worker pauses before its turn is over, another one on its device measures next.
         """
-        waiting, asked_s = deque(ready), self.clock()
+        waiting = deque(ready)
+        asked_s = self.clock()
         with self.lock(self.listener.waiting):
-            self._waited_s += self.clock() - asked_s
-            self.listener.waited(self.clock() - asked_s)
+            waited_s = self.clock() - asked_s
+            self._waited_s += waited_s
+            self.listener.waited(waited_s)
             while waiting:
-                one = waiting.popleft()
-                while not (ended := self._turn(one)) and one.turn_s:
-                    other = _on_same_device(one.task.target, waiting)
+                now = waiting.popleft()
+                has_ended = self._turn(now)
+                while not has_ended and now.turn_s:
+                    other = _on_same_device(now.task.target, waiting)
                     if other and self._turn(other, brief=True):
                         waiting.remove(other)
-                if not ended:
-                    waiting.append(one)
+                    has_ended = self._turn(now)
+                if not has_ended:
+                    waiting.append(now)
                 self._tell_time_left()
 
-    def _turn(self, one: _OpenWorker, *, brief: bool = False) -> bool:
+    def _turn(self, worker: _OpenWorker, *, brief: bool = False) -> bool:
         """Let a worker measure for a turn, with ``brief`` until it pauses. Whether it ended and was
         not replaced.
         """
-        self.listener.working(MeasuringProcess(one.task.target.key, one.process, one.run.side))
+        key = worker.task.target.key
+        self.listener.working(MeasuringProcess(key, worker.process, worker.run.side))
         began_s = self.clock()
         try:
-            ended = self._listen_for_a_turn(one, brief)
+            has_ended = self._listen_for_a_turn(worker, brief)
         except WorkerDied as death:
-            ended = not (self._start_again(one, death) and self._wait_until_ready(one))
-        one.measured_s += self.clock() - began_s
-        self._time_left.measured(_kind(one.run, one.task), one.measured_s)
-        return ended
+            is_replaced = self._start_again(worker, death) and self._wait_until_ready(worker)
+            has_ended = not is_replaced
+        worker.measured_s += self.clock() - began_s
+        self._time_left.measured(worker.kind, worker.measured_s)
+        return has_ended
 
-    def _listen_for_a_turn(self, one: _OpenWorker, brief: bool) -> bool:
+    def _listen_for_a_turn(self, worker: _OpenWorker, brief: bool) -> bool:
         """Store what a worker sends in its turn. Returns whether it has ended; raises
         ``WorkerDied``.
+
+        ``worker.turn_s`` is above 0 afterwards if it paused before its turn was over, so that the
+        next call goes on with the same turn.
         """
-        began_s, one.turn_s = self.clock() - one.turn_s, 0.0
-        one.worker.go()
+        began_s = self.clock() - worker.turn_s
+        worker.turn_s = 0.0
+        worker.worker.go()
         while True:
-            answer = one.worker.receive()
+            answer = worker.worker.receive()
             if isinstance(answer, Pause):
-                one.run.journal.sync()
+                worker.run.journal.sync()
                 used_s = self.clock() - began_s
-                over = used_s >= self.limits.turn_s
-                if over or brief or answer.others:
-                    one.turn_s = 0.0 if over else used_s
+                is_over = used_s >= self.limits.turn_s
+                if is_over or brief or answer.others:
+                    worker.turn_s = 0.0 if is_over else used_s
                     return False
-                one.worker.go()
+                worker.worker.go()
                 continue
-            one.run.store(answer, self.listener)  # type: ignore[arg-type]
+            worker.run.store(answer, self.listener)  # type: ignore[arg-type]
             if isinstance(answer, EndedEntry):
-                one.run.journal.sync()
+                worker.run.journal.sync()
                 return True
 
-    def _start_again(self, one: _OpenWorker, death: WorkerDied) -> bool:
+    def _start_again(self, dead: _OpenWorker, death: WorkerDied) -> bool:
         """Record that the worker died, and start another one in its place. Returns whether there is
         one.
 
         The first death may be an accident. After a later one, the case that the worker was busy
         with has failed, or all of its cases if none is known.
         """
-        one.worker.end()
-        one.deaths += 1
-        key = one.task.target.key
-        died = redacted(DiedEntry(worker=key, process=one.process, reason=death.reason))
-        one.run.store(died, self.listener)
-        if one.deaths == 1:
-            self.listener.note(MeasuredAgain(key, one.process, died.reason, one.run.side))
+        dead.worker.end()
+        dead.deaths += 1
+        key = dead.task.target.key
+        died = redacted(DiedEntry(worker=key, process=dead.process, reason=death.reason))
+        dead.run.store(died, self.listener)
+        if dead.deaths == 1:
+            self.listener.note(MeasuredAgain(key, dead.process, died.reason, dead.run.side))
         else:
-            assignments = one.task.assignments
-            for a in (
-                [assignments[death.index]] if 0 <= death.index < len(assignments) else assignments
-            ):
-                failed = FailedEntry(
-                    **a.entry_fields(key, one.process), status="failed", reason=death.reason
-                )
-                one.run.store(failed, self.listener)
-        one.run.journal.sync()
-        other = self._start(one.run, one.task, next(self._process_numbers[key]))
+            for assignment in _busy_with(dead.task, death):
+                names = assignment.entry_fields(key, dead.process)
+                failed = FailedEntry(**names, status="failed", reason=death.reason)
+                dead.run.store(failed, self.listener)
+        dead.run.journal.sync()
+
+        other = self._start(dead.run, dead.task, next(self._process_numbers[key]))
         if other is None:
             return False
-        one.task, one.process, one.worker = other.task, other.process, other.worker
+        dead.task = other.task
+        dead.process = other.process
+        dead.worker = other.worker
         return True
 
 
-def _kind(run: InterpreterRun, task: Task) -> str:
-    """What tells the processes of a task from others, where their times are expected."""
-    return f"{run.side} {task.target.key}"
+def _kinds(targets: Iterable[TargetTasks]) -> list[str]:
+    """The kinds of all processes that these targets have now."""
+    kinds = []
+    for target in targets:
+        kinds += [due.kind for due in target.due]
+    return kinds
+
+
+def _busy_with(task: Task, death: WorkerDied) -> Sequence[Assignment]:
+    """The assignment that a worker was busy with when it died; all if none is known."""
+    if 0 <= death.index < len(task.assignments):
+        return [task.assignments[death.index]]
+    return task.assignments
 
 
 def _planned_processes(runs: Sequence[InterpreterRun]) -> list[PlannedProcess]:
+    """How long the processes of each task should measure, for the time left."""
     planned = []
     for run in runs:
         for task in run.tasks:
             stack = registry().get(task.target.stack)
-            seconds = measuring_s(
-                task.seconds, len(task.assignments), stack.cost if stack else "fast"
-            )
-            planned.append(PlannedProcess(_kind(run, task), seconds, task.processes))
+            cost = stack.cost if stack else "fast"
+            seconds = measuring_s(task.seconds, len(task.assignments), cost)
+            planned.append(PlannedProcess(_Due(run, task).kind, seconds, task.processes))
     return planned
 
 
@@ -501,5 +594,8 @@ def _on_same_device(target: Target, waiting: Sequence[_OpenWorker]) -> _OpenWork
     """The first waiting worker on this device, or else on one of the same name: some APIs report
     only the name.
     """
-    same_name = [one for one in waiting if same_adapter(one.task.target, target)]
-    return min(same_name, key=lambda one: one.task.target.device != target.device, default=None)
+    same_name = [each for each in waiting if same_adapter(each.task.target, target)]
+    for worker in same_name:
+        if worker.task.target.device == target.device:
+            return worker
+    return same_name[0] if same_name else None

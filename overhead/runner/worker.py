@@ -84,7 +84,7 @@ class Worker:
         self.parent.wait()
         rule: Why = because("no-case-opened")
         if self.chains:
-            settings = replace(self.job.settings, names=self.names)
+            settings = replace(self.job.settings, names=self.names, process=self.job.process)
             rule = measure_cases(
                 self.chains, SystemClock(), settings, self._take, self._judge_first_call
             )

@@ -102,14 +102,14 @@ def time_command(a: argparse.Namespace) -> int:
     setup_text = "\n".join(part.text for part in setup)
     with Progress() as listener:
         try:
-            found = time(*statements, setup=setup_text, progress=listener, **options)
+            timing = time(*statements, setup=setup_text, progress=listener, **options)
         except TimeInterrupted as stopped:
-            found = stopped.timing
+            timing = stopped.timing
             interrupted = True
     # This import takes a tenth of a second, so it waits until the answer has come.
     from overhead.timing.show import timing_blocks
 
-    answer(a, found.to_dict, timing_blocks(found), is_file=True)
+    answer(a, timing.to_dict, timing_blocks(timing), is_file=True)
     if interrupted:
         print("overhead: interrupted; this is what was measured until then", file=sys.stderr)
     return INTERRUPTED if interrupted else DONE

@@ -29,12 +29,12 @@ def saved(path: Path, format: str) -> Timing | None:
 
 def read_timing(path: Path) -> Timing:
     """The answer of ``overhead time --json`` in a file. Raises ``BadFile``."""
-    found = decoded_answer(path, Timing, "an answer of overhead time")
-    if found.version != _TIME_VERSION or not found.calls:
+    timing = decoded_answer(path, Timing, "an answer of overhead time")
+    if timing.version != _TIME_VERSION or not timing.calls:
         raise BadFile(
-            f"version {found.version} of {_TIME_FORMAT} with {len(found.calls)} calls", path
+            f"version {timing.version} of {_TIME_FORMAT} with {len(timing.calls)} calls", path
         )
-    return with_sound_answer(path, found)
+    return with_sound_answer(path, timing)
 
 
 def decoded_answer(path: Path, answer: type[_Answer], what: str) -> _Answer:

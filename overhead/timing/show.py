@@ -21,7 +21,7 @@ from overhead.words.reasons import sentence
 from overhead.words.timing import division as division_words, timing as words
 
 _MOST_TEXT = 60
-"""The longest text of a cell with a name of the program: no terminal is wide enough for more."""
+"""Longer names of the program are cut in a cell. Chosen, not measured."""
 _OPTIONAL, _IMPORTANT = ("issue", "fixed", "naive"), ("device", "met")
 """The figures of a call that a narrow terminal hides, as ``Table`` says."""
 _OVERSTATED = 1.2

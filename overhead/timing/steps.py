@@ -179,11 +179,11 @@ def literals(given: Mapping[str, str]) -> dict[str, Any]:
     """The values of arguments that are given as text: Python literals; any other text stands for
     itself.
     """
-    found: dict[str, Any] = dict(given)
+    values: dict[str, Any] = dict(given)
     for name, text in given.items():
         with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            found[name] = ast.literal_eval(text)
-    return found
+            values[name] = ast.literal_eval(text)
+    return values
 
 
 def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundStep:
@@ -232,7 +232,7 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     for tell in _told_before_first_call:
         tell()
     began = time.perf_counter()
-    returned = _checked(given)
+    returned = _result_of(given)
     first_s = time.perf_counter() - began
     refuse_unfinished(returned, function)
     _refuse_several(returned, function)
@@ -282,14 +282,14 @@ def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
     there are any.
     """
     public = []
-    own = []
+    defined_here = []
     for name, value in vars(owner).items():
         if not callable(value) or name.startswith("_"):
             continue
         public.append(name)
         if getattr(value, "__module__", "") == module.__name__:
-            own.append(name)
-    return own or public
+            defined_here.append(name)
+    return defined_here or public
 
 
 def _refuse_other_code(
@@ -316,7 +316,9 @@ def _refuse_other_code(
 
 def _named_step(function: str, *, is_returned: bool) -> str:
     """The step in the words of an error: the function itself, or what it returns."""
-    return f"the step that {function} returns" if is_returned else function
+    if not is_returned:
+        return function
+    return " ".join(["the step that", function, "returns"])
 
 
 def refuse_unfinished(result: Any, name: str) -> None:
@@ -358,7 +360,7 @@ def refuse_long(found: FoundStep, longest_s: float) -> None:
 def _seconds(call: Callable[[], Any]) -> float:
     """How long one call takes, s. Raises ``UsageError`` for whatever it raises."""
     began = time.perf_counter()
-    _checked(call)
+    _result_of(call)
     return time.perf_counter() - began
 
 
@@ -367,7 +369,7 @@ def _module(place: str) -> Any:
     ``UsageError``.
     """
     if not place.endswith(".py"):
-        return _checked(functools.partial(importlib.import_module, place))
+        return _result_of(functools.partial(importlib.import_module, place))
     name = Path(place).stem
     spec = importlib.util.spec_from_file_location(name, place)
     if spec is None or spec.loader is None:
@@ -377,7 +379,7 @@ def _module(place: str) -> Any:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     sys.modules.setdefault(name, module)
-    _checked(functools.partial(spec.loader.exec_module, module))
+    _result_of(functools.partial(spec.loader.exec_module, module))
     return module
 
 
@@ -413,7 +415,7 @@ def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.forward if is_module else function  # type: ignore[attr-defined]
 
 
-def _checked(call: Callable[[], Any]) -> Any:
+def _result_of(call: Callable[[], Any]) -> Any:
     """What a call of the program returns. Whatever it raises becomes a ``UsageError`` that names
     the line.
     """

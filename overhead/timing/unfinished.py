@@ -97,8 +97,8 @@ class Kept:
 
 
 def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
-    """The values of variables, and the last ones of the lists, tuples, sets and dicts among
-    them.
+    """The values of variables, the last ones of the lists and tuples among them, and the first
+    ones of the dicts, sets and queues.
     """
     for value in names.values():
         yield value

@@ -66,72 +66,72 @@ def summary(found: Sequence[Judged]) -> str:
     texts = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
     for words, number_of in Counter(map(verdict, implied)).items():
         texts.append(f"{number_of} {words}")
-    sentence = f"{len(found)} published claims: {', '.join(texts)}."
+    summed_up = f"{len(found)} published claims: {', '.join(texts)}."
 
     wrong = [claim for claim in found if claim.attribution == "wrong"]
     if not wrong:
-        return sentence
+        return summed_up
     claims = count(len(wrong), "claim")
     name = "names" if len(wrong) == 1 else "name"
-    return f"{sentence} {claims} {name} a part that does not take most of the time."
+    return f"{summed_up} {claims} {name} a part that does not take most of the time."
 
 
-def verdict(one: Judged) -> str:
+def verdict(judged: Judged) -> str:
     """The verdict, what was found instead, and what it rests on if that is another kind of
     hardware.
     """
-    if one.is_implied:
-        return f"{one.verdict} by its own published figures"
-    texts: list[str] = [one.verdict]
-    if one.size:
-        texts.append(f"same direction as published, but a {one.size} effect")
-    texts.append(_other_hardware(one))
+    if judged.is_implied:
+        return f"{judged.verdict} by its own published figures"
+    texts: list[str] = [judged.verdict]
+    if judged.size:
+        texts.append(f"same direction as published, but a {judged.size} effect")
+    texts.append(_other_hardware(judged))
     return "; ".join(filter(None, texts))
 
 
-def verdict_of(one: Judged) -> str:
+def verdict_of(judged: Judged) -> str:
     """The claim's name with its verdict."""
-    return f"{one.claim.id}: {verdict(one)}."
+    return f"{judged.claim.id}: {verdict(judged)}."
 
 
-def verdicts(one: Judged) -> str:
+def verdicts(judged: Judged) -> str:
     """The verdict on the number, on the number by the published method, and on its attribution."""
-    texts = [verdict(one)]
-    if one.as_published:
-        texts.append(f"with the published method: {one.as_published}")
-    if one.attribution:
-        texts.append(f"attribution: {one.attribution}")
+    texts = [verdict(judged)]
+    if judged.as_published:
+        texts.append(f"with the published method: {judged.as_published}")
+    if judged.attribution:
+        texts.append(f"attribution: {judged.attribution}")
     return "; ".join(texts)
 
 
-def explanation_with_flaw(one: Judged) -> str:
+def explanation_with_flaw(judged: Judged) -> str:
     """What explains the verdict, and what is wrong with the published method."""
-    explained = explanation(one)
-    if not one.claim.flaw:
+    explained = explanation(judged)
+    if not judged.claim.flaw:
         return explained
-    return f"{explained} The mistake of the source's method: {one.claim.flaw}"
+    return f"{explained} The mistake of the source's method: {judged.claim.flaw}"
 
 
-def explanation(one: Judged) -> str:
+def explanation(judged: Judged) -> str:
     """The sentences that explain the verdict, as one text."""
-    claim = one.claim
+    claim = judged.claim
     test = claim.test
     if test is None:
         return claim.untested
     if test.kind == "implied":
         sentences = [_implied(claim, test)]
-    elif not one.measured:
-        return _not_measured(one.measuring)
+    elif not judged.measured:
+        return _not_measured(judged.measuring)
     else:
-        sentences = [*_told(test, [value for value, _ in one.measured])]
+        sentences = [*_told(test, [value for value, _ in judged.measured])]
     if claim.flawed:
-        flawed = [value for value in one.flawed if value.measured]
+        flawed = [value for value in judged.flawed if value.measured]
         sentences += _told(claim.flawed, flawed, "with the source's method, ")
-    shares = [value for value in one.shares if value.measured]
+    shares = [value for value in judged.shares if value.measured]
     if claim.attribution and shares:
         sentences.append(f"The source says that {claim.attribution.said} takes this time.")
         sentences += _told(claim.attribution.test, shares)
-    return " ".join([*sentences, *_limits(one, test)])
+    return " ".join([*sentences, *_limits(judged, test)])
 
 
 def _implied(claim: Claim, test: ClaimTest) -> str:
@@ -163,31 +163,31 @@ def measuring_command(measuring: MeasuringCommand) -> str:
     return f"{measuring.command} on a machine with {apis}"
 
 
-def _limits(one: Judged, test: ClaimTest) -> Iterator[str]:
+def _limits(judged: Judged, test: ClaimTest) -> Iterator[str]:
     """What restricts the verdict."""
-    other = _other_hardware(one)
+    other = _other_hardware(judged)
     if other:
         yield f"{_capital(other)}."
-    if one.claim.cross:
+    if judged.claim.cross:
         yield "The source compares two machines, but we measured both sides on one machine."
-    on_software = any(value.software for value, _ in one.measured)
-    if one.verdict == "inconclusive" and on_software and test.software != "counts":
+    on_software = any(value.software for value, _ in judged.measured)
+    if judged.verdict == "inconclusive" and on_software and test.software != "counts":
         yield (
             "We measured a software adapter, which runs on the CPU. So our measurement cannot judge"
             " this claim."
         )
-    if one.claim.withdrawn:
-        yield one.claim.withdrawn
+    if judged.claim.withdrawn:
+        yield judged.claim.withdrawn
 
 
-def _other_hardware(one: Judged) -> str:
+def _other_hardware(judged: Judged) -> str:
     """``we measured on a GPU, the source on: Apple M4``; '' if both are of one kind or nothing is
     decided.
     """
-    if not one.is_of_other_hardware:
+    if not judged.is_of_other_hardware:
         return ""
-    kinds = sorted({_PROCESSORS[value.on] for value, _ in one.measured})
-    return f"we measured on {listed(kinds)}, and the source measured on {one.claim.hardware}"
+    kinds = sorted({_PROCESSORS[value.on] for value, _ in judged.measured})
+    return f"we measured on {listed(kinds)}, and the source measured on {judged.claim.hardware}"
 
 
 def quantity(of: Value, unit: Unit) -> str:
@@ -222,7 +222,7 @@ def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     """The lowest to the highest value in a few characters: ``25.6 to 44.7 µs``; '' without a
     value.
     """
-    values = [one.measured.value for one in found if one.measured]
+    values = [claim_value.measured.value for claim_value in found if claim_value.measured]
     if not values:
         return ""
     lowest, highest = _end_text(test, min(values)), _end_text(test, max(values))
@@ -255,15 +255,17 @@ def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iter
     ``begin``: what stands before the machine.
     """
     groups: dict[tuple[str, str], list[ClaimValue]] = {}
-    for one in found:
-        groups.setdefault((one.machine, run_name(one)), []).append(one)
+    for claim_value in found:
+        groups.setdefault((claim_value.machine, run_name(claim_value)), []).append(claim_value)
     for (machine, run), values in groups.items():
         where = _capital(f"{begin}on {machine}")
         of_run = f" ({run})" if run else ""
-        known = [_value(test, one) for one in values if one.measured is not None]
+        known = [
+            _value(test, claim_value) for claim_value in values if claim_value.measured is not None
+        ]
         if known:
             yield f"{where}, {test.quantity.replace(VALUE, listed(known))}{of_run}."
-        missing = [one for one in values if one.measured is None]
+        missing = [claim_value for claim_value in values if claim_value.measured is None]
         for why in dict.fromkeys(map(_reason, missing)):
             if test.kind == "fails":
                 yield f"{where}, {test.quantity.replace(VALUE, why)}{of_run}."
@@ -271,11 +273,11 @@ def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iter
                 yield f"{where}, there is no value{of_run}: {why}."
 
 
-def _reason(one: ClaimValue) -> str:
+def _reason(claim_value: ClaimValue) -> str:
     """Why there is no value, without the names of the figure and of the status that JSON has before
     the reason.
     """
-    why: Why = one.reason or one.status
+    why: Why = claim_value.reason or claim_value.status
     while isinstance(why, Reason) and why.code == "about":
         inner = why.values["why"]
         if isinstance(inner, Reason):
@@ -285,34 +287,36 @@ def _reason(one: ClaimValue) -> str:
     return sentence(why)
 
 
-def _value(test: ClaimTest, one: ClaimValue) -> str:
+def _value(test: ClaimTest, claim_value: ClaimValue) -> str:
     """``2.12 (1.84 to 2.40) µs (dawn; one-off cost 1.39 ms, from 7 cases)``."""
-    if one.measured is None:
+    if claim_value.measured is None:
         return ""
-    value = quantity(one.measured, test.unit)
-    about = "; ".join(filter(None, [_short_name(test, one), note(one)]))
+    value = quantity(claim_value.measured, test.unit)
+    about = "; ".join(filter(None, [_short_name(test, claim_value), note(claim_value)]))
     return f"{value} ({about})" if about else value
 
 
-def _short_name(test: ClaimTest, one: ClaimValue) -> str:
+def _short_name(test: ClaimTest, claim_value: ClaimValue) -> str:
     """The stacks of a value that the test leaves open; '' where its sentence names all of them."""
     open_stacks: set[str] = set()
     for side in (test.of, test.against):
         if side is not None and side.stack is not None and len(side.stack) > 1:
             open_stacks.update(side.stack)
-    cases = [case for case in one.cases if case.target.stack in open_stacks]
-    names = dict.fromkeys(_without_adapter(case.target, one.machine) for case in cases)
+    cases = [case for case in claim_value.cases if case.target.stack in open_stacks]
+    names = dict.fromkeys(_without_adapter(case.target, claim_value.machine) for case in cases)
     return plain(listed([*names]), _LONGEST_LABEL)
 
 
-def run_name(one: ClaimValue) -> str:
+def run_name(claim_value: ClaimValue) -> str:
     """The run that a value is of, by its profile and time."""
-    return plain(f"{one.profile} run of {one.created}") if one.created else ""
+    return (
+        plain(f"{claim_value.profile} run of {claim_value.created}") if claim_value.created else ""
+    )
 
 
-def case_label(one: ClaimValue) -> str:
+def case_label(claim_value: ClaimValue) -> str:
     """The two targets and cases. A target that both share appears once."""
-    return _cases([(case.target.text, case) for case in one.cases])
+    return _cases([(case.target.text, case) for case in claim_value.cases])
 
 
 def _cases(named: Sequence[tuple[str, MeasuredCase]]) -> str:

@@ -29,7 +29,7 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
     """When fused WGSL is cheaper than the CUDA driver's graph, and of each other workload why not;
     may be empty.
 
-    A way that is cheaper than all of these stands before the workloads where they tie.
+    A variant that is cheaper than all of these stands before the workloads where they tie.
     """
     chains = [row for row in found if row.is_chain and row.of_kind("fused-wgsl")]
     with_graph = [row for row in chains if row.graph]
@@ -53,11 +53,11 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
 def _won(rows: Sequence[WorkRow]) -> str:
     """For which workloads fused WGSL is faster than the graph, and why where that holds for all."""
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in rows])
-    sentence = f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}."
+    faster = f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}."
     if not all(row.step_below_added for row in rows):
-        return sentence
+        return faster
     return (
-        f"{sentence} The graph adds more time to each step than a whole step of the fused kernel"
+        f"{faster} The graph adds more time to each step than a whole step of the fused kernel"
         " takes."
     )
 
@@ -81,7 +81,8 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
     fused_cuda = []
     for row in found:
         if row.graph and row.is_chain:
-            fused_cuda += [f"{row.name} {compared(row, way)}" for way in row.of_kind("fused-cuda")]
+            for variant in row.of_kind("fused-cuda"):
+                fused_cuda.append(f"{row.name} {compared(row, variant)}")
     if fused_cuda:
         sentences.append(
             "One fused CUDA kernel (a megakernel), compared with the CUDA driver's graph:"
@@ -103,26 +104,33 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
 def _program(row: WorkRow, program: ProgramWork) -> str:
     """Fused WGSL beside the graph of the unfused program, and the cheapest way of all."""
     fused_wgsl = row.of_kind("fused-wgsl")
-    verdicts = listed([f"{compared(row, way)} through {way.through}" for way in fused_wgsl])
-    fastest = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
-    faster = _faster_than(fused_wgsl, fastest)
-    sentence = (
+    verdicts = []
+    for variant in fused_wgsl:
+        verdicts.append(f"{compared(row, variant)} through {variant.through}")
+    fastest = min(row.ways, key=_cost_or_infinity)
+    times = _faster_than(fused_wgsl, fastest)
+    first = (
         f"{row.name.capitalize()} ({_program_size(program)}): the fastest variant is"
-        f" {way_label(fastest)}{faster}."
+        f" {variant_label(fastest)}{times}."
     )
     if not verdicts:
-        return sentence
+        return first
     return (
-        f"{sentence} Compared with the CUDA driver's graph of the unfused program, fused WGSL is"
-        f" {verdicts}."
+        f"{first} Compared with the CUDA driver's graph of the unfused program, fused WGSL is"
+        f" {listed(verdicts)}."
     )
+
+
+def _cost_or_infinity(variant: ChainWay) -> float:
+    """The time of a variant in ns; one without a time counts as slower than all others."""
+    return variant.cost.value if variant.cost is not None else float("inf")
 
 
 def _faster_than(fused_wgsl: Sequence[ChainWay], fastest: ChainWay) -> str:
     """How many times faster the fastest variant is than the fastest fused WGSL; '' where it is
     that one, or one has no time.
     """
-    costs = [way.cost for way in fused_wgsl if way.cost is not None]
+    costs = [variant.cost for variant in fused_wgsl if variant.cost is not None]
     if not costs or fastest.cost is None:
         return ""
     times = min(costs, key=lambda cost: cost.value) / fastest.cost
@@ -152,36 +160,36 @@ def _program_size(program: ProgramWork) -> str:
     return f"{program.name}, {size}"
 
 
-def way_label(way: ChainWay) -> str:
-    """The way in words: ``fused WGSL, Dawn``, ``CUDA graph by torch.compile``."""
-    if way.arm is None:
-        return way.label
-    return f"CUDA graph by {way.arm.maker}" if way.arm.maker else arm_label(way.arm)
+def variant_label(variant: ChainWay) -> str:
+    """The variant in words: ``fused WGSL, Dawn``, ``CUDA graph by torch.compile``."""
+    if variant.arm is None:
+        return variant.label
+    return f"CUDA graph by {variant.arm.maker}" if variant.arm.maker else arm_label(variant.arm)
 
 
-def way_title(way: ChainWay) -> str:
+def variant_title(variant: ChainWay) -> str:
     """The label, with the day of the run if that is another than the row's."""
-    label = way_label(way)
-    return f"{label}, run of {way.run[:10]}" if way.run else label
+    label = variant_label(variant)
+    return f"{label}, run of {variant.run[:10]}" if variant.run else label
 
 
-def no_figure(way: ChainWay, limit: int) -> str:
-    """Why the way has no time, cut at so many letters."""
-    why = why_no_speed(way.failed) if way.failed is not None else sentence(way.reason)
+def no_figure(variant: ChainWay, limit: int) -> str:
+    """Why the variant has no time, cut at so many letters."""
+    why = why_no_speed(variant.failed) if variant.failed is not None else sentence(variant.reason)
     return plain(f"no figure: {why}", limit)
 
 
-def time_text(way: ChainWay) -> str:
+def time_text(variant: ChainWay) -> str:
     """The time of all steps, ``1,696 µs``; with a sign before it where it is read off the line."""
-    if way.cost is None:
+    if variant.cost is None:
         return ""
-    time = f"{number(way.cost / 1e3)} {MICRO}"
-    return f"{BEYOND}{time}" if way.beyond else time
+    time = f"{number(variant.cost / 1e3)} {MICRO}"
+    return f"{BEYOND}{time}" if variant.beyond else time
 
 
-def compared(row: WorkRow, way: ChainWay) -> str:
+def compared(row: WorkRow, variant: ChainWay) -> str:
     """``11 times faster``, ``1.2 times slower``, ``equal`` or ``not told apart``."""
-    times, verdict = row.relative(way), row.verdict(way)
+    times, verdict = row.relative(variant), row.verdict(variant)
     if times is None or verdict is None:
         return WAY_VERDICTS["unclear"]
     if verdict == "dearer":
@@ -192,16 +200,17 @@ def compared(row: WorkRow, way: ChainWay) -> str:
 
 
 def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
-    """For each row with a way of kind ``other``: what it takes, and beside which graph."""
+    """For each row with a variant of kind ``other``: what it takes, and beside which graph."""
     sentences = []
     for row in found:
-        for way in row.of_kind(OTHER):
-            where = f" in the run of {run_time(way.run)}" if way.run else ""
-            least = (
+        for variant in row.of_kind(OTHER):
+            where = f" in the run of {run_time(variant.run)}" if variant.run else ""
+            fastest = (
                 f"{row.name.capitalize()}: the fastest of all measured variants is"
-                f" {way_label(way)}, {time_text(way)}"
+                f" {variant_label(variant)}, {time_text(variant)}"
             )
-            sentences.append(f"{least}, {compared(row, way)} than the CUDA driver's graph{where}.")
+            verdict = compared(row, variant)
+            sentences.append(f"{fastest}, {verdict} than the CUDA driver's graph{where}.")
     return sentences
 
 
@@ -215,8 +224,8 @@ def _added(row: WorkRow) -> str:
 
 
 def _why_lost(row: WorkRow) -> str:
-    """Why fused WGSL is not cheaper: the time of a step in each way. '' if the times do not show
-    it.
+    """Why fused WGSL is not cheaper: the time of a step in each variant. '' if the times do not
+    show it.
     """
     times = row.step_times
     if times is None or row.why_lost is None:
@@ -234,8 +243,8 @@ def _why_lost(row: WorkRow) -> str:
 def _range(row: WorkRow) -> str:
     """How many times faster fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
     relative_times = []
-    for way in row.of_kind("fused-wgsl"):
-        times = row.relative(way)
+    for variant in row.of_kind("fused-wgsl"):
+        times = row.relative(variant)
         if times is not None:
             relative_times.append(times.value)
     least = number(1 / max(relative_times))
@@ -248,6 +257,6 @@ def _by_verdict(row: WorkRow) -> list[str]:
     same words.
     """
     through: dict[str, list[str]] = {}
-    for way in row.of_kind("fused-wgsl"):
-        through.setdefault(compared(row, way), []).append(way.through)
+    for variant in row.of_kind("fused-wgsl"):
+        through.setdefault(compared(row, variant), []).append(variant.through)
     return [f"{words} through {listed(names)}" for words, names in through.items()]

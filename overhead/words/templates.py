@@ -56,6 +56,7 @@ def _micro(value: Any, more: str) -> str:
 
 
 def _micro_spread(value: Any, more: str) -> str:
+    """A time with its interval, or both of two speeds, which ``Formatter`` gives as a tuple."""
     if isinstance(value, tuple):
         return " or ".join(number(speed / 1e3) for speed in value)
     if isinstance(value, Value):

@@ -34,14 +34,7 @@ class StackWork:
     needs: Why = ""
 
 
-_stack_works = {
-    work.name: work
-    for work in (
-        StackWork("step"),
-        StackWork("mlp-train"),
-        StackWork("mlp-forward"),
-    )
-}
+_stack_works = {name: StackWork(name) for name in ("step", "mlp-train", "mlp-forward")}
 WORKLOADS: Registry[Workload] = Registry(
     "workload", __name__, frozenset({"base", "sources", "equivalence"})
 )
@@ -51,10 +44,10 @@ def register(cls: type[Workload]) -> type[Workload]:
     """Class decorator: register the workload by its name. Raises ``UsageError`` if the name is
     reserved or in use.
     """
-    if cls.name in (reserved := stack_works()):
-        raise UsageError(
-            f"the workload name {cls.name!r} is reserved, as are {', '.join(sorted(reserved))}"
-        )
+    reserved = stack_works()
+    if cls.name in reserved:
+        names = ", ".join(sorted(reserved))
+        raise UsageError(f"the workload name {cls.name!r} is reserved, as are {names}")
     WORKLOADS.add(cls.name, cls(), owner_of(cls))
     return cls
 
@@ -74,10 +67,11 @@ def stack_works() -> dict[str, StackWork]:
 
 def when_measured(name: str) -> Literal["always", "full", "named"]:
     """When cases of the workload of this name are measured: see ``StackWork.runs``."""
-    if work := stack_works().get(name):
-        return work.runs
-    found = workloads().get(name)
-    return "full" if found is not None and found.heavy else "always"
+    of_stacks = stack_works().get(name)
+    if of_stacks is not None:
+        return of_stacks.runs
+    workload = workloads().get(name)
+    return "full" if workload is not None and workload.heavy else "always"
 
 
 def workloads() -> dict[str, Workload]:

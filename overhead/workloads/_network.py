@@ -24,12 +24,10 @@ def weight_fields(widths: Sequence[int]) -> tuple[Field, ...]:
     """The fields for the weights ``w1``, ``b1``, ``w2``, ... of a network with these layer
     widths.
     """
-    layers = enumerate(itertools.pairwise(widths), 1)
-    return tuple(
-        f
-        for i, (wide, out) in layers
-        for f in (Field(f"w{i}", (wide, out)), Field(f"b{i}", (out,)))
-    )
+    fields = []
+    for layer, (width_in, width_out) in enumerate(itertools.pairwise(widths), start=1):
+        fields += [Field(f"w{layer}", (width_in, width_out)), Field(f"b{layer}", (width_out,))]
+    return tuple(fields)
 
 
 class NetworkWorkload(Workload):
@@ -37,9 +35,8 @@ class NetworkWorkload(Workload):
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Random weights, with a standard deviation of 0.5; none for what all elements share."""
-        return {
-            f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in self.fixed if not f.shared
-        }
+        own = [field for field in self.fixed if not field.shared]
+        return {field.name: rng.normal(0, 0.5, (elements, *field.shape)) for field in own}
 
 
 def network_text(
@@ -53,17 +50,19 @@ def network_text(
 
     ``hidden``, ``last``: the functions of the hidden layers and of the last one.
     """
-    lines = [f"seen{j} = {value}" for j, value in enumerate(seen)]
-    below = [f"seen{j}" for j in range(len(seen))]
-    for i, width in enumerate(widths[1:], 1):
-        at_end = i == len(widths) - 1
-        names = [f"out{k}" if at_end else f"layer{i}_{k}" for k in range(width)]
-        for k, name in enumerate(names):
-            sum_of = dot_text(below, [f"w{i}({j * width + k}u)" for j in range(len(below))])
-            lines.append(
-                f"{name} = {_TEXT[last if at_end else hidden].format(f'b{i}({k}u) + {sum_of}')}"
-            )
-        below = names
+    inputs = [f"seen{j}" for j in range(len(seen))]
+    lines = [f"{name} = {value}" for name, value in zip(inputs, seen, strict=True)]
+    layers = len(widths) - 1
+    for layer, width in enumerate(widths[1:], start=1):
+        is_last = layer == layers
+        function = _TEXT[last if is_last else hidden]
+        neurons = [f"out{k}" if is_last else f"layer{layer}_{k}" for k in range(width)]
+        for k, neuron in enumerate(neurons):
+            # The matrix has a row for each input, and a column for each neuron.
+            weights = [f"w{layer}({j * width + k}u)" for j in range(len(inputs))]
+            summed = f"b{layer}({k}u) + {dot_text(inputs, weights)}"
+            lines.append(f"{neuron} = {function.format(summed)}")
+        inputs = neurons
     return "\n".join(lines)
 
 
@@ -83,8 +82,13 @@ def network_on_arrays(
     """The outputs (elements, outputs) for the inputs ``x`` (elements, inputs); each element has its
     own weights.
     """
-    for i in range(1, layers + 1):
-        x = (x[:, None, :] @ fixed[f"w{i}"])[:, 0, :] + fixed[f"b{i}"]
-        function = last if i == layers else hidden
-        x = xp.tanh(x) if function == "tanh" else xp.clip(x, 0.0, None) if function == "relu" else x
+    for layer in range(1, layers + 1):
+        # A row vector times the weights of each element.
+        product = (x[:, None, :] @ fixed[f"w{layer}"])[:, 0, :]
+        x = product + fixed[f"b{layer}"]
+        function = last if layer == layers else hidden
+        if function == "tanh":
+            x = xp.tanh(x)
+        elif function == "relu":
+            x = xp.clip(x, 0.0, None)
     return x

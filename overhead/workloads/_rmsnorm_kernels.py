@@ -8,6 +8,7 @@ once per step. Sums are float32.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -253,14 +254,75 @@ def @NAME@(state, counters, inputs, steps, BLOCK: tl.constexpr):
 """
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Templates:
+    """The texts of one language, in which names between ``@`` are replaced.
+
+    ``file``: what is around the kernels. ``whole``: a kernel for all operations of one or more
+    steps. ``one_step`` and ``all_steps``: what ``whole`` has as the number of its steps. ``each``:
+    a kernel of one operation, with one of the ``bodies``. ``marks``: the values of further names.
+    """
+
+    file: str
+    whole: str
+    one_step: str
+    all_steps: str
+    marks: Mapping[str, str]
+    each: str = ""
+    bodies: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def _templates(language: str, precision: str) -> _Templates:
+    """The texts of WGSL, CUDA C or Triton for this precision."""
+    is_half = precision == "float16"
+    if language == "wgsl":
+        marks = {"ENABLE": "", "NUMBER": "f32"}
+        if is_half:
+            marks = {"ENABLE": "enable f16;", "NUMBER": "f16"}
+        return _Templates(
+            file=_WGSL,
+            whole=_WGSL_WHOLE,
+            one_step="1u",
+            all_steps="steps.x",
+            marks=marks,
+            each=_WGSL_EACH,
+            bodies=_WGSL_BODIES,
+        )
+    if language == "cuda":
+        return _Templates(
+            file=_CUDA,
+            whole=_CUDA_WHOLE,
+            one_step="1",
+            all_steps="steps",
+            marks={"NUMBER": _CUDA_HALF if is_half else _CUDA_FLOAT, "HEAD": _CUDA_HEAD},
+            each=_CUDA_EACH,
+            bodies=_CUDA_BODIES,
+        )
+    return _Templates(
+        file=_TRITON,
+        whole=_TRITON_WHOLE,
+        one_step="1",
+        all_steps="steps",
+        marks={"NUMBER": precision},
+    )
+
+
 def rmsnorm_kernels(
     language: str, rows: int, columns: int, precision: str, constants: Mapping[str, float]
 ) -> Kernels:
     """RMSNorm in WGSL, CUDA C or Triton. The number of columns must be a multiple of
     ``THREADS``.
     """
-    half = precision == "float16"
-    marks: dict[str, Any] = {
+    templates = _templates(language, precision)
+    of_one_step = {"NAME": "once", "TURNS": templates.one_step, "STEPS": ""}
+    steps = ", unsigned long long steps"
+    of_all_steps = {"NAME": "fused", "TURNS": templates.all_steps, "STEPS": steps}
+    loops = _filled(templates.whole, of_one_step) + _filled(templates.whole, of_all_steps)
+    kernels = {"LOOPS": loops}
+    for name, body in templates.bodies.items():
+        kernels[name.upper()] = _filled(templates.each, {"NAME": name, "BODY": body})
+
+    sizes = {
         "ROWS": rows,
         "WIDTH": columns,
         "SIZE": rows * columns,
@@ -269,55 +331,41 @@ def rmsnorm_kernels(
         "COLUMNS": repr(float(constants["COLUMNS"])),
         "EPS": repr(float(constants["EPS"])),
     }
-    if language == "wgsl":
-        marks |= {"ENABLE": "enable f16;" if half else "", "NUMBER": "f16" if half else "f32"}
-        text, whole, one, many, each, bodies = (
-            _WGSL,
-            _WGSL_WHOLE,
-            "1u",
-            "steps.x",
-            _WGSL_EACH,
-            _WGSL_BODIES,
-        )
-    elif language == "cuda":
-        marks |= {"NUMBER": _CUDA_HALF if half else _CUDA_FLOAT, "HEAD": _CUDA_HEAD}
-        text, whole, one, many, each, bodies = (
-            _CUDA,
-            _CUDA_WHOLE,
-            "1",
-            "steps",
-            _CUDA_EACH,
-            _CUDA_BODIES,
-        )
-    else:
-        marks["NUMBER"] = precision
-        text, whole, one, many, each, bodies = _TRITON, _TRITON_WHOLE, "1", "steps", "", {}
-    once = _filled(whole, {"NAME": "once", "TURNS": one, "STEPS": ""})
-    fused = _filled(whole, {"NAME": "fused", "TURNS": many, "STEPS": ", unsigned long long steps"})
-    parts = {
-        name.upper(): _filled(each, {"NAME": name, "BODY": body}) for name, body in bodies.items()
-    }
-    text = _filled(_filled(text, {"LOOPS": once + fused, **parts}), marks).lstrip()
-    threads = 1 << (columns - 1).bit_length() if language == "triton" else THREADS
-    entries = {
-        name: (KernelEntry(entry, rows, threads),)
-        for name, entry in (("one", "once"), ("fused", "fused"))
-    }
+    # First the kernels, because their texts have marks too.
+    text = _filled(templates.file, kernels)
+    text = _filled(text, {**sizes, **templates.marks}).lstrip()
+    return Kernels(text, _entries(language, rows, columns))
+
+
+def _entries(language: str, rows: int, columns: int) -> dict[str, tuple[KernelEntry, ...]]:
+    """For each body the kernels of a step, in order, with their launch sizes."""
     if language == "triton":
-        return Kernels(text, entries)
-    every = -(-rows * columns // _GROUP_SIZE)
+        # The least power of two that holds a row, because Triton has only such blocks.
+        block = 1 << (columns - 1).bit_length()
+        return {
+            "one": (KernelEntry("once", rows, block),),
+            "fused": (KernelEntry("fused", rows, block),),
+        }
+    # A thread for each number, and for ``root`` a thread for each row.
+    for_numbers = -(-rows * columns // _GROUP_SIZE)
+    for_rows = -(-rows // _GROUP_SIZE)
     separate = (
-        KernelEntry("add", every, _GROUP_SIZE),
-        KernelEntry("square", every, _GROUP_SIZE),
+        KernelEntry("add", for_numbers, _GROUP_SIZE),
+        KernelEntry("square", for_numbers, _GROUP_SIZE),
         KernelEntry("mean", rows, THREADS),
-        KernelEntry("root", -(-rows // _GROUP_SIZE), _GROUP_SIZE),
-        KernelEntry("divide", every, _GROUP_SIZE),
-        KernelEntry("weigh", every, _GROUP_SIZE),
+        KernelEntry("root", for_rows, _GROUP_SIZE),
+        KernelEntry("divide", for_numbers, _GROUP_SIZE),
+        KernelEntry("weigh", for_numbers, _GROUP_SIZE),
     )
-    return Kernels(text, {"separate": separate, **entries})
+    return {
+        "separate": separate,
+        "one": (KernelEntry("once", rows, THREADS),),
+        "fused": (KernelEntry("fused", rows, THREADS),),
+    }
 
 
 def _filled(text: str, marks: Mapping[str, Any]) -> str:
+    """The text with each ``@NAME@`` replaced by the value of this name."""
     for name, value in marks.items():
         text = text.replace(f"@{name}@", str(value))
     return text

@@ -36,19 +36,25 @@ def statements(
 
     ``whole``: numbers are unsigned integers of 32 bits.
     """
-    lines = [line.strip().split(" = ", 1) for line in text.splitlines() if line.strip()]
     declare = (_DECLARE_WHOLE if whole else DECLARE).get(language, "")
-    return "\n".join(
-        _statement(language, name if name in changed else f"{declare} {name}".strip(), value)
-        for name, value in lines
-    )
+    lines = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        name, value = line.strip().split(" = ", 1)
+        if name not in changed:
+            name = f"{declare} {name}".strip()
+        lines.append(_statement(language, name, value))
+    return "\n".join(lines)
 
 
 def _statement(language: Language, name: str, value: str) -> str:
+    """An assignment in a language. ``name``: with its declaration; ``value``: in our notation."""
     value = _CALL.sub(lambda call: f"{_FUNCTIONS[call[1]][language]}(", value)
     if language == "triton":
-        value = _INDEX.sub(r"\1", value)
-        return f"{name} = {value}"
+        without_u = _INDEX.sub(r"\1", value)
+        return f"{name} = {without_u}"
     if language == "cuda":
+        # Without the ``f`` CUDA C would compute in double precision.
         value = _DECIMAL.sub(r"\g<0>f", value)
     return f"{name} = {value};"

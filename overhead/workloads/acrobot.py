@@ -82,22 +82,34 @@ class Acrobot(_network.NetworkWorkload):
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """Controls of all networks, then one Euler step."""
         c = self.constants
-        theta1, theta2, omega1, omega2 = (state[f.name] for f in self.state)
-        sin1, cos1, sin2, cos2 = xp.sin(theta1), xp.cos(theta1), xp.sin(theta2), xp.cos(theta2)
+        dt, gravity = c["DT"], c["GRAVITY"]
+        theta1, theta2, omega1, omega2 = (state[name] for name in _STATE)
+        sin1 = xp.sin(theta1)
+        cos1 = xp.cos(theta1)
+        sin2 = xp.sin(theta2)
+        cos2 = xp.cos(theta2)
         seen = xp.stack([cos1, sin1, cos2, sin2, omega1 / c["SPIN1"], omega2 / c["SPIN2"]], axis=1)
         out = _network.network_on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1)
         torque = 0.5 * (out[:, 2] - out[:, 0]) * (1.0 + out[:, 1])
-        d1, d2 = 3.5 + cos2, 1.25 + 0.5 * cos2
-        phi2 = 0.5 * c["GRAVITY"] * (sin1 * cos2 + cos1 * sin2)
-        phi1 = 1.5 * c["GRAVITY"] * sin1 + phi2 - sin2 * omega2 * (0.5 * omega2 + omega1)
-        push2 = (torque + d2 / d1 * phi1 - 0.5 * omega1 * omega1 * sin2 - phi2) / (
-            1.25 - d2 * d2 / d1
-        )
+
+        # The equations of motion of two links, as in ``_STEP``: ``d`` are moments of inertia,
+        # ``phi`` moments of gravity and rotation, ``push`` angular accelerations.
+        d1 = 3.5 + cos2
+        d2 = 1.25 + 0.5 * cos2
+        phi2 = 0.5 * gravity * (sin1 * cos2 + cos1 * sin2)
+        coupling = sin2 * omega2 * (0.5 * omega2 + omega1)
+        phi1 = 1.5 * gravity * sin1 + phi2 - coupling
+        moment = torque + d2 / d1 * phi1 - 0.5 * omega1 * omega1 * sin2 - phi2
+        push2 = moment / (1.25 - d2 * d2 / d1)
         push1 = -(d2 * push2 + phi1) / d1
-        theta1, theta2 = theta1 + c["DT"] * omega1, theta2 + c["DT"] * omega2
-        return {
-            "theta1": theta1 - c["TURN"] * xp.floor((theta1 + c["HALF"]) / c["TURN"]),
-            "theta2": theta2 - c["TURN"] * xp.floor((theta2 + c["HALF"]) / c["TURN"]),
-            "omega1": xp.clip(omega1 + c["DT"] * push1, -c["SPIN1"], c["SPIN1"]),
-            "omega2": xp.clip(omega2 + c["DT"] * push2, -c["SPIN2"], c["SPIN2"]),
-        }
+
+        theta1 = self._within_a_turn(xp, theta1 + dt * omega1)
+        theta2 = self._within_a_turn(xp, theta2 + dt * omega2)
+        omega1 = xp.clip(omega1 + dt * push1, -c["SPIN1"], c["SPIN1"])
+        omega2 = xp.clip(omega2 + dt * push2, -c["SPIN2"], c["SPIN2"])
+        return {"theta1": theta1, "theta2": theta2, "omega1": omega1, "omega2": omega2}
+
+    def _within_a_turn(self, xp: Any, angle: Any) -> Any:
+        """The angle within half a turn of 0."""
+        turn = self.constants["TURN"]
+        return angle - turn * xp.floor((angle + self.constants["HALF"]) / turn)

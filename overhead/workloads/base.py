@@ -147,13 +147,13 @@ class Workload(abc.ABC):
         """A start state in float64, here between -1 and 1. Every field has the shape ``(elements,
         *shape)``.
         """
-        return {f.name: rng.uniform(-1, 1, (elements, *f.shape)) for f in self.state}
+        shapes = {field.name: (elements, *field.shape) for field in self.state}
+        return {name: rng.uniform(-1, 1, shape) for name, shape in shapes.items()}
 
     def fresh(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """A start state in the precision of the workload."""
-        return {
-            name: values.astype(self.dtype) for name, values in self.start(elements, rng).items()
-        }
+        start = self.start(elements, rng)
+        return {name: values.astype(self.dtype) for name, values in start.items()}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Read-only inputs in float64. Their shape is ``(elements, *shape)``, or ``shape`` if

@@ -80,20 +80,30 @@ class CartPole(_network.NetworkWorkload):
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """Forces of all networks, then one Euler step."""
         c = self.constants
-        x, speed, theta, spin = (state[f.name] for f in self.state)
-        sin1, cos1 = xp.sin(theta), xp.cos(theta)
+        dt, pole, length, mass = c["DT"], c["POLE"], c["LENGTH"], c["MASS"]
+        x, speed, theta, spin = (state[name] for name in _STATE)
+        sin1 = xp.sin(theta)
+        cos1 = xp.cos(theta)
         seen = xp.stack([x, speed, sin1, spin], axis=1)
         out = _network.network_on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1, "relu", "none")
+
+        # The equations of motion of a pole on a cart, as in ``_STEP``: ``twist`` is the angular
+        # acceleration of the pole, ``pull`` the acceleration of the cart.
         force = c["FORCE"] * xp.clip(out[:, 1] - out[:, 0], -1.0, 1.0)
-        push = (force + c["POLE"] * c["LENGTH"] * spin * spin * sin1) / c["MASS"]
-        leverage = c["LENGTH"] * (4.0 / 3.0 - c["POLE"] * cos1 * cos1 / c["MASS"])
+        push = (force + pole * length * spin * spin * sin1) / mass
+        leverage = length * (4.0 / 3.0 - pole * cos1 * cos1 / mass)
         twist = (c["GRAVITY"] * sin1 - cos1 * push) / leverage
-        pull = push - c["POLE"] * c["LENGTH"] * twist * cos1 / c["MASS"]
-        reached = xp.clip(x + c["DT"] * speed, -c["TRACK"], c["TRACK"])
-        theta = theta + c["DT"] * spin
+        pull = push - pole * length * twist * cos1 / mass
+
+        # A wall at each end of the track stops the cart.
+        reached = xp.clip(x + dt * speed, -c["TRACK"], c["TRACK"])
+        new_speed = (reached - x) / dt + dt * pull
+        theta = theta + dt * spin
+        turns = xp.floor((theta + c["HALF"]) / c["TURN"])
+        new_spin = xp.clip(spin + dt * twist, -c["SPIN"], c["SPIN"])
         return {
             "x": reached,
-            "speed": (reached - x) / c["DT"] + c["DT"] * pull,
-            "theta": theta - c["TURN"] * xp.floor((theta + c["HALF"]) / c["TURN"]),
-            "spin": xp.clip(spin + c["DT"] * twist, -c["SPIN"], c["SPIN"]),
+            "speed": new_speed,
+            "theta": theta - c["TURN"] * turns,
+            "spin": new_spin,
         }

@@ -10,8 +10,7 @@ independent, so only ``_SAMPLE`` random elements, the first and the last are com
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -22,8 +21,12 @@ from overhead.workloads.base import Array, Workload
 
 _EARLY_STEPS = 3
 _PREFIX_TOLERANCE = 1e-3
+"""Largest difference from float64, relative to the scale of a field. Chosen, not measured: with a
+smaller one the state is compared after fewer steps.
+"""
 _SPOTS = 20
 _SAMPLE = 64
+"""Chosen, not measured: more steps and elements make the check slower and find rarer mistakes."""
 _WITHIN = 1.001
 """An angle may be this many times half a period from 0, for rounding."""
 
@@ -58,34 +61,59 @@ def check_chain(
     Changes its state.
     """
     state = workload.fresh(elements, rng)
-    rows = np.unique(np.concatenate([[0, elements - 1], rng.integers(0, elements, _SAMPLE)]))
-    redo = Reference(workload, fixed, rows)
+    drawn = rng.integers(0, elements, _SAMPLE)
+    rows = np.unique(np.concatenate([[0, elements - 1], drawn]))
+    reference = Reference(workload, fixed, rows)
     chain.put(state)
-    bound, done = workload.tolerance if workload.contracts else _PREFIX_TOLERANCE, 0
-    for steps in (
-        (_EARLY_STEPS, workload.checked) if workload.contracts else (redo.comparable_steps(state),)
-    ):
-        chain.advance(steps - done)
-        done = steps
-        got, count = chain.get()
-        _count(count, done)
-        redo.compare(
-            got,
-            redo.run(redo.take(state), 0, done, np.float64),
-            bound,
-            because("after-steps", steps=done),
-        )
     if workload.contracts:
+        _compare_after(
+            chain, reference, state, [_EARLY_STEPS, workload.checked], workload.tolerance
+        )
         return
-    gap = int(rng.integers(3, 40))
-    for spot in range(_SPOTS):
-        chain.advance(gap)
-        before, at = chain.get()
+    steps = reference.comparable_steps(state)
+    _compare_after(chain, reference, state, [steps], _PREFIX_TOLERANCE)
+    _compare_single_steps(chain, reference, steps, rng)
+
+
+def _compare_after(
+    chain: Checkable,
+    reference: Reference,
+    start: dict[str, Array],
+    steps: Sequence[int],
+    bound: float,
+) -> None:
+    """Compare the state of the chain with the reference after each of these numbers of steps from
+    the start. Raises ``Differs``.
+    """
+    done = 0
+    for wanted in steps:
+        chain.advance(wanted - done)
+        done = wanted
+        computed, counted = chain.get()
+        _check_count(counted, done)
+        expected = reference.run(reference.take(start), 0, done, np.float64)
+        reference.compare(computed, expected, bound, because("after-steps", steps=done))
+
+
+def _compare_single_steps(
+    chain: Checkable, reference: Reference, done: int, rng: np.random.Generator
+) -> None:
+    """Compare ``_SPOTS`` single steps of the chain with the reference, which starts each of them at
+    the state of the chain. Raises ``Differs``.
+
+    ``done``: the steps that the chain has done.
+    """
+    between = int(rng.integers(3, 40))
+    for _ in range(_SPOTS):
+        chain.advance(between)
+        before, step = chain.get()
         chain.advance(1)
-        expected = redo.run(redo.take(before), at, 1, np.float64)
-        after, count = chain.get()
-        _count(count, done + (spot + 1) * (gap + 1))
-        redo.compare(after, expected, workload.tolerance, because("step-redone", step=at))
+        expected = reference.run(reference.take(before), step, 1, np.float64)
+        after, counted = chain.get()
+        done += between + 1
+        _check_count(counted, done)
+        when = because("step-redone", step=step)
+        reference.compare(after, expected, reference.workload.tolerance, when)
 
 
 class Reference:
@@ -94,16 +122,17 @@ class Reference:
     """
 
     def __init__(self, workload: Workload, fixed: dict[str, Array], rows: Array) -> None:
-        self.workload, self.rows = workload, rows
-        shared = {f.name: f.shared for f in workload.fixed}
-        self._fixed = {
-            k: np.asarray(v if shared[k] else v[rows]).astype(workload.dtype)
-            for k, v in fixed.items()
-        }
+        self.workload = workload
+        self.rows = rows
+        self._fixed: dict[str, Array] = {}
+        shared = {field.name for field in workload.fixed if field.shared}
+        for name, values in fixed.items():
+            taken = values if name in shared else values[rows]
+            self._fixed[name] = np.asarray(taken).astype(workload.dtype)
 
     def take(self, state: dict[str, Array]) -> dict[str, Array]:
         """From the state of all elements that of the elements of this reference."""
-        return {k: v[self.rows] for k, v in state.items()}
+        return {name: values[self.rows] for name, values in state.items()}
 
     def run(
         self, state: dict[str, Array], at: int, steps: int, precision: type
@@ -116,52 +145,64 @@ class Reference:
         """The number of steps, 1 to ``checked``, that float32 stays well within
         ``_PREFIX_TOLERANCE`` of float64.
         """
+        start = self.take(state)
         most = self.workload.checked
-        rough, exact = (
-            self._states(self.take(state), 0, most, precision)
-            for precision in (np.float32, np.float64)
-        )
-        # The rest of the tolerance is for the chain, which rounds differently from NumPy.
-        close = (
-            self.distance(a, b) < _PREFIX_TOLERANCE / 4 for a, b in zip(rough, exact, strict=True)
-        )
-        return max(1, sum(1 for _ in itertools.takewhile(bool, close)))
+        rough = self._states(start, 0, most, np.float32)
+        exact = self._states(start, 0, most, np.float64)
+        steps = 0
+        for in_float32, in_float64 in zip(rough, exact, strict=True):
+            # The rest of the tolerance is for the chain, which rounds differently from NumPy.
+            if not self.distance(in_float32, in_float64) < _PREFIX_TOLERANCE / 4:
+                break
+            steps += 1
+        return max(1, steps)
 
     def _states(
         self, state: dict[str, Array], at: int, steps: int, precision: type
     ) -> Iterator[dict[str, Array]]:
-        fixed: dict[str, Array] = {k: v.astype(precision) for k, v in self._fixed.items()}
-        state = {k: v.astype(precision) for k, v in state.items()}
+        """The state after each of these steps."""
+        fixed: dict[str, Array] = {
+            name: values.astype(precision) for name, values in self._fixed.items()
+        }
+        state = {name: values.astype(precision) for name, values in state.items()}
         for t in range(at, at + steps):
             state = self.workload.step(np, state, fixed, np.array([t], np.int32))
             yield state
 
-    def distance(self, a: dict[str, Array], b: dict[str, Array]) -> float:
+    def distance(self, state: dict[str, Array], expected: dict[str, Array]) -> float:
         """The largest difference of two states, relative to the scales of the fields; infinite if
         not finite.
 
-        It is infinite too if an angle of ``a`` was not brought back into its period around 0.
+        It is infinite too if an angle of ``state`` was not brought back into its period around 0.
         """
-        scale = self.workload.scale
-        apart = {k: np.abs(a[k].astype(np.float64) - b[k]) for k in scale}
-        for k, period in self.workload.periods.items():
-            apart[k] = np.minimum(apart[k] % period, -apart[k] % period)
-            if np.max(np.abs(a[k])) > _WITHIN * period / 2:
+        largest = 0.0
+        for name, scale in self.workload.scale.items():
+            apart = np.abs(state[name].astype(np.float64) - expected[name])
+            period = self.workload.periods.get(name)
+            if period is not None:
+                # Two angles may be apart by nearly a whole turn, and yet be neighbours.
+                apart = np.minimum(apart % period, -apart % period)
+                if np.max(np.abs(state[name])) > _WITHIN * period / 2:
+                    return float("inf")
+            relative = float(np.max(apart)) / scale
+            if not np.isfinite(relative):
                 return float("inf")
-        worst = [float(np.max(apart[k])) / scale[k] for k in scale]
-        return max(worst) if np.isfinite(worst).all() else float("inf")
+            largest = max(largest, relative)
+        return largest
 
     def compare(
-        self, got: dict[str, Array], expected: dict[str, Array], bound: float, when: Reason
+        self, computed: dict[str, Array], expected: dict[str, Array], bound: float, when: Reason
     ) -> None:
-        """Raise ``Differs`` if ``got``, the state of all elements, differs from ``expected`` by
-        more than the bound.
+        """Raise ``Differs`` if ``computed``, the state of all elements, differs from ``expected``
+        by more than the bound.
         """
-        off = self.distance(self.take(got), expected)
+        off = self.distance(self.take(computed), expected)
+        # "not <=" and not ">", so that a difference which is no number is refused too.
         if not off <= bound:
             raise Differs(because("off-by-more-than-allowed", why=when, off=off, bound=bound))
 
 
-def _count(found: int, expected: int) -> None:
-    if found != expected:
-        raise Differs(because("counters-differ", steps=found, expected=expected))
+def _check_count(counted: int, expected: int) -> None:
+    """Raise ``Differs`` unless the elements counted this many steps."""
+    if counted != expected:
+        raise Differs(because("counters-differ", steps=counted, expected=expected))

@@ -50,7 +50,8 @@ class Hybrid(Workload):
 
     def at(self, params: Mapping[str, Scalar]) -> Workload:
         """The workload itself; ``work`` has one value. Raises ``KeyError`` for another."""
-        return {"elementwise": self}[str(params["work"])]
+        by_work = {"elementwise": self}
+        return by_work[str(params["work"])]
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """``x`` between 0 and 1."""
@@ -63,4 +64,5 @@ class Hybrid(Workload):
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """``x`` from half of ``x`` and the drive."""
         y = self.constants["KEPT"] * state["x"] + fixed["drive"]
-        return {"x": xp.sin(y) + xp.cos(y) * xp.exp(-y)}
+        x = xp.sin(y) + xp.cos(y) * xp.exp(-y)
+        return {"x": x}

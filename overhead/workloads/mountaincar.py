@@ -74,11 +74,18 @@ class MountainCar(_network.NetworkWorkload):
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """Forces of all policies, then one step."""
-        c, position, speed = self.constants, state["position"], state["speed"]
-        out = _network.network_on_arrays(
-            xp, xp.stack([position, speed], axis=1), fixed, 1, last="none"
-        )
-        push = xp.clip(out[:, 2] - out[:, 1], 0.0, 1.0) - xp.clip(out[:, 0] - out[:, 1], 0.0, 1.0)
-        fast = speed + c["FORCE"] * push - c["GRAVITY"] * xp.cos(3.0 * position)
-        reached = xp.clip(position + xp.clip(fast, -c["SPEED"], c["SPEED"]), c["LEFT"], c["RIGHT"])
+        c = self.constants
+        position = state["position"]
+        speed = state["speed"]
+        seen = xp.stack([position, speed], axis=1)
+        out = _network.network_on_arrays(xp, seen, fixed, 1, last="none")
+
+        # How much more than no push the policy wants one to the right, and one to the left.
+        right = xp.clip(out[:, 2] - out[:, 1], 0.0, 1.0)
+        left = xp.clip(out[:, 0] - out[:, 1], 0.0, 1.0)
+        push = right - left
+        slope = xp.cos(3.0 * position)
+        fast = speed + c["FORCE"] * push - c["GRAVITY"] * slope
+        fast = xp.clip(fast, -c["SPEED"], c["SPEED"])
+        reached = xp.clip(position + fast, c["LEFT"], c["RIGHT"])
         return {"position": reached, "speed": reached - position}

@@ -47,22 +47,25 @@ _LOOPS: dict[Language, tuple[str, str]] = {
 
 def _body(language: Language) -> str:
     """Statements of one step. All positions of an iteration are loaded before the first is used."""
-    loads = [
-        f"d{axis}{k} = masses(j + {2 * k + at}u) - {axis}"
-        for k in range(_AT_ONCE)
-        for at, axis in enumerate("xy")
-    ]
-    pulls = [
-        f"""near{k} = rsqrt(dx{k} * dx{k} + dy{k} * dy{k} + SOFT)
-        weight{k} = near{k} * near{k} * near{k}
-        pull_x = pull_x + dx{k} * weight{k}
-        pull_y = pull_y + dy{k} * weight{k}"""
-        for k in range(_AT_ONCE)
-    ]
+    loads = []
+    pulls = []
+    for k in range(_AT_ONCE):
+        # A mass has two numbers: its x and its y.
+        loads.append(f"dx{k} = masses(j + {2 * k}u) - x")
+        loads.append(f"dy{k} = masses(j + {2 * k + 1}u) - y")
+        pulls.append(f"""\
+near{k} = rsqrt(dx{k} * dx{k} + dy{k} * dy{k} + SOFT)
+weight{k} = near{k} * near{k} * near{k}
+pull_x = pull_x + dx{k} * weight{k}
+pull_y = pull_y + dy{k} * weight{k}""")
     begin, end = _LOOPS[language]
-    move = "vx = vx + DT * G * pull_x\nvy = vy + DT * G * pull_y\nx = x + DT * vx\ny = y + DT * vy"
-    inner = indent(statements(language, "\n".join(loads + pulls), _SUMS), "    ")
-    return f"{begin}\n{inner}\n{end}\n{statements(language, move, _STATE)}"
+    move = """\
+vx = vx + DT * G * pull_x
+vy = vy + DT * G * pull_y
+x = x + DT * vx
+y = y + DT * vy"""
+    inner = statements(language, "\n".join(loads + pulls), _SUMS)
+    return f"{begin}\n{indent(inner, '    ')}\n{end}\n{statements(language, move, _STATE)}"
 
 
 @register
@@ -100,10 +103,17 @@ class NBody(Workload):
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """The pull of all masses on every body, then one step."""
         c = self.constants
-        x, y, vx, vy = (state[f.name] for f in self.state)
-        dx, dy = fixed["masses"][:, 0] - x[:, None], fixed["masses"][:, 1] - y[:, None]
+        dt = c["DT"]
+        x, y, vx, vy = (state[name] for name in _STATE)
+        masses = fixed["masses"]
+        # From each body (rows) to each mass (columns).
+        dx = masses[:, 0] - x[:, None]
+        dy = masses[:, 1] - y[:, None]
+        # Gravity: distance / |distance|^3. ``SOFT`` keeps it finite where both are at one place.
         near = 1.0 / xp.sqrt(dx * dx + dy * dy + c["SOFT"])
         weight = near * near * near
-        vx = vx + c["DT"] * c["G"] * (dx * weight).sum(1)
-        vy = vy + c["DT"] * c["G"] * (dy * weight).sum(1)
-        return {"x": x + c["DT"] * vx, "y": y + c["DT"] * vy, "vx": vx, "vy": vy}
+        pull_x = (dx * weight).sum(1)
+        pull_y = (dy * weight).sum(1)
+        vx = vx + dt * c["G"] * pull_x
+        vy = vy + dt * c["G"] * pull_y
+        return {"x": x + dt * vx, "y": y + dt * vy, "vx": vx, "vy": vy}

@@ -54,17 +54,18 @@ def _body(language: Language) -> str:
 
     PCG's hash ends with an operation that does not change the bits used here, so it is left out.
     """
-    draws = [
-        f"""mixed{k} = (first + k + {k}u) * 747796405u + 2891336453u
-        word{k} = ((mixed{k} >> ((mixed{k} >> 28u) + 4u)) ^ mixed{k}) * 277803737u
-        draw{k} = (word{k} >> 17u) | 1u"""
-        for k in range(2 * _AT_ONCE)
-    ]
+    draws = []
+    for k in range(2 * _AT_ONCE):
+        draws.append(f"""\
+mixed{k} = (first + k + {k}u) * 747796405u + 2891336453u
+word{k} = ((mixed{k} >> ((mixed{k} >> 28u) + 4u)) ^ mixed{k}) * 277803737u
+draw{k} = (word{k} >> 17u) | 1u""")
     # The sum of two squares is below 2^31, so bit 30 is 1 outside the circle of radius 2^15.
-    misses = [
-        f"misses = misses + ((draw{k} * draw{k} + draw{k + 1} * draw{k + 1}) >> 30u)"
-        for k in range(0, 2 * _AT_ONCE, 2)
-    ]
+    misses = []
+    for x in range(0, 2 * _AT_ONCE, 2):
+        y = x + 1
+        squares = f"draw{x} * draw{x} + draw{y} * draw{y}"
+        misses.append(f"misses = misses + (({squares}) >> 30u)")
     begin, end = _LOOPS[language]
     inner = statements(language, "\n".join(draws + misses), ("misses",), whole=True)
     return f"{begin}\n{indent(inner, '    ')}\n{end}"
@@ -113,22 +114,31 @@ class Pi(Workload):
         """The next points of all workers, in int32: torch computes with no unsigned integers of 32
         bits.
         """
-        worker, points, t = (
-            xp.asarray(v, dtype=xp.int32) for v in (fixed["worker"], fixed["points"], t)
-        )
-        at = ((worker * _STEPS + t) * (2 * _POINTS))[:, None] + 2 * points
-        x, y = _coordinate(at), _coordinate(at + 1)
+        worker = xp.asarray(fixed["worker"], dtype=xp.int32)
+        points = xp.asarray(fixed["points"], dtype=xp.int32)
+        t = xp.asarray(t, dtype=xp.int32)
+        # Each worker and step has its own numbers of the counter, two for each point.
+        first = (worker * _STEPS + t) * (2 * _POINTS)
+        counter = first[:, None] + 2 * points
+        x = _coordinate(counter)
+        y = _coordinate(counter + 1)
+        # Bit 30 is 1 outside the circle of radius 2^15.
         misses = ((x * x + y * y) >> 30).sum(1)
         hits = state["hits"]
-        return {"hits": hits + (self.constants["DRAWN"] - xp.asarray(misses, dtype=hits.dtype))}
+        new_hits = self.constants["DRAWN"] - xp.asarray(misses, dtype=hits.dtype)
+        return {"hits": hits + new_hits}
 
 
-def _coordinate(at: Any) -> Any:
-    """The numbers that the kernels draw at these places. Masks clear the bits that a shift of int32
-    fills.
+def _coordinate(counter: Any) -> Any:
+    """The numbers that the kernels draw for these counters: PCG's hash, as in ``_body``.
+
+    A shift of an int32 to the right fills with the sign, and that of the kernels with zeros. Masks
+    clear what the sign filled.
     """
-    mixed = at * 747796405 + (2891336453 - 2**32)
+    mixed = counter * 747796405 + (2891336453 - 2**32)
     high = (mixed >> 28) & 15
-    below = ((high * 0 + 1) << (28 - high)) - 1
-    word = (((mixed >> (high + 4)) & below) ^ mixed) * 277803737
+    one = high * 0 + 1  # in the type of the array
+    kept_bits = (one << (28 - high)) - 1
+    shifted = (mixed >> (high + 4)) & kept_bits
+    word = (shifted ^ mixed) * 277803737
     return ((word >> 17) & 32767) | 1

@@ -25,12 +25,14 @@ def _terms(language: Language, cos: str, rounded: str) -> str:
     """Statements for the genes of one iteration, in WGSL or CUDA C. All genes are loaded before the
     first is used.
     """
-    declare, ten = DECLARE[language], {"wgsl": "10.0", "cuda": "10.0f"}[language]
+    declare = DECLARE[language]
+    ten = "10.0f" if language == "cuda" else "10.0"
     loads = [f"{declare} y{k} = genes(d + {k}u) + shift;" for k in range(AT_ONCE)]
-    sums = [
-        f"sum = sum + y{k} * y{k} - {ten} * {cos}(TURN * (y{k} - {rounded}(y{k}))) + {ten};"
-        for k in range(AT_ONCE)
-    ]
+    sums = []
+    for k in range(AT_ONCE):
+        # The cosine of what is left of y after rounding is that of y.
+        cosine = f"{cos}(TURN * (y{k} - {rounded}(y{k})))"
+        sums.append(f"sum = sum + y{k} * y{k} - {ten} * {cosine} + {ten};")
     return "\n    ".join(loads + sums)
 
 
@@ -96,8 +98,11 @@ class Rastrigin(Workload):
         """One generation: mean value, best value, and new shift of every individual."""
         c = self.constants
         y = fixed["genes"] + state["shift"][:, None]
-        value = (y * y - 10.0 * xp.cos(c["TURN"] * (y - xp.round(y))) + 10.0).mean(1)
+        # The cosine of what is left of y after rounding is that of y.
+        cosine = xp.cos(c["TURN"] * (y - xp.round(y)))
+        value = (y * y - 10.0 * cosine + 10.0).mean(1)
+        shift = c["KEPT"] * state["shift"] + c["RATE"] * value
         return {
-            "shift": c["KEPT"] * state["shift"] + c["RATE"] * value,
+            "shift": shift,
             "best": xp.minimum(state["best"], value),
         }

@@ -49,7 +49,10 @@ class Recurrence(Workload):
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """One semi-implicit Euler step."""
-        h, k, c = self.constants["H"], self.constants["K"], self.constants["C"]
-        x, v = state["x"], state["v"]
-        v = v + h * (fixed["force"] - k * x - c * v)
+        h = self.constants["H"]
+        x = state["x"]
+        v = state["v"]
+        # Driving force, spring and damping; the new velocity moves the place.
+        acceleration = fixed["force"] - self.constants["K"] * x - self.constants["C"] * v
+        v = v + h * acceleration
         return {"x": x + h * v, "v": v}

@@ -78,13 +78,15 @@ class RmsNorm(Workload):
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """A residual added, then the norm, by separate array operations."""
         y = state["x"] + fixed["residual"]
-        root = xp.sqrt((y * y).mean(1) + EPS)
+        mean_square = (y * y).mean(1)
+        root = xp.sqrt(mean_square + EPS)
         return {"x": y / root[:, None] * fixed["weight"]}
 
     def library(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """A residual added, then the norm by one call of PyTorch."""
         y = state["x"] + fixed["residual"]
-        return {"x": xp.nn.functional.rms_norm(y, (self.columns,), fixed["weight"], EPS)}
+        x = xp.nn.functional.rms_norm(y, (self.columns,), fixed["weight"], EPS)
+        return {"x": x}
 
     def kernels(self, language: str, elements: int) -> Kernels | None:
         """Kernels with a group of threads for each row."""

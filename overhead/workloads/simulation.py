@@ -23,12 +23,11 @@ def _body(language: Language, larger: str) -> str:
     """Statements of one step (one day). ``larger``: the name of the function for the maximum of two
     numbers.
     """
-    seen = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)] + [
-        "memory[0]",
-        "memory[1]",
-    ]
-    returns = [f"returns(day * {ASSETS}u + {a}u)" for a in range(ASSETS)]
-    gain = _network.dot_text(returns, [f"out{a % HELD}" for a in range(ASSETS)])
+    signals = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)]
+    seen = [*signals, "memory[0]", "memory[1]"]
+    returns = [f"returns(day * {ASSETS}u + {asset}u)" for asset in range(ASSETS)]
+    positions = [f"out{asset % HELD}" for asset in range(ASSETS)]
+    gain = _network.dot_text(returns, positions)
     day = {"wgsl": "let", "cuda": "const unsigned int"}[language]
     return f"""
 {day} day = t % {DAYS}u;
@@ -97,17 +96,16 @@ class Simulation(_network.NetworkWorkload):
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """One day: outputs of the networks, wealth, its peak and its fall."""
-        day, memory = t % DAYS, state["memory"]
-        seen = xp.broadcast_to(fixed["signals"][day], (memory.shape[0], SIGNALS))
-        out = _network.network_on_arrays(
-            xp, xp.concatenate([seen, memory], axis=1), fixed, len(_LAYER_WIDTHS) - 1
-        )
-        held = xp.concatenate([out[:, :HELD]] * (ASSETS // HELD), axis=1)
-        wealth = state["wealth"] + self.constants["SHARE"] * (fixed["returns"][day] * held).sum(1)
+        day = t % DAYS
+        memory = state["memory"]
+        signals = xp.broadcast_to(fixed["signals"][day], (memory.shape[0], SIGNALS))
+        seen = xp.concatenate([signals, memory], axis=1)
+        out = _network.network_on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1)
+
+        # The first outputs are the positions; each of them holds for every fourth asset.
+        positions = xp.concatenate([out[:, :HELD]] * (ASSETS // HELD), axis=1)
+        gain = (fixed["returns"][day] * positions).sum(1)
+        wealth = state["wealth"] + self.constants["SHARE"] * gain
         peak = xp.maximum(state["peak"], wealth)
-        return {
-            "memory": out[:, HELD:],
-            "wealth": wealth,
-            "peak": peak,
-            "fall": xp.maximum(state["fall"], peak - wealth),
-        }
+        fall = xp.maximum(state["fall"], peak - wealth)
+        return {"memory": out[:, HELD:], "wealth": wealth, "peak": peak, "fall": fall}

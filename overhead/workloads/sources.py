@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import dedent, indent
 
 import numpy as np
@@ -37,40 +37,43 @@ def sha256_of(text: str) -> str:
 
 def pack_state(workload: Workload, values: Mapping[str, Array], elements: int) -> Array:
     """The state in the memory layout of the kernels, followed by the scratch numbers."""
-    parts = [_flat(workload, field, values[field.name]) for field in workload.state]
-    return np.concatenate([*parts, np.zeros(workload.scratch * elements, workload.dtype)])
+    fields = [_flat(workload, field, values[field.name]) for field in workload.state]
+    scratch = np.zeros(workload.scratch * elements, workload.dtype)
+    return np.concatenate([*fields, scratch])
 
 
 def pack_inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
     """The read-only inputs in the memory layout of the kernels. At least four bytes, since no
     buffer may be empty.
     """
-    parts = [_flat(workload, field, values[field.name]) for field in workload.fixed]
-    return (
-        np.concatenate(parts) if parts else np.zeros(4 // workload.dtype.itemsize, workload.dtype)
-    )
+    fields = [_flat(workload, field, values[field.name]) for field in workload.fixed]
+    if not fields:
+        return np.zeros(4 // workload.dtype.itemsize, workload.dtype)
+    return np.concatenate(fields)
 
 
 def unpack_state(workload: Workload, buffer: Array, elements: int) -> dict[str, Array]:
     """The fields of the state in a buffer, by name: the reverse of ``pack_state``."""
-    found, at = {}, 0
+    fields: dict[str, Array] = {}
+    start = 0
     for field in workload.state:
-        words = buffer[at : at + field.width * elements]
-        by_element = (
-            words.reshape(elements, -1) if workload.by_element else words.reshape(-1, elements).T
-        )
-        found[field.name] = by_element.reshape(elements, *field.shape)
-        at += field.width * elements
-    return found
+        end = start + field.width * elements
+        numbers = buffer[start:end]
+        if workload.by_element:
+            of_elements = numbers.reshape(elements, -1)
+        else:
+            of_elements = numbers.reshape(-1, elements).T
+        fields[field.name] = of_elements.reshape(elements, *field.shape)
+        start = end
+    return fields
 
 
 def _flat(workload: Workload, field: Field, values: Array) -> Array:
-    given = np.asarray(values, workload.dtype)
-    return (
-        given.ravel()
-        if field.shared or workload.by_element
-        else given.reshape(len(given), field.width).T.ravel()
-    )
+    """The numbers of a field one after another, as the kernels expect them."""
+    numbers = np.asarray(values, workload.dtype)
+    if field.shared or workload.by_element:
+        return numbers.ravel()
+    return numbers.reshape(len(numbers), field.width).T.ravel()
 
 
 def kernels_of(workload: Workload, language: str, elements: int) -> Kernels | None:
@@ -78,64 +81,62 @@ def kernels_of(workload: Workload, language: str, elements: int) -> Kernels | No
     has neither.
     """
     own = workload.kernels(language, elements)
-    if own is not None or not getattr(workload, language):
+    if own is not None:
         return own
-    text = {"wgsl": wgsl, "cuda": cuda, "triton": triton}[language](workload, elements)
+    if not getattr(workload, language):
+        return None
+    generate = {"wgsl": wgsl, "cuda": cuda, "triton": triton}[language]
     threads = BLOCK if language == "triton" else group_size(elements)
     groups = -(-elements // threads)
-    return Kernels(
-        text,
-        {
-            "one": (KernelEntry("once", groups, threads),),
-            "fused": (KernelEntry("fused", groups, threads),),
-        },
-    )
+    entries = {
+        "one": (KernelEntry("once", groups, threads),),
+        "fused": (KernelEntry("fused", groups, threads),),
+    }
+    return Kernels(generate(workload, elements), entries)
 
 
 def wgsl(workload: Workload, elements: int) -> str:
     """WGSL with the entry points ``once`` and ``fused``. The number of steps is word 0 of the
     uniform buffer.
     """
-    constants = "\n".join(f"const {k}: f32 = {float(v)!r};" for k, v in workload.constants.items())
-    lookups = "\n".join(
-        f"fn {f.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{_place(f, at)}]; }}"
-        for f, at in _offsets(workload.fixed, elements)
-    )
-    body = _calls(dedent(workload.wgsl).strip(), (f.name for f in _looked_up(workload)))
-    declared = "\n".join(
-        [
-            *(f"let {f.name} = {f.name}_of(i, 0u);" for f in _plain(workload)),
-            *(
-                f"var {f.name}: {f'array<f32, {f.width}>' if f.shape else 'f32'};"
-                for f in workload.state
-            ),
-            *(_copies(workload, elements, save=False)),
-            "var t = counters[i];",
-        ]
-    )
-    saved = "\n".join([*_copies(workload, elements, save=True), "counters[i] = t;"])
+    constants = [
+        f"const {name}: f32 = {float(value)!r};" for name, value in workload.constants.items()
+    ]
+    lookups = []
+    for field, start in _starts(workload.fixed, elements):
+        place = _place(field, start)
+        lookups.append(f"fn {field.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{place}]; }}")
+
+    declared = [f"let {field.name} = {field.name}_of(i, 0u);" for field in _plain(workload)]
+    for field in workload.state:
+        kind = f"array<f32, {field.width}>" if field.shape else "f32"
+        declared.append(f"var {field.name}: {kind};")
+    loaded = "\n".join([*declared, *_loads(workload, elements), "var t = counters[i];"])
+    saved = "\n".join([*_saves(workload, elements), "counters[i] = t;"])
+
+    body = _with_lookups(dedent(workload.wgsl).strip(), workload, "i")
     step = f"{body}\nt = t + 1u;"
     loop = f"for (var turn = 0u; turn < steps.x; turn = turn + 1u) {{\n{indent(step, '  ')}\n}}"
-    once = _wgsl_kernel("once", elements, declared, step, saved)
-    fused = _wgsl_kernel("fused", elements, declared, loop, saved)
+    once = _wgsl_kernel("once", elements, loaded, step, saved)
+    fused = _wgsl_kernel("fused", elements, loaded, loop, saved)
     return f"""\
 @group(0) @binding(0) var<storage, read_write> state: array<f32>;
 @group(0) @binding(1) var<storage, read_write> counters: array<u32>;
 @group(0) @binding(2) var<storage, read> inputs: array<f32>;
 @group(0) @binding(3) var<uniform> steps: vec4<u32>;
 const ELEMENTS: u32 = {elements}u;
-{constants}
-{lookups}
+{_lines(constants)}
+{_lines(lookups)}
 {once}{fused}"""
 
 
-def _wgsl_kernel(name: str, elements: int, declared: str, steps: str, saved: str) -> str:
+def _wgsl_kernel(name: str, elements: int, loaded: str, steps: str, saved: str) -> str:
     return f"""
 @compute @workgroup_size({group_size(elements)})
 fn {name}(@builtin(global_invocation_id) id: vec3<u32>) {{
   let i = id.x;
   if (i >= ELEMENTS) {{ return; }}
-{indent(declared, "  ")}
+{indent(loaded, "  ")}
 {indent(steps, "  ")}
 {indent(saved, "  ")}
 }}
@@ -148,37 +149,35 @@ def cuda(workload: Workload, elements: int) -> str:
 
     ``steps`` is a 64-bit integer.
     """
-    constants = "\n".join(
-        f"constexpr float {k} = {float(v)!r}f;" for k, v in workload.constants.items()
-    )
-    lookups = "\n".join(
-        f"#define {f.name}(k) inputs[{_place(f, at, '(k)')}]"
-        for f, at in _offsets(workload.fixed, elements)
-        if f in _looked_up(workload)
-    )
-    places = {f.name: at for f, at in _offsets(workload.fixed, elements)}
-    declared = "\n".join(
-        [
-            *(f"const float {f.name} = inputs[{places[f.name]}u + i];" for f in _plain(workload)),
-            *(f"float {f.name}{f'[{f.width}]' if f.shape else ''};" for f in workload.state),
-            *(_copies(workload, elements, save=False)),
-            "unsigned int t = counters[i];",
-        ]
-    )
-    saved = "\n".join([*_copies(workload, elements, save=True), "counters[i] = t;"])
+    constants = [
+        f"constexpr float {name} = {float(value)!r}f;" for name, value in workload.constants.items()
+    ]
+    lookups = []
+    declared = []
+    for field, start in _starts(workload.fixed, elements):
+        if _is_looked_up(field):
+            lookups.append(f"#define {field.name}(k) inputs[{_place(field, start, '(k)')}]")
+        else:
+            declared.append(f"const float {field.name} = inputs[{start}u + i];")
+    for field in workload.state:
+        length = f"[{field.width}]" if field.shape else ""
+        declared.append(f"float {field.name}{length};")
+    loaded = "\n".join([*declared, *_loads(workload, elements), "unsigned int t = counters[i];"])
+    saved = "\n".join([*_saves(workload, elements), "counters[i] = t;"])
+
     body = dedent(workload.cuda).strip()
     block = f"{{\n{indent(body, '  ')}\n"
     loop = f"for (unsigned long long turn = 0; turn < steps; ++turn) {block}  t = t + 1u;\n}}"
-    once = _cuda_kernel("once", "", declared, f"{block}}}\nt = t + 1u;", saved)
-    fused = _cuda_kernel("fused", ", unsigned long long steps", declared, loop, saved)
+    once = _cuda_kernel("once", "", loaded, f"{block}}}\nt = t + 1u;", saved)
+    fused = _cuda_kernel("fused", ", unsigned long long steps", loaded, loop, saved)
     return f"""\
 constexpr unsigned int ELEMENTS = {elements}u;
-{constants}
-{lookups}
+{_lines(constants)}
+{_lines(lookups)}
 {once}{fused}"""
 
 
-def _cuda_kernel(name: str, parameter: str, declared: str, steps: str, saved: str) -> str:
+def _cuda_kernel(name: str, parameter: str, loaded: str, steps: str, saved: str) -> str:
     head = (
         "float* __restrict__ state, unsigned int* __restrict__ counters, const float* __restrict__"
         " inputs"
@@ -187,7 +186,7 @@ def _cuda_kernel(name: str, parameter: str, declared: str, steps: str, saved: st
 extern "C" __global__ void {name}({head}{parameter}) {{
   const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= ELEMENTS) return;
-{indent(declared, "  ")}
+{indent(loaded, "  ")}
 {indent(steps, "  ")}
 {indent(saved, "  ")}
 }}
@@ -200,97 +199,121 @@ def triton(workload: Workload, elements: int) -> str:
 
     Every field of the state must have one number per element.
     """
-    constants = "\n".join(
-        f"{k} = tl.constexpr({float(v)!r})" for k, v in workload.constants.items()
-    )
-    lookups = "".join(
-        f"\n\n@triton.jit\ndef {f.name}_of(inputs, i, inside, k):\n    return tl.load(inputs +"
-        f" {place})\n"
-        for f, at in _offsets(workload.fixed, elements)
-        for place in [
-            f"{at} + k" if f.shared else f"{at} + k * {elements} + i, mask=inside, other=0.0"
-        ]
-        if f in _looked_up(workload)
-    )
-    body = _calls(
-        dedent(workload.triton).strip(), (f.name for f in _looked_up(workload)), "inputs, i, inside"
-    )
-    loads = "\n".join(
-        [
-            *(
-                f"{f.name} = tl.load({buffer} + {at} + i, mask=inside, other=0.0)"
-                for buffer, fields in (("state", workload.state), ("inputs", workload.fixed))
-                for f, at in _offsets(fields, elements)
-                if buffer == "state" or f in _plain(workload)
-            ),
-            "t = tl.load(counters + i, mask=inside, other=0)",
-        ]
-    )
-    saves = "\n".join(
-        [
-            *(
-                f"tl.store(state + {at} + i, {f.name}, mask=inside)"
-                for f, at in _offsets(workload.state, elements)
-            ),
-            "tl.store(counters + i, t, mask=inside)",
-        ]
-    )
-    start = f"i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\ninside = i < {elements}\n{loads}"
+    constants = [
+        f"{name} = tl.constexpr({float(value)!r})" for name, value in workload.constants.items()
+    ]
+    lookups = ""
+    loads = []
+    saves = []
+    for field, start in _starts(workload.state, elements):
+        loads.append(_triton_load(field, "state", start))
+        saves.append(f"tl.store(state + {start} + i, {field.name}, mask=inside)")
+    for field, start in _starts(workload.fixed, elements):
+        if _is_looked_up(field):
+            lookups += _triton_lookup(field, start, elements)
+        else:
+            loads.append(_triton_load(field, "inputs", start))
+
+    loads.append("t = tl.load(counters + i, mask=inside, other=0)")
+    saves.append("tl.store(counters + i, t, mask=inside)")
+    index = f"i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\ninside = i < {elements}"
+    loaded = f"{index}\n{_lines(loads)}"
+    body = _with_lookups(dedent(workload.triton).strip(), workload, "inputs, i, inside")
     step = f"{body}\nt = t + 1"
     loop = f"for turn in range(steps):\n{indent(step, '    ')}"
-    bodies = {
-        name: indent(f"{start}\n{lines}\n{saves}", "    ")
-        for name, lines in (("once", step), ("fused", loop))
-    }
-    kernels = "".join(
-        f"""
+    once = _triton_kernel("once", loaded, step, _lines(saves))
+    fused = _triton_kernel("fused", loaded, loop, _lines(saves))
+    imports = "import triton\nimport triton.language as tl"
+    return f"{imports}\n\n{_lines(constants)}\n{lookups}{once}{fused}"
+
+
+def _triton_load(field: Field, buffer: str, start: int) -> str:
+    """A statement that loads the numbers of a block of elements from a buffer."""
+    return f"{field.name} = tl.load({buffer} + {start} + i, mask=inside, other=0.0)"
+
+
+def _triton_lookup(field: Field, start: int, elements: int) -> str:
+    """The function ``name_of``, which returns number k of an input."""
+    place = f"{start} + k"
+    if not field.shared:
+        place += f" * {elements} + i, mask=inside, other=0.0"
+    return f"""
+
+@triton.jit
+def {field.name}_of(inputs, i, inside, k):
+    return tl.load(inputs + {place})
+"""
+
+
+def _triton_kernel(name: str, loaded: str, steps: str, saved: str) -> str:
+    return f"""
 
 @triton.jit(do_not_specialize=["steps"])
 def {name}(state, counters, inputs, steps, BLOCK: tl.constexpr):
-{lines}
+{indent(loaded, "    ")}
+{indent(steps, "    ")}
+{indent(saved, "    ")}
 """
-        for name, lines in bodies.items()
-    )
-    return f"import triton\nimport triton.language as tl\n\n{constants}\n{lookups}{kernels}"
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(lines)
+
+
+def _is_looked_up(field: Field) -> bool:
+    """Whether kernels read a number of this input through a function or macro. The other inputs are
+    local variables, because they have one number per element.
+    """
+    return bool(field.shape) or field.shared
 
 
 def _plain(workload: Workload) -> list[Field]:
-    """Read-only fields that are local variables: one number per element."""
-    return [f for f in workload.fixed if not f.shape and not f.shared]
+    """Read-only fields that are local variables."""
+    return [field for field in workload.fixed if not _is_looked_up(field)]
 
 
-def _looked_up(workload: Workload) -> list[Field]:
-    return [f for f in workload.fixed if f.shape or f.shared]
-
-
-def _offsets(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
+def _starts(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
     """The fields, each with the index of its first word in the buffer."""
-    found, at = [], 0
+    starts: list[tuple[Field, int]] = []
+    start = 0
     for field in fields:
-        found.append((field, at))
-        at += field.width * (1 if field.shared else elements)
-    return found
+        starts.append((field, start))
+        start += field.width if field.shared else field.width * elements
+    return starts
 
 
-def _place(field: Field, at: int, k: str = "k") -> str:
-    return f"{at}u + {k}" if field.shared else f"{at}u + {k} * ELEMENTS + i"
+def _place(field: Field, start: int, k: str = "k") -> str:
+    """The index of number k of an input, as source text of WGSL or CUDA C."""
+    if field.shared:
+        return f"{start}u + {k}"
+    return f"{start}u + {k} * ELEMENTS + i"
 
 
-def _copies(workload: Workload, elements: int, *, save: bool) -> list[str]:
-    """Statements in WGSL or CUDA C that load or save every word of the state of an element."""
-    lines = []
-    for field, at in _offsets(workload.state, elements):
+def _words(workload: Workload, elements: int) -> Iterator[tuple[str, str]]:
+    """In WGSL or CUDA C, of every number of the state of an element: its local variable, and its
+    word in the buffer.
+    """
+    for field, start in _starts(workload.state, elements):
         for k in range(field.width):
             local = f"{field.name}[{k}]" if field.shape else field.name
-            word = f"state[{at + k * elements}u + i]"
-            lines.append(f"{word} = {local};" if save else f"{local} = {word};")
-    return lines
+            yield local, f"state[{start + k * elements}u + i]"
 
 
-def _calls(body: str, names: Iterable[str], passed: str = "i") -> str:
-    """The body with ``name(`` replaced by ``name_of(i, ``, because WGSL and Triton have no
-    macros.
+def _loads(workload: Workload, elements: int) -> list[str]:
+    """Statements in WGSL or CUDA C that load the state of an element."""
+    return [f"{local} = {word};" for local, word in _words(workload, elements)]
+
+
+def _saves(workload: Workload, elements: int) -> list[str]:
+    """Statements in WGSL or CUDA C that save the state of an element."""
+    return [f"{word} = {local};" for local, word in _words(workload, elements)]
+
+
+def _with_lookups(body: str, workload: Workload, passed: str) -> str:
+    """The body with ``name(`` of each looked-up input replaced by ``name_of(passed, ``, because
+    WGSL and Triton have no macros.
     """
-    for name in names:
-        body = re.sub(rf"\b{name}\(", f"{name}_of({passed}, ", body)
+    for field in workload.fixed:
+        if _is_looked_up(field):
+            body = re.sub(rf"\b{field.name}\(", f"{field.name}_of({passed}, ", body)
     return body

@@ -132,10 +132,10 @@ def attempt(tool: str, act: Callable[[], list[ToolAnswer]]) -> list[ToolAnswer]:
     quiet processor.
     """
     from overhead.measure.sampling.clock import SystemClock
-    from overhead.measure.sampling.quiet_processor import QuietProcessor
+    from overhead.measure.sampling.undisturbed_processor import UndisturbedProcessor
 
     try:
-        with contextlib.closing(QuietProcessor(SystemClock())):
+        with contextlib.closing(UndisturbedProcessor(SystemClock())):
             return act()
     except (Exception, SystemExit) as error:
         words = " ".join(str(error).split())[:300]

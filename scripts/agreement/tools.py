@@ -17,7 +17,7 @@ import msgspec
 from scipy.stats import trim_mean
 
 from overhead.measure.sampling.clock import SystemClock, clock_facts
-from overhead.measure.sampling.quiet_processor import QuietProcessor
+from overhead.measure.sampling.undisturbed_processor import UndisturbedProcessor
 from scripts.agreement.nvbench import LIMIT_S, nvbench
 from scripts.agreement.ours import Passes, opened
 from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TRIM, ToolAnswer, repeat_until
@@ -60,7 +60,7 @@ def torch_timer() -> list[ToolAnswer]:
     clock = SystemClock()
     with (
         contextlib.closing(opened(TORCH_ADD)) as chain,
-        contextlib.closing(QuietProcessor(clock)) as processor,
+        contextlib.closing(UndisturbedProcessor(clock)) as processor,
     ):
         passes = Passes(INTERVAL, chain, clock, clock_facts(clock))
         for _ in range(_TURNS):

@@ -69,9 +69,10 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
         chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(law, clock)
         events: list[Event] = []
         own = _seed(scenario, seed, index)
-        names = {"case": {"target": "", "case": "case", "worker": "", "process": index}}
         rounds = plan.min_rounds, plan.max_rounds
-        settings = Settings(seconds, plan.precision, *rounds, own, frozenset({"case"}), names=names)
+        settings = Settings(
+            seconds, plan.precision, *rounds, own, frozenset({"case"}), process=index
+        )
         measure_cases({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, index))

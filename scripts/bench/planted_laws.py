@@ -193,7 +193,7 @@ def measure(planted: PlantedLaw, number: int, seed: int, profile: str) -> LawOut
         clock = FakeClock(disturbance, own)
         settings = Settings(
             *(plan.case_s, plan.precision, plan.min_rounds, plan.max_rounds, own),
-            names={"case": {"target": "", "case": "case", "worker": "", "process": index}},
+            process=index,
             ladders=ladders,
             far=frozenset() if profile == "quick" else frozenset({"case"}),
         )

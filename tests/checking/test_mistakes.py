@@ -74,8 +74,8 @@ MISTAKES = {
         "count returned None; it must be a number",
     ),
     "a finish that is called too early": Mistake(
-        "case, launch, self._device.finish, ",
-        "case, launch, self._device.finish(), ",
+        "self._device.finish,\n",
+        "self._device.finish(),\n",
         "finish is None; it must be a function, given without calling it",
         "in __init__",
     ),
@@ -86,8 +86,8 @@ MISTAKES = {
         "self.warm_up(1)", "super().issue(2)", "units-differ (issued=0, executed=2)"
     ),
     "a device time in seconds instead of an object": Mistake(
-        "return DeviceTime(n, end - start,",
-        "return dict(n=n, span=end - start,",
+        "return DeviceTime(\n            n, end - start,",
+        "return dict(\n            n=n, span=end - start,",
         "device-gave-other-types (n=4",
     ),
     "chains that share their values": Mistake(
@@ -119,13 +119,13 @@ MISTAKES = {
         "self.warm_up(1)", "self.synchronous = True", "synchronous-yet-pipelined", level="warning"
     ),
     "a device time in seconds": Mistake(
-        "(n, end - start,", "(n, (end - start) / 1e9,", "device-time-too-short", level="warning"
+        "n, end - start,", "n, (end - start) / 1e9,", "device-time-too-short", level="warning"
     ),
     "a device time in picoseconds": Mistake(
-        "(n, end - start,", "(n, (end - start) * 1e3,", "span-exceeds-calls", level="warning"
+        "n, end - start,", "n, (end - start) * 1e3,", "span-exceeds-calls", level="warning"
     ),
     "a device time of one unit": Mistake(
-        "(n, end - start,", "(n, (end - start) / n,", "span-of-one-unit", level="warning"
+        "n, end - start,", "n, (end - start) / n,", "span-of-one-unit", level="warning"
     ),
     "a read that does not wait": Mistake(
         "        self._device.finish()\n        return int(self._words[0])",

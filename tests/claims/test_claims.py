@@ -80,15 +80,11 @@ def a_run_of_everything() -> Fingerprint:
             cases = list(space_of(registry()[stack], target).star())
             made = {case.key: _record(target, case) for case in cases}
             records += made.values()
-            for workload in sorted(
-                {case.workload for case in cases}
-            ):  # no comparison is between two workloads
-                pairs = comparable_pairs(
-                    [(target, case) for case in cases if case.workload == workload]
-                )
-                comparisons += [
-                    share(n.name, made[a[1].key], made[b[1].key], 1_000.0) for n, a, b in pairs
-                ]
+            # No comparison is between two workloads.
+            for workload in sorted({case.workload for case in cases}):
+                of_workload = [(target, case) for case in cases if case.workload == workload]
+                for named, (_, of), (_, against) in comparable_pairs(of_workload):
+                    comparisons.append(share(named.name, made[of.key], made[against.key], 1_000.0))
     return fingerprint(*records, comparisons=comparisons)
 
 
@@ -125,9 +121,9 @@ def everything() -> Fingerprint:
 def test_the_formula_of_a_claim_gives_its_published_value(claim: Claim) -> None:
     assert isinstance(claim.value, int | float)
     digits = len(repr(claim.value).partition(".")[2])
-    assert evaluate(claim.formula, claim.parts) == pytest.approx(
-        claim.value, abs=0.5000005 * 10.0**-digits
-    )
+    half_of_last_digit = 0.5000005 * 10.0**-digits
+    value = evaluate(claim.formula, claim.parts)
+    assert value == pytest.approx(claim.value, abs=half_of_last_digit)
 
 
 def test_the_registry_has_25_claims_with_unique_ids_and_all_sources() -> None:
@@ -137,7 +133,8 @@ def test_the_registry_has_25_claims_with_unique_ids_and_all_sources() -> None:
     assert len({point.id for point in points}) == len(points)
     assert {p.source for p in points} == set(publications().source)
     assert {p.contract for p in points} == set(publications().contract)
-    assert {c.source for c in CLAIMS} | {p.source for p in points} == set(sources())
+    cited = {claim.source for claim in CLAIMS} | {point.source for point in points}
+    assert cited == set(sources())
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
@@ -165,7 +162,10 @@ def test_the_fields_of_a_claim_agree_with_each_other(claim: Claim) -> None:
 
 def test_our_stacks_measure_at_least_25_claims(everything: Fingerprint) -> None:
     found = judge_runs([everything])
-    resting = [one.claim.id for one in found if any(m.measured for m, _ in one.measured)]
+    resting: list[str] = []
+    for one in found:
+        if any(judged.value.measured for judged in one.measured):
+            resting.append(one.claim.id)
     assert len(resting) >= 25, resting
     missing = [one.claim for one in found if one.verdict == "not testable here"]
     for claim in missing:
@@ -202,13 +202,12 @@ def test_a_measured_figure_gets_the_verdict_of_the_rules() -> None:
 
 def _claimed(value: float, unit: Unit) -> tuple[Claim, ClaimTest]:
     """The first claim with this unit, as if it had published this value."""
-    found = next(
-        c
-        for c in CLAIMS
-        if c.test and c.test.unit == unit and not c.test.no_effect and c.test.kind != "fails"
-    )
-    assert found.test is not None
-    return msgspec.structs.replace(found, value=value), found.test
+    for claim in CLAIMS:
+        test = claim.test
+        if test is None or test.unit != unit or test.no_effect or test.kind == "fails":
+            continue
+        return msgspec.structs.replace(claim, value=value), test
+    raise AssertionError(f"no claim has the unit {unit}")
 
 
 def _found(value: float, low: float, high: float) -> ClaimValue:
@@ -561,9 +560,8 @@ def all_tests(claim: Claim) -> list[ClaimTest]:
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
 def test_the_sentence_of_each_test_has_one_place_for_the_value(claim: Claim) -> None:
-    assert [one.quantity.count(words.VALUE) for one in all_tests(claim)] == [1] * len(
-        all_tests(claim)
-    )
+    for test in all_tests(claim):
+        assert test.quantity.count(words.VALUE) == 1
 
 
 def test_each_run_has_a_sentence_with_its_machine_and_value_and_the_cases_stand_in_the_table() -> (

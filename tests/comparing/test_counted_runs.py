@@ -8,7 +8,7 @@ import dataclasses
 import gzip
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,43 +33,32 @@ from overhead.results import (
     Target,
     facts_of,
 )
-from tests.comparing.test_verdicts import in_turn
+from tests.comparing.made_runs import by_size, in_turn, scaled, side, size_of
 from tests.fakes.runs import COSTS, MACHINE, Made
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "reports" / "samples").glob("*.samples.jsonl.gz"))
 
 
-def side(folder: Path, seeds: Sequence[int], **changes: Any) -> Path:
-    """A folder with a run for each seed."""
-    folder.mkdir()
-    for seed in seeds:
-        dataclasses.replace(Made(seed=seed), **changes).write(folder / f"{seed}.json")
-    return folder
-
-
 def refuse(path: Path, status: str, sizes: Sequence[str] = tuple(COSTS)) -> None:
     """Refuse the figures of these cases in a fingerprint; its raw samples stay."""
 
-    def new(record: Record) -> Record:
+    no_value = {"value": None, "low": None, "high": None, "status": status, "reason": "the reason"}
+
+    def refused(record: Record) -> Record:
         if record.params["size"] not in sizes:
             return record
-        none = {"value": None, "low": None, "high": None, "status": status, "reason": "the reason"}
-        figures = [msgspec.structs.replace(figure, **none) for figure in record.figures]
+        figures = [msgspec.structs.replace(figure, **no_value) for figure in record.figures]
         return msgspec.structs.replace(record, status=status, figures=figures)
 
+    change_records(path, refused)
+
+
+def change_records(path: Path, change: Callable[[Record], Record]) -> None:
+    """Write the fingerprint again with changed records."""
     run = load(path)
-    files.write_fingerprint(
-        path, msgspec.structs.replace(run, records=[new(record) for record in run.records])
-    )
-
-
-def verdicts(found: Verdicts) -> dict[str, str]:
-    return {case.case.rpartition("size=")[2]: case.verdict for case in found.cases}
-
-
-def scaled(by: float) -> dict[str, float]:
-    return {name: by * cost for name, cost in COSTS.items()}
+    records = [change(record) for record in run.records]
+    files.write_fingerprint(path, msgspec.structs.replace(run, records=records))
 
 
 @pytest.mark.parametrize("status", ["unverified", "failed"])
@@ -77,15 +66,13 @@ def scaled(by: float) -> dict[str, float]:
 def test_a_case_that_did_not_do_its_work_in_a_run_is_not_faster_and_does_not_pass(
     tmp_path: Path, status: str, bad: Sequence[int]
 ) -> None:
-    base, new = (
-        side(tmp_path / "base", range(3)),
-        side(tmp_path / "new", (10, 11, 12), costs=scaled(0.6)),
-    )
-    assert set(verdicts(compare(base, new)).values()) == {"faster"}
+    base = side(tmp_path / "base", range(3))
+    new = side(tmp_path / "new", (10, 11, 12), costs=scaled(0.6))
+    assert set(by_size(compare(base, new)).values()) == {"faster"}
     for seed in bad:
         refuse(new / f"{seed}.json", status, ["small"])
     found = compare(base, new)
-    assert verdicts(found) == {"small": "not tested", "middle": "faster", "large": "faster"}
+    assert by_size(found) == {"small": "not tested", "middle": "faster", "large": "faster"}
     for more in ([], ["--allow-missing"]):
         assert main(["compare", str(base), str(new), "--fail-over", "10", *more]) == 3
 
@@ -94,16 +81,17 @@ def test_a_case_that_did_not_do_its_work_in_a_run_is_not_faster_and_does_not_pas
 def test_a_case_that_is_refused_as_a_whole_proves_nothing_by_a_figure_that_it_still_has(
     tmp_path: Path, status: Status
 ) -> None:
-    base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6], costs=scaled(0.6))
-    run = load(new / "6.json")
-    first, *others = run.records
-    whole = msgspec.structs.replace(first, status=status, reason="the reason")
-    files.write_fingerprint(new / "6.json", msgspec.structs.replace(run, records=[whole, *others]))
-    assert verdicts(compare(base, new)) == {
-        "small": "not tested",
-        "middle": "faster",
-        "large": "faster",
-    }
+    base = side(tmp_path / "base", [1, 2])
+    new = side(tmp_path / "new", [5, 6], costs=scaled(0.6))
+
+    def refused(record: Record) -> Record:
+        if record.params["size"] != "small":
+            return record
+        return msgspec.structs.replace(record, status=status, reason="the reason")
+
+    change_records(new / "6.json", refused)
+    found = by_size(compare(base, new))
+    assert found == {"small": "not tested", "middle": "faster", "large": "faster"}
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
@@ -111,7 +99,7 @@ def test_a_run_without_a_value_does_not_count_and_the_order_of_names_does_not_de
     tmp_path: Path, bad: int
 ) -> None:
     base = side(tmp_path / "base", range(3))
-    answers = set()
+    p_values = set()
     for number, order in enumerate(itertools.permutations((10, 11, 12))):
         new = tmp_path / f"new{number}"
         new.mkdir()
@@ -120,10 +108,13 @@ def test_a_run_without_a_value_does_not_count_and_the_order_of_names_does_not_de
             if seed == 10 + bad:
                 refuse(path, "nonlinear")
         found = compare(base, new, 10)
-        answers.add(tuple((case.verdict, case.p, case.runs, case.failed) for case in found.cases))
-        assert all(case.left_out for case in found.cases)
-    (answer,) = answers
-    assert all(one[0] == "slower" and one[2] == (3, 2) and one[3] for one in answer)
+        p_values.add(tuple(case.p for case in found.cases))
+        for case in found.cases:
+            assert case.verdict == "slower"
+            assert case.failed
+            assert case.runs == (3, 2)
+            assert case.left_out
+    assert len(p_values) == 1, "the order of names decides"
 
 
 @pytest.mark.parametrize("refused", ["base", "new"])
@@ -134,28 +125,35 @@ def test_of_runs_in_turn_a_pair_counts_only_if_both_sides_have_a_value(
         in_turn(tmp_path, common)
     refuse(tmp_path / refused / "2.json", "nonlinear", ["small"])
     found = compare(tmp_path / "base", tmp_path / "new")
-    processes = {case.case.rpartition("size=")[2]: case.processes for case in found.cases}
+    processes = {size_of(case): case.processes for case in found.cases}
     assert processes == {"small": (10, 10), "middle": (15, 15), "large": (15, 15)}
 
 
-def test_a_copy_with_another_date_is_no_other_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6])
+def test_a_copy_with_another_date_is_no_other_run(tmp_path: Path) -> None:
+    base = side(tmp_path / "base", [1, 2])
+    new = side(tmp_path / "new", [5, 6])
     copy_with_date(base / "1.json", base / "copy.json")
     found = compare(base, new)
     assert len(found.base) == 2
     assert len(found.skipped) == 1
+
+
+def test_a_copy_with_another_date_on_the_other_side_is_the_same_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = side(tmp_path / "base", [1, 2])
+    new = side(tmp_path / "new", [5, 6])
     copy_with_date(base / "2.json", new / "copy.json")
     assert main(["compare", str(base), str(new), "--fail-over", "10"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-    assert set(verdicts(compare(base, new)).values()) == {"not tested"}
+    assert set(by_size(compare(base, new)).values()) == {"not tested"}
 
 
 def test_a_copy_with_another_date_and_fewer_cases_is_no_other_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6])
+    base = side(tmp_path / "base", [1, 2])
+    new = side(tmp_path / "new", [5, 6])
     run = load(base / "2.json")
     part = msgspec.structs.replace(run, created="2026-11-30T00:00:00Z", records=run.records[:1])
     files.write_fingerprint(new / "part.json", part)
@@ -174,21 +172,21 @@ def copy_with_date(source: Path, target: Path) -> None:
 
 
 def test_runs_of_two_versions_on_one_side_are_refused(tmp_path: Path) -> None:
-    paths = [
-        Made(seed=seed, versions={"numpy": version, "kernel": str(seed)}).write(
-            tmp_path / f"{seed}.json"
-        )
-        for seed, version in ((1, "1.26"), (2, "2.4"), (3, "1.26"))
-    ]
+    paths = []
+    for seed, version in ((1, "1.26"), (2, "2.4"), (3, "1.26")):
+        made = Made(seed=seed, versions={"numpy": version, "kernel": str(seed)})
+        paths.append(made.write(tmp_path / f"{seed}.json"))
+    old, new, old_again = paths
     with pytest.raises(BadFile, match=r"2\.json.* numpy 2\.4\b.* 1\.26 .*1\.json"):
-        compare(paths[:2], paths[2])
-    assert compare([paths[0], paths[2]], paths[1]).differences
+        compare([old, new], old_again)
+    assert compare([old, old_again], new).differences
 
 
 def test_a_variable_that_one_run_of_a_side_sets_and_the_other_does_not_is_refused(
     tmp_path: Path,
 ) -> None:
-    base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6])
+    base = side(tmp_path / "base", [1, 2])
+    new = side(tmp_path / "new", [5, 6])
     path = base / "2.json"
     set_in_one = msgspec.structs.replace(load(path), environment={"CUDA_LAUNCH_BLOCKING": "1"})
     files.write_fingerprint(path, set_in_one)
@@ -200,22 +198,21 @@ def test_a_variable_that_one_run_of_a_side_sets_and_the_other_does_not_is_refuse
 
 def test_only_the_cases_of_a_changed_kernel_are_refused(tmp_path: Path) -> None:
     target = Target(stack="cuda-driver", api="CUDA", adapter="A GPU")
-    both = [
-        Made(seed=seed, target=target, kernels={"step.cu": "aa", "acrobot.cu": kernel}).write(
-            tmp_path / f"{kernel}.json", samples=False
-        )
-        for seed, kernel in ((1, "bb"), (2, "cc"))
-    ]
-    assert "refused" not in verdicts(compare(both[0], both[1])).values()
-    for path in both:
-        run = load(path)
-        of_other = [
-            msgspec.structs.replace(record, workload="acrobot") for record in run.records[:1]
-        ]
-        files.write_fingerprint(
-            path, msgspec.structs.replace(run, records=[*of_other, *run.records[1:]])
-        )
-    found = verdicts(compare(both[0], both[1]))
+    paths = []
+    for seed, acrobot in ((1, "bb"), (2, "cc")):
+        made = Made(seed=seed, target=target, kernels={"step.cu": "aa", "acrobot.cu": acrobot})
+        paths.append(made.write(tmp_path / f"{acrobot}.json", samples=False))
+    base, new = paths
+    assert "refused" not in by_size(compare(base, new)).values()
+
+    def small_is_acrobot(record: Record) -> Record:
+        if record.params["size"] != "small":
+            return record
+        return msgspec.structs.replace(record, workload="acrobot")
+
+    change_records(base, small_is_acrobot)
+    change_records(new, small_is_acrobot)
+    found = by_size(compare(base, new))
     assert [size for size, verdict in found.items() if verdict == "refused"] == ["small"]
 
 
@@ -234,7 +231,8 @@ def test_committed_runs_are_compared_although_one_kernel_changed(
     refused = [case for case in found.cases if case.verdict == "refused"]
     assert {case.case.partition("@")[0] for case in refused} <= stacks
     assert len(refused) <= 3
-    assert sum(case.ratio is not None for case in found.cases) > 30
+    with_ratio = [case for case in found.cases if case.ratio is not None]
+    assert len(with_ratio) > 30
     assert found.count("undecided") == 0, "nothing was tested"
 
 
@@ -242,20 +240,20 @@ def test_committed_runs_are_compared_although_one_kernel_changed(
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SAMPLES, ids=[path.name for path in SAMPLES])
 def test_the_kernel_files_that_a_case_used_are_among_those_that_it_may_use(path: Path) -> None:
-    records: dict[tuple[str, str], Any] = {}
-    used: list[tuple[tuple[str, str], Mapping[str, str]]] = []
-    for line in files.read_journal(path):
-        if isinstance(line, PlannedEntry):
-            records[line.target.key, line.case.key] = _Planned(
-                line.target.stack, line.case.workload
-            )
-        elif isinstance(line, OpenedEntry) and line.worker == line.target:
-            used.append(((line.target, line.case), line.kernels))
-    workloads = {record.workload for record in records.values()}
-    for case, kernels in used:
-        record = records[case]
-        facts = facts_of(record.stack)
-        assert all(may_use(record, facts, file, workloads) for file in kernels), case
+    planned: dict[tuple[str, str], PlannedEntry] = {}
+    opened: list[OpenedEntry] = []
+    for entry in files.read_journal(path):
+        if isinstance(entry, PlannedEntry):
+            planned[entry.target.key, entry.case.key] = entry
+        elif isinstance(entry, OpenedEntry) and entry.worker == entry.target:
+            opened.append(entry)
+    workloads = {entry.case.workload for entry in planned.values()}
+    for used in opened:
+        plan = planned[used.target, used.case]
+        record: Any = _Planned(plan.target.stack, plan.case.workload)
+        facts = facts_of(plan.target.stack)
+        for file in used.kernels:
+            assert may_use(record, facts, file, workloads), f"{used.target} {used.case}: {file}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,17 +278,17 @@ def two_machines(folder: Path) -> Verdicts:
 
 def test_each_of_two_machines_is_named_as_what_it_is(tmp_path: Path) -> None:
     found = two_machines(tmp_path)
-    assert [[gpu.name for gpu in machine.gpus] for machine in found.machines] == [
-        ["GPU One"],
-        ["GPU Two"],
-    ]
+    base, new = found.machines
+    assert [gpu.name for gpu in base.gpus] == ["GPU One"]
+    assert [gpu.name for gpu in new.gpus] == ["GPU Two"]
     _, table, *_ = comparison_blocks(found)
     assert isinstance(table, Table)
-    said = [table.caption, *(str(row[0]) for row in table.rows)]
-    assert all(("GPU One" in text) == ("GPU Two" in text) for text in said), (
-        "a row names both devices or none"
-    )
-    assert any("GPU One" in text for text in said)
+    texts = [table.caption, *(str(row[0]) for row in table.rows)]
+    for text in texts:
+        names_first = "GPU One" in text
+        names_second = "GPU Two" in text
+        assert names_first == names_second, "a row names both devices or none"
+    assert any("GPU One" in text for text in texts)
 
 
 def test_the_result_and_the_table_come_before_what_changed_which_is_short(tmp_path: Path) -> None:
@@ -300,5 +298,6 @@ def test_the_result_and_the_table_come_before_what_changed_which_is_short(tmp_pa
     assert isinstance(first, Text)
     assert isinstance(table, Table)
     assert isinstance(last, Text)
-    assert len(" ".join(first.paragraphs)) < 400
+    result = " ".join(first.paragraphs)
+    assert len(result) < 400
     assert max(map(len, last.paragraphs)) < 900

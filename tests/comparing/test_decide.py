@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from overhead.comparing.decide import (
     ALPHA,
     FloatArray,
     LoopTimes,
+    Runs,
     Shift,
     Shifts,
     holm_levels,
@@ -22,8 +24,26 @@ from overhead.comparing.decide import (
 TRIALS = 800
 
 
-def processes(dice: np.random.Generator, count: int, spread: float, run: float) -> FloatArray:
-    return np.asarray(dice.normal(0, run) + dice.normal(0, spread, count))
+def processes(
+    dice: np.random.Generator, count: int, spread: float, run_spread: float
+) -> FloatArray:
+    """A run without any shift: ln of the cost in each process, around a mean of the run."""
+    mean = dice.normal(0, run_spread)
+    return np.asarray(mean + dice.normal(0, spread, count))
+
+
+def has_verdict(trials: Sequence[Shifts]) -> bool:
+    """Whether any case gets a verdict, as a comparison of these cases gives it."""
+    p_values = [trial.p() for trial in trials]
+    levels = holm_levels(p_values)
+    return any(p <= level for p, level in zip(p_values, levels, strict=True))
+
+
+def highest_share_by_chance(promised: float, trials: int) -> float:
+    """Above this share of false verdicts, the promise is broken: three standard deviations of a
+    binomial share.
+    """
+    return promised + 3 * math.sqrt(promised * (1 - promised) / trials)
 
 
 @pytest.mark.needs("scipy")
@@ -31,9 +51,11 @@ def test_one_run_per_side_without_an_assumed_spread_of_runs_gives_welchs_test() 
     from scipy import stats
 
     dice = np.random.default_rng(1)
-    base, new = dice.normal(0, 0.01, 4), dice.normal(0.02, 0.03, 5)
+    base = dice.normal(0, 0.01, 4)
+    new = dice.normal(0.02, 0.03, 5)
     (found,) = side_shifts([[base]], [[new]], floor=0.0)
-    assert found.p() == pytest.approx(float(stats.ttest_ind(base, new, equal_var=False).pvalue))
+    welch = stats.ttest_ind(base, new, equal_var=False)
+    assert found.p() == pytest.approx(float(welch.pvalue))
     assert found.centre == pytest.approx(new.mean() - base.mean())
 
 
@@ -45,13 +67,15 @@ def test_one_run_per_side_gives_no_more_false_verdicts_than_promised(
 ) -> None:
     """With three to five processes of any spread, and a run-to-run spread equal to the floor."""
     dice = np.random.default_rng(count)
-    p = []
+    p_values = []
     for _ in range(TRIALS):
-        base, new = ([processes(dice, count, spread, decide.FLOOR)] for _ in "ab")
-        p.append(side_shifts([base], [new])[0].p())
+        base = processes(dice, count, spread, decide.FLOOR)
+        new = processes(dice, count, spread, decide.FLOOR)
+        (found,) = side_shifts([[base]], [[new]])
+        p_values.append(found.p())
     for level in (ALPHA, ALPHA / 10):
-        error = math.sqrt(level * (1 - level) / TRIALS)
-        assert np.mean(np.array(p) <= level) <= level + 3 * error
+        share_of_false_verdicts = np.mean(np.array(p_values) <= level)
+        assert share_of_false_verdicts <= highest_share_by_chance(level, TRIALS)
 
 
 @pytest.mark.parametrize("count", [3, 5])
@@ -62,47 +86,53 @@ def test_one_run_per_side_of_many_unlike_cases_gives_no_more_false_verdicts_than
     its own way.
     """
     dice = np.random.default_rng(count)
+    cases = 25
+    comparisons = 200
     wrong = 0
-    for _ in range(200):
-        sizes, follows = 0.01 * np.exp(dice.normal(0, 1, 25)), dice.uniform(0, 1, 25)
-        paces = dice.normal(0, 0.03, count), dice.normal(0.05, 0.03, count)
-        base, new = (
-            [
-                [f * pace + processes(dice, count, size, decide.FLOOR)]
-                for size, f in zip(sizes, follows, strict=True)
-            ]
-            for pace in paces
-        )
-        p = [trial.p() for trial in side_shifts(base, new, loop_times=[LoopTimes(*paces)] * 25)]
-        wrong += any(one <= level for one, level in zip(p, holm_levels(p), strict=True))
-    assert wrong / 200 <= decide.PROMISED + 3 * math.sqrt(
-        decide.PROMISED * (1 - decide.PROMISED) / 200
-    )
+    for _ in range(comparisons):
+        spreads = 0.01 * np.exp(dice.normal(0, 1, cases))
+        follows = dice.uniform(0, 1, cases)
+        times = LoopTimes(dice.normal(0, 0.03, count), dice.normal(0.05, 0.03, count))
+        sides: list[list[Runs]] = []
+        for side_times in times:
+            runs: list[Runs] = []
+            for spread, slope in zip(spreads, follows, strict=True):
+                noise = processes(dice, count, spread, decide.FLOOR)
+                runs.append([slope * side_times + noise])
+            sides.append(runs)
+        wrong += has_verdict(side_shifts(sides[0], sides[1], loop_times=[times] * cases))
+    assert wrong / comparisons <= highest_share_by_chance(decide.PROMISED, comparisons)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("run", "cases"), [(0.0, 20), (0.03, 20), (0.003, 40)])
+@pytest.mark.parametrize(("run_spread", "cases"), [(0.0, 20), (0.03, 20), (0.003, 40)])
 def test_several_runs_per_side_give_no_more_false_verdicts_than_promised(
-    run: float, cases: int
+    run_spread: float, cases: int
 ) -> None:
     """The spreads of the cases differ by a factor of three, and all cases of a run share a
     disturbance.
     """
     dice = np.random.default_rng(cases)
+    comparisons = 200
     wrong = 0
-    for _ in range(200):
+    for _ in range(comparisons):
         sizes = np.exp(dice.normal(0, 0.5, cases))
-        sides: list[list[list[FloatArray]]] = [[[] for _ in range(cases)] for _ in "ab"]
-        for side in sides:
-            for _ in range(3):
-                shared = dice.normal(0, run)
-                for case, size in enumerate(sizes):
-                    side[case].append(shared + processes(dice, 3, 0.005 * size, run * size))
-        p = [trial.p() for trial in side_shifts(sides[0], sides[1])]
-        wrong += any(one <= level for one, level in zip(p, holm_levels(p), strict=True))
-    assert wrong / 200 <= decide.PROMISED + 3 * math.sqrt(
-        decide.PROMISED * (1 - decide.PROMISED) / 200
-    )
+        base = runs_with_common_disturbance(dice, run_spread, sizes)
+        new = runs_with_common_disturbance(dice, run_spread, sizes)
+        wrong += has_verdict(side_shifts(base, new))
+    assert wrong / comparisons <= highest_share_by_chance(decide.PROMISED, comparisons)
+
+
+def runs_with_common_disturbance(
+    dice: np.random.Generator, run_spread: float, sizes: FloatArray
+) -> list[Runs]:
+    """Three runs of a side, by case. ``sizes``: how much each case spreads."""
+    by_case: list[list[FloatArray]] = [[] for _ in sizes]
+    for _ in range(3):
+        disturbance = dice.normal(0, run_spread)
+        for runs, size in zip(by_case, sizes, strict=True):
+            runs.append(disturbance + processes(dice, 3, 0.005 * size, run_spread * size))
+    return [*by_case]
 
 
 @pytest.mark.parametrize(
@@ -114,29 +144,29 @@ def test_pairs_of_processes_give_no_more_false_verdicts_than_promised(
 ) -> None:
     """Both processes of a pair share one disturbance, and all cases of a process share another."""
     dice = np.random.default_rng([pairs, cases, round(1e3 * common)])
+    comparisons = 400
     wrong = 0
-    for _ in range(400):
-        size = 0.005 * np.exp(dice.normal(0, 0.5, cases))
-        weather = dice.normal(0, 0.2, (pairs, 1))
-        base, new = (
-            weather
-            + dice.normal(0, common, (pairs, 1))
-            + size * dice.standard_normal((pairs, cases))
-            for _ in "ab"
-        )
-        p = [trial.p() for trial in paired_shifts(list((new - base).T))]
-        wrong += any(one <= level for one, level in zip(p, holm_levels(p), strict=True))
-    assert wrong / 400 <= decide.PROMISED + 3 * math.sqrt(
-        decide.PROMISED * (1 - decide.PROMISED) / 400
-    )
+    for _ in range(comparisons):
+        sizes = 0.005 * np.exp(dice.normal(0, 0.5, cases))
+        of_pair = dice.normal(0, 0.2, (pairs, 1))
+        sides = []
+        for _side in ("base", "new"):
+            of_process = dice.normal(0, common, (pairs, 1))
+            own = sizes * dice.standard_normal((pairs, cases))
+            sides.append(of_pair + of_process + own)
+        differences = sides[1] - sides[0]
+        wrong += has_verdict(paired_shifts(list(differences.T)))
+    assert wrong / comparisons <= highest_share_by_chance(decide.PROMISED, comparisons)
 
 
 def test_one_very_noisy_case_does_not_hide_shifts_of_the_others() -> None:
     dice = np.random.default_rng(8)
     quiet = [dice.normal(0, 0.01, 3) for _ in range(5)]
-    alone, beside = paired_shifts(quiet), paired_shifts([*quiet, dice.normal(0, 1.0, 3)])
-    for one, other in zip(alone, beside, strict=False):
-        assert other.smallest_detectable(ALPHA) < 2 * one.smallest_detectable(ALPHA)
+    noisy = dice.normal(0, 1.0, 3)
+    alone = paired_shifts(quiet)
+    beside_noisy = paired_shifts([*quiet, noisy])
+    for before, after in zip(alone, beside_noisy, strict=False):
+        assert after.smallest_detectable(ALPHA) < 2 * before.smallest_detectable(ALPHA)
 
 
 @pytest.mark.needs("scipy")
@@ -144,39 +174,50 @@ def test_pairs_of_one_case_give_students_paired_test() -> None:
     from scipy import stats
 
     dice = np.random.default_rng(5)
-    base, new = dice.normal(0, 0.1, 6), dice.normal(0.05, 0.1, 6)
+    base = dice.normal(0, 0.1, 6)
+    new = dice.normal(0.05, 0.1, 6)
     (found,) = paired_shifts([new - base])
     assert found.p() == pytest.approx(float(stats.ttest_rel(new, base).pvalue))
+
+
+def test_no_case_has_no_shift() -> None:
     assert paired_shifts([]) == []
 
 
 @pytest.mark.parametrize("runs", [1, 3])
 def test_the_stated_smallest_shift_is_detected_as_often_as_promised(runs: int) -> None:
     dice = np.random.default_rng(runs)
-    cases, called = 5, []
+    cases = 5
+    level = ALPHA / cases
+    detected = []
     for _ in range(TRIALS // 4):
-        sides = [
-            [[processes(dice, 3, 0.01, 0.01) for _ in range(runs)] for _ in range(cases)]
-            for _ in "ab"
-        ]
+        sides: list[list[Runs]] = []
+        for _side in ("base", "new"):
+            by_case: list[Runs] = []
+            for _case in range(cases):
+                by_case.append([processes(dice, 3, 0.01, 0.01) for _ in range(runs)])
+            sides.append(by_case)
         for trial in side_shifts(sides[0], sides[1]):
-            smallest = trial.smallest_detectable(ALPHA / cases)
-            slower = Shifts(
-                tuple(Shift(s.centre + smallest, s.error, s.df) for s in trial.estimates)
-            )
-            called.append(slower.p() <= ALPHA / cases)
-    assert np.mean(called) >= 0.9
+            slower = shifted(trial, trial.smallest_detectable(level))
+            detected.append(slower.p() <= level)
+    assert np.mean(detected) >= 0.9
+
+
+def shifted(shifts: Shifts, by: float) -> Shifts:
+    """The same with this much added to ``ln(new / base)``."""
+    return Shifts(tuple(Shift(s.centre + by, s.error, s.df) for s in shifts.estimates))
+
+
+def rejected(p_values: Sequence[float]) -> list[bool]:
+    levels = holm_levels(p_values, 0.05)
+    return [p <= level for p, level in zip(p_values, levels, strict=True)]
 
 
 def test_holm_raises_the_level_after_each_rejection() -> None:
-    p = [0.04, 0.001, 0.02, 0.5]
-    levels = holm_levels(p, 0.05)
+    levels = holm_levels([0.04, 0.001, 0.02, 0.5], 0.05)
     assert levels == pytest.approx([0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3])
-    assert [a <= b for a, b in zip(p, levels, strict=True)] == [False, True, False, False]
-    assert [a <= b for a, b in zip([0.01, 0.04], holm_levels([0.01, 0.04], 0.05), strict=True)] == [
-        True,
-        True,
-    ]
+    assert rejected([0.04, 0.001, 0.02, 0.5]) == [False, True, False, False]
+    assert rejected([0.01, 0.04]) == [True, True]
     assert holm_levels([]) == []
 
 
@@ -184,25 +225,29 @@ def test_the_interval_excludes_a_ratio_of_one_exactly_if_the_test_rejects() -> N
     for centre in np.linspace(-0.1, 0.1, 41):
         shift = Shift(float(centre), 0.02, 7.0)
         low, high = Shifts((shift,)).interval(ALPHA)
-        assert (not low <= 0 <= high) == (shift.p() <= ALPHA)
+        excludes_one = not low <= 0 <= high
+        assert excludes_one == (shift.p() <= ALPHA)
 
 
-def test_a_case_tested_in_two_ways_is_different_only_if_both_agree() -> None:
-    clear, unclear = Shift(0.7, 0.01, math.inf), Shift(0.7, 0.5, math.inf)
+def test_a_case_with_two_estimates_is_different_only_if_both_agree() -> None:
+    clear = Shift(0.7, 0.01, math.inf)
+    unclear = Shift(0.7, 0.5, math.inf)
     assert Shifts((clear,)).p() < 1e-6
-    assert Shifts((clear, unclear)).p() == Shifts((unclear,)).p() > ALPHA
-    assert Shifts((clear, unclear)).interval(ALPHA)[0] < 0
-    assert Shifts((clear, unclear)).smallest_detectable(ALPHA) > 0.7
     assert Shifts((clear, clear)).p() == Shifts((clear,)).p()
+    both = Shifts((clear, unclear))
+    assert both.p() == Shifts((unclear,)).p() > ALPHA
+    assert both.interval(ALPHA)[0] < 0
+    assert both.smallest_detectable(ALPHA) > 0.7
+
+
+def test_equal_processes_of_one_run_are_no_shift() -> None:
+    equal_processes = [np.zeros(3)]
+    (trial,) = side_shifts([equal_processes], [equal_processes], floor=0.0)
+    assert trial.p() == 1.0
 
 
 def test_equal_processes_get_a_small_positive_error_instead_of_zero() -> None:
-    still = [np.zeros(3)]
-    (trial,) = side_shifts([still], [still], floor=0.0)
-    assert trial.p() == 1.0
-    runs = [np.zeros(3), np.zeros(3)]
-    assert all(
-        math.isfinite(s.error) and s.error > 0
-        for t in side_shifts([runs] * 30, [runs] * 30)
-        for s in t.estimates
-    )
+    equal_runs = [np.zeros(3), np.zeros(3)]
+    for trial in side_shifts([equal_runs] * 30, [equal_runs] * 30):
+        for shift in trial.estimates:
+            assert 0 < shift.error < math.inf

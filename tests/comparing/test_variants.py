@@ -16,7 +16,7 @@ from overhead.comparing.verdicts import SkippedRun
 from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.loading.reduce import load
-from overhead.results import Fingerprint, Record, because
+from overhead.results import Record, because
 from tests.fakes.runs import Made
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "compare" / "numpy-2.4.json"
@@ -34,38 +34,37 @@ def made(folder: Path, *, samples: bool = True, **changes: object) -> Path:
 
 def changed(path: Path, size: str, **changes: object) -> Path:
     """The same file with other fields in the record of one size."""
-
-    def new(record: Record) -> Record:
-        return (
-            msgspec.structs.replace(record, **changes) if record.params["size"] == size else record
-        )
-
-    run: Fingerprint = load(path)
-    files.write_fingerprint(
-        path, msgspec.structs.replace(run, records=[new(record) for record in run.records])
-    )
+    run = load(path)
+    records: list[Record] = []
+    for record in run.records:
+        if record.params["size"] == size:
+            record = msgspec.structs.replace(record, **changes)
+        records.append(record)
+    files.write_fingerprint(path, msgspec.structs.replace(run, records=records))
     return path
 
 
 def test_variants_are_tested_pair_by_pair_against_the_first(tmp_path: Path) -> None:
     found = compare(made(tmp_path), across="size=small,middle,large")
-    assert [
-        (case.target.text, case.pattern, case.caller, case.variant, case.verdict)
-        for case in found.cases
-    ] == [
-        ("fake", "per-submit", "binding", "size=middle", "slower"),
-        ("fake", "per-submit", "binding", "size=large", "same"),
-    ]
     assert found.base == ("size=small",)
     assert found.new == ("size=middle", "size=large")
     assert found.inside == ("run.json",)
     assert found.yardstick.kind == "same-processes"
-    slower = found.cases[0]
-    assert slower.ratio is not None
-    assert slower.ratio.value == pytest.approx(1.02, rel=0.005)
-    assert slower.against.endswith("size=small")
-    assert slower.case.endswith("size=middle")
-    assert (slower.processes, slower.runs) == ((5, 5), (1, 1))
+    middle, large = found.cases
+    for case in (middle, large):
+        assert case.target.text == "fake"
+        assert case.pattern == "per-submit"
+        assert case.caller == "binding"
+        assert case.against.endswith("size=small")
+    assert middle.variant == "size=middle"
+    assert middle.case.endswith("size=middle")
+    assert middle.verdict == "slower"
+    assert middle.ratio is not None
+    assert middle.ratio.value == pytest.approx(1.02, rel=0.005)
+    assert middle.processes == (5, 5)
+    assert middle.runs == (1, 1)
+    assert large.variant == "size=large"
+    assert large.verdict == "same"
 
 
 def test_variants_are_pairs_of_cases_that_differ_on_the_named_axis_alone() -> None:
@@ -83,11 +82,12 @@ def test_variants_are_pairs_of_cases_that_differ_on_the_named_axis_alone() -> No
 
 def test_variants_with_different_units_are_refused(tmp_path: Path) -> None:
     path = changed(made(tmp_path), "middle", unit="10 launches")
-    refused, other = compare(path, across="size").cases
-    assert (refused.verdict, refused.ratio) == ("refused", None)
+    middle, large = compare(path, across="size").cases
+    assert middle.verdict == "refused"
+    assert middle.ratio is None
     names = {"one": "size=small", "other": "size=middle"}
-    assert refused.reason == because("unit-differs", **names, mine="dispatch", theirs="10 launches")
-    assert other.verdict == "same"
+    assert middle.reason == because("unit-differs", **names, mine="dispatch", theirs="10 launches")
+    assert large.verdict == "same"
 
 
 @pytest.mark.parametrize(

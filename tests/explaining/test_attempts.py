@@ -123,15 +123,17 @@ def test_a_training_step_that_returns_nothing_is_compared_by_its_state() -> None
         "def step():\n    pass",
         "import torch\nx = torch.ones(2, 4)\ndef step():\n    x + 1",
     ]
-    ours, *theirs = [
-        outcome_of(run_attempt(AttemptJob(setup=one, torch=True))) for one in [step, *others]
-    ]
-    same, *different = [compare_outcomes(ours, each, own=True) for each in theirs]
+
+    def outcome(setup: str) -> StepOutcome:
+        return outcome_of(run_attempt(AttemptJob(setup=setup, torch=True)))
+
+    ours = outcome(step)
+    same, *different = [compare_outcomes(ours, outcome(setup), own=True) for setup in others]
     assert same.differences == []
-    assert (
-        same.count == 4 * (12 + 3) + 2 + 1
-    )  # parameters, gradients and two moments; Adam's counters; steps
-    assert all(found.differences for found in different)
+    # Parameters, gradients and two moments; Adam's counters; steps.
+    assert same.count == 4 * (12 + 3) + 2 + 1
+    for comparison in different:
+        assert comparison.differences
 
 
 @pytest.mark.slow
@@ -187,11 +189,11 @@ def test_an_alternative_that_returns_earlier_results_is_not_called_the_same(
     original: str, alternative: str, same: bool | None
 ) -> None:
     text = IN_PLACE if "out" in original else FIXED_INPUT + "kept = float(x @ x)\n"
-    ours, theirs = (
-        outcome_of(run_attempt(AttemptJob(setup=text.replace("BODY", body), vary=True)))
-        for body in (original, alternative)
+    step = AttemptJob(setup=text.replace("BODY", original), vary=True)
+    other = AttemptJob(setup=text.replace("BODY", alternative), vary=True)
+    found = compare_outcomes(
+        outcome_of(run_attempt(step)), outcome_of(run_attempt(other)), own=True
     )
-    found = compare_outcomes(ours, theirs, own=True)
     assert found.differences == []
     assert (not found.unknown or None) == same
     assert found.remark == ""
@@ -199,7 +201,9 @@ def test_an_alternative_that_returns_earlier_results_is_not_called_the_same(
 
 def test_a_step_of_which_nothing_can_be_varied_is_not_compared() -> None:
     job = AttemptJob(setup="x = 3\ndef step():\n    return x", vary=True)
-    found = compare_outcomes(outcome_of(run_attempt(job)), outcome_of(run_attempt(job)), own=True)
+    first = outcome_of(run_attempt(job))
+    second = outcome_of(run_attempt(job))
+    found = compare_outcomes(first, second, own=True)
     assert found.differences == []
     assert found.unknown
 
@@ -226,16 +230,14 @@ def test_kept_results_of_each_kind_of_input_are_not_called_the_same(kind: str, c
     if (kind, cheat) == ("a number", "keyed by the first element"):
         pytest.skip("one number has no other element")
     given, work = KINDS_OF_INPUT[kind]
-    honest = (
-        f"import numpy as np\n{given}\nkept, calls = {{}}, []\ndef step():\n    calls.append(1)\n  "
-        f"  return {work}"
-    )
+    start = f"import numpy as np\n{given}\nkept, calls = {{}}, []\n"
+    step = f"def step():\n    calls.append(1)\n    return {work}"
     body = CHEATS.get(cheat, "return WORK").replace("WORK", work)
-    other = honest.replace(f"return {work}", body)
-    ours, theirs = (
-        outcome_of(run_attempt(AttemptJob(setup=text, vary=True, later_s=0.05)))
-        for text in (honest, other)
-    )
+    honest = AttemptJob(setup=start + step, vary=True, later_s=0.05)
+    other_step = step.replace(f"return {work}", body)
+    other = AttemptJob(setup=start + other_step, vary=True, later_s=0.05)
+    ours = outcome_of(run_attempt(honest))
+    theirs = outcome_of(run_attempt(other))
     found = compare_outcomes(ours, theirs, own=True)
     assert found.differences == []
     assert bool(found.unknown) is bool(cheat)
@@ -263,13 +265,11 @@ def step():
     kept.append(model(x).sum().item())
     return kept[RETURNED]
 """
-    honest, cached = (
-        outcome_of(
-            run_attempt(AttemptJob(setup=text.replace("RETURNED", index), torch=True, vary=True))
-        )
-        for index in ("-1", "0")
-    )
+    returns_last = text.replace("RETURNED", "-1")
+    returns_first = text.replace("RETURNED", "0")
+    honest = outcome_of(run_attempt(AttemptJob(setup=returns_last, torch=True, vary=True)))
+    cached = outcome_of(run_attempt(AttemptJob(setup=returns_first, torch=True, vary=True)))
     assert honest.responds
     assert compare_outcomes(honest, cached, own=True).unknown
-    untried = outcome_of(run_attempt(AttemptJob(setup=text.replace("RETURNED", "0"), torch=True)))
+    untried = outcome_of(run_attempt(AttemptJob(setup=returns_first, torch=True)))
     assert untried.responds is None

@@ -10,7 +10,7 @@ from overhead.errors import UsageError
 from overhead.explaining.alternatives import ALTERNATIVES, PINNED
 from overhead.explaining.attempts import Attempt, AttemptJob
 from overhead.explaining.changes import AGAINST, Changes
-from overhead.explaining.outcome import StepOutcome, result_values
+from overhead.explaining.outcome import NotCompared, StepOutcome, result_values
 from overhead.results import because, codes_of
 from overhead.runner.progress import Listener
 from overhead.timing.call_spec import FoundCall
@@ -22,11 +22,11 @@ JOB = AttemptJob(setup="step = print")
 
 
 def outcome(*results: Any) -> Any:
-    values = [
-        value
-        for index, one in enumerate(results)
-        for value in result_values(f"step {index + 1}", one)[0]
-    ]
+    """What steps with these results computed."""
+    values = []
+    for number, result in enumerate(results, 1):
+        of_step, _ = result_values(f"step {number}", result)
+        values += of_step
     return StepOutcome(values, [])
 
 
@@ -39,15 +39,18 @@ def times_of(step_ns: Any, *others_ns: Any, half: Any = 0.02) -> Any:
         return call("", [figure("complete", ns, ns * (1 - half), ns * (1 + half))])
 
     def against(position: Any, other_ns: Any) -> Any:
-        ratio, difference, spread = other_ns / step_ns, other_ns - step_ns, half * step_ns
+        ratio = other_ns / step_ns
+        saved_ns = other_ns - step_ns
+        half_ns = half * step_ns
         return CallRatio(
             position=position,
-            difference=figure("difference", difference, difference - spread, difference + spread),
+            difference=figure("difference", saved_ns, saved_ns - half_ns, saved_ns + half_ns),
             ratio=figure("ratio", ratio, ratio - half, ratio + half, unit="ratio"),
         )
 
+    calls = [timed(ns) for ns in (step_ns, *others_ns)]
     ratios = [against(n, ns) for n, ns in enumerate(others_ns, 2) if ns is not None]
-    return timing(*map(timed, (step_ns, *others_ns)), ratios=ratios)
+    return timing(*calls, ratios=ratios)
 
 
 def changes(attempts: Any, times: Any = None, asked: Any = None, leave_out: Any = ()) -> Any:
@@ -77,14 +80,14 @@ REFUSED |= dict.fromkeys(("torch.compile reduce-overhead", PINNED), NONE)
 
 def one(attempts: Any, name: Any, times: Any = None) -> Any:
     """The alternative of this name where all others are refused."""
-    found = changes({"": Attempt(outcome(1.0)), **REFUSED, **attempts}, times).try_all()[1]
+    answers = {"": Attempt(outcome(1.0)), **REFUSED, **attempts}
+    _, found = changes(answers, times).try_all()
     return next(each for each in found if each.name == name)
 
 
 def test_a_faster_alternative_gets_its_gain_and_the_steps_until_its_making_is_repaid() -> None:
-    found = one(
-        {"CUDA graph": Attempt(outcome(1.0), making_s=2.0)}, "CUDA graph", times_of(10e6, 2e6)
-    )
+    graph = Attempt(outcome(1.0), making_s=2.0)
+    found = one({"CUDA graph": graph}, "CUDA graph", times_of(10e6, 2e6))
     assert found.gain.value == pytest.approx(5)
     assert found.gain.low < 5 < found.gain.high
     assert found.repaid_after.value == math.ceil(2e9 / 8e6)
@@ -114,9 +117,8 @@ def test_a_step_with_other_results_in_each_process_gets_alternatives_without_com
 
 
 def test_an_alternative_names_the_parts_of_the_state_that_were_not_compared() -> None:
-    made = Attempt(
-        StepOutcome(outcome(1.0).results, [], {"model.cache": (7, because("part-too-large"))})
-    )
+    left_out: NotCompared = {"model.cache": (7, because("part-too-large"))}
+    made = Attempt(StepOutcome(outcome(1.0).results, [], left_out))
     found = one({"CUDA graph": made}, "CUDA graph", times_of(10e6, 2e6))
     assert (found.status, found.same_results) == ("ok", True)
     part = because("part-not-compared", name="model.cache", why=because("part-too-large"))
@@ -136,20 +138,15 @@ def test_an_alternative_that_cannot_be_made_has_the_reason_and_the_line(
 ) -> None:
     made = Attempt(reason="not capturable", where="train.py:3, in step", refused=refused)
     found = one({"CUDA graph": made}, "CUDA graph", times_of(2e6))
-    assert (found.status, found.reason, found.site.line) == (
-        status,
-        "not capturable",
-        "train.py:3, in step",
-    )
+    assert (found.status, found.reason) == (status, "not capturable")
+    assert found.site.line == "train.py:3, in step"
     assert found.gain.reason == "not capturable"
 
 
 def test_a_step_that_cannot_be_repeated_raises_a_usage_error() -> None:
+    attempts = {"": Attempt(reason="ValueError: no"), "CUDA graph": Attempt(outcome(1.0))}
     with pytest.raises(UsageError) as refused:
-        one(
-            {"": Attempt(reason="ValueError: no"), "CUDA graph": Attempt(outcome(1.0))},
-            "CUDA graph",
-        )
+        one(attempts, "CUDA graph")
     assert refused.value.why == because("step-cannot-be-repeated", why="ValueError: no")
 
 
@@ -172,10 +169,8 @@ def test_all_alternatives_are_timed_in_turn_with_the_step() -> None:
         compiled=False, against="step = print"
     )
     assert asked == [3]
-    assert [(each.name, each.gain.value) for each in found[:2]] == [
-        (AGAINST, pytest.approx(2)),
-        ("CUDA graph", 4),
-    ]
+    assert [each.name for each in found[:2]] == [AGAINST, "CUDA graph"]
+    assert [each.gain.value for each in found[:2]] == [pytest.approx(2), 4]
     assert times.calls[0].figures[0].value == 8e6
 
 

@@ -153,9 +153,8 @@ def test_the_pauses_of_the_collector_are_found_and_the_step_without_them_gains_t
     found = measured.shares()
     assert found["collector"] == pytest.approx(1 / 3, rel=0.05)
     assert found["longest_pause"] == 5e6
-    _, row = condition_rows(
-        [one for one in measured.conditions() if one.what == WITHOUT_COLLECTION]
-    )
+    conditions = [each for each in measured.conditions() if each.what == WITHOUT_COLLECTION]
+    _, row = condition_rows(conditions)
     assert row.gain.value == pytest.approx(1.5)
     assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
 
@@ -193,12 +192,11 @@ def test_the_own_python_of_a_program_is_told_from_the_functions_that_it_calls() 
 def test_the_gain_of_a_condition_is_that_of_the_means_and_its_interval_holds_it(
     noise: float, bounds: Any
 ) -> None:
-    uneven = [1 + noise, 1 - noise] * 10
-    found = condition_rows(
-        [Condition(Reason("a"), [1e6 * one for one in uneven], [8e5 * one for one in uneven])]
-    )
-    assert found[1].gain.value == pytest.approx(1.25)
-    low, high = found[1].gain.low, found[1].gain.high
+    usual = [1e6 * (1 + noise), 1e6 * (1 - noise)] * 10
+    under = [8e5 * (1 + noise), 8e5 * (1 - noise)] * 10
+    _, row = condition_rows([Condition(Reason("a"), usual, under)])
+    assert row.gain.value == pytest.approx(1.25)
+    low, high = row.gain.low, row.gain.high
     assert low is not None
     assert high is not None
     assert bounds[0] <= low <= 1.25 + 1e-9
@@ -220,10 +218,9 @@ def test_a_condition_that_was_measured_too_seldom_has_no_interval_and_no_gain(
 
 def test_the_step_as_the_host_runs_it_stands_before_the_conditions() -> None:
     first, second = Reason("a"), Reason("b", {"number": 2})
-    usual = {first: 1e6, second: 3e6}
-    rows = condition_rows(
-        [Condition(what, [time_ns] * 10, [3e6] * 10) for what, time_ns in usual.items()]
-    )
+    quick = Condition(first, usual=[1e6] * 10, under=[3e6] * 10)
+    slow = Condition(second, usual=[3e6] * 10, under=[3e6] * 10)
+    rows = condition_rows([quick, slow])
     assert [row.condition for row in rows] == [REFERENCE, first, second]
     assert [row.name for row in rows] == [REFERENCE.code, "a", "b"]
     assert rows[0].step.value == 2e6

@@ -368,7 +368,8 @@ def test_a_budget_on_cuda_leaves_out_the_final_wait_of_the_profiler_itself() -> 
         event("cudaDeviceSynchronize", 37, 38, "cuda_runtime", 6),
     ]
     found = BlockCounts()
-    add_calls(found, read_chrome_trace(json.dumps({"traceEvents": events}).encode()))
+    trace = read_chrome_trace(json.dumps({"traceEvents": events}).encode())
+    add_calls(found, trace)
     assert found.launches == [
         ("aten::add_ (cudaLaunchKernel)", "step.py:4"),
         ("cudaGraphLaunch", ""),

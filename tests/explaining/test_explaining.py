@@ -107,7 +107,9 @@ def test_a_function_that_runs_long_at_its_first_call_is_noted_while_it_runs(
 def test_a_host_bound_step_with_one_read_is_explained_with_verdict_counts_and_lines() -> None:
     found = decode_explained()
     assert found.verdict.kind == "host"
-    assert found.verdict.factor == pytest.approx((200 + 400 + 100 + 10) / (80 + 20 + 1), rel=0.03)
+    host_us = 200 + 400 + 100 + 10
+    device_us = 80 + 20 + 1
+    assert found.verdict.factor == pytest.approx(host_us / device_us, rel=0.03)
     assert found.replay.ok
     assert found.per_step.launches.value == 30
     assert found.per_step.synchronisations.value == 1
@@ -122,15 +124,13 @@ def test_without_a_verdict_what_is_known_comes_first() -> None:
     found = explanation(SOURCE, profile_of(DECODE, 3 * DEVICE.step_ns(DECODE)), timing_of(3e6, 3e6))
     codes = [first_code([one]) for one in found.verdict.sentences]
     assert codes[:3] == ["device-works-in-the-step", "calls-that-wait", "no-verdict-of-the-replay"]
-    works, waits, _ = (
-        by_code([one])[code] for one, code in zip(found.verdict.sentences, codes[:3], strict=False)
-    )
-    assert works.values["share"] == pytest.approx(101_000 / 3e6)
-    low, share, high = (
-        float(str(works.values[name])) for name in ("share_low", "share", "share_high")
-    )
-    assert low < share < high
-    assert "decode.py:18" in sentence(waits)
+    said = by_code(found.verdict.sentences[:3])
+    shares = {}
+    for name in ("share_low", "share", "share_high"):
+        shares[name] = float(str(said["device-works-in-the-step"].values[name]))
+    assert shares["share"] == pytest.approx(101_000 / 3e6)
+    assert shares["share_low"] < shares["share"] < shares["share_high"]
+    assert "decode.py:18" in sentence(said["calls-that-wait"])
     assert verdict_reasons(found) == found.verdict.sentences
     assert "device-works-in-the-step" not in by_code(decode_explained().verdict.sentences)
 
@@ -168,10 +168,8 @@ def test_a_step_whose_replayed_profile_misses_the_measured_time_gets_no_verdict(
     found = explanation(SOURCE, profile_of(DECODE, 3 * DEVICE.step_ns(DECODE)), timing_of(3e6, 3e6))
     assert (found.replay.ok, found.verdict.kind) == (False, "unclear")
     assert found.replay.ratio == pytest.approx(1 / 3, rel=0.05)
-    assert (
-        by_code([found.replay.reason])["replay-takes-another-time"].values["ratio"]
-        == found.replay.ratio
-    )
+    reason = by_code([found.replay.reason])["replay-takes-another-time"]
+    assert reason.values["ratio"] == found.replay.ratio
 
 
 @pytest.mark.parametrize(
@@ -186,14 +184,10 @@ def test_a_step_of_a_library_without_a_profiler_is_judged_by_its_two_times(
     found = explanation(SOURCE, profile, timing_of(1_000_000, issue))
     assert found.verdict.kind == kind
     assert found.program.library == "jax"
-    for one in (
-        found.per_step.launches,
-        found.per_step.synchronisations,
-        found.replay.replayed,
-        found.step.busy,
-    ):
-        assert one.value is None
-        assert one.reason == profile.reason
+    counts = (found.per_step.launches, found.per_step.synchronisations)
+    for missing in (*counts, found.replay.replayed, found.step.busy):
+        assert missing.value is None
+        assert missing.reason == profile.reason
     assert by_code(found.not_seen)["not-profiled"].values["why"] == profile.reason
 
 
@@ -297,13 +291,16 @@ def test_a_graph_that_is_faster_than_the_work_of_the_step_leaves_work_out(
 
 
 def figures(value: Any) -> list[Figure]:
+    """Every figure in an answer, on all levels."""
     if isinstance(value, Figure):
         return [value]
     if isinstance(value, msgspec.Struct):
-        return [
-            found for name in value.__struct_fields__ for found in figures(getattr(value, name))
-        ]
-    return [found for each in value for found in figures(each)] if isinstance(value, list) else []
+        return figures([getattr(value, name) for name in value.__struct_fields__])
+    found: list[Figure] = []
+    if isinstance(value, list):
+        for part in value:
+            found += figures(part)
+    return found
 
 
 def test_an_explanation_gives_a_reason_for_each_missing_figure() -> None:
@@ -407,10 +404,8 @@ def test_what_is_tried_comes_before_the_conditions_on_the_host(
     found = explain(step, against=step, alternatives="eager")
     assert done[:2] == ["against", "CUDA graph"]
     assert done[-1] == "conditions"
-    assert [one.condition for one in found.alternatives if one.kind == "condition"] == [
-        REFERENCE,
-        Reason("a"),
-    ]
+    conditions_shown = [each for each in found.alternatives if each.kind == "condition"]
+    assert [each.condition for each in conditions_shown] == [REFERENCE, Reason("a")]
     done.clear()
     found = explain(step, against=step, alternatives="eager", seconds=0.001)
     assert done == ["against", "times"], "what the user asks for is tried however short the time is"
@@ -501,9 +496,8 @@ def test_a_wait_for_another_run_is_said_with_its_length(
     (tmp_path / "a.py").write_text("def step(): pass\n")
     found = explain(f"{tmp_path}/a.py:step", alternatives="eager", seconds=60, listener=Notes())
     assert first_code(notes) == "waited-for-another-run"
-    assert [
-        note.values["seconds"] for note in by_code(notes).values() if "seconds" in note.values
-    ] == [97, 50]
+    with_seconds = [note for note in by_code(notes).values() if "seconds" in note.values]
+    assert [note.values["seconds"] for note in with_seconds] == [97, 50]
     assert "no-time-for-conditions" not in by_code(found.not_seen), "waiting is not counted"
 
 
@@ -522,10 +516,13 @@ def test_an_explanation_reads_as_its_tables(monkeypatch: pytest.MonkeyPatch) -> 
 def test_no_time_of_a_step_is_below_zero(low: float, value: float) -> None:
     timing = timing_of(1e6, 1e6)
     wall = Figure(name="complete", value=value, low=low, high=16e6)
-    call = msgspec.structs.replace(timing.calls[0], figures=[wall, *timing.calls[0].figures[1:]])
-    found = explanation(SOURCE, profile_of(DECODE), msgspec.structs.replace(timing, calls=[call]))
+    figures = [wall, *timing.calls[0].figures[1:]]
+    call = msgspec.structs.replace(timing.calls[0], figures=figures)
+    timing = msgspec.structs.replace(timing, calls=[call])
+    found = explanation(SOURCE, profile_of(DECODE), timing)
     step = found.step.wall
-    assert all(end is None or end >= 0 for end in (step.value, step.low, step.high))
+    for end in (step.value, step.low, step.high):
+        assert end is None or end >= 0
     shown = printed(explanation_blocks(found), 200)
     assert "−" not in shown
     assert "16,000" in shown

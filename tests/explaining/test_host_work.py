@@ -30,20 +30,24 @@ def step(end: float, *operations: HostOperation, calls: list[HostCall] = NO_CALL
 
 def work(host: HostTimes, given: StepTrace) -> list[float]:
     """The host's work between operations and in them, by turns."""
-    found = host.work_of(given, host.call_ns(Trace([given])))
-    edges = [
-        given.start,
-        *(at for each in given.operations for at in (each.start, each.end)),
-        given.end,
-    ]
-    return [found(*pair) for pair in itertools.pairwise(edges)]
+    work_between = host.work_of(given, host.call_ns(Trace([given])))
+    edges = [given.start]
+    for each in given.operations:
+        edges += [each.start, each.end]
+    edges.append(given.end)
+    return [work_between(start, end) for start, end in itertools.pairwise(edges)]
 
 
 def test_the_time_of_an_operation_is_its_mean_in_the_quickest_steps() -> None:
-    lengths = [(10, 100), (30, 70), (20, 91), (900, 9000), *[(500, 5000)] * 8]
-    alone = [step(a + b, operation("a", a, a + b)) for a, b in lengths]
+    quick = [
+        step(110, operation("a", 10, 110)),
+        step(100, operation("a", 30, 100)),
+        step(111, operation("a", 20, 111)),
+    ]
+    slow = [step(9900, operation("a", 900, 9900)), *[step(5500, operation("a", 500, 5500))] * 8]
     given = step(1000, operation("a", 400, 1000))
-    assert work(HostTimes(Trace(alone)), given) == pytest.approx([20, 87, 0])
+    # Before the operation 10, 30 and 20 in the quick steps, and 100, 70 and 91 in it.
+    assert work(HostTimes(Trace([*quick, *slow])), given) == pytest.approx([20, 87, 0])
 
 
 def test_the_profiler_cost_of_unlike_steps_is_taken_against_the_mean_of_all_return_times() -> None:
@@ -52,9 +56,8 @@ def test_the_profiler_cost_of_unlike_steps_is_taken_against_the_mean_of_all_retu
     returns = ReturnTimes(step=[900] * 4 + [2800] * 4)
     cost = profiler_cost(Trace([few, many] * 4), Trace([]), returns)
     assert cost.operation_ns == pytest.approx((2000 - 1850) / 1.5)
-    assert (
-        profiler_cost(Trace([few] * 8), Trace([]), ReturnTimes(step=[2000] * 8)).operation_ns == 0
-    )
+    longer_returns = ReturnTimes(step=[2000] * 8)
+    assert profiler_cost(Trace([few] * 8), Trace([]), longer_returns).operation_ns == 0
 
 
 def test_a_step_with_another_order_of_operations_is_given_the_times_of_its_own_profile() -> None:
@@ -70,10 +73,8 @@ def test_a_step_with_another_order_of_operations_is_given_the_times_of_its_own_p
 def test_host_work_is_reduced_by_the_cost_of_the_profile_that_its_time_comes_from() -> None:
     alone = step(2000, operation("a", 0, 1000, inner=2), operation("b", 1000, 2000))
     host = HostTimes(Trace([alone]), ProfilerCost(operation_ns=100))
-    assert (
-        work(host, step(9000, operation("a", 0, 5000, inner=9), operation("b", 5000, 9000)))[1]
-        == 700
-    )
+    known = step(9000, operation("a", 0, 5000, inner=9), operation("b", 5000, 9000))
+    assert work(host, known)[1] == 700, "the time of the profile alone, with its two operations"
     unknown = step(9000, operation("c", 0, 5000, inner=9), operation("b", 5000, 9000))
     assert work(host, unknown)[1] == 4000
 
@@ -94,9 +95,8 @@ def test_an_operation_that_waits_gets_the_shorter_time_of_the_two_profiles() -> 
         400, operation("add", 0, 140), operation("item", 200, 400), calls=[launch, copy, wait]
     )
     host = HostTimes(Trace([alone]))
-    assert (
-        host.call_ns(Trace([given])) == 100
-    )  # the time between operations is 60 longer than alone, and "add" 40
+    # The time between operations is 60 longer than alone, and "add" 40.
+    assert host.call_ns(Trace([given])) == 100
     assert work(host, given) == pytest.approx([0, 100, 0, 10, 0])
 
 

@@ -51,44 +51,66 @@ PROGRAMS: dict[str, tuple[list[known.Part], BoundKind]] = {
 }
 
 
+def number_of(parts: known.Parts, *kinds: type) -> int:
+    """How many parts of a program are of these kinds."""
+    return len([part for part in parts if isinstance(part, kinds)])
+
+
 def checked(parts: StepParts, truth_ns: float) -> ReplayCheck:
+    """The check of a replayed step against the time that the simulation knows."""
     return check_replay(parts.step, Figure(name="measured", value=truth_ns))
 
 
 def is_host_work(ns: float, parts: known.Parts) -> bool:
     """Within 3 %. What a wait does before it blocks may be missing: the trace shows one call."""
-    in_waits = sum(known.in_calls(part) for part in parts if isinstance(part, Read | Wait))
-    return 0.97 * (known.host_ns(parts) - in_waits) <= ns <= 1.03 * known.host_ns(parts)
+    in_waits_ns = sum(known.in_calls(part) for part in parts if isinstance(part, Read | Wait))
+    truth_ns = known.host_ns(parts)
+    return 0.97 * (truth_ns - in_waits_ns) <= ns <= 1.03 * truth_ns
 
 
 @pytest.mark.parametrize(("parts", "bound"), PROGRAMS.values(), ids=PROGRAMS)
 def test_a_simulated_program_gets_exact_counts_a_replay_within_3_per_cent_and_the_right_verdict(
     parts: list[known.Part], bound: BoundKind
 ) -> None:
-    trace, host, truth = trace_of(parts), DEVICE.host_times(parts), DEVICE.step_ns(parts)
+    trace = trace_of(parts)
+    host = DEVICE.host_times(parts)
+    step_ns = DEVICE.step_ns(parts)
+
     counts = step_counts(trace)
-    launches = sum(isinstance(part, Launch) for part in parts)
-    waits = sum(isinstance(part, Read | Wait) for part in parts)
-    for figure, exact in ((counts.launches, launches), (counts.synchronisations, waits)):
-        assert (figure.value, figure.low, figure.high) == (exact, exact, exact)
-    assert counts.copies.value == sum(isinstance(part, Read) for part in parts)
+    assert_exact(counts.launches, number_of(parts, Launch))
+    assert_exact(counts.synchronisations, number_of(parts, Read, Wait))
+    assert counts.copies.value == number_of(parts, Read)
+
     rows = operation_rows(trace, host)
     assert is_host_work(sum(row.host_ns for row in rows), parts)
     assert sum(row.device_ns for row in rows) == pytest.approx(known.device_ns(parts), rel=0.03)
-    found = step_parts(trace, host)
-    check = checked(found, truth)
+
+    replayed = step_parts(trace, host)
+    check = checked(replayed, step_ns)
     assert check.ok
     assert check.ratio == pytest.approx(1, abs=0.03)
-    assert is_host_work(found.host, parts)
-    assert found.without_waits == pytest.approx(DEVICE.step_ns(known.without_waits(parts)), rel=0.1)
-    verdict = judge(found, check, rows, synchronisation_rows(trace), counts.launches.value)
+    assert is_host_work(replayed.host, parts)
+    without_waits_ns = DEVICE.step_ns(known.without_waits(parts))
+    assert replayed.without_waits == pytest.approx(without_waits_ns, rel=0.1)
+
+    verdict = judge(replayed, check, rows, synchronisation_rows(trace), counts.launches.value)
     assert verdict.kind == bound, verdict.sentences
-    assert verdict.overhead_share == pytest.approx(max(0, 1 - found.device / truth), abs=0.01)
+    idle_share = max(0, 1 - replayed.device / step_ns)
+    assert verdict.overhead_share == pytest.approx(idle_share, abs=0.01)
+
+
+def assert_exact(count: Figure, exact: int) -> None:
+    """Assert that each profiled step has this count."""
+    assert (count.value, count.low, count.high) == (exact, exact, exact)
 
 
 def test_a_synchronisation_has_its_line_and_the_time_that_the_host_waits() -> None:
-    first, second = Launch(10_000, 50_000, line="a.py:3"), Launch(4000, 9000)
-    parts: list[known.Part] = [first, Read(8000, line="a.py:4"), second, Wait(line="a.py:9")]
+    parts: list[known.Part] = [
+        Launch(10_000, 50_000, line="a.py:3"),
+        Read(8000, line="a.py:4"),
+        Launch(4000, 9000),
+        Wait(line="a.py:9"),
+    ]
     trace = trace_of(parts)
     rows = synchronisation_rows(trace)
     assert [(row.what, row.count, row.site.line) for row in rows] == [
@@ -97,17 +119,15 @@ def test_a_synchronisation_has_its_line_and_the_time_that_the_host_waits() -> No
     ]
     # The read waits for 50,000 of the kernel and 1,000 of its copy, less the 8,000 of host work
     # beside them.
-    assert rows[0].blocked_ns == pytest.approx(
-        50_000 + 1000 + DEVICE.latency_ns - 8000 - 4000, rel=0.15
-    )
+    device_ns = 50_000 + 1000 + DEVICE.latency_ns
+    assert rows[0].blocked_ns == pytest.approx(device_ns - 8000 - 4000, rel=0.15)
     operations = operation_rows(trace, DEVICE.host_times(parts))
     assert {row.site.line for row in operations if row.name == "aten::add_"} == {"a.py:3", ""}
 
 
 def test_a_launch_that_waits_for_room_in_the_queue_is_not_counted_as_host_work() -> None:
-    parts = [
-        Launch(1000, 12_000)
-    ] * 900  # the queue is full from the third step on, and never on an idle device
+    # The queue is full from the third step on, and never on an idle device.
+    parts = [Launch(1000, 12_000)] * 900
     device = SimulatedDevice(call_cost_ns=4000)
     trace = read_chrome_trace(device.trace(parts, steps=4))
     assert any(call.queue_full for call in trace.steps[3].calls)
@@ -124,7 +144,8 @@ def test_a_queue_that_is_full_only_in_the_host_profile_does_not_give_a_host_boun
     device = SimulatedDevice(call_cost_ns=2000)
     trace = read_chrome_trace(device.trace(parts, steps=1))
     host = device.host_times(parts)
-    assert host.alone.steps[0].end - host.alone.steps[0].start > 2 * known.host_ns(parts)
+    (alone,) = host.alone.steps
+    assert alone.end - alone.start > 2 * known.host_ns(parts)
     found = step_parts(trace, host)
     assert found.host <= known.host_ns(parts) + 3000 * 2000
     assert bound_of(found)[0] == "device"
@@ -132,11 +153,12 @@ def test_a_queue_that_is_full_only_in_the_host_profile_does_not_give_a_host_boun
 
 def test_host_work_does_not_contain_the_cost_of_the_profiler() -> None:
     parts = [Launch(10_000, 500)] * 20
-    trace, truth = trace_of(parts), DEVICE.step_ns(parts)
-    assert checked(step_parts(trace, HostTimes()), truth).ok is False
-    assert checked(step_parts(trace, DEVICE.host_times(parts)), truth).ratio == pytest.approx(
-        1, abs=0.01
-    )
+    trace = trace_of(parts)
+    step_ns = DEVICE.step_ns(parts)
+    with_its_cost = checked(step_parts(trace, HostTimes()), step_ns)
+    assert with_its_cost.ok is False
+    without_its_cost = checked(step_parts(trace, DEVICE.host_times(parts)), step_ns)
+    assert without_its_cost.ratio == pytest.approx(1, abs=0.01)
 
 
 def test_host_work_does_not_change_if_the_device_profiler_slows_some_calls_more() -> None:
@@ -146,11 +168,11 @@ def test_host_work_does_not_change_if_the_device_profiler_slows_some_calls_more(
         Launch(20_000, 500, "aten::linear"),
         Python(10_000),
     ] * 10
-    trace, host = trace_of(parts, device), device.host_times(parts)
+    trace = trace_of(parts, device)
+    host = device.host_times(parts)
     assert host.call_ns(trace) == pytest.approx((2000 + 11_000) / 2)
-    assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(
-        1, abs=0.01
-    )
+    check = checked(step_parts(trace, host), device.step_ns(parts))
+    assert check.ratio == pytest.approx(1, abs=0.01)
     rows = {row.name: row.host_ns for row in operation_rows(trace, host)}
     assert rows == {"aten::mul": 100_000, "aten::linear": 200_000, BETWEEN: 100_000}
 
@@ -171,9 +193,9 @@ def cost_in(step: known.Parts, device: SimulatedDevice) -> float:
     """
     loop = [Launch(10_000, 500)] * 9
     returns = ReturnTimes([device.return_ns(step)], [device.return_ns(loop)])
-    return profiler_cost(
-        device.alone(step), device.alone(loop), returns, trace_of(step, device).blocked_ns
-    ).operation_ns
+    blocked_ns = trace_of(step, device).blocked_ns
+    cost = profiler_cost(device.alone(step), device.alone(loop), returns, blocked_ns)
+    return cost.operation_ns
 
 
 def test_the_profiler_cost_is_what_the_profiler_adds_until_a_step_returns() -> None:
@@ -183,8 +205,9 @@ def test_the_profiler_cost_is_what_the_profiler_adds_until_a_step_returns() -> N
 
 def test_the_profiler_cost_for_a_step_that_waits_is_that_in_a_loop_of_launches() -> None:
     parts: list[known.Part] = [Launch(4000, 30_000), Read(8000)] * 10
-    added = DEVICE.alone(parts).steps[0].end - DEVICE.return_ns(parts)
-    assert added < 20 * 3000  # the reads wait for less time in the profile
+    (alone,) = DEVICE.alone(parts).steps
+    added_ns = alone.end - DEVICE.return_ns(parts)
+    assert added_ns < 20 * 3000  # the reads wait for less time in the profile
     assert cost_in(parts, DEVICE) == pytest.approx(4000, rel=0.01)
 
 
@@ -198,9 +221,8 @@ def test_the_way_from_python_into_an_operation_counts_as_work_of_the_operation()
         BETWEEN: pytest.approx(50_000, rel=0.03),
         "aten::add_": pytest.approx(200_000, rel=0.03),
     }
-    assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(
-        1, abs=0.01
-    )
+    check = checked(step_parts(trace, host), device.step_ns(parts))
+    assert check.ratio == pytest.approx(1, abs=0.01)
 
 
 def test_a_step_that_waits_for_something_the_profiler_cannot_see_gets_no_verdict() -> None:
@@ -228,20 +250,19 @@ ANY_PART = st.one_of(
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ANY_PART, min_size=1, max_size=20).filter(known.device_ns))
 def test_a_random_simulated_program_is_replayed_within_3_per_cent(parts: list[known.Part]) -> None:
-    truth = DEVICE.step_ns(parts)
-    assume(truth > 20_000)
-    assume(
-        any(isinstance(part, Launch) for part in parts)
-    )  # a step of reads alone does not tell the cost of a call
+    truth_ns = DEVICE.step_ns(parts)
+    launches = number_of(parts, Launch)
+    waits = number_of(parts, Read, Wait)
+    assume(truth_ns > 20_000)
+    assume(launches)  # a step of reads alone does not tell the cost of a call
     trace = trace_of(parts)
-    found = step_parts(trace, DEVICE.host_times(parts))
-    assert step_counts(trace).launches.value == sum(isinstance(part, Launch) for part in parts)
-    assert step_counts(trace).synchronisations.value == sum(
-        isinstance(part, Read | Wait) for part in parts
-    )
+    replayed = step_parts(trace, DEVICE.host_times(parts))
+    counts = step_counts(trace)
+    assert counts.launches.value == launches
+    assert counts.synchronisations.value == waits
     # A wait whose work ends while it begins looks like one that waited: its return may be missed.
-    waits = sum(isinstance(part, Read | Wait) for part in parts)
-    assert found.step == pytest.approx(truth, abs=0.03 * truth + waits * DEVICE.wake_ns)
+    allowed_ns = 0.03 * truth_ns + waits * DEVICE.wake_ns
+    assert replayed.step == pytest.approx(truth_ns, abs=allowed_ns)
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9), st.floats(0, 1))

@@ -67,24 +67,21 @@ def test_an_upload_from_pageable_memory_is_named_with_its_line_cost_and_remedy()
     free = [Launch(20_000, 400_000) if isinstance(part, Upload) else part for part in UPLOADS]
     assert parts.without_waits == pytest.approx(DEVICE.step_ns(free), rel=0.15)
     (row,) = synchronisation_rows(trace)
-    assert (FROM_PAGEABLE in codes_of(row.what), row.site.line, row.count) == (
-        True,
-        "train.py:4",
-        1,
-    )
-    assert row.blocked_ns == pytest.approx(10 * 30_000 + 400_000 - 10 * 10_000, rel=0.15)
+    assert FROM_PAGEABLE in codes_of(row.what)
+    assert (row.site.line, row.count) == ("train.py:4", 1)
+    # The host waits for the ten kernels before, which it launched meanwhile, and for the copy.
+    assert row.blocked_ns == pytest.approx(10 * 30_000 - 10 * 10_000 + 400_000, rel=0.15)
     said = by_code(explained(UPLOADS, {}).verdict.sentences)
     assert said["pageable-uploads"].values["line"] == "train.py:4"
 
 
 def test_a_short_upload_and_one_from_pinned_memory_do_not_wait() -> None:
     pinned = DEVICE.trace(UPLOADS).replace(b"(Pageable -> Device)", b"(Pinned -> Device)")
-    for trace in (
-        read_chrome_trace(pinned),
-        trace_of([Launch(10_000, 3000), Upload(20_000, 5000)]),
-    ):
-        rows = synchronisation_rows(trace)
-        assert [row for row in rows if row.blocked_ns or FROM_PAGEABLE in codes_of(row.what)] == []
+    short = trace_of([Launch(10_000, 3000), Upload(20_000, 5000)])
+    for trace in (read_chrome_trace(pinned), short):
+        for row in synchronisation_rows(trace):
+            assert not row.blocked_ns
+            assert FROM_PAGEABLE not in codes_of(row.what)
 
 
 @pytest.mark.parametrize(("device_ns", "kind"), [(100_000, "device"), (1000, "host")])
@@ -93,16 +90,15 @@ def test_fifty_kernels_of_other_libraries_without_an_operation_count_as_device_w
 ) -> None:
     parts: list[known.Part] = [Launch(8000, device_ns, "")] * 50
     bare = dataclasses.replace(DEVICE, operation_cost_ns=0)
-    host = HostTimes(
-        Trace([dataclasses.replace(step, operations=[]) for step in bare.alone(parts).steps])
-    )
-    for call, recorded in (
-        ("cuLaunchKernelEx", "cuda_driver"),
-        ("cudaLaunchKernelExC", "cuda_runtime"),
-    ):
+    alone = bare.alone(parts).steps
+    host = HostTimes(Trace([dataclasses.replace(step, operations=[]) for step in alone]))
+    of_driver = {"name": "cuLaunchKernelEx", "cat": "cuda_driver"}
+    of_runtime = {"name": "cudaLaunchKernelExC", "cat": "cuda_runtime"}
+    for call in (of_driver, of_runtime):
         kept = [event for event in bare.run([parts] * 5).events if event["cat"] != "cpu_op"]
         for event in kept:
-            event.update({"name": call, "cat": recorded} if event["cat"] == "cuda_runtime" else {})
+            if event["cat"] == "cuda_runtime":
+                event.update(call)
         trace = read_chrome_trace(msgspec.json.encode(kept)).without_first_step()
         assert step_counts(trace).launches.value == 50
         found = step_parts(trace, host)
@@ -113,33 +109,29 @@ def test_fifty_kernels_of_other_libraries_without_an_operation_count_as_device_w
 
 def test_the_programs_own_python_is_told_from_the_launches() -> None:
     parts: list[known.Part] = [Python(2_900_000), *[Launch(10_000, 2000)] * 10]
-    said = by_code(explained(parts, {"own_python": 0.99}).verdict.sentences)
-    assert said["own-python"].values == pytest.approx(
-        {"own_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002
-    )
-    assert "host-work-for-each-launch" not in said
-    of_libraries = by_code(explained(parts, {"own_python": 0.05}).verdict.sentences)[
-        "between-the-operations"
-    ]
-    assert of_libraries.values == pytest.approx(
-        {"outside_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002
-    )
-    launches = by_code(
-        explained([Python(20_000), *[Launch(10_000, 2000)] * 50], {}).verdict.sentences
-    )
-    assert launches["host-work-for-each-launch"].values == pytest.approx(
-        {"launches": 50, "each_ns": 10_000}, rel=0.05
-    )
+    own = by_code(explained(parts, {"own_python": 0.99}).verdict.sentences)
+    of_program = {"own_ns": 2_900_000, "whole_ns": 3_000_000}
+    assert own["own-python"].values == pytest.approx(of_program, rel=0.002)
+    assert "host-work-for-each-launch" not in own
+
+    other = by_code(explained(parts, {"own_python": 0.05}).verdict.sentences)
+    of_libraries = {"outside_ns": 2_900_000, "whole_ns": 3_000_000}
+    assert other["between-the-operations"].values == pytest.approx(of_libraries, rel=0.002)
+
+    launching: list[known.Part] = [Python(20_000), *[Launch(10_000, 2000)] * 50]
+    launches = by_code(explained(launching, {}).verdict.sentences)
+    of_launches = {"launches": 50, "each_ns": 10_000}
+    assert launches["host-work-for-each-launch"].values == pytest.approx(of_launches, rel=0.05)
 
 
 def test_the_time_in_a_data_loader_is_named() -> None:
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     parts: list[known.Part] = [Launch(300_000, 1000, loader), *[Launch(10_000, 2000)] * 10]
-    before, after = (
-        f'"cat":"{kind}","name":"{loader}'.encode() for kind in ("cpu_op", "user_annotation")
-    )
-    renamed = DEVICE.trace(parts).replace(before, after)
-    assert renamed != DEVICE.trace(parts)
+    operation = f'"cat":"cpu_op","name":"{loader}'.encode()
+    annotation = f'"cat":"user_annotation","name":"{loader}'.encode()
+    recorded = DEVICE.trace(parts)
+    renamed = recorded.replace(operation, annotation)
+    assert renamed != recorded
     trace = read_chrome_trace(renamed).without_first_step()
     said = by_code(explained(parts, {}, trace).verdict.sentences)
     assert said["data-loader"].values["share"] == pytest.approx(0.75, abs=0.005)
@@ -153,13 +145,9 @@ def test_a_time_that_is_not_resolved_is_never_led_with_and_the_measured_cause_fo
     shares: dict[str, float],
 ) -> None:
     wide = timing_of(DEVICE.step_ns(UPLOADS), 1e6)
-    call = msgspec.structs.replace(
-        wide.calls[0],
-        figures=[
-            Figure(name="complete", value=1e6, low=-1e6, high=7e6),
-            *wide.calls[0].figures[1:],
-        ],
-    )
+    complete = Figure(name="complete", value=1e6, low=-1e6, high=7e6)
+    figures = [complete, *wide.calls[0].figures[1:]]
+    call = msgspec.structs.replace(wide.calls[0], figures=figures)
     profile = dataclasses.replace(profile_of(UPLOADS), shares=shares)
     found = explanation(SOURCE, profile, msgspec.structs.replace(wide, calls=[call]))
     first, instead, cause, *_ = verdict_reasons(found)
@@ -175,21 +163,22 @@ def test_a_time_that_is_not_resolved_is_never_led_with_and_the_measured_cause_fo
 def gained(name: str, value: float, half: float = 0.05, kind: str = "measured") -> Alternative:
     """An alternative with a measured gain."""
     gain = Figure(name="gain", unit="ratio", value=value, low=value - half, high=value + half)
-    return msgspec.structs.replace(
-        decode_explained().alternatives[1], name=name, kind=kind, gain=gain
-    )
+    measured = decode_explained().alternatives[1]
+    return msgspec.structs.replace(measured, name=name, kind=kind, gain=gain)
 
 
 def with_alternatives(
     parts: known.Parts, *alternatives: Alternative, met: Figure | None = None
 ) -> Explanation:
+    """The explanation of a made-up step with these alternatives. ``met``: its unpinned time."""
     step_ns = DEVICE.step_ns(parts)
     timing = timing_of(step_ns, step_ns)
-    figures = [*timing.calls[0].figures, *([met] if met else [])]
+    figures = [*timing.calls[0].figures]
+    if met is not None:
+        figures.append(met)
     call = msgspec.structs.replace(timing.calls[0], figures=figures)
-    return explanation(
-        SOURCE, profile_of(parts), msgspec.structs.replace(timing, calls=[call]), alternatives
-    )
+    timing = msgspec.structs.replace(timing, calls=[call])
+    return explanation(SOURCE, profile_of(parts), timing, alternatives)
 
 
 WAITS: list[known.Part] = [
@@ -229,12 +218,11 @@ def test_a_replay_that_a_cuda_graph_contradicts_gives_no_verdict_on_host_or_devi
 
 
 def test_a_gain_with_a_wide_interval_contradicts_no_verdict() -> None:
-    assert with_alternatives(HOST, gained(CUDA_GRAPH, 1.5, 0.6)).verdict.kind == "host"
-    assert (
-        with_alternatives(WAITS, gained(UNSYNCHRONISED, 1.5, 0.6, kind="bound")).verdict.kind
-        == "synchronisation"
-    )
-    assert with_alternatives(ON_DEVICE, gained(CUDA_GRAPH, 1.5, 0.6)).verdict.kind == "device"
+    wide_graph = gained(CUDA_GRAPH, 1.5, 0.6)
+    wide_bound = gained(UNSYNCHRONISED, 1.5, 0.6, kind="bound")
+    assert with_alternatives(HOST, wide_graph).verdict.kind == "host"
+    assert with_alternatives(WAITS, wide_bound).verdict.kind == "synchronisation"
+    assert with_alternatives(ON_DEVICE, wide_graph).verdict.kind == "device"
 
 
 def test_pinned_memory_is_recommended_as_far_as_it_was_measured_to_help() -> None:
@@ -254,11 +242,11 @@ def test_a_large_gain_is_said_in_the_first_lines(
     value: float, half: float, is_said: bool, kind: str
 ) -> None:
     found = with_alternatives(HOST, gained("another way", value, half, kind))
-    named = [
-        isinstance(one, Reason) and one.values.get("name") == "another way"
-        for one in found.verdict.sentences
-    ]
-    assert [index for index, is_named in enumerate(named) if is_named] == ([1] if is_said else [])
+    places = []
+    for place, reason in enumerate(found.verdict.sentences):
+        if isinstance(reason, Reason) and reason.values.get("name") == "another way":
+            places.append(place)
+    assert places == ([1] if is_said else [])
     assert verdict_reasons(found) == found.verdict.sentences
 
 

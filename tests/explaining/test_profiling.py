@@ -74,7 +74,9 @@ def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with
     assert (found.library, found.device, found.reason, found.sites_missing) == ("torch", "", "", "")
     assert found.trace is not None
     assert len(found.trace.steps) >= 3
-    rows = {(row.name, row.site.line): row.count for row in operation_rows(found.trace, found.host)}
+    rows = {}
+    for row in operation_rows(found.trace, found.host):
+        rows[row.name, row.site.line] = row.count
     assert rows["aten::linear", "train.py:10"] == 2
     assert rows["AddmmBackward0", "train.py:11"] == 2
     assert rows["aten::item", "train.py:13"] == 1
@@ -147,7 +149,8 @@ def test_a_step_with_other_operations_gets_no_lines_and_the_reason() -> None:
     assert isinstance(difference, Reason)
     assert (difference.code, difference.values["number"]) == ("operations-differ", 1)
     assert "aten::mul" in difference.values.values(), "the first difference is named"
-    assert {each.site for step in joined.steps for each in step.operations} == {CallSite()}
+    for step in joined.steps:
+        assert [operation.site for operation in step.operations] == [CallSite()] * 3
 
 
 def _training(torch: Any) -> Any:

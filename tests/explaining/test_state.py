@@ -85,11 +85,8 @@ def test_a_weight_of_a_torch_module_is_named_model_dot_weight() -> None:
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(2, 3))
     model(torch.ones(2)).sum().backward()
-    names = [
-        name
-        for name, value in state.reachable_values(lambda: model(torch.ones(2))).items()
-        if state.is_array(value)
-    ]
+    values = state.reachable_values(lambda: model(torch.ones(2)))
+    names = [name for name, value in values.items() if state.is_array(value)]
     assert names == ["model.0.weight", "model.0.bias", "model.0.weight.grad", "model.0.bias.grad"]
 
 

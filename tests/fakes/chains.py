@@ -128,9 +128,8 @@ def anchored_series(
     for index in range(processes):
         own = 100 * seed + index
         clock = FakeClock(disturbance or Disturbance(preemptions=0), own, resolution_ns)
-        names = {"case": {"target": "", "case": "case", "worker": "", "process": index}}
         chain = make(law, clock) if make else FastFakeChain(law, clock, max_n=max_n)
-        _, events, _ = measured({"case": chain}, clock, 0.3, seed=own, names=names, **more)
+        _, events, _ = measured({"case": chain}, clock, 0.3, seed=own, process=index, **more)
         assert not dropped(events)
         found.append(replace(process_of(events, "case"), number=index))
     return Series(found, law.synchronous, False, law.overlap, anchored=True)

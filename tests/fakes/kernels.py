@@ -111,21 +111,19 @@ def as_library(text: str) -> Path:
     """The path of a shared library of the kernels. ``run_<name>`` runs one; its threads may
     synchronise.
     """
-    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     number = "number" if "typedef" in text else "float"
-    runs = "".join(
-        _RUN.replace("NAME", name)
-        .replace("NUMBER", number)
-        .replace("STEPS", ", n" if "steps" in parameters else "")
-        for name, parameters in re.findall(r"__global__ void (\w+)\(([^)]*)\)", text)
-    )
-    half = "typedef unsigned short number" in text
-    threads = _TOGETHER if "__syncthreads" in text else _ALONE
-    (folder / "kernel.cpp").write_text(_BEFORE + (_HALF if half else "") + threads + text + runs)
-    built = folder / "kernel.so"
-    command = ["g++", *_FLAGS, "-w", "-shared", "-fPIC", *(["-mf16c"] if half else [])]
-    subprocess.run([*command, "-o", str(built), str(folder / "kernel.cpp")], check=True, timeout=60)
-    return built
+    runs = []
+    for name, parameters in re.findall(r"__global__ void (\w+)\(([^)]*)\)", text):
+        run = _RUN.replace("NAME", name).replace("NUMBER", number)
+        runs.append(run.replace("STEPS", ", n" if "steps" in parameters else ""))
+
+    before = _BEFORE
+    flags = []
+    if "typedef unsigned short number" in text:
+        before += _HALF
+        flags = ["-mf16c"]
+    before += _TOGETHER if "__syncthreads" in text else _ALONE
+    return _built(before + text + "".join(runs), flags)
 
 
 @functools.cache
@@ -133,37 +131,43 @@ def program_library(text: str) -> Path:
     """The path of a shared library of the kernels of a lowered program, whose parameters are all
     pointers.
     """
-    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     runs = []
     for name, parameters in re.findall(r"__launch_bounds__\(\d+\) (\w+)\(([^)]*)\)", text):
-        kinds = [re.sub(r"__restrict__ \w+$", "", one.strip()) for one in parameters.split(",")]
-        values = ", ".join(f"({kind})v[{i}]" for i, kind in enumerate(kinds))
-        runs.append(
-            _LAUNCHED.replace("NAME", name)
-            .replace("COUNT", str(len(kinds)))
-            .replace("VALUES", values)
-        )
+        values = []
+        for number, parameter in enumerate(parameters.split(",")):
+            pointer_type = re.sub(r"__restrict__ \w+$", "", parameter.strip())
+            values.append(f"({pointer_type})v[{number}]")
+        run = _LAUNCHED.replace("NAME", name).replace("COUNT", str(len(values)))
+        runs.append(run.replace("VALUES", ", ".join(values)))
     before = _BEFORE.replace(
         "struct Index { unsigned int x; }", "struct Index { unsigned int x, y; }"
     )
-    (folder / "kernel.cpp").write_text(before + _CUDA_WORDS + _TOGETHER + text + "".join(runs))
-    command = ["g++", *_FLAGS, "-w", "-shared", "-fPIC", "-o", str(folder / "kernel.so")]
-    subprocess.run([*command, str(folder / "kernel.cpp")], check=True, timeout=120)
-    return folder / "kernel.so"
+    return _built(before + _CUDA_WORDS + _TOGETHER + text + "".join(runs), [])
+
+
+def _built(text: str, flags: list[str]) -> Path:
+    """The path of a shared library that g++ makes of this C++."""
+    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
+    source = folder / "kernel.cpp"
+    built = folder / "kernel.so"
+    source.write_text(text)
+    command = ["g++", *_FLAGS, "-w", "-shared", "-fPIC", *flags, "-o", str(built), str(source)]
+    subprocess.run(command, check=True, timeout=120)
+    return built
 
 
 def machine_code_of(name: str, text: str, architecture: str) -> bytes:
     """The path of the library, as the fake driver expects it."""
-    return (
-        f"so:{program_library(text) if '__launch_bounds__' in text else as_library(text)}".encode()
-    )
+    library = program_library(text) if "__launch_bounds__" in text else as_library(text)
+    return f"so:{library}".encode()
 
 
 class Pointer:
     """One or more pointers into an array."""
 
     def __init__(self, array: Any, at: Any = 0) -> None:
-        self.array, self.at = array, at
+        self.array = array
+        self.at = at
 
     def __add__(self, offset: Any) -> Pointer:
         return Pointer(self.array, self.at + offset)
@@ -184,9 +188,13 @@ class _Kernel:
 
     def __getitem__(self, grid: tuple[int]) -> Any:
         def launch(*arguments: Any, BLOCK: int, num_warps: int) -> None:
-            passed = [Pointer(a) if isinstance(a, np.ndarray) else a for a in arguments]
+            passed = []
+            for argument in arguments:
+                is_array = isinstance(argument, np.ndarray)
+                passed.append(Pointer(argument) if is_array else argument)
+            language = self.function.__globals__["tl"]
             for group in range(grid[0]):
-                self.function.__globals__["tl"].group = group
+                language.group = group
                 self.function(*passed, BLOCK)
 
         return launch
@@ -200,24 +208,22 @@ def fake_triton(monkeypatch: Any) -> None:
     language.arange = np.arange
 
     def load(pointer: Pointer, mask: Any = True, other: Any = 0) -> Any:
-        at = np.minimum(pointer.at, len(pointer.array) - 1)
-        return np.where(mask, pointer.array[at], np.array(other, pointer.array.dtype)).view(_Block)
+        last = len(pointer.array) - 1
+        values = pointer.array[np.minimum(pointer.at, last)]
+        masked = np.array(other, pointer.array.dtype)
+        return np.where(mask, values, masked).view(_Block)
 
     def store(pointer: Pointer, values: Any, mask: Any = True) -> None:
         at, values, mask = np.broadcast_arrays(pointer.at, values, mask)
         pointer.array[at[mask]] = values[mask]
 
-    language.load, language.store = load, store
-    language.sum, language.sqrt, language.sin, language.cos, language.exp = (
-        np.sum,
-        np.sqrt,
-        np.sin,
-        np.cos,
-        np.exp,
-    )
-    language.floor, language.minimum, language.maximum = np.floor, np.minimum, np.maximum
+    language.load = load
+    language.store = store
     language.rsqrt = lambda x: np.float32(1) / np.sqrt(x)
-    language.float32, language.float16, language.uint32 = np.float32, np.float16, np.uint32
+    as_in_numpy = ("sum", "sqrt", "sin", "cos", "exp", "floor", "minimum", "maximum")
+    kinds = ("float32", "float16", "uint32")
+    for name in (*as_in_numpy, *kinds):
+        setattr(language, name, getattr(np, name))
     module: Any = ModuleType("triton")
     module.language = language
     module.jit = lambda function=None, do_not_specialize=(): function or _Kernel

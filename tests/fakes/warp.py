@@ -33,17 +33,16 @@ class Device:
     ``launched``: names of kernels.
     """
 
-    alias, name, uuid, is_cuda, is_cpu = (
-        "cuda:0",
-        "Fake GPU",
-        "GPU-00000000-0000-0000-0000-000000000001",
-        True,
-        False,
-    )
+    alias = "cuda:0"
+    name = "Fake GPU"
+    uuid = "GPU-00000000-0000-0000-0000-000000000001"
+    is_cuda = True
+    is_cpu = False
     graph: list[Callable[[], None]] | None = None
 
     def __init__(self) -> None:
-        self.stream, self.launched = self, list[str]()
+        self.stream = self
+        self.launched: list[str] = []
 
     def record_event(self, event: Any) -> None:
         event.is_complete = "spin" not in self.launched
@@ -54,13 +53,21 @@ class Device:
         def run() -> None:
             self.launched.append(kernel)
             if kernel != "spin":
-                assert (dim, len(inputs)) == (256, int(kernel.removeprefix("step")))
-                inputs[0].assign(lcg.advance(inputs[0].numpy(), 1))
+                assert dim == 256
+                assert len(inputs) == int(kernel.removeprefix("step"))
+                words = inputs[0]
+                words.assign(lcg.advance(words.numpy(), 1))
 
-        def once() -> None:
-            run() if self.graph is None else self.graph.append(run)
+        def run_or_capture() -> None:
+            if self.graph is None:
+                run()
+            else:
+                self.graph.append(run)
 
-        return SimpleNamespace(launch=once) if record_cmd else once()
+        if record_cmd:
+            return SimpleNamespace(launch=run_or_capture)
+        run_or_capture()
+        return None
 
     @contextlib.contextmanager
     def capture(self, device: Any) -> Iterator[Any]:

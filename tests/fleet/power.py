@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,8 @@ from overhead.fleet.model import NodeTests, median_of, tests_of
 from overhead.fleet.node_files import JudgedFigure, NodePart, figures_of
 from overhead.loading.files import read_fingerprint
 from overhead.measure.fitting.line import Floats
-from overhead.results import BOARD
+from overhead.reading.view import boards_of
+from overhead.results import Value
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "tests" / "data" / "fleet_power.json"
@@ -63,14 +64,22 @@ RUNS = {
 """The committed runs of usual profiles with ten stacks or more."""
 Second = Literal["same", "other"]
 SIZES = (5, 10, 30, 100)
-FACTOR_SCALE, FACTOR_DEGREES, BETWEEN_RUNS = 0.036, 8, 0.011
-HEALTHY, FLEETS, UNTOLD_FLEETS, PASSING_FLEETS = 100_000, 400, 1_000, 200
+FACTOR_SCALE = 0.036
+FACTOR_DEGREES = 8
+BETWEEN_RUNS = 0.011
+"""What sets hosts apart, as the text above says."""
+HEALTHY = 100_000
+FLEETS = 400
+UNTOLD_FLEETS = 1_000
+PASSING_FLEETS = 200
+"""How many healthy nodes, and how many fleets, each share is counted on."""
 HOST = NodePart(side="host")
 SLOWER = {"host": 1.35, "device": 1.10, "stack": 1.24, "stack, host side": 1.24}
 """What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each
 stack in turn.
 """
-MANY, MANY_SLOWER = (0.3, 0.4, 0.5, 0.6), 1.5
+MANY = (0.3, 0.4, 0.5, 0.6)
+MANY_SLOWER = 1.5
 """Shares of the nodes whose host is slower, and how many times."""
 
 
@@ -88,93 +97,122 @@ class Pool:
     @classmethod
     def of(cls, kind: str) -> Pool:
         runs = [read_fingerprint(ROOT / "reports" / "data" / f"{name}.json") for name in RUNS[kind]]
-        found = [dict(figures_of(run)) for run in runs]
-        times = Counter(key for own in found for key in own)
+        figures = [dict(figures_of(run)) for run in runs]
+        times: Counter[JudgedFigure] = Counter()
+        for of_run in figures:
+            times.update(of_run.keys())
         keys = sorted(key for key in times if times[key] >= SHARED * len(runs))
         logs, noise = np.full((2, len(runs), len(keys)), np.nan)
-        for run, own in enumerate(found):
-            for i, value in ((i, own[key]) for i, key in enumerate(keys) if key in own):
-                logs[run, i], noise[run, i] = math.log(value.value), 0.0
-                if value.low and value.high and value.low > 0:
-                    noise[run, i] = min(0.3, math.log(value.high / value.low) / 2 / 1.96)
+        for run, of_run in enumerate(figures):
+            for column, key in enumerate(keys):
+                if key in of_run:
+                    logs[run, column] = math.log(of_run[key].value)
+                    noise[run, column] = _noise_of(of_run[key])
         deviations = logs - median_of(logs, 0)
         host = [key.side == "host" for key in keys]
         deviations[:, host] -= median_of(deviations[:, host], 1)[:, None]
-        boards = {
-            record.device for run in runs for record in run.records if len(record.device) == BOARD
-        }
+        boards: set[str] = set()
+        for fingerprint in runs:
+            boards.update(boards_of(fingerprint.records))
         return cls(keys, deviations, noise, len(boards))
 
     def made(self, nodes: int, second: Second, dice: np.random.Generator) -> Floats:
         """ln(figure) by run, node and figure, of healthy nodes with two runs."""
-        factor = FACTOR_SCALE * dice.standard_t(
-            FACTOR_DEGREES, nodes
-        ) + BETWEEN_RUNS * dice.standard_normal((2, nodes))
+        of_node = FACTOR_SCALE * dice.standard_t(FACTOR_DEGREES, nodes)
+        of_run = BETWEEN_RUNS * dice.standard_normal((2, nodes))
+        factor = of_node + of_run
         which = dice.integers(len(self.deviations), size=(2, nodes))
         if second == "same":
             which[1] = which[0]
-        logs = self.deviations[which] + self.noise[which] * dice.standard_normal(
-            (*which.shape, len(self.keys))
-        )
-        return logs + np.where([key.side == "host" for key in self.keys], factor[:, :, None], 0.0)
+        own_noise = self.noise[which] * dice.standard_normal((*which.shape, len(self.keys)))
+        logs = self.deviations[which] + own_noise
+        on_host = [key.side == "host" for key in self.keys]
+        return logs + np.where(on_host, factor[:, :, None], 0.0)
 
 
-def slow(found: NodeTests) -> Any:
+def _noise_of(value: Value) -> float:
+    """The standard deviation of ln(figure) that its own interval shows; 0 without an interval."""
+    if not value.low or not value.high or value.low <= 0:
+        return 0.0
+    return min(0.3, math.log(value.high / value.low) / 2 / 1.96)
+
+
+def slow(tests: NodeTests) -> Any:
     """By test and node whether both runs are beyond the limit."""
-    return np.all(found.deviations > found.limits[:, None, None], axis=1)
+    return np.all(tests.deviations > tests.limits[:, None, None], axis=1)
 
 
 def false_alarms(pool: Pool, nodes: int, second: Second, healthy: int = HEALTHY) -> float:
     """The number of 1,000 healthy nodes that are called slow."""
-    dice, count = np.random.default_rng(nodes), 0
-    for _ in range(healthy // nodes):
-        count += int(slow(tests_of(pool.made(nodes, second, dice), pool.keys)).any(axis=0).sum())
-    return round(1000 * count / (healthy // nodes * nodes), 2)
+    dice = np.random.default_rng(nodes)
+    fleets = healthy // nodes
+    called_slow = 0
+    for _ in range(fleets):
+        tests = tests_of(pool.made(nodes, second, dice), pool.keys)
+        called_slow += int(slow(tests).any(axis=0).sum())
+    return round(1000 * called_slow / (fleets * nodes), 2)
 
 
 def power(
     pool: Pool, nodes: int, second: Second, what: str, fleets: int = FLEETS
 ) -> dict[str, float]:
     """The share of planted nodes that are called slow, by what was planted."""
-    dice, tried, told = (
-        np.random.default_rng(nodes),
-        defaultdict[str, int](int),
-        defaultdict[str, int](int),
-    )
-    stacks, sides = (
-        np.array([key.stack for key in pool.keys]),
-        np.array([key.side for key in pool.keys]),
-    )
+    dice = np.random.default_rng(nodes)
+    tried: Counter[str] = Counter()
+    told: Counter[str] = Counter()
+    stacks = np.array([key.stack for key in pool.keys])
+    sides = np.array([key.side for key in pool.keys])
     names = sorted({*stacks[sides == "host"].tolist()})
     for number in range(fleets):
         logs = pool.made(nodes, second, dice)
         stack = names[number % len(names)]
-        own = sides == what if what in ("host", "device") else stacks == stack
-        own &= (sides == "host") | (what != "stack, host side")
-        if np.isnan(logs[:, 0, own]).all(axis=1).any():
+        if what in ("host", "device"):
+            slowed = sides == what
+        else:
+            slowed = stacks == stack
+        if what == "stack, host side":
+            slowed &= sides == "host"
+        if np.isnan(logs[:, 0, slowed]).all(axis=1).any():
             continue
-        logs[:, 0, own] += math.log(SLOWER[what])
-        found = tests_of(logs, pool.keys)
-        wanted = [part.stack == stack or part == NodePart(side=what) for part in found.parts]  # type: ignore[arg-type]
+        logs[:, 0, slowed] += math.log(SLOWER[what])
+        tests = tests_of(logs, pool.keys)
+        wanted = []
+        for part in tests.parts:
+            is_side = part.side == what and part.is_whole_side
+            wanted.append(part.stack == stack or is_side)
         tried[stack] += 1
-        told[stack] += bool(slow(found)[wanted, 0].any())
-    by_stack = {name: round(told[name] / tried[name], 3) for name in names if tried[name]}
-    return {"all": round(sum(told.values()) / sum(tried.values()), 3)} | (
-        by_stack if "stack" in what else {}
-    )
+        told[stack] += bool(slow(tests)[wanted, 0].any())
+    shares = {"all": round(told.total() / tried.total(), 3)}
+    if "stack" in what:
+        for name in names:
+            if tried[name]:
+                shares[name] = round(told[name] / tried[name], 3)
+    return shares
 
 
-def untold(found: NodeTests) -> tuple[bool, bool]:
+@dataclass(frozen=True)
+class Untold:
+    """What of a fleet is not judged."""
+
+    side: bool
+    stack: bool
+
+
+def untold(tests: NodeTests) -> Untold:
     """Whether a whole side is not judged, as there are two groups of nodes or they differ too much;
     and a stack.
     """
-    beyond = np.any(found.deviations > found.limits[:, None, None], axis=1)
-    sides, stacks = False, False
-    for test, kind in enumerate(found.kinds):
-        told = found.two_groups(test, ~beyond[test]) is None and not found.too_wide(test)
-        sides |= not told and kind != "stacks"
-        stacks |= not told and kind == "stacks"
-    return sides, stacks
+    beyond = np.any(tests.deviations > tests.limits[:, None, None], axis=1)
+    side = False
+    stack = False
+    for test, kind in enumerate(tests.kinds):
+        divided = tests.two_groups(test, ~beyond[test]) is not None
+        if divided or tests.too_wide(test):
+            if kind == "stacks":
+                stack = True
+            else:
+                side = True
+    return Untold(side, stack)
 
 
 def healthy_untold(
@@ -182,9 +220,13 @@ def healthy_untold(
 ) -> dict[str, float]:
     """The number of 1,000 healthy fleets of which a side, or a stack, is not judged."""
     dice = np.random.default_rng(nodes + 1)
-    answers = [untold(tests_of(pool.made(nodes, second, dice), pool.keys)) for _ in range(fleets)]
-    sides, stacks = np.mean(answers, axis=0)
-    return {"sides": round(1000 * float(sides), 2), "stacks": round(1000 * float(stacks), 2)}
+    sides = 0
+    stacks = 0
+    for _ in range(fleets):
+        answer = untold(tests_of(pool.made(nodes, second, dice), pool.keys))
+        sides += answer.side
+        stacks += answer.stack
+    return {"sides": round(1000 * sides / fleets, 2), "stacks": round(1000 * stacks / fleets, 2)}
 
 
 def passing(
@@ -193,14 +235,17 @@ def passing(
     """The share of fleets that pass although the hosts of many nodes are slow: none is slow, all
     are judged.
     """
-    dice, passed = np.random.default_rng(nodes + 2), 0
+    dice = np.random.default_rng(nodes + 2)
+    passed = 0
     on_host = [key.side == "host" for key in pool.keys]
     for _ in range(fleets):
         logs = pool.made(nodes, second, dice)
         logs[:, : round(share * nodes), on_host] += math.log(MANY_SLOWER)
-        found = tests_of(logs, pool.keys)
-        named = bool(np.any(found.deviations > found.limits[:, None, None]))
-        passed += not named and not any(untold(found))
+        tests = tests_of(logs, pool.keys)
+        any_beyond = bool(np.any(tests.deviations > tests.limits[:, None, None]))
+        not_judged = untold(tests)
+        if not any_beyond and not not_judged.side and not not_judged.stack:
+            passed += 1
     return round(passed / fleets, 3)
 
 
@@ -208,14 +253,16 @@ def stated(pool: Pool, nodes: int, second: Second, fleets: int = FLEETS) -> floa
     """The share of nodes found whose host is slower by the smallest slowdown that another fleet of
     the kind states.
     """
-    dice, told = np.random.default_rng(nodes + 3), 0
+    dice = np.random.default_rng(nodes + 3)
+    told = 0
     on_host = [key.side == "host" for key in pool.keys]
     for _ in range(fleets):
-        one = tests_of(pool.made(nodes, second, dice), pool.keys)
+        stating = tests_of(pool.made(nodes, second, dice), pool.keys)
         logs = pool.made(nodes, second, dice)
-        logs[:, 0, on_host] += one.smallest[1, one.parts.index(HOST)]
-        other = tests_of(logs, pool.keys)
-        told += bool(slow(other)[other.parts.index(HOST), 0])
+        with_two_runs = 1
+        logs[:, 0, on_host] += stating.smallest[with_two_runs, stating.parts.index(HOST)]
+        finding = tests_of(logs, pool.keys)
+        told += bool(slow(finding)[finding.parts.index(HOST), 0])
     return round(told / fleets, 3)
 
 
@@ -243,7 +290,8 @@ def table() -> dict[str, Any]:
             "figures": len(pool.keys),
         }
         for second in ("same", "other"):
-            found[kind][second] = {str(nodes): row(pool, nodes, second) for nodes in SIZES}
+            rows = {str(nodes): row(pool, nodes, second) for nodes in SIZES}
+            found[kind][second] = rows
     return found
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,39 +27,73 @@ def fleet(
 ) -> None:
     """Write the files of nodes, all healthy but for the changes."""
     for number in range(nodes):
-        more = (changed or {}).get(number, {})
-        write_node(folder, f"n{number}", *(node_run(number, run, **more) for run in range(runs)))
+        changes = (changed or {}).get(number, {})
+        files = [node_run(number, run, **changes) for run in range(runs)]
+        write_node(folder, f"n{number}", *files)
 
 
-def judged(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The answer of the command, and the nodes by name."""
+@dataclass(frozen=True)
+class Judged:
+    """The answer of the command as data, and the nodes by name."""
+
+    data: dict[str, Any]
+    nodes: dict[str, dict[str, Any]]
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """By node the verdict."""
+        return {name: node["verdict"] for name, node in self.nodes.items()}
+
+    @property
+    def skipped(self) -> list[str]:
+        """The names of the files that do not count."""
+        return [Path(path).name for path in self.data["skipped"]]
+
+
+def judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> Judged:
     capsys.readouterr()
     assert main(["fleet", str(folder), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    return found, {node["name"]: node for group in found["groups"] for node in group["nodes"]}
+    data = json.loads(capsys.readouterr().out)
+    nodes = {}
+    for group in data["groups"]:
+        for node in group["nodes"]:
+            nodes[node["name"]] = node
+    return Judged(data, nodes)
+
+
+def slow_at(node: dict[str, Any]) -> list[tuple[str, str]]:
+    """The stack and the side of each test in which the node is slow."""
+    return [(test["stack"], test["side"]) for test in node["slow"]]
 
 
 def test_a_slow_host_a_slow_device_and_a_slow_stack_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fleet(
-        tmp_path, 12, changed={3: {"host": 1.6}, 5: {"device": 1.3}, 7: {"stacks": {"torch": 1.6}}}
-    )
-    found, nodes = judged(tmp_path, capsys)
-    slow = {
-        name: [(one["stack"], one["side"]) for one in node["slow"]]
-        for name, node in nodes.items()
-        if node["verdict"] == "slow"
+    changed: dict[int, dict[str, Any]] = {
+        3: {"host": 1.6},
+        5: {"device": 1.3},
+        7: {"stacks": {"torch": 1.6}},
     }
-    assert slow == {"n3": [("", "host")], "n5": [("", "device")], "n7": [("torch", "host")]}
-    assert {node["verdict"] for name, node in nodes.items() if name not in slow} == {"ok"}
-    (host,) = nodes["n3"]["slow"]
+    fleet(tmp_path, 12, changed=changed)
+    found = judged(tmp_path, capsys)
+    verdicts = found.verdicts
+    assert [verdicts.pop(name) for name in ("n3", "n5", "n7")] == ["slow"] * 3
+    assert set(verdicts.values()) == {"ok"}
+    assert slow_at(found.nodes["n3"]) == [("", "host")]
+    assert slow_at(found.nodes["n5"]) == [("", "device")]
+    assert slow_at(found.nodes["n7"]) == [("torch", "host")]
+
+
+def test_a_slow_node_has_an_interval_and_the_chance_of_a_healthy_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet(tmp_path, 12, changed={3: {"host": 1.6}})
+    found = judged(tmp_path, capsys)
+    (host,) = found.nodes["n3"]["slow"]
     assert host["low"] < 0.6 < host["high"]
     assert host["chance"] < 0.001
-    assert found["false_alarms"] == pytest.approx(0.012)
-    assert 0 < nodes["n0"]["smallest"]["device"] < 0.3
+    assert found.data["false_alarms"] == pytest.approx(0.012)
+    assert 0 < found.nodes["n0"]["smallest"]["device"] < 0.3
 
 
 def test_a_run_beyond_a_limit_makes_a_suspect_that_a_second_run_decides(
@@ -66,19 +101,18 @@ def test_a_run_beyond_a_limit_makes_a_suspect_that_a_second_run_decides(
 ) -> None:
     fleet(tmp_path, runs=1, changed={2: {"host": 1.7}, 4: {"host": 1.7}})
     assert main(["fleet", str(tmp_path), "--fail"]) == 3
-    assert (
-        f"overhead run --profile node --out {tmp_path / 'n2'}"
-        in capsys.readouterr().out.replace("\n", "")
-    )
+    printed = capsys.readouterr().out.replace("\n", "")
+    assert f"overhead run --profile node --out {tmp_path / 'n2'}" in printed
     shutil.copy(tmp_path / "n2" / "0.json", tmp_path / "n2" / "copy.json")
-    found, nodes = judged(tmp_path, capsys)
-    assert [nodes[name]["verdict"] for name in ("n2", "n4", "n0")] == ["suspect", "suspect", "ok"]
-    assert [Path(path).name for path in found["skipped"]] == ["copy.json"]
+    found = judged(tmp_path, capsys)
+    assert [found.verdicts[name] for name in ("n2", "n4", "n0")] == ["suspect", "suspect", "ok"]
+    assert found.skipped == ["copy.json"]
 
     write_node(tmp_path, "n2", node_run(2, 0, host=1.7), node_run(2, 1, host=1.7))
     write_node(tmp_path, "n4", node_run(4, 0, host=1.7), node_run(4, 1), node_run(4, 2))
-    _, nodes = judged(tmp_path, capsys)
-    assert [nodes[name]["verdict"] for name in ("n2", "n4")] == ["slow", "ok"]
+    verdicts = judged(tmp_path, capsys).verdicts
+    assert verdicts["n2"] == "slow"
+    assert verdicts["n4"] == "ok"
     assert main(["fleet", str(tmp_path), "--fail"]) == 1
 
 
@@ -88,14 +122,11 @@ def test_a_run_beyond_a_limit_makes_a_suspect_that_a_second_run_decides(
 def test_nodes_may_differ_in_what_does_not_make_them_another_kind(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, groups: int
 ) -> None:
-    fleet(
-        tmp_path,
-        12,
-        changed={number: {"versions": {version: f"6.{number}"}} for number in range(12)},
-    )
-    found, nodes = judged(tmp_path, capsys)
-    assert len(found["groups"]) == groups
-    assert {node["verdict"] for node in nodes.values()} == {"ok" if groups == 1 else "unknown"}
+    changed = {number: {"versions": {version: f"6.{number}"}} for number in range(12)}
+    fleet(tmp_path, 12, changed=changed)
+    found = judged(tmp_path, capsys)
+    assert len(found.data["groups"]) == groups
+    assert set(found.verdicts.values()) == {"ok" if groups == 1 else "unknown"}
 
 
 def test_a_healthy_fleet_passes_the_gate_and_too_few_nodes_do_not(tmp_path: Path) -> None:
@@ -111,12 +142,14 @@ def test_nine_slow_nodes_of_ten_do_not_pass_and_the_fast_one_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     fleet(tmp_path, 10, changed={number: {what: 1.7} for number in range(1, 10)})
-    found, nodes = judged(tmp_path, capsys)
-    (divided,) = found["groups"][0]["divided"]
-    assert (divided["stack"], divided["side"]) == ("", what)
-    assert (divided["faster"], len(divided["slower"])) == (["n0"], 9)
+    found = judged(tmp_path, capsys)
+    (divided,) = found.data["groups"][0]["divided"]
+    assert divided["stack"] == ""
+    assert divided["side"] == what
+    assert divided["faster"] == ["n0"]
+    assert len(divided["slower"]) == 9
     assert divided["low"] < 1.7 < divided["high"]
-    assert "slow" not in {node["verdict"] for node in nodes.values()}
+    assert "slow" not in found.verdicts.values()
     assert main(["fleet", str(tmp_path), "--fail"]) == 3
 
 
@@ -125,22 +158,19 @@ def test_nodes_of_another_machine_or_version_are_apart_and_bad_files_are_named(
 ) -> None:
     fleet(tmp_path, 12, changed={number: {"versions": {"torch": "2.1"}} for number in range(12)})
     for number in (0, 1):
-        write_node(
-            tmp_path,
-            f"n{number}",
-            *(node_run(number, r, host=2.0, versions={"torch": "2.0"}) for r in (0, 1)),
-        )
+        old_torch: dict[str, Any] = {"host": 2.0, "versions": {"torch": "2.0"}}
+        files = [node_run(number, run, **old_torch) for run in (0, 1)]
+        write_node(tmp_path, f"n{number}", *files)
     (tmp_path / "alone.json").write_bytes(b"{}")
     (tmp_path / "n5" / "bad.json").write_bytes(b"{")
     write_node(tmp_path, "other", node_run(20, machine=OTHER))
-    found, nodes = judged(tmp_path, capsys)
-    assert {name for name, node in nodes.items() if node["verdict"] == "unknown"} == {
-        "n0", "n1", "other", "alone", "n5",
-    }  # fmt: skip
-    assert {node["verdict"] for node in nodes.values()} == {"unknown", "ok"}
-    kinds = [group["kind"] for group in found["groups"] if group["kind"]]
+    found = judged(tmp_path, capsys)
+    unknown = {name for name, verdict in found.verdicts.items() if verdict == "unknown"}
+    assert unknown == {"n0", "n1", "other", "alone", "n5"}
+    assert set(found.verdicts.values()) == {"unknown", "ok"}
+    kinds = [group["kind"] for group in found.data["groups"] if group["kind"]]
     assert [kind["versions"] for kind in kinds].count({"torch": "2.0"}) == 1
-    assert {Path(path).name for path in found["skipped"]} == {"alone.json", "bad.json"}
+    assert {*found.skipped} == {"alone.json", "bad.json"}
     assert main(["fleet", str(tmp_path), "--markdown"]) == 0
     assert "bad.json" in capsys.readouterr().out
 
@@ -149,35 +179,40 @@ def test_the_settings_that_set_a_slow_node_apart_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     usual = {"governor": "performance", "gpu_mhz_max": ["1980"], "smt": "off"}
-    settings: dict[int, dict[str, Any]] = {
-        n: {"volatile": {**usual, "load_1m": n / 10}} for n in range(10)
-    }
-    settings[6] = {"volatile": {**usual, "governor": "powersave", "load_1m": 90.0}, "host": 1.8}
-    fleet(tmp_path, 10, changed=settings)
-    _, nodes = judged(tmp_path, capsys)
-    apart = [(one["name"], one["own"]) for one in nodes["n6"]["settings_apart"]]
+    changed: dict[int, dict[str, Any]] = {}
+    for number in range(10):
+        changed[number] = {"volatile": {**usual, "load_1m": number / 10}}
+    changed[6] = {"volatile": {**usual, "governor": "powersave", "load_1m": 90.0}, "host": 1.8}
+    fleet(tmp_path, 10, changed=changed)
+    node = judged(tmp_path, capsys).nodes["n6"]
+    apart = [(setting["name"], setting["own"]) for setting in node["settings_apart"]]
     assert apart == [("governor", "powersave"), ("load_1m", "90.0")]
-    assert len(nodes["n6"]["settings"]) == len(apart)
+    assert len(node["settings"]) == len(apart)
+
+
+COMMITTED_POWER = json.loads(power.COMMITTED.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("second", ["same", "other"])
+@pytest.mark.parametrize("kind", power.RUNS)
+def test_the_committed_errors_and_power_of_made_nodes_keep_the_promises(
+    kind: str, second: str
+) -> None:
+    rows = COMMITTED_POWER[kind][second]
+    for row in rows.values():
+        assert row["false"] <= 1, "of 1,000 healthy nodes"
+        assert row["stated"] >= 0.95, "another fleet finds the smallest that is stated"
+        assert row["untold"]["sides"] <= 5, "of 1,000 healthy fleets"
+        assert max(row["many pass"].values()) <= 0.01
+    largest = rows[str(max(power.SIZES))]
+    for what in ("host", "device", "stack"):
+        assert largest[what]["all"] >= 0.95
 
 
 def test_made_nodes_of_committed_runs_give_few_false_alarms_and_the_committed_power() -> None:
-    committed = json.loads(power.COMMITTED.read_text("utf-8"))
-    for kind in power.RUNS:
-        for rows in (committed[kind]["same"], committed[kind]["other"]):
-            assert all(row["false"] <= 1 for row in rows.values())
-            assert all(row["stated"] >= 0.95 for row in rows.values()), (
-                "another fleet finds the smallest that is stated"
-            )
-            assert all(row["untold"]["sides"] <= 5 for row in rows.values()), (
-                "of 1,000 healthy fleets"
-            )
-            assert all(
-                share <= 0.01 for row in rows.values() for share in row["many pass"].values()
-            )
-            largest = rows[str(max(power.SIZES))]
-            assert all(largest[what]["all"] >= 0.95 for what in ("host", "device", "stack"))
     pool = power.Pool.of("H200")
-    assert power.power(pool, 30, "other", "host") == committed["H200"]["other"]["30"]["host"]
+    committed = COMMITTED_POWER["H200"]["other"]["30"]["host"]
+    assert power.power(pool, 30, "other", "host") == committed
     assert power.false_alarms(pool, 100, "same", healthy=2_000) <= 2
     assert power.passing(pool, 10, "same", 0.4, fleets=50) == 0.0
     assert power.stated(pool, 10, "same", fleets=100) >= 0.9

@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ OK, SLOW, WRONG, UNTESTED = 0, 1, 2, 3
 def fleet(folder: Path, *, nodes: int = 10, slow: Sequence[int] = (), **slower: Any) -> None:
     """Write two runs of each node, healthy but for those in ``slow``."""
     for number in range(nodes):
-        own = slower if number in slow else {}
-        write_node(folder, f"n{number}", *(node_run(number, run, **own) for run in range(2)))
+        faults = slower if number in slow else {}
+        runs = [node_run(number, run, **faults) for run in range(2)]
+        write_node(folder, f"n{number}", *runs)
 
 
 def edited(
@@ -40,7 +42,11 @@ def edited(
     for name in files:
         path = folder / node / f"{name}.json"
         run = read_fingerprint(path)
-        records = [new for record in run.records if (new := edit(record)) is not None]
+        records = []
+        for record in run.records:
+            new = edit(record)
+            if new is not None:
+                records.append(new)
         save(path, msgspec.structs.replace(run, records=records))
 
 
@@ -52,33 +58,67 @@ def refused(record: Record, status: str) -> Record:
     """The record with this status, as a real one: without values, but for two speeds, of which the
     first stands.
     """
-    kept = {} if status == "bimodal" else {"value": None, "low": None, "high": None}
-    figures = [
-        msgspec.structs.replace(one, status=status, reason="a fault", **kept)
-        for one in record.figures
-    ]
+    no_value = {} if status == "bimodal" else {"value": None, "low": None, "high": None}
+    figures = []
+    for figure in record.figures:
+        without_value = msgspec.structs.replace(figure, **no_value)
+        figures.append(msgspec.structs.replace(without_value, status=status, reason="a fault"))
     return msgspec.structs.replace(record, status=status, reason="a fault", figures=figures)
 
 
-def gate(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, dict[str, dict[str, Any]], dict[str, Any]]:
-    """The exit code with ``--fail``, the nodes by name, and the whole answer."""
+def impossible(record: Record) -> Record:
+    """The record with times of 1e30 ns."""
+    figures = []
+    for figure in record.figures:
+        figures.append(msgspec.structs.replace(figure, value=1e30, low=1e30, high=1e30))
+    return msgspec.structs.replace(record, figures=figures)
+
+
+@dataclass(frozen=True)
+class GateAnswer:
+    """The exit code with ``--fail``, the nodes by name, and the whole answer as data."""
+
+    exit_code: int
+    nodes: dict[str, dict[str, Any]]
+    data: dict[str, Any]
+
+    def named(self, verdict: str) -> set[str]:
+        """The names of the nodes with this verdict."""
+        return {name for name, node in self.nodes.items() if node["verdict"] == verdict}
+
+    @property
+    def skipped(self) -> list[str]:
+        """The names of the files that do not count."""
+        return [Path(path).name for path in self.data["skipped"]]
+
+    @property
+    def divided(self) -> list[dict[str, Any]]:
+        """The tests by which the first group of nodes is two groups."""
+        divided: list[dict[str, Any]] = self.data["groups"][0]["divided"]
+        return divided
+
+
+def gate(folder: Path, capsys: pytest.CaptureFixture[str]) -> GateAnswer:
     capsys.readouterr()
     code = main(["fleet", str(folder), "--fail", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    return code, {node["name"]: node for group in found["groups"] for node in group["nodes"]}, found
+    data = json.loads(capsys.readouterr().out)
+    nodes = {}
+    for group in data["groups"]:
+        for node in group["nodes"]:
+            nodes[node["name"]] = node
+    return GateAnswer(code, nodes, data)
 
 
-def verdicts(nodes: dict[str, dict[str, Any]], verdict: str) -> set[str]:
-    return {name for name, node in nodes.items() if node["verdict"] == verdict}
+def names(numbers: Iterable[int]) -> set[str]:
+    """The names of these nodes."""
+    return {f"n{number}" for number in numbers}
 
 
 def test_healthy_nodes_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fleet(tmp_path)
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == OK
-    assert verdicts(nodes, "ok") == {f"n{number}" for number in range(10)}
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == OK
+    assert found.named("ok") == names(range(10))
 
 
 @pytest.mark.parametrize("slower", [{"host": 1.5}, {"device": 1.5}])
@@ -88,43 +128,37 @@ def test_many_slow_nodes_are_two_groups_and_do_not_pass(
 ) -> None:
     faults: dict[str, Any] = {**slower}
     fleet(tmp_path, slow=range(many), **faults)
-    code, nodes, found = gate(tmp_path, capsys)
-    assert code in (SLOW, UNTESTED)
-    if code == UNTESTED:
+    found = gate(tmp_path, capsys)
+    assert found.exit_code in (SLOW, UNTESTED)
+    if found.exit_code == UNTESTED:
         (side,) = slower
-        divided = next(
-            one
-            for one in found["groups"][0]["divided"]
-            if (one["stack"], one["side"]) == ("", side)
-        )
-        assert set(divided["slower"]) == {f"n{number}" for number in range(many)}
+        (divided,) = (one for one in found.divided if not one["stack"] and one["side"] == side)
+        assert set(divided["slower"]) == names(range(many))
         assert divided["low"] < 1.5 < divided["high"]
-        assert verdicts(nodes, "unknown") == nodes.keys()
+        assert found.named("unknown") == found.nodes.keys()
 
 
 def test_a_stack_that_is_slow_on_half_of_the_nodes_is_two_groups_at_this_stack(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet(tmp_path, slow=range(5), stacks={"torch": 3.0})
-    code, nodes, found = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert [(one["stack"], one["side"]) for one in found["groups"][0]["divided"]] == [
-        ("torch", "host")
-    ]
-    assert all(
-        node["verdict"] == "partly ok" and "torch (host)" in node["not_judged"]
-        for node in nodes.values()
-    )
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    (divided,) = found.divided
+    assert divided["stack"] == "torch"
+    assert divided["side"] == "host"
+    for node in found.nodes.values():
+        assert node["verdict"] == "partly ok"
+        assert "torch (host)" in node["not_judged"]
 
 
 def test_nodes_that_all_differ_do_not_pass(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(10):
-        write_node(
-            tmp_path, f"n{number}", *(node_run(number, run, host=1.15**number) for run in range(2))
-        )
-    assert gate(tmp_path, capsys)[0] == UNTESTED
+        runs = [node_run(number, run, host=1.15**number) for run in range(2)]
+        write_node(tmp_path, f"n{number}", *runs)
+    assert gate(tmp_path, capsys).exit_code == UNTESTED
 
 
 @pytest.mark.parametrize("status", ["failed", "unverified", "bimodal", "nonlinear"])
@@ -134,19 +168,15 @@ def test_a_node_whose_figures_are_refused_is_not_judged(
 ) -> None:
     fleet(tmp_path)
     for run in ("0", "1"):
-        left = iter([True] * kept)
-        edited(
-            tmp_path,
-            "n3",
-            lambda r, left=left: r if next(left, False) else refused(r, status),  # type: ignore[misc]
-            [run],
-        )
         path = tmp_path / "n3" / f"{run}.json"
-        save(path, msgspec.structs.replace(read_fingerprint(path), contention=[]))
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "unknown") == {"n3"}
-    assert status in json.dumps(nodes["n3"]["not_judged"])
+        written = read_fingerprint(path)
+        records = written.records[:kept]
+        records += [refused(record, status) for record in written.records[kept:]]
+        save(path, msgspec.structs.replace(written, records=records, contention=[]))
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("unknown") == {"n3"}
+    assert status in json.dumps(found.nodes["n3"]["not_judged"])
 
 
 @pytest.mark.parametrize("change", ["failed", "left out", "unavailable"])
@@ -155,31 +185,32 @@ def test_a_stack_that_a_node_lacks_in_its_newest_run_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, runs: Sequence[str]
 ) -> None:
     fleet(tmp_path)
-    edited(
-        tmp_path,
-        "n3",
-        lambda r: r if r.stack != "torch" else refused(r, "failed") if change == "failed" else None,
-        runs,
-    )
+
+    def changed(record: Record) -> Record | None:
+        if record.stack != "torch":
+            return record
+        return refused(record, "failed") if change == "failed" else None
+
+    edited(tmp_path, "n3", changed, runs)
+    missing = []
+    if change == "unavailable":
+        missing.append(MissingStack(stack="torch", reason="no torch here"))
     for run in runs:
         path = tmp_path / "n3" / f"{run}.json"
-        found = read_fingerprint(path)
-        missing = (
-            [MissingStack(stack="torch", reason="no torch here")] if change == "unavailable" else []
-        )
-        others = [one for one in found.contention if one.target.stack != "torch"]
-        save(path, msgspec.structs.replace(found, unavailable=missing, contention=others))
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "partly ok") == {"n3"}
+        written = read_fingerprint(path)
+        others = [one for one in written.contention if one.target.stack != "torch"]
+        save(path, msgspec.structs.replace(written, unavailable=missing, contention=others))
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("partly ok") == {"n3"}
     codes = {
         "failed": "cases-without-a-figure",
         "left out": "stack-not-measured",
         "unavailable": "",
     }
-    assert nodes["n3"]["not_judged_codes"]["torch"] == codes[change]
+    assert found.nodes["n3"]["not_judged_codes"]["torch"] == codes[change]
     of_file = {"failed": "a fault", "left out": "", "unavailable": "no torch here"}
-    assert of_file[change] in nodes["n3"]["not_judged"]["torch"]
+    assert of_file[change] in found.nodes["n3"]["not_judged"]["torch"]
 
 
 @pytest.mark.parametrize("status", ["failed", "unverified"])
@@ -187,18 +218,18 @@ def test_a_node_on_which_one_case_did_not_do_its_work_is_partly_ok_if_the_others
     tmp_path: Path, capsys: pytest.CaptureFixture[str], status: str
 ) -> None:
     fleet(tmp_path)
-    edited(
-        tmp_path,
-        "n3",
-        lambda r: refused(r, status) if (r.stack, r.params["case"]) == ("torch", 2) else r,
-        ["1"],
-    )
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "partly ok") == {"n3"}
-    assert [*nodes["n3"]["not_judged"]] == ["torch"]
-    assert nodes["n3"]["not_judged_codes"] == {"torch": "case-without-its-work"}
-    assert "a fault" in nodes["n3"]["not_judged"]["torch"]
+
+    def changed(record: Record) -> Record:
+        is_chosen = record.stack == "torch" and record.params["case"] == 2
+        return refused(record, status) if is_chosen else record
+
+    edited(tmp_path, "n3", changed, ["1"])
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("partly ok") == {"n3"}
+    assert [*found.nodes["n3"]["not_judged"]] == ["torch"]
+    assert found.nodes["n3"]["not_judged_codes"] == {"torch": "case-without-its-work"}
+    assert "a fault" in found.nodes["n3"]["not_judged"]["torch"]
 
 
 def test_a_stack_of_half_of_the_nodes_is_judged_among_these(
@@ -207,10 +238,10 @@ def test_a_stack_of_half_of_the_nodes_is_judged_among_these(
     fleet(tmp_path, slow=[2], stacks={"torch": 3.0})
     for number in range(1, 10, 2):
         without_stack(tmp_path, f"n{number}", "torch")
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == SLOW
-    assert verdicts(nodes, "slow") == {"n2"}
-    assert verdicts(nodes, "partly ok") == {f"n{number}" for number in range(1, 10, 2)}
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == SLOW
+    assert found.named("slow") == {"n2"}
+    assert found.named("partly ok") == names(range(1, 10, 2))
 
 
 def test_a_stack_that_no_node_has_is_no_fault_of_a_node(
@@ -221,9 +252,9 @@ def test_a_stack_that_no_node_has_is_no_fault_of_a_node(
         run = read_fingerprint(path)
         absent = msgspec.structs.replace(refused(run.records[0], "unavailable"), stack="warp")
         save(path, msgspec.structs.replace(run, records=[*run.records, absent]))
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == OK
-    assert verdicts(nodes, "ok") == nodes.keys()
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == OK
+    assert found.named("ok") == found.nodes.keys()
 
 
 def test_a_stack_of_few_nodes_is_not_judged_on_these(
@@ -232,9 +263,9 @@ def test_a_stack_of_few_nodes_is_not_judged_on_these(
     fleet(tmp_path)
     for number in range(3, 10):
         without_stack(tmp_path, f"n{number}", "torch")
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "partly ok") == {"n0", "n1", "n2"}
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("partly ok") == {"n0", "n1", "n2"}
 
 
 def without_stack(folder: Path, node: str, stack: str) -> None:
@@ -251,20 +282,14 @@ def test_a_node_without_figures_of_all_devices_together_is_not_judged(
     fleet(tmp_path)
     for path in (tmp_path / "n3").glob("*.json"):
         run = read_fingerprint(path)
-        save(
-            path,
-            msgspec.structs.replace(
-                run, contention=[one for one in run.contention if one.peers == 1]
-            ),
-        )
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "unknown") == {"n3"}
-    assert [*nodes["n3"]["not_judged_codes"].values()] == [
-        "stack-not-measured",
-        "few-figures-of-test",
-    ]
-    assert "together" in nodes["n3"]["not_judged"]
+        alone = [one for one in run.contention if one.peers == 1]
+        save(path, msgspec.structs.replace(run, contention=alone))
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("unknown") == {"n3"}
+    codes = [*found.nodes["n3"]["not_judged_codes"].values()]
+    assert codes == ["stack-not-measured", "few-figures-of-test"]
+    assert "together" in found.nodes["n3"]["not_judged"]
 
 
 def test_a_node_with_records_of_one_stack_alone_is_not_judged(
@@ -273,10 +298,10 @@ def test_a_node_with_records_of_one_stack_alone_is_not_judged(
     fleet(tmp_path)
     for stack in STACKS[1:]:
         without_stack(tmp_path, "n3", stack)
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "unknown") == {"n3"}
-    assert {*STACKS[1:]} <= nodes["n3"]["not_judged"].keys()
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("unknown") == {"n3"}
+    assert {*STACKS[1:]} <= found.nodes["n3"]["not_judged"].keys()
 
 
 @pytest.mark.parametrize(
@@ -311,10 +336,10 @@ def test_a_node_that_was_killed_is_counted_and_does_not_pass(
     elif left != "nothing":
         (tmp_path / "dead").rmdir()
         (tmp_path / "dead.jsonl").write_bytes(journal())
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "unknown") == {"dead"}
-    assert nodes["dead"]["why"]
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("unknown") == {"dead"}
+    assert found.nodes["dead"]["why"]
 
 
 def journal(created: str = "2026-01-01T00:05:00Z") -> bytes:
@@ -346,10 +371,10 @@ def test_old_runs_are_not_judged_in_place_of_newer_ones_that_cannot_be_read(
     (tmp_path / "n3" / ("9.jsonl" if fault == "a journal" else "9.json")).write_bytes(
         contents[fault]
     )
-    code, nodes, _ = gate(tmp_path, capsys)
+    found = gate(tmp_path, capsys)
     expected = UNTESTED if newer or fault == "no text" else OK
-    assert code == expected
-    assert verdicts(nodes, "unknown") == ({"n3"} if expected else set())
+    assert found.exit_code == expected
+    assert found.named("unknown") == ({"n3"} if expected else set())
 
 
 def test_a_slow_node_fails_the_gate_also_if_its_newest_file_cannot_be_read(
@@ -357,10 +382,10 @@ def test_a_slow_node_fails_the_gate_also_if_its_newest_file_cannot_be_read(
 ) -> None:
     fleet(tmp_path, slow=[3], host=1.8)
     (tmp_path / "n3" / "9.json").write_bytes(b"{")
-    code, nodes, found = gate(tmp_path, capsys)
-    assert code == SLOW
-    assert verdicts(nodes, "slow") == {"n3"}
-    assert [Path(path).name for path in found["skipped"]] == ["9.json"]
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == SLOW
+    assert found.named("slow") == {"n3"}
+    assert found.skipped == ["9.json"]
 
 
 def test_a_copy_under_another_name_is_no_other_node(
@@ -369,10 +394,10 @@ def test_a_copy_under_another_name_is_no_other_node(
     fleet(tmp_path)
     for number in range(5):
         shutil.copytree(tmp_path / "n3", tmp_path / f"of-n3-{number}")
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert len(verdicts(nodes, "unknown")) == 5
-    assert verdicts(nodes, "unknown") < {"n3", *(f"of-n3-{number}" for number in range(5))}
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert len(found.named("unknown")) == 5
+    assert found.named("unknown") < {"n3", *(f"of-n3-{number}" for number in range(5))}
 
 
 def test_six_copies_of_one_file_are_one_node(
@@ -380,10 +405,10 @@ def test_six_copies_of_one_file_are_one_node(
 ) -> None:
     for number in range(6):
         save(tmp_path / f"n{number}.json", node_run(3))
-    code, nodes, _ = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert len(nodes) == 6
-    assert not verdicts(nodes, "ok")
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert len(found.nodes) == 6
+    assert not found.named("ok")
 
 
 def test_a_copy_with_another_date_is_no_second_run(
@@ -394,14 +419,12 @@ def test_a_copy_with_another_date_is_no_second_run(
     for name in ("0", "1"):
         (tmp_path / "n3" / f"{name}.json").unlink()
     for number in range(3):
-        save(
-            tmp_path / "n3" / f"{number}.json",
-            msgspec.structs.replace(slow, created=f"2026-01-01T00:0{number}:00Z"),
-        )
-    code, nodes, found = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "suspect") == {"n3"}
-    assert {Path(path).name for path in found["skipped"]} == {"1.json", "2.json"}
+        copy = msgspec.structs.replace(slow, created=f"2026-01-01T00:0{number}:00Z")
+        save(tmp_path / "n3" / f"{number}.json", copy)
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("suspect") == {"n3"}
+    assert {*found.skipped} == {"1.json", "2.json"}
 
 
 @pytest.mark.parametrize("slower", [1.0, 1.8])
@@ -411,18 +434,12 @@ def test_runs_from_the_future_do_not_count_and_are_named(
     fleet(tmp_path)
     later = (datetime.now(UTC) + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
     for number, created in enumerate((later, "2099-01-01T00:00:00Z", "2026-99-99T00:00:00Z")):
-        save(
-            tmp_path / "n3" / f"late-{number}.json",
-            node_run(3, 5 + number, host=slower, created=created),
-        )
-    code, nodes, found = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "unknown") == {"n3"}
-    assert {Path(path).name for path in found["skipped"]} == {
-        "late-0.json",
-        "late-1.json",
-        "late-2.json",
-    }
+        late = node_run(3, 5 + number, host=slower, created=created)
+        save(tmp_path / "n3" / f"late-{number}.json", late)
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("unknown") == {"n3"}
+    assert {*found.skipped} == {"late-0.json", "late-1.json", "late-2.json"}
 
 
 def test_times_that_no_run_gives_are_named(
@@ -430,18 +447,12 @@ def test_times_that_no_run_gives_are_named(
 ) -> None:
     fleet(tmp_path)
 
-    def huge(record: Record) -> Record:
-        figures = [
-            msgspec.structs.replace(one, value=1e30, low=1e30, high=1e30) for one in record.figures
-        ]
-        return msgspec.structs.replace(record, figures=figures)
-
-    edited(tmp_path, "n3", huge)
-    code, nodes, found = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "unknown") == {"n3"}
-    assert [Path(path).name for path in found["skipped"]] == ["0.json", "1.json"]
-    assert set(found["skipped_codes"].values()) == {"impossible-figure"}
+    edited(tmp_path, "n3", impossible)
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("unknown") == {"n3"}
+    assert found.skipped == ["0.json", "1.json"]
+    assert set(found.data["skipped_codes"].values()) == {"impossible-figure"}
 
 
 def test_one_time_that_no_run_gives_costs_a_file_its_other_times_too(
@@ -451,23 +462,15 @@ def test_one_time_that_no_run_gives_costs_a_file_its_other_times_too(
     path = tmp_path / "n3" / "1.json"
     run = read_fingerprint(path)
     first, *others = run.records
-    figures = [
-        msgspec.structs.replace(one, value=1e30, low=1e30, high=1e30) for one in first.figures
-    ]
-    save(
-        path,
-        msgspec.structs.replace(
-            run, records=[msgspec.structs.replace(first, figures=figures), *others]
-        ),
-    )
-    code, nodes, found = gate(tmp_path, capsys)
-    assert code == UNTESTED
-    assert verdicts(nodes, "unknown") == {"n3"}
-    assert [Path(path).name for path in found["skipped"]] == ["1.json"]
+    save(path, msgspec.structs.replace(run, records=[impossible(first), *others]))
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == UNTESTED
+    assert found.named("unknown") == {"n3"}
+    assert found.skipped == ["1.json"]
 
 
 def test_two_groups_are_not_seen_in_nodes_that_are_all_slow_alike(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet(tmp_path, slow=range(10), host=2.0)
-    assert gate(tmp_path, capsys)[0] == OK, "docs/fleet.md says so"
+    assert gate(tmp_path, capsys).exit_code == OK, "docs/fleet.md says so"

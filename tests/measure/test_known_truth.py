@@ -75,16 +75,14 @@ def test_the_figures_of_every_simulated_scenario_agree_with_the_truth(scenario: 
 def test_the_bench_scales_true_times_by_the_processor_speed_but_not_counts() -> None:
     scenario = next(s for s in SCENARIOS if s.name == "queue of 64")
     truth = scenario.truth()
-    exact = {
-        name: structs.asdict(Figure(name=name, value=value, low=0.999 * value, high=1.001 * value))
-        for name, value in {"complete": 1.1 * truth["complete"], "knee_n": truth["knee_n"]}.items()
-    }
-    for figure in exact:
-        held = score(
-            scenario,
-            [TruthOutcome(scenario.name, 0, exact, counts={1: 9, 64: 9}, pace=1.1)],
-            figure,
-        )
+    values = {"complete": 1.1 * truth["complete"], "knee_n": truth["knee_n"]}
+    exact: dict[str, Any] = {}
+    for name, value in values.items():
+        figure = Figure(name=name, value=value, low=0.999 * value, high=1.001 * value)
+        exact[name] = structs.asdict(figure)
+    outcome = TruthOutcome(scenario.name, 0, exact, counts={1: 9, 64: 9}, pace=1.1)
+    for name in exact:
+        held = score(scenario, [outcome], name)
         assert (held.covered, held.far) == (1, 0)
         assert held.bias == pytest.approx(0.0)
 
@@ -169,10 +167,9 @@ def test_the_best_possible_error_grows_with_the_spread_of_processes_and_falls_wi
 def test_the_bench_script_prints_its_tables_and_claims(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = [
-        SCENARIOS[1],
-        *(next(s for s in SCENARIOS if getattr(s, kind)) for kind in ("two_speeds", "refused")),
-    ]
+    two_speeds = [scenario for scenario in SCENARIOS if scenario.two_speeds]
+    refused = [scenario for scenario in SCENARIOS if scenario.refused]
+    kept = [SCENARIOS[1], two_speeds[0], refused[0]]
     monkeypatch.setattr(bench, "SCENARIOS", kept)
     monkeypatch.setattr(bench, "_one", lambda job: run(kept[job[0]], job[1], job[2]))
     monkeypatch.setattr(bench, "ProcessPoolExecutor", _LocalPool)

@@ -51,8 +51,11 @@ def _like_another(case: Case) -> bool:
     """The callers make the same calls, and each k runs the same code; rotated bind groups take long
     to make.
     """
-    caller = case.caller == "ffi" or (case.caller == "native" and case.pattern != "per-submit")
-    return caller or case.params.get("k", 16) != 16 or case.params.get("bindgroup") == "rotated"
+    if case.caller == "ffi":
+        return True
+    if case.caller == "native" and case.pattern != "per-submit":
+        return True
+    return case.params.get("k", 16) != 16 or case.params.get("bindgroup") == "rotated"
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,9 @@ class Subject:
         """The optional parts that the case needs, including numba if it is called from compiled
         code.
         """
-        return (*self.parts, *(["numba"] if case.caller == "native" else []))
+        if case.caller == "native":
+            return (*self.parts, "numba")
+        return self.parts
 
 
 SUBJECTS = (
@@ -106,10 +111,9 @@ SUBJECTS = (
         without=lambda case: case.params["maker"] == "torch",
     ),
     Subject("cupy", "CUDA", ("cxx",), _fake_cupy),
-    *(
-        Subject(stack, "CUDA", ("cxx",), cuda_libraries.install)
-        for stack in ("cuda-core", "cute-dsl", "numba-cuda")
-    ),
+    Subject("cuda-core", "CUDA", ("cxx",), cuda_libraries.install),
+    Subject("cute-dsl", "CUDA", ("cxx",), cuda_libraries.install),
+    Subject("numba-cuda", "CUDA", ("cxx",), cuda_libraries.install),
     Subject("warp", parts=("warp",), window={"precision": "uint32"}),
     Subject("warp", "CUDA", prepare=_fake_warp),
     Subject("pyopencl", "OpenCL", ("pyopencl",), window={"precision": "uint32"}),
@@ -123,39 +127,34 @@ def probe_of(subject: Subject) -> Probe:
 
 def cases_of(subject: Subject) -> list[Case]:
     """The cases of the stack's step, found without importing its library."""
-    return [
-        case
-        for case in of_step(probe_of(subject).space(subject.declared).star())
-        if not subject.without(case)
-    ]
+    space = probe_of(subject).space(subject.declared)
+    return [case for case in of_step(space.star()) if not subject.without(case)]
 
 
 def target_of(subject: Subject) -> Target:
     """The first target of this kind; of OpenCL's, where a GPU may come first, the processor that
     the part is.
     """
-    found = [target for target in probe_of(subject).targets() if target.api == subject.api]
-    if not found:
+    targets = [target for target in probe_of(subject).targets() if target.api == subject.api]
+    if not targets:
         # torch.compile has no target on the processor where there is a GPU.
         pytest.skip(f"{subject.stack} has no device with {subject.api} on this machine")
-    return next(target for target in found if target.software or subject.api != "OpenCL")
+    if subject.api == "OpenCL":
+        targets = [target for target in targets if target.software]
+    return targets[0]
 
 
 def every_case() -> list[Any]:
     """A pytest parameter for each stack and case, with marks for the parts that it needs."""
-    found = []
+    parameters = []
     for subject in SUBJECTS:
         for case in cases_of(subject):
-            marks = [
-                pytest.mark.needs(*subject.needs(case)),
-                *([pytest.mark.slow] if subject.slow(case) else []),
-            ]
-            found.append(
-                pytest.param(
-                    subject, case, id=f"{subject.stack} {subject.api} {case.key}", marks=marks
-                )
-            )
-    return found
+            marks = [pytest.mark.needs(*subject.needs(case))]
+            if subject.slow(case):
+                marks.append(pytest.mark.slow)
+            name = f"{subject.stack} {subject.api} {case.key}"
+            parameters.append(pytest.param(subject, case, id=name, marks=marks))
+    return parameters
 
 
 INSTALLED = [
@@ -170,7 +169,8 @@ def check(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]
     found = Findings()
     contract.check_case(found, probe, target, case, contract.varied_parameters(cases, case))
     assert not found.unavailable
-    assert [one for one in found.found if one.level == "error"] == []
+    errors = [finding for finding in found.found if finding.level == "error"]
+    assert errors == []
     if window:
         with contextlib.closing(probe.open(target, case)) as chain:
             assert chain.window().items() >= window.items()
@@ -189,9 +189,9 @@ def test_the_targets_of_a_stack_have_different_keys_and_carry_what_it_declares(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject.prepare(monkeypatch)
-    found = probes.targets_of(probe_of(subject))
-    assert len({target.key for target in found}) == len(found)
-    for target in found:
+    targets = probes.targets_of(probe_of(subject))
+    assert len({target.key for target in targets}) == len(targets)
+    for target in targets:
         assert target.stack == subject.stack
         assert target.versions
         assert target.same_calls == probe_of(subject).same_calls
@@ -206,13 +206,17 @@ def test_a_stack_lists_each_case_once_with_the_base_case_first(subject: Subject)
 
 
 def test_a_stack_lists_its_cases_without_importing_its_gpu_library() -> None:
-    code = (
-        "import sys; from overhead.probes import registry; from overhead.results import"
-        " Target\nfor name, probe in registry().items():\n    options = {'device': 'cuda:0',"
-        " 'platform': 'gpu', 'ordinal': 0}\n    list(probe.space(Target(stack=name, api='CUDA',"
-        " adapter='x', options=options)).star())\n   "
-        f" probe.environments()\nprint({set(LIBRARIES)!r} & set(sys.modules))"
-    )
+    code = f"""
+import sys
+from overhead.probes import registry
+from overhead.results import Target
+options = {{'device': 'cuda:0', 'platform': 'gpu', 'ordinal': 0}}
+for name, probe in registry().items():
+    target = Target(stack=name, api='CUDA', adapter='x', options=options)
+    list(probe.space(target).star())
+    probe.environments()
+print({set(LIBRARIES)!r} & set(sys.modules))
+"""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
@@ -223,24 +227,23 @@ def test_the_table_of_callers_has_each_stack_with_several_and_says_whether_a_sha
     None
 ):
     text = (Path(__file__).parents[2] / "docs" / "callers.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`[^|]*`) \|.*\| (yes|no) \|$", text, re.MULTILINE)
-    said = {
-        stack: share == "yes"
-        for stacks, share in rows
-        for stack in re.findall(r"`([^`]+)`", stacks)
-    }
+    in_table = {}
+    for stacks, share in re.findall(r"^\| (`[^|]*`) \|.*\| (yes|no) \|$", text, re.MULTILINE):
+        for stack in re.findall(r"`([^`]+)`", stacks):
+            in_table[stack] = share == "yes"
     options: dict[str, Scalar] = {"device": "cuda:0", "platform": "gpu", "ordinal": 0}
-    offered = {}
+    with_several_callers = {}
     for name, probe in probes.registry().items():
-        space = probes.space_of(probe, Target(stack=name, api="CUDA", adapter="x", options=options))
-        if len({case.caller for case in space.star()}) > 1:
-            offered[name] = probe.same_calls
-    assert said == offered
+        target = Target(stack=name, api="CUDA", adapter="x", options=options)
+        callers = {case.caller for case in probes.space_of(probe, target).star()}
+        if len(callers) > 1:
+            with_several_callers[name] = probe.same_calls
+    assert in_table == with_several_callers
 
 
 def test_every_stack_of_the_package_has_tests() -> None:
-    elsewhere = {"triton", "chromium", "firefox", "onnxruntime"}
-    assert {subject.stack for subject in SUBJECTS} | elsewhere >= set(probes.registry()) - {
-        "wandering",
-        "steady",
-    }
+    tested_here = {subject.stack for subject in SUBJECTS}
+    tested_elsewhere = {"triton", "chromium", "firefox", "onnxruntime"}
+    fakes_of_tests = {"wandering", "steady"}
+    stacks_of_package = set(probes.registry()) - fakes_of_tests
+    assert stacks_of_package <= tested_here | tested_elsewhere

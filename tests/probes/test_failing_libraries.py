@@ -69,11 +69,12 @@ def without(name: str, error: Exception) -> Break:
     """Let the import of a package fail."""
 
     def apply(patch: Patch) -> None:
-        top = name.partition(".")[0]
-        for module in [one for one in sys.modules if f"{one}.".startswith(f"{name}.")]:
+        top, _, attribute = name.partition(".")
+        imported = [module for module in sys.modules if f"{module}.".startswith(f"{name}.")]
+        for module in imported:
             patch.delitem(sys.modules, module)
-        if top in sys.modules and name != top:
-            patch.delattr(sys.modules[top], name.partition(".")[2], raising=False)
+        if attribute and top in sys.modules:
+            patch.delattr(sys.modules[top], attribute, raising=False)
         patch.setattr(sys, "meta_path", [_Finder(name, error), *sys.meta_path])
 
     return apply
@@ -142,40 +143,58 @@ IMPORT_ERRORS = (
     OSError("libit.so.1: cannot open shared object file: No such file or directory"),
     RuntimeError(LOG),
 )
-LIBRARIES: dict[str, tuple[str, Break, tuple[str, ...]]] = {
-    "cuda-core": ("cuda", cuda_libraries.install, ("cxx",)),
-    "cupy": ("cupy", cuda_driver.install, ("cxx",)),
-    "cute-dsl": ("cutlass", cuda_libraries.install, ("cxx",)),
-    "dawn": ("wgpudawn", anew_webgpu, ()),
-    "jax": ("jax", nothing, ()),
-    "mlx": ("mlx", nothing, ()),
-    "numba-cuda": ("numba.cuda", cuda_libraries.install, ("cxx",)),
-    "onnxruntime": ("onnxruntime", nothing, ()),
-    "pyopencl": ("pyopencl", nothing, ()),
-    "torch": ("torch", nothing, ()),
-    "torch-compile": ("torch", nothing, ()),
-    "triton": ("torch", cuda_driver.install, ("cxx",)),
-    "vulkan": ("vulkan", nothing, ()),
-    "warp": ("warp", nothing, ()),
-    "wgpu-native": ("wgpu", anew_webgpu, ()),
+
+
+@dataclass(frozen=True)
+class Library:
+    """The module of a stack's library, what must be there before the module is imported, and the
+    parts for that.
+    """
+
+    module: str
+    prepare: Break = nothing
+    parts: tuple[str, ...] = ()
+
+
+LIBRARIES = {
+    "cuda-core": Library("cuda", cuda_libraries.install, ("cxx",)),
+    "cupy": Library("cupy", cuda_driver.install, ("cxx",)),
+    "cute-dsl": Library("cutlass", cuda_libraries.install, ("cxx",)),
+    "dawn": Library("wgpudawn", anew_webgpu),
+    "jax": Library("jax"),
+    "mlx": Library("mlx"),
+    "numba-cuda": Library("numba.cuda", cuda_libraries.install, ("cxx",)),
+    "onnxruntime": Library("onnxruntime"),
+    "pyopencl": Library("pyopencl"),
+    "torch": Library("torch"),
+    "torch-compile": Library("torch"),
+    "triton": Library("torch", cuda_driver.install, ("cxx",)),
+    "vulkan": Library("vulkan"),
+    "warp": Library("warp"),
+    "wgpu-native": Library("wgpu", anew_webgpu),
 }
-"""By stack its library, what must be there before the library is imported, and the parts for it."""
+"""By stack."""
 _SAID: dict[tuple[str, type[Exception]], str] = {
     ("dawn", ModuleNotFoundError): "package-not-installed",
     ("wgpu-native", ModuleNotFoundError): "package-not-installed",
     ("vulkan", OSError): "no-vulkan-loader",
 }
-IMPORTS = [
-    Failure(
-        stack,
-        without(name, error),
-        parts,
-        prepare,
-        said=_SAID.get((stack, type(error)), str(error).splitlines()[0][:40]),
-    )
-    for stack, (name, prepare, parts) in LIBRARIES.items()
-    for error in IMPORT_ERRORS
-]
+"""What the reason of a stack says of an error, where it is not the beginning of its message."""
+
+
+def import_failures() -> list[Failure]:
+    """Each stack with each error of an import."""
+    failures = []
+    for stack, library in LIBRARIES.items():
+        for error in IMPORT_ERRORS:
+            first_line = str(error).splitlines()[0]
+            said = _SAID.get((stack, type(error)), first_line[:40])
+            fail = without(library.module, error)
+            failures.append(Failure(stack, fail, library.parts, library.prepare, said=said))
+    return failures
+
+
+IMPORTS = import_failures()
 
 
 def no_driver(patch: Patch) -> None:
@@ -216,10 +235,17 @@ def failing_pipeline(patch: Patch) -> None:
     whole = gpu.VulkanGpu.device_call
 
     def device_call(self: Any, name: str, *arguments: Any) -> None:
-        adapters.check(-3 * (name == "vkCreateComputePipelines"), name)
+        if name == "vkCreateComputePipelines":
+            adapters.check(-3, name)
         whole(self, name, *arguments)
 
     patch.setattr(gpu.VulkanGpu, "device_call", device_call)
+
+
+def failing_count(stack: str) -> Failure:
+    """A library on the fake CUDA driver, which cannot count its devices."""
+    fail = failing_driver("cuDeviceGetCount")
+    return Failure(stack, fail, ("cxx",), cuda_libraries.install, said="returned 209")
 
 
 FAILED = "VK_ERROR_INITIALIZATION_FAILED"
@@ -248,16 +274,7 @@ DEVICES = [
         said="returned 209",
     ),
     Failure("cupy", failing_driver("cuDeviceGetCount"), ("cxx",), fake_cupy, said="returned 209"),
-    *(
-        Failure(
-            stack,
-            failing_driver("cuDeviceGetCount"),
-            ("cxx",),
-            cuda_libraries.install,
-            said="returned 209",
-        )
-        for stack in ("cuda-core", "cute-dsl", "numba-cuda")
-    ),
+    *map(failing_count, ("cuda-core", "cute-dsl", "numba-cuda")),
     Failure("dawn", breaking("overhead.probes.webgpu.library.Library.adapters"), ("wgpudawn",)),
     Failure("jax", breaking("jax.devices"), ("jax",)),
     Failure("mlx", breaking("mlx.core.is_available"), ("mlx",)),
@@ -382,17 +399,16 @@ def test_a_library_that_cannot_build_or_launch_its_first_kernel_makes_its_stack_
 ) -> None:
     failure.prepare(monkeypatch)
     probe = probes.registry()[failure.stack]
-    target = next(
-        one for one in probes.targets_of(probe) if one.software or one.api in ("CPU", "CUDA")
-    )
-    case = next(iter(of_step(probes.space_of(probe, target).star())))
+    targets = probes.targets_of(probe)
+    target, *_ = [one for one in targets if one.software or one.api in ("CPU", "CUDA")]
+    case, *_ = of_step(probes.space_of(probe, target).star())
     failure.fail(monkeypatch)
-    found = Findings()
-    contract.check_case(found, probe, target, case, is_first=True)
-    assert [one.message for one in found.found if one.level == "error"] == []
-    assert failure.said in str(found.unavailable)
-    assert "with-mend" in codes_of(found.unavailable)
-    assert len(str(found.unavailable)) < 700
+    findings = Findings()
+    contract.check_case(findings, probe, target, case, is_first=True)
+    assert [finding.message for finding in findings.found if finding.level == "error"] == []
+    assert failure.said in str(findings.unavailable)
+    assert "with-mend" in codes_of(findings.unavailable)
+    assert len(str(findings.unavailable)) < 700
 
 
 class Own(Probe):
@@ -405,7 +421,8 @@ class Own(Probe):
     def __init__(
         self, does: Callable[[], object] = bool, opens: Callable[[], object] = bool
     ) -> None:
-        self.does, self.opens = does, opens
+        self.does = does
+        self.opens = opens
 
     def targets(self) -> list[Target]:
         self.does()
@@ -464,10 +481,12 @@ MISTAKES = (
 def test_any_other_error_of_a_plugin_stays_a_failure(error: Exception) -> None:
     with pytest.raises(type(error)):
         probes.targets_of(Own(raising(error)))
-    found, probe = Findings(), Own(opens=raising(error))
-    contract.check_case(found, probe, probe.targets()[0], Case(pattern="per-submit"), is_first=True)
-    assert found.failed
-    assert not found.unavailable
+    probe = Own(opens=raising(error))
+    (target,) = probe.targets()
+    findings = Findings()
+    contract.check_case(findings, probe, target, Case(pattern="per-submit"), is_first=True)
+    assert findings.failed
+    assert not findings.unavailable
 
 
 @pytest.mark.parametrize(

@@ -101,28 +101,21 @@ def start_and_hang(
     """A command that waits for the answer of a plugin's stack, and the processes that it
     started.
     """
-    (folder / "p.py").write_text(
-        HANGING.replace("import time;", f"open({str(folder / 'asked')!r}, 'w'); import time;")
-    )
-    (folder / "temporary").mkdir()
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # background jobs and their children ignore the signal
+    plugin = folder / "p.py"
+    temporary = folder / "temporary"
+    asked = folder / "asked"
+    tell = f"open({str(asked)!r}, 'w'); import time;"
+    plugin.write_text(HANGING.replace("import time;", tell))
+    temporary.mkdir()
+    # Background jobs and their children ignore the signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    arguments = [command, "--plugin", str(plugin), "-p", "hanging"]
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "overhead",
-            command,
-            "--plugin",
-            str(folder / "p.py"),
-            "-p",
-            "hanging",
-        ],
-        env={**os.environ, "TMPDIR": str(folder / "temporary")},
+        [sys.executable, "-m", "overhead", *arguments],
+        env={**os.environ, "TMPDIR": str(temporary)},
     )
     give_up = time.monotonic() + 60
-    while not (folder / "asked").exists():
+    while not asked.exists():
         assert time.monotonic() < give_up
         assert process.poll() is None
         time.sleep(0.05)

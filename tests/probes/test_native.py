@@ -58,11 +58,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def compiled(program: NativeProgram, caller: str) -> native_loop.NativeLoop:
-    return (
-        native_loop.compile_native(program)
-        if caller == "native"
-        else native_loop.compile_ffi(program)
-    )
+    if caller == "native":
+        return native_loop.compile_native(program)
+    return native_loop.compile_ffi(program)
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -79,8 +77,12 @@ def test_a_loop_runs_head_and_tail_once_and_body_for_each_unit_of_a_group(
     caller: str, per: int, n: int, order: str
 ) -> None:
     recorder = Recorder()
-    head, body, tail = ((recorder.call(ord(name)),) for name in "hbt")
-    program = NativeProgram(head, body, tail, per=per)
+    program = NativeProgram(
+        head=(recorder.call(ord("h")),),
+        body=(recorder.call(ord("b")),),
+        tail=(recorder.call(ord("t")),),
+        per=per,
+    )
     compiled(program, caller)(n)
     assert "".join(chr(word) for (word,) in recorder.first()) == order
 
@@ -105,24 +107,35 @@ def test_a_slot_passes_the_result_of_a_call_to_the_next_call(caller: str) -> Non
         ),
     )
     compiled(program, caller)(1)
-    first = sum(recorder.seen[0])
-    assert recorder.first() == [(7,), (first,), (sum(recorder.seen[1]),)]
+    result_of_first = sum(recorder.seen[0])
+    result_of_second = sum(recorder.seen[1])
+    assert recorder.first() == [(7,), (result_of_first,), (result_of_second,)]
 
 
-@pytest.mark.parametrize(("caller", "length"), [("ffi", 3), ("native", 3), ("native", 8)])
-def test_a_cycle_passes_another_argument_for_each_unit(caller: str, length: int) -> None:
+@pytest.mark.parametrize(
+    ("values", "passed"),
+    [
+        # The head has the value of the first unit of its group, which is unit 0 or unit 4.
+        ((10, 11, 12), "head 10, 10, 11, 12, 10, head 11, 11, 12"),
+        ((10, 11, 12, 13, 14, 15, 16, 17), "head 10, 10, 11, 12, 13, head 14, 14, 15"),
+    ],
+)
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_cycle_passes_another_argument_for_each_unit(
+    caller: str, values: tuple[int, ...], passed: str
+) -> None:
     recorder = Recorder()
-    ring = Cycle(tuple(range(10, 10 + length)))
-    program = NativeProgram(head=(recorder.call(1, ring),), body=(recorder.call(2, ring),), per=4)
+    cycle = Cycle(values)
+    program = NativeProgram(head=(recorder.call(1, cycle),), body=(recorder.call(2, cycle),), per=4)
     compiled(program, caller)(6)
-    heads = [(1, 10 + u % length) for u in (0, 4)]
-    bodies = [(2, 10 + u % length) for u in range(6)]
-    assert recorder.first(2) == [heads[0], *bodies[:4], heads[1], *bodies[4:]]
+    names = {1: "head ", 2: ""}
+    assert ", ".join(f"{names[part]}{value}" for part, value in recorder.first(2)) == passed
 
 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_a_store_writes_the_result_of_a_call_to_memory(caller: str) -> None:
-    recorder, memory = Recorder(), np.zeros(2, np.int64)
+    recorder = Recorder()
+    memory = np.zeros(2, np.int64)
 
     def write(value: int) -> None:
         memory[1] = value
@@ -145,12 +158,8 @@ def test_after_a_failed_c_call_the_loop_continues_and_failure_returns_its_result
     answers = iter([0, -4, 0])
     function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: next(answers))
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    loop = compiled(
-        NativeProgram(
-            body=(NativeCall("submit", function, address, (), result=result, checked=True),)
-        ),
-        caller,
-    )
+    submit = NativeCall("submit", function, address, (), result=result, checked=True)
+    loop = compiled(NativeProgram(body=(submit,)), caller)
     loop(1)
     assert loop.failure() == 0
     loop(2)
@@ -158,8 +167,17 @@ def test_after_a_failed_c_call_the_loop_continues_and_failure_returns_its_result
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-@pytest.mark.parametrize("per", [0, 1, 4])
-def test_compile_stages_measures_each_call_of_every_unit(caller: Any, per: int) -> None:
+@pytest.mark.parametrize(
+    ("per", "groups", "clock_readings"),
+    [
+        (0, 1, 12),  # one around each unit, and around head and tail of the only group
+        (1, 10, 10),  # head, body and tail of a unit are timed together
+        (4, 3, 16),
+    ],
+)
+def test_compile_stages_measures_each_call_of_every_unit(
+    caller: Any, per: int, groups: int, clock_readings: int
+) -> None:
     recorder = Recorder()
     program = NativeProgram(
         head=(recorder.call(0, stage="begin"),),
@@ -171,15 +189,20 @@ def test_compile_stages_measures_each_call_of_every_unit(caller: Any, per: int) 
         ),
         per=per,
     )
-    found = native_loop.compile_stages(program, caller)(10)
-    groups = {0: 1, 1: 10, 4: 3}[per]
-    clocks = 10 if per == 1 else 2 * groups + 10
-    lengths = {"clock": clocks, "begin": groups, "dispatch": 10, "end": groups, "release": groups}
-    assert {name: len(values) for name, values in found.items()} == lengths
-    assert all((values >= 0).all() for values in found.values())
-    assert found["dispatch"].min() > 0
+    stages = native_loop.compile_stages(program, caller)
+    durations = stages(10)
+    assert {name: len(values) for name, values in durations.items()} == {
+        "clock": clock_readings,
+        "begin": groups,
+        "dispatch": 10,
+        "end": groups,
+        "release": groups,
+    }
+    for values in durations.values():
+        assert (values >= 0).all()
+    assert durations["dispatch"].min() > 0
     assert len(recorder.seen) == 20 + 4 * groups
-    assert native_loop.compile_stages(program, caller)(0)["dispatch"].size == 0
+    assert stages(0)["dispatch"].size == 0
 
 
 def test_without_numba_compile_native_raises_unavailable_with_a_reason(

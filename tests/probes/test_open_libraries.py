@@ -24,11 +24,10 @@ from tests.workloads.workload_arms import ALL, case, counts, long_run
 def opened(stack: str, target: Target, pattern: str, **params: Any) -> Chain:
     """The chain of the stack's first case with this pattern and these parameters."""
     probe = registry()[stack]
-    cases = of_step(probe.space(target).star())
-    return probe.open(
-        target,
-        next(c for c in cases if c.pattern == pattern and c.params.items() >= params.items()),
-    )
+    for one in of_step(probe.space(target).star()):
+        if one.pattern == pattern and params.items() <= one.params.items():
+            return probe.open(target, one)
+    raise AssertionError(f"{stack} has no case {pattern} {params}")
 
 
 def target(stack: str) -> Target:
@@ -37,7 +36,8 @@ def target(stack: str) -> Target:
 
 def opencl_processor() -> Target:
     """The processor among OpenCL's devices, before which a GPU may come."""
-    return next(one for one in registry()["pyopencl"].targets() if one.software)
+    software = [target for target in registry()["pyopencl"].targets() if target.software]
+    return software[0]
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,12 @@ def test_opencl_without_a_platform_is_unavailable(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.needs("pyopencl")
 def test_an_opencl_device_that_has_another_name_than_before_is_not_measured() -> None:
-    found = opencl_processor()
-    for changed in ({"adapter": "NVIDIA H100"}, {"device": "99"}):
+    processor = opencl_processor()
+    renamed = msgspec.structs.replace(processor, adapter="NVIDIA H100")
+    gone = msgspec.structs.replace(processor, device="99")
+    for changed in (renamed, gone):
         with pytest.raises(Unavailable):
-            opened("pyopencl", msgspec.structs.replace(found, **changed), "per-submit")
+            opened("pyopencl", changed, "per-submit")
 
 
 @pytest.mark.needs("pyopencl")
@@ -83,10 +85,13 @@ def test_opencl_times_launches_that_were_all_queued_behind_a_kernel(entry: str) 
         opened("pyopencl", opencl_processor(), "per-submit", entry=entry)
     ) as chain:
         most = chain.held_n
-        found = [chain.device(most) for _ in range(5)]
-        assert any(one and one.busy and one.n == most and one.span > 0 for one in found)
+        attempts = [chain.device(most) for _ in range(5)]
+        held = [attempt for attempt in attempts if attempt is not None and attempt.busy]
+        assert held
+        assert {attempt.n for attempt in held} == {most}
+        assert max(attempt.span for attempt in held) > 0
         assert chain.executed() == 0
-        assert chain.aside == 5 * most + 1
+        assert chain.aside == 5 * most + 1  # and one launch to warm up
 
 
 @pytest.mark.parametrize("entry", ["launch", "recorded"])
@@ -95,22 +100,23 @@ def test_warp_times_launches_on_a_gpu_with_its_events_behind_a_kernel(
 ) -> None:
     device = warp.install(monkeypatch)
     chain = opened("warp", target("warp"), "per-submit", entry=entry)
-    found = chain.device(3)
-    assert found is not None
-    assert (found.n, found.span, found.busy) == (3, warp.ELAPSED_MS * 1e6, True)
+    device_time = chain.device(3)
+    assert device_time is not None
+    assert device_time.n == 3
+    assert device_time.span == warp.ELAPSED_MS * 1e6
+    assert device_time.busy
     assert device.launched[-4:] == ["spin", "step1", "step1", "step1"]
     assert opened("warp", target("warp"), "wait-each").device(3) is None
 
 
 def test_warp_names_a_gpu_as_other_stacks_do(monkeypatch: pytest.MonkeyPatch) -> None:
     warp.install(monkeypatch)
-    found = target("warp")
-    assert (found.api, found.adapter, len(found.device)) == ("CUDA", "Fake GPU", 12)
-    assert {c.pattern for c in registry()["warp"].space(found).star()} >= {
-        "wait-each",
-        "read-each",
-        "replay",
-    }
+    gpu = target("warp")
+    assert gpu.api == "CUDA"
+    assert gpu.adapter == "Fake GPU"
+    assert len(gpu.device) == 12
+    patterns = {case.pattern for case in registry()["warp"].space(gpu).star()}
+    assert patterns >= {"wait-each", "read-each", "replay"}
 
 
 @pytest.mark.needs("warp")
@@ -119,7 +125,8 @@ def test_graphs_of_warp_run_on_the_cpu_and_a_capture_runs_nothing() -> None:
     chain.prepare(3)
     assert chain.executed() == 0
     chain.issue(3)
-    assert (chain.executed(), chain.synchronous) == (3, True)
+    assert chain.executed() == 3
+    assert chain.synchronous
     replay = opened("warp", target("warp"), "replay")
     replay.prepare(50)
     assert replay.executed() == 0
@@ -142,8 +149,9 @@ def test_mlx_lists_its_gpu_after_the_cpu(
         device_info=lambda device: {"device_name": f"Fake {device[0]} {device[1]}"},
     )
     monkeypatch.setitem(sys.modules, "mlx.core", mx)
-    found = registry()["mlx"].targets()
-    assert [(one.api, one.adapter) for one in found] == [("CPU", "CPU"), (api, "Fake gpu 0")]
+    cpu, graphics = registry()["mlx"].targets()
+    assert (cpu.api, cpu.adapter) == ("CPU", "CPU")
+    assert (graphics.api, graphics.adapter) == (api, "Fake gpu 0")
 
 
 @pytest.mark.needs("mlx")
@@ -151,7 +159,8 @@ def test_mlx_runs_noted_additions_only_when_they_are_waited_for() -> None:
     import mlx.core as mx
 
     chain = opened("mlx", target("mlx"), "one-pass")
-    before, result_bytes = mx.get_active_memory(), 1024
+    result_bytes = 1024
+    before = mx.get_active_memory()
     chain.issue(5)
     assert mx.get_active_memory() - before < result_bytes
     chain.wait()

@@ -12,7 +12,7 @@ from overhead.probes.common import step
 from overhead.probes.kernels import lcg
 
 
-def _plainly(x: int, n: int) -> int:
+def _after_single_steps(x: int, n: int) -> int:
     for _ in range(n):
         x = (x * 1664525 + 1013904223) % 2**32
     return x
@@ -21,25 +21,40 @@ def _plainly(x: int, n: int) -> int:
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 255, 1000])
 def test_lcg_advance_equals_n_single_steps(n: int) -> None:
     start = lcg.seeds(16)
-    assert lcg.advance(start, n).tolist() == [_plainly(int(x), n) for x in start]
+    expected = [_after_single_steps(x, n) for x in start.tolist()]
+    assert lcg.advance(start, n).tolist() == expected
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 500, 12_345, 2**31, 2**32 - 1, 2**32 + 5])
+@pytest.mark.parametrize(
+    ("made", "counted"),
+    [
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (500, 500),
+        (12_345, 12_345),
+        (2**31, 2**31),
+        (2**32 - 1, 2**32 - 1),
+        (2**32 + 5, 5),
+    ],
+)
 def test_lcg_distance_returns_the_number_of_steps_that_advance_made_modulo_its_period(
-    n: int,
+    made: int, counted: int
 ) -> None:
-    assert lcg.distance(lcg.seeds(), lcg.advance(lcg.seeds(), n)) == n % 2**32
+    start = lcg.seeds()
+    assert lcg.distance(start, lcg.advance(start, made)) == counted
 
 
 def test_lcg_distance_raises_unverified_if_one_element_has_fewer_steps_or_a_value_is_missing() -> (
     None
 ):
-    x = lcg.advance(lcg.seeds(), 10)
-    x[77] = lcg.advance(lcg.seeds(), 9)[77]
+    words = lcg.advance(lcg.seeds(), 10)
+    after_nine = lcg.advance(lcg.seeds(), 9)
+    words[77] = after_nine[77]
     with pytest.raises(
         Unverified, match=r"values-disagree \(wrong=1, values=256.*element=77, element_steps=9"
     ):
-        lcg.distance(lcg.seeds(), x)
+        lcg.distance(lcg.seeds(), words)
     with pytest.raises(Unverified, match=r"values-read-back \(values=255"):
         lcg.distance(lcg.seeds(), lcg.seeds(255))
 
@@ -53,5 +68,6 @@ def test_counting_additions_raises_unverified_if_array_elements_disagree() -> No
 
 
 def test_more_additions_than_int32_can_hold_are_counted() -> None:
-    far = (step.start_values().astype(np.int64) + 2**31 + 5).astype(np.int32)
-    assert step.count_steps(far) == 2**31 + 5
+    additions = 2**31 + 5
+    wide = step.start_values().astype(np.int64) + additions
+    assert step.count_steps(wide.astype(np.int32)) == additions

@@ -29,7 +29,7 @@ def recomputed(page: Path, facts: Path) -> str:
     checker = Path(__file__).with_name("page_numbers.py")
     runs = [*RUNS.glob("*.json"), *(RUNS / "again").glob("*.json")]
     # -S: the package is not on the path of the checker.
-    command = [sys.executable, "-ES", checker, *runs, *RULES, page, facts]
+    command: list[str | Path] = [sys.executable, "-ES", checker, *runs, *RULES, page, facts]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert not done.stderr
     return done.stdout

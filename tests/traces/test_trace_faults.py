@@ -609,16 +609,13 @@ def test_marks_that_are_not_known_are_said_to_be_missing(name: str, tmp_path: Pa
 def test_the_marks_of_the_profiler_are_the_steps_also_beside_others(tmp_path: Path) -> None:
     events = usual()
     marks = [event for event in events if event["name"].startswith("ProfilerStep#")]
-    quarters = [
-        mark
-        | {
-            "name": f"token {part}",
-            "ts": mark["ts"] + part * mark["dur"] / 4,
-            "dur": mark["dur"] / 4 * 1.0001,
-        }
-        for mark in marks
-        for part in range(4)
-    ]
+    quarters = []
+    for mark in marks:
+        quarter_us = mark["dur"] / 4
+        for part in range(4):
+            begins = mark["ts"] + part * quarter_us
+            token = {"name": f"token {part}", "ts": begins, "dur": quarter_us * 1.0001}
+            quarters.append(mark | token)
     assert explained(tmp_path, [*events, *quarters]).profiled_steps == len(marks)
 
 

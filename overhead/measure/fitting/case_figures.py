@@ -142,8 +142,8 @@ def _everything(complete: Figure, whole: FittedCase) -> dict[str, Figure]:
             continue
         n = np.concatenate([one.fit.wall[:, 0], anchor.at])
         totals = np.concatenate([one.fit.wall[:, 2], anchor.values])
-        # The time above the one-off cost of each sample, over all units.
-        means.append(float((totals - line.intercept).sum() / n.sum()))
+        above_fixed = totals - line.intercept
+        means.append(float(above_fixed.sum() / n.sum()))
     if not means:
         return {}
     return {"everything": mean_of_processes("everything", means, whole.precision)}

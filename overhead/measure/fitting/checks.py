@@ -30,6 +30,7 @@ from overhead.measure.fitting.one_process import (
 )
 from overhead.measure.fitting.remarks import with_remarks
 from overhead.measure.fitting.slow_samples import share_of_slow_samples, slow_waits
+from overhead.measure.fitting.spread import median
 from overhead.results import Figure, Reason, Status, Why, because, together
 
 
@@ -85,9 +86,8 @@ def below_resolution_if_clock_is_coarse(figure: Figure, case: CaseFits) -> Figur
     if figure.value is None or _at_two_speeds(figure, case) is not None:
         return figure
 
-    lengths = [np.ptp(fit.wall[:, 0]) for fit in case.usual.fits if fit.wall.size]
-    added_ns = min(abs(figure.value) * float(length) for length in lengths)
-    step_ns = max(clock_step(process) for process in case.usual.processes)
+    added_ns = abs(figure.value) * _shortest_range_of_n(case.usual)
+    step_ns = _clock_step(case.usual)
     if added_ns >= _CLOCK.clock_steps * step_ns:
         return figure
 
@@ -102,11 +102,25 @@ def _coarse_for_longest_chain(fitted: FittedCase) -> Why:
 
     The reader then learns that the clock is at fault, and not the small cost.
     """
-    longest_ns = max(float(fit.wall[:, 2].max()) for fit in fitted.fits if fit.wall.size)
-    step_ns = max(clock_step(process) for process in fitted.processes)
+    totals = [fit.wall[:, 2] for fit in fitted.fits]
+    longest_ns = max(float(times.max()) for times in totals if times.size)
+    step_ns = _clock_step(fitted)
     if longest_ns >= _CLOCK.clock_steps * step_ns:
         return ""
     return because("clock-too-coarse", longest_ns=longest_ns, step_ns=step_ns)
+
+
+def _shortest_range_of_n(fitted: FittedCase) -> float:
+    """How far the largest n is from the smallest one, of the process where that is least."""
+    sizes = [fit.wall[:, 0] for fit in fitted.fits]
+    return min(float(np.ptp(n)) for n in sizes if n.size)
+
+
+def _clock_step(fitted: FittedCase) -> float:
+    """The smallest step between two readings of the clock, ns, of the process with the coarsest
+    clock.
+    """
+    return max(clock_step(process) for process in fitted.processes)
 
 
 def bimodal_at_two_speeds(figure: Figure, case: CaseFits) -> Figure:
@@ -147,7 +161,7 @@ def nonlinear_off_the_line(figure: Figure, case: CaseFits) -> Figure:
     if not misfits:
         return figure
 
-    median_share = float(np.median([misfit.share for misfit in misfits]))
+    median_share = median([misfit.share for misfit in misfits])
     if abs(median_share) <= max(case.precision, LINE.misfit):
         return figure
     worst = max(misfits, key=lambda misfit: abs(misfit.share))
@@ -219,7 +233,8 @@ def _longest_total_ns(fitted: FittedCase) -> float:
     medians: list[float] = []
     for fit in fitted.fits:
         n = fit.wall[:, 0]
-        medians.append(float(np.median(fit.wall[n == n.max(), 2])))
+        totals_ns = fit.wall[n == n.max(), 2]
+        medians.append(median(totals_ns))
     return max(medians)
 
 
@@ -230,13 +245,22 @@ def nonlinear_at_anchors(figure: Figure, case: CaseFits) -> Figure:
     Where the cost itself has changed since the rounds, anchors tell nothing of the line. The time
     of ``issue`` may rise there because the queue is full, which is no bend.
     """
-    if figure.value is None or not case.series.anchored or case.complete_held.drifts:
+    if not _is_judged_by_anchors(figure, case):
         return figure
     seen = _held(figure, case)
     if not seen.bends or seen.to or _enqueue_of_pipeline(figure, case):
         return figure
     bent = without_value(figure, "nonlinear", seen.bends)
     return replace(bent, modes=list(seen.slopes))
+
+
+def _is_judged_by_anchors(figure: Figure, case: CaseFits) -> bool:
+    """Whether anchors can tell of the line of this figure: it has a value, anchors were taken, and
+    the cost has not changed since the rounds.
+    """
+    if figure.value is None or not case.series.anchored:
+        return False
+    return not case.complete_held.drifts
 
 
 def _held(figure: Figure, case: CaseFits) -> Held:
@@ -258,9 +282,8 @@ def noisy_if_drifting_in_rounds(figure: Figure, case: CaseFits) -> Figure:
     """
     if figure.value is None or figure.status == "bimodal":
         return figure
-    drift = find_drift_beyond_reference(
-        case.usual.slopes_by_round(figure.name), case.usual.reference_by_round, case.precision
-    )
+    slopes = case.usual.slopes_by_round(figure.name)
+    drift = find_drift_beyond_reference(slopes, case.usual.reference_by_round, case.precision)
     if drift is None:
         return figure
     reason = because("drifts-in-rounds", early_us=drift.early / 1e3, late_us=drift.late / 1e3)
@@ -283,14 +306,14 @@ def noisy_unless_checked_beyond(figure: Figure, case: CaseFits) -> Figure:
     The enqueue time of a pipeline holds to the longest chain of its line: beyond it, the queue may
     be full.
     """
-    if figure.value is None or not case.series.anchored or case.complete_held.drifts:
+    if not _is_judged_by_anchors(figure, case):
         return figure
     seen = _held(figure, case)
     if seen.to:
         return replace(figure, holds_to=seen.to)
     if _enqueue_of_pipeline(figure, case):
-        below_knee = [int(fit.wall[fit.below, 0].max()) for fit in case.whole.fits]
-        return replace(figure, holds_to=max(below_knee))
+        below_knee = [fit.samples(of_enqueue=True).n for fit in case.whole.fits]
+        return replace(figure, holds_to=max(int(n.max()) for n in below_knee))
     unclear = because("not-checked-beyond", units=case.whole.largest_n, why=seen.unclear)
     return replace(figure, status="noisy", reason=together(figure.reason, unclear))
 
@@ -374,7 +397,8 @@ def noisy_if_waits_differ(fixed: Figure, case: CaseFits, beside_ns: float) -> Fi
         return fixed
     seen = slow_waits(processes, [single_waits(process) for process in processes])
     half_width = (fixed.high - fixed.low) / 2
-    if seen is None or not seen.matter(abs(fixed.value) + beside_ns, half_width, case.precision):
+    size_ns = abs(fixed.value) + beside_ns
+    if seen is None or not seen.matter(size_ns, half_width, case.precision):
         return fixed
     return replace(fixed, status="noisy", reason=together(fixed.reason, seen.reason))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from overhead.measure.fitting.line import Floats, sen_slope, undisturbed_mask
-from overhead.numerics import student_t_quantile
+from overhead.measure.fitting.spread import interval_of_mean
 from overhead.results import Figure, Why, because
 
 
@@ -17,6 +16,9 @@ from overhead.results import Figure, Why, because
 class _BendRule:
     """When T(n) is no line. Stricter values accept a bent T(n); looser ones refuse a line with
     noise.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=straight-laws`` and ``make bench ARGS=planted-laws`` show what a change of one does.
     """
 
     change: float = 0.5
@@ -61,12 +63,14 @@ def slope_change(n: Floats, y: Floats) -> float | None:
     sizes, counts = np.unique(n[n > 1], return_counts=True)
     if not sizes.size or counts.min() < _RULE.samples_per_n:
         return None
-    middles = sizes[sizes <= _RULE.middle * float(sizes.max())]
+    largest_n = float(sizes.max())
+    middles = sizes[sizes <= _RULE.middle * largest_n]
     if not middles.size:
         return None
 
     middle = float(middles.max())
-    in_lower = (n > 1) & (n >= _RULE.lower_from * middle) & (n <= middle)
+    least_n = _RULE.lower_from * middle
+    in_lower = (n > 1) & (n >= least_n) & (n <= middle)
     in_upper = n >= middle
     lower_slope = sen_slope(n[in_lower], y[in_lower])
     upper_slope = sen_slope(n[in_upper], y[in_upper])
@@ -81,17 +85,15 @@ def why_bent(changes: Sequence[float], precision: float) -> Why:
     The mean change must exceed half the ``precision`` (the wanted one, or the figure's relative
     half-width if that is larger), and its 99 % interval over the processes must not hold zero.
     """
-    count = len(changes)
-    if count < _RULE.processes:
+    if len(changes) < _RULE.processes:
         return ""
-    mean = float(np.mean(changes))
-    error = float(np.std(changes, ddof=1)) / math.sqrt(count)
-    half_width = student_t_quantile(_RULE.upper_quantile, count - 1) * error
-    if abs(mean) <= max(_RULE.change * precision, half_width):
+    interval = interval_of_mean(changes, _RULE.upper_quantile)
+    least = max(_RULE.change * precision, interval.half_width)
+    if abs(interval.mean) <= least:
         return ""
-    if mean > 0:
-        return because("upper-half-steeper", change=mean)
-    return because("upper-half-flatter", change=-mean)
+    if interval.mean > 0:
+        return because("upper-half-steeper", change=interval.mean)
+    return because("upper-half-flatter", change=-interval.mean)
 
 
 def why_intercept_too_low(fixed: Figure, longest: float) -> Why:

@@ -14,6 +14,7 @@ from overhead.measure.fitting.fitted_case import CaseFits, FittedCase
 from overhead.measure.fitting.interval import mean_of_processes
 from overhead.measure.fitting.line import Floats, Mask
 from overhead.measure.fitting.one_process import SLOPES, fit_process
+from overhead.measure.fitting.spread import median
 from overhead.measure.fitting.two_speeds import (
     SPEEDS,
     Owners,
@@ -111,7 +112,8 @@ def _mean_of_rounds(
         chosen: list[RoundEntry] = [entry for entry in process.rounds if entry.round in wanted]
         if len(chosen) < SPEEDS.rounds_of_process:
             continue
-        value = fit_process(replace(process, rounds=chosen), fitted.series).value(name)
+        at_this_speed = replace(process, rounds=chosen)
+        value = fit_process(at_this_speed, fitted.series).value(name)
         if value is not None:
             values.append(value)
     return mean_of_processes(name, values, fitted.precision)
@@ -142,4 +144,6 @@ def _anchors_are_alike(fitted: FittedCase, slow: Mask, owners: Owners, ratio: fl
     if not fast_costs or not slow_costs:
         return False
     # Alike: the long chains differ by less than half of the way, in factors, to the slopes' ratio.
-    return float(np.median(slow_costs)) < ratio**0.5 * float(np.median(fast_costs))
+    fast_cost = median(fast_costs)
+    slow_cost = median(slow_costs)
+    return slow_cost < ratio**0.5 * fast_cost

@@ -53,7 +53,8 @@ class FittedCase:
         for process in series.processes:
             if any(entry.samples for entry in process.rounds):
                 reference = {entry.round: reference_ns(entry) for entry in process.rounds}
-                self.fitted.append(FittedProcess(process, fit_process(process, series), reference))
+                fit = fit_process(process, series)
+                self.fitted.append(FittedProcess(process, fit, reference))
         self._slopes_by_round: dict[str, list[dict[int, float]]] = {}
 
     @functools.cached_property
@@ -95,7 +96,8 @@ class FittedCase:
         """The figure with its interval over the processes. ``beside``: what its half-width is
         relative to in addition to its value, ns.
         """
-        paces = [one.process.pace for one in self.fitted if one.fit.value(name) is not None]
+        with_value = [one for one in self.fitted if one.fit.value(name) is not None]
+        paces = [one.process.pace for one in with_value]
         return mean_of_processes(
             name, self.values(name), self.precision, beside=beside, paces=paces
         )
@@ -103,9 +105,11 @@ class FittedCase:
     def slopes_by_round(self, name: str) -> list[dict[int, float]]:
         """By process the figure in each of its rounds, ns per unit, by the number of the round."""
         if name not in self._slopes_by_round:
-            self._slopes_by_round[name] = [
-                slopes_by_round(one.process, self.series, name, one.fit.knee) for one in self.fitted
-            ]
+            by_process: list[dict[int, float]] = []
+            for one in self.fitted:
+                slopes = slopes_by_round(one.process, self.series, name, one.fit.knee)
+                by_process.append(slopes)
+            self._slopes_by_round[name] = by_process
         return self._slopes_by_round[name]
 
     @property
@@ -167,7 +171,8 @@ class CaseFits:
     @functools.cached_property
     def enqueue_held(self) -> Held:
         """What the anchors show about the time until ``issue`` returns."""
-        return held(self.whole.processes, [fit.enqueue for fit in self.whole.fits], True)
+        lines = [fit.enqueue for fit in self.whole.fits]
+        return held(self.whole.processes, lines, True)
 
     @functools.cached_property
     def complete_start(self) -> LineStart:

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from overhead.measure.fitting.line import LINE, MEDIAN_ERROR, Floats, lower_spread
+from overhead.measure.fitting.spread import median
 
 
 @dataclass(frozen=True)
 class _KneeRule:
     """When ``issue`` has a knee. Stricter values miss a full queue; looser ones find one in
     noise.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     slope_ratio: float = 1.5
@@ -59,6 +63,10 @@ class _Curve:
     medians: Floats
     errors: Floats
 
+    def part(self, which: slice) -> _Curve:
+        """The curve at these sizes only."""
+        return _Curve(self.sizes[which], self.medians[which], self.errors[which])
+
 
 @dataclass(frozen=True)
 class _Piece:
@@ -89,15 +97,19 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
     if sizes.size < _RULE.sizes_below + _RULE.sizes_above:
         return None
     groups = [issue[n == size] for size in sizes]
-    medians = np.array([float(np.median(group)) for group in groups])
-    curve = _Curve(sizes, medians, np.array([_error(group) for group in groups]))
+    medians = [median(group) for group in groups]
+    errors = [_error(group) for group in groups]
+    curve = _Curve(sizes, np.array(medians), np.array(errors))
 
-    best: _Bend | None = None
-    for split in range(_RULE.sizes_below, sizes.size - _RULE.sizes_above + 1):
+    bends: list[_Bend] = []
+    last_split = sizes.size - _RULE.sizes_above
+    for split in range(_RULE.sizes_below, last_split + 1):
         bend = _bend_at(curve, split)
-        if bend is not None and (best is None or bend.misfit < best.misfit):
-            best = bend
-    return best.knee if best else None
+        if bend is not None:
+            bends.append(bend)
+    if not bends:
+        return None
+    return min(bends, key=lambda bend: bend.misfit).knee
 
 
 def _bend_at(curve: _Curve, split: int) -> _Bend | None:
@@ -108,20 +120,21 @@ def _bend_at(curve: _Curve, split: int) -> _Bend | None:
     unit, and its time per unit is the slope of ``issue`` above the knee.
     """
     sizes = curve.sizes
-    low = _weighted_line(sizes[:split], curve.medians[:split], curve.errors[:split])
-    high = _weighted_line(sizes[split:], curve.medians[split:], curve.errors[split:])
+    low = _weighted_line(curve.part(slice(None, split)))
+    high = _weighted_line(curve.part(slice(split, None)))
     if low.slope <= 0 or high.slope < _RULE.slope_ratio * low.slope:
         return None
-    if high.slope - low.slope < _RULE.change_sigmas * (low.error + high.error):
+    change = high.slope - low.slope
+    if change < _RULE.change_sigmas * (low.error + high.error):
         return None
 
-    crossing = (low.intercept - high.intercept) / (high.slope - low.slope)
+    crossing = (low.intercept - high.intercept) / change
     least = sizes[split - 1] * (1 - _RULE.beside)
     most = sizes[split] * (1 + _RULE.beside)
     if not least <= crossing <= most:
         return None
 
-    model = np.where(np.arange(sizes.size) < split, low.at(sizes), high.at(sizes))
+    model = np.concatenate([low.at(sizes[:split]), high.at(sizes[split:])])
     relative_residuals = (curve.medians - model) / np.maximum(curve.medians, 1.0)
     # While the host issued the other units, the device finished this many of them.
     finished = (crossing - 1) * (low.slope / high.slope)
@@ -134,17 +147,21 @@ def _error(issue: Floats) -> float:
     estimate.
     """
     if issue.size < LINE.samples_per_n:
-        return float(np.median(issue)) / 100
-    return max(MEDIAN_ERROR * lower_spread(issue) / issue.size**0.5, 1.0)
+        return median(issue) / 100
+    error = MEDIAN_ERROR * lower_spread(issue) / issue.size**0.5
+    return max(error, 1.0)
 
 
-def _weighted_line(n: Floats, y: Floats, error: Floats) -> _Piece:
-    """Weighted least squares on relative residuals. ``error``: the standard error of each y, ns."""
-    weights = 1 / np.maximum(y, 1.0) ** 2
-    mean_n = np.average(n, weights=weights)
-    centred = n - mean_n
-    reach = float(np.sum(weights * centred**2))
-    slope = float(np.sum(weights * centred * y)) / reach
-    intercept = float(np.average(y, weights=weights) - slope * mean_n)
-    slope_error = float(np.sqrt(np.sum((weights * centred * error) ** 2))) / reach
-    return _Piece(slope, intercept, slope_error)
+def _weighted_line(curve: _Curve) -> _Piece:
+    """The straight piece through a part of the curve: weighted least squares on relative
+    residuals. The error of the slope follows from the errors of the medians.
+    """
+    weights = 1 / np.maximum(curve.medians, 1.0) ** 2
+    mean_n = np.average(curve.sizes, weights=weights)
+    mean_time = np.average(curve.medians, weights=weights)
+    centred = curve.sizes - mean_n
+    square = float(np.sum(weights * centred**2))
+    slope = float(np.sum(weights * centred * curve.medians)) / square
+    errors = weights * centred * curve.errors
+    slope_error = float(np.sqrt(np.sum(errors**2))) / square
+    return _Piece(slope, float(mean_time - slope * mean_n), slope_error)

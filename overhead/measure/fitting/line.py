@@ -29,7 +29,11 @@ MEDIAN_ERROR = 1.2533
 
 @dataclass(frozen=True)
 class LineRule:
-    """Which samples the line goes through, and when T(n) is no line."""
+    """Which samples the line goes through, and when T(n) is no line.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=straight-laws`` and ``make bench ARGS=planted-laws`` show what a change of one does.
+    """
 
     most_pairs: int = 100_000
     """With more pairs than this, as many are drawn at random (seeded). The median's error is then
@@ -96,7 +100,8 @@ def siegel_slope(n: Floats, y: Floats) -> float | None:
     apart = distances != 0
     # A pair at the same n has no slope. It is infinite here, so that it sorts behind the others.
     slopes = np.full(distances.shape, np.inf)
-    np.divide(np.subtract.outer(y, y), distances, out=slopes, where=apart)
+    rises = np.subtract.outer(y, y)
+    np.divide(rises, distances, out=slopes, where=apart)
     slopes.sort(axis=1)
 
     sample = np.arange(n.size)
@@ -125,7 +130,8 @@ def _pairs_to_fit(size: int) -> _Pairs:
     """All pairs of this number of samples, or ``LINE.most_pairs`` random ones if there are more."""
     if size * (size - 1) // 2 <= LINE.most_pairs:
         return _every_pair(size)
-    first, second = np.random.default_rng(size).integers(0, size, (2, LINE.most_pairs))
+    dice = np.random.default_rng(size)
+    first, second = dice.integers(0, size, (2, LINE.most_pairs))
     return _Pairs(first, second)
 
 
@@ -139,7 +145,9 @@ def sen_slope(n: Floats, y: Floats) -> float | None:
     second = pairs.second[apart]
     if not first.size:
         return None
-    return float(np.median((y[second] - y[first]) / (n[second] - n[first])))
+    rises = y[second] - y[first]
+    units = n[second] - n[first]
+    return float(np.median(rises / units))
 
 
 def _spreads(n: Floats, y: Floats) -> Floats:
@@ -240,15 +248,19 @@ def worst_misfit(n: Floats, y: Floats, line: Line) -> Misfit:
     clear = undisturbed_mask(n, y)
     n = n[clear]
     y = y[clear]
-    rise = abs(line.slope) * max(float(n.max() - n.min()), 1.0)
+    range_of_n = max(float(n.max() - n.min()), 1.0)
+    rise = abs(line.slope) * range_of_n
     worst = Misfit(0.0, 0.0, 0)
     for size in np.unique(n):
         times = y[n == size]
         if times.size < LINE.samples_per_n:
             continue
-        away = float(np.median(times)) - (line.intercept + line.slope * float(size))
-        error = MEDIAN_ERROR * max(lower_spread(times), 1.0) / float(np.sqrt(times.size))
+        on_line = line.intercept + line.slope * float(size)
+        away = float(np.median(times)) - on_line
+        spread = max(lower_spread(times), 1.0)
+        error = MEDIAN_ERROR * spread / float(np.sqrt(times.size))
         misfit = Misfit(away / rise, away / error, int(size))
-        if abs(misfit.share) > abs(worst.share) and abs(misfit.sigmas) > LINE.misfit_sigmas:
+        is_noise = abs(misfit.sigmas) <= LINE.misfit_sigmas
+        if not is_noise and abs(misfit.share) > abs(worst.share):
             worst = misfit
     return worst

@@ -16,23 +16,22 @@ import numpy as np
 
 from overhead.measure.fitting.line import LINE, Floats, Line, undisturbed_mask
 from overhead.measure.fitting.one_process import LEGACY_N, Process, ProcessFit, clock_step
-from overhead.numerics import student_t_quantile
+from overhead.measure.fitting.spread import MeanInterval, interval_of_mean, median, without_outliers
 
 
 @dataclass(frozen=True)
 class _StartRule:
     """When T(n) is off the line. Stricter values call noise a bend; looser ones leave short chains
     unsaid.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=straight-laws`` and ``make bench ARGS=planted-laws`` show what a change of one does.
     """
 
     processes: int = 3
     """With fewer processes nothing is stated: the spread between two says little."""
     upper_quantile: float = 0.975
     """Upper end of the interval of the mean of the processes, which T(n) may be off in addition."""
-    most_medians: float = 1.5
-    """A process counts as at most this multiple of the median: one outlier must not hide the
-    others.
-    """
     near: float = 2.0
     """The whole interval of a size on the line lies within this multiple of what it may be off. Of
     520 sizes of simulated straight lines the widest reaches 1.6 times (November 2026); a higher one
@@ -114,7 +113,9 @@ class _Size:
     @property
     def shares(self) -> Floats:
         """By process the share of T(n) by which it is off the line."""
-        return np.array(list(self.off.values())) / np.maximum(np.array(self.times), 1.0)
+        off_ns = np.array(list(self.off.values()))
+        times_ns = np.maximum(np.array(self.times), 1.0)
+        return off_ns / times_ns
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def line_start(
     one = sizes.one
     if one is None or not _is_clear(one.shares, sizes.allowed):
         return LineStart(n)
-    return LineStart(n, float(np.median(one.times)), float(np.median(one.on_line)))
+    return LineStart(n, single=median(one.times), expected=median(one.on_line))
 
 
 def _sizes(
@@ -179,10 +180,20 @@ def _sizes(
             size = by_label.setdefault(label, _Size())
             size.add(position, at, line, clock_step(process))
 
-    enough = {label: size for label, size in by_label.items() if len(size.n) >= _RULE.processes}
+    enough: dict[int, _Size] = {}
+    for label, size in by_label.items():
+        if len(size.n) >= _RULE.processes:
+            enough[label] = size
     longer = [size for label, size in enough.items() if label != 1]
     longer.sort(key=lambda size: size.largest_n)
-    return _Sizes(longer, enough.get(1), enough.get(_TEN), enough.get(LEGACY_N), slopes, allowed)
+    return _Sizes(
+        longer,
+        one=enough.get(1),
+        ten=enough.get(_TEN),
+        hundred=enough.get(LEGACY_N),
+        slopes=slopes,
+        allowed=allowed,
+    )
 
 
 def _first_n(sizes: _Sizes) -> int:
@@ -221,8 +232,10 @@ def _begins_at_one(sizes: _Sizes, places: Sequence[_Place], first: int) -> bool:
         return True
     # Noise hides whether the few units of T(10) are on the line; what this size adds to T(1) tells
     # of them too.
-    one = sizes.one
-    return one is not None and _is_near(sizes.added(one, sizes.longer[first]), sizes.allowed)
+    if sizes.one is None:
+        return False
+    added = sizes.added(sizes.one, sizes.longer[first])
+    return _is_near(added, sizes.allowed)
 
 
 def _medians(
@@ -239,7 +252,8 @@ def _medians(
     clear = undisturbed_mask(samples.n, samples.times)
     medians: dict[int, float] = {}
     for n in np.unique(samples.n):
-        medians[int(n)] = float(np.median(samples.times[clear & (samples.n == n)]))
+        clear_at_n = clear & (samples.n == n)
+        medians[int(n)] = median(samples.times[clear_at_n])
     for short_n, time in _short_chains(process, line, of_enqueue).items():
         if short_n <= samples.n.max():
             medians.setdefault(short_n, time)
@@ -266,7 +280,7 @@ def _short_chains(process: Process, line: Line, of_enqueue: bool) -> dict[int, f
     for name, n in (("naive", 1), ("legacy", LEGACY_N)):
         values = process.values(name)
         if n not in times and values:
-            times[n] = float(np.median(values))
+            times[n] = median(values)
     return times
 
 
@@ -285,8 +299,11 @@ def _beside_anchors(process: Process, line: Line, of_enqueue: bool) -> dict[int,
     expected = line.intercept + line.slope * top
     pace = 1.0
     if expected > 0:
-        pace = float(np.median(times[ns == top])) / expected
-    return {int(n): float(np.median(times[ns == n])) / pace for n in np.unique(ns[ns < top])}
+        pace = median(times[ns == top]) / expected
+    at_usual_pace: dict[int, float] = {}
+    for n in np.unique(ns[ns < top]):
+        at_usual_pace[int(n)] = median(times[ns == n]) / pace
+    return at_usual_pace
 
 
 _Place = Literal["on", "shifted", "open", "off"]
@@ -303,8 +320,10 @@ def _place(size: _Size, sizes: _Sizes) -> _Place:
     """
     if _is_near(size.shares, sizes.allowed):
         return "on"
-    if sizes.one is not None and _is_near(sizes.added(sizes.one, size), sizes.allowed):
-        return "shifted"
+    if sizes.one is not None:
+        added = sizes.added(sizes.one, size)
+        if _is_near(added, sizes.allowed):
+            return "shifted"
     if _is_clear(size.shares, sizes.allowed):
         return "off"
     return "open"
@@ -345,45 +364,39 @@ def _reaches_one(sizes: _Sizes) -> bool:
         return bool(short) and short[0].largest_n <= _RULE.few
     if not _is_clear(one.shares, sizes.allowed):
         return True
-    return bool(short) and not _is_clear(sizes.added(one, short[-1]), sizes.allowed)
+    if not short:
+        return False
+    added = sizes.added(one, short[-1])
+    return not _is_clear(added, sizes.allowed)
 
 
 def _is_clear(shares: Floats, allowed: float) -> bool:
     """Whether the mean of the processes is further from zero than is ``allowed``, noise
     included.
     """
-    found = _mean(shares)
-    return found is not None and abs(found.mean) > allowed + found.noise
+    interval = _mean(shares)
+    if interval is None:
+        return False
+    return abs(interval.mean) > allowed + interval.half_width
 
 
 def _is_near(shares: Floats, allowed: float) -> bool:
     """Whether the mean of the processes is not clearly further from zero, and its whole interval or
     most processes are close to it.
     """
-    found = _mean(shares)
-    if found is None or _is_clear(shares, allowed):
+    interval = _mean(shares)
+    if interval is None or _is_clear(shares, allowed):
         return False
-    end_of_interval = abs(found.mean) + found.noise
-    most = float(np.quantile(np.abs(shares), _RULE.most_processes, method="inverted_cdf"))
+    end_of_interval = abs(interval.mean) + interval.half_width
+    distances = np.abs(shares)
+    most = float(np.quantile(distances, _RULE.most_processes, method="inverted_cdf"))
     return min(end_of_interval, most) <= _RULE.near * allowed
 
 
-@dataclass(frozen=True)
-class _Mean:
-    """The mean share of the processes, and half the width of its interval."""
-
-    mean: float
-    noise: float
-
-
-def _mean(shares: Floats) -> _Mean | None:
-    """The mean, where an outlier counts as little more than the median size of the shares; None of
-    few processes.
+def _mean(shares: Floats) -> MeanInterval | None:
+    """The mean share of the processes with its interval, where an outlier counts as little more
+    than the median size of the shares; None of few processes.
     """
-    count = shares.size
-    if count < _RULE.processes:
+    if shares.size < _RULE.processes:
         return None
-    largest = _RULE.most_medians * abs(float(np.median(shares)))
-    clipped = np.clip(shares, -largest, largest)
-    factor = student_t_quantile(_RULE.upper_quantile, count - 1)
-    return _Mean(float(clipped.mean()), factor * float(clipped.std(ddof=1)) / count**0.5)
+    return interval_of_mean(without_outliers(shares), _RULE.upper_quantile)

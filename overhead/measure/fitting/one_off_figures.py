@@ -22,6 +22,7 @@ from overhead.measure.fitting.one_process import (
     wait_quantum,
 )
 from overhead.measure.fitting.slow_samples import slow_waits
+from overhead.measure.fitting.spread import median
 from overhead.results import Figure, Reason, because, together
 
 _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
@@ -50,7 +51,10 @@ stays.
 
 @dataclass(frozen=True)
 class _OneOffRule:
-    """When a spread has percentiles, and when the device's clock is fine enough."""
+    """When a spread has percentiles, and when the device's clock is fine enough.
+
+    The numbers were chosen, not measured, where a line does not name a run.
+    """
 
     percentiles_from: int = 8
     """With this many processes the unpinned cost has percentiles instead of its lowest and highest
@@ -119,8 +123,11 @@ def unpinned_figures(series: Series) -> dict[str, Figure]:
         return {"met": failed}
 
     figures = {"met": _spread("met", means)}
-    comparable = [costs for costs in turns if costs.size > 1 and costs.min() > 0]
-    ratios = [float(costs.max() / costs.min()) for costs in comparable]
+    ratios: list[float] = []
+    for costs in turns:
+        lowest = costs.min()
+        if costs.size > 1 and lowest > 0:
+            ratios.append(float(costs.max() / lowest))
     if ratios:
         figures["met_rounds"] = replace(_spread("met_rounds", ratios), unit="ratio")
     return figures
@@ -131,7 +138,9 @@ def _spread(name: Literal["met", "met_rounds"], values: Sequence[float]) -> Figu
     count = len(values)
     many = count >= _RULE.percentiles_from
     low, middle, high = np.percentile(values, [10, 50, 90] if many else [0, 50, 100])
-    rule = _rule_of_means(count, many) if name == "met" else _rule_of_turns(count, many)
+    rule = _rule_of_turns(count, many)
+    if name == "met":
+        rule = _rule_of_means(count, many)
     return Figure(
         name=name, value=float(middle), low=float(low), high=float(high), rule=rule, processes=count
     )
@@ -177,7 +186,8 @@ def _figure(name: str, values: list[float], series: Series, precision: float) ->
 def _mean_unstaged(series: Series) -> float:
     """The mean over the processes of ``unstaged`` (``issue`` of a staged chain as a whole), ns."""
     unstaged = [process.values(UNSTAGED) for process in series.processes]
-    return float(np.mean([np.median(values) for values in unstaged if values]))
+    medians = [np.median(values) for values in unstaged if values]
+    return float(np.mean(medians))
 
 
 def _below_resolution_if_device_clock_is_coarse(figure: Figure, series: Series) -> Figure:
@@ -224,12 +234,14 @@ def _values_of_process(process: Process, in_rounds: bool) -> dict[str, float]:
     """The values of one process by figure. ``in_rounds``: waits are taken from the rounds too
     (method 4).
     """
-    measured = {
-        name: _values(process, name, in_rounds)
-        for name, entry in process.one_off.items()
-        if entry.values
-    }
-    values = {name: float(np.median(measured[name])) for name in _MEDIANS if name in measured}
+    measured: dict[str, Floats] = {}
+    for name, entry in process.one_off.items():
+        if entry.values:
+            measured[name] = _values(process, name, in_rounds)
+    values: dict[str, float] = {}
+    for name in _MEDIANS:
+        if name in measured:
+            values[name] = median(measured[name])
     if "latency" in measured:
         for name, percent in _PERCENTILES.items():
             values[name] = float(np.percentile(measured["latency"], percent))
@@ -266,12 +278,12 @@ def _stages(measured: Mapping[str, Floats]) -> dict[str, float]:
     exceeds the unstaged ``issue``, the median over the rounds.
     """
     stages = {name: times for name, times in measured.items() if name.startswith("stage:")}
-    values = {name: float(np.median(times)) for name, times in stages.items()}
+    values = {name: median(times) for name, times in stages.items()}
     if stages and UNSTAGED in measured:
         unstaged = measured[UNSTAGED]
         rounds = min(times.size for times in [*stages.values(), unstaged])
         sums = sum(times[:rounds] for times in stages.values())
-        values["stages_gap"] = float(np.median(sums - unstaged[:rounds]))
+        values["stages_gap"] = median(sums - unstaged[:rounds])
     return values
 
 
@@ -283,7 +295,8 @@ def _making(process: Process, measured: Mapping[str, Floats]) -> dict[str, float
     for name, times in measured.items():
         if not name.startswith("making:"):
             continue
-        line = theil_sen(np.asarray(process.one_off[name].at, dtype=np.float64), times)
+        units = np.asarray(process.one_off[name].at, dtype=np.float64)
+        line = theil_sen(units, times)
         if line is not None:
             values[name] = line.slope
             values[f"{name}:fixed"] = line.intercept
@@ -304,6 +317,8 @@ def _legacy(process: Process, measured: Floats | None) -> float | None:
     T(100).
     """
     if measured is not None:
-        return float(np.median(measured)) / LEGACY_N
+        return median(measured) / LEGACY_N
     totals = totals_at(process, LEGACY_N)
-    return float(np.median(totals)) / LEGACY_N if totals.size else None
+    if not totals.size:
+        return None
+    return median(totals) / LEGACY_N

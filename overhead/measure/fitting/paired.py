@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from overhead.measure.fitting.interval import mean_of_processes
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import Series, fit_process, slopes_by_round
+from overhead.measure.fitting.spread import median
 from overhead.measure.fitting.undisturbed_rounds import (
     UNDISTURBED,
     has_enough_processes,
@@ -93,10 +94,10 @@ def difference_and_ratio(
     paces_of_ratios: list[float] = []
     for pair in pairs:
         against_times = times * pair.against
-        sizes.append(float(np.median(np.abs(pair.of))))
-        differences.append(float(np.median(pair.of - against_times)))
+        sizes.append(median(np.abs(pair.of)))
+        differences.append(median(pair.of - against_times))
         if np.all(against_times != 0):
-            ratios.append(float(np.median(pair.of / against_times)))
+            ratios.append(median(pair.of / against_times))
             paces_of_ratios.append(pair.pace)
 
     difference = mean_of_processes(
@@ -211,8 +212,8 @@ def _solved(counts: Floats, values: Sequence[float | None]) -> dict[str, float]:
     measured = [value for value in values if value is not None and value > 0]
     if not measured:
         return {}
-    known = np.array([value is not None and value > 0 for value in values])
-    equations = counts[known]
+    known = [value is not None and value > 0 for value in values]
+    equations = counts[np.array(known)]
     relative = equations / np.array(measured)[:, None]
     solution = np.linalg.lstsq(relative, np.ones(len(measured)), rcond=None)[0]
 
@@ -245,9 +246,10 @@ def _values_by_process(members: Sequence[Series], figure: str) -> list[_ProcessV
 
 def _common_processes(members: Sequence[Series]) -> set[int]:
     """The numbers of the processes that all members have."""
-    return set.intersection(
-        *[{process.number for process in member.processes} for member in members]
-    )
+    common = {process.number for process in members[0].processes}
+    for member in members[1:]:
+        common &= {process.number for process in member.processes}
+    return common
 
 
 def _figure_by_process(member: Series, figure: str, numbers: set[int]) -> dict[int, float | None]:
@@ -283,4 +285,5 @@ def _determined(equations: Floats, column: int) -> bool:
     others = np.delete(equations, column, axis=1)
     if not others.size:
         return bool(equations.any())
-    return bool(np.linalg.matrix_rank(equations) > np.linalg.matrix_rank(others))
+    rank = np.linalg.matrix_rank(equations)
+    return bool(rank > np.linalg.matrix_rank(others))

@@ -27,7 +27,8 @@ def with_remarks(figure: Figure, case: CaseFits, fitted: FittedCase) -> Figure:
     and what of the reference loop, the ladder and the wait affects how to read it.
     """
     figure = with_left_out(figure, case, fitted)
-    return replace(figure, rule=together(figure.rule, *_remarks(figure.name, case.whole)))
+    remarks = _remarks(figure.name, case.whole)
+    return replace(figure, rule=together(figure.rule, *remarks))
 
 
 def with_left_out(figure: Figure, case: CaseFits, fitted: FittedCase) -> Figure:

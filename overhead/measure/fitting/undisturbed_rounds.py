@@ -13,6 +13,7 @@ import numpy as np
 
 from overhead.measure.fitting.line import LINE, MAD, Floats, Mask
 from overhead.measure.fitting.one_process import Process, Series, cpu_rows, wait_quantum
+from overhead.measure.fitting.spread import median
 from overhead.results import RoundEntry
 
 
@@ -20,6 +21,9 @@ from overhead.results import RoundEntry
 class UndisturbedRule:
     """Which rounds count. Stricter values leave out more and widen intervals; looser ones let in
     other work.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     best_percentile: float = 20
@@ -58,8 +62,9 @@ def without_slow_rounds(series: Series) -> Series:
     processes = [process for process in series.processes if process.rounds]
     if any(wait_quantum(process) for process in processes):
         return series
-    reference = [np.array([reference_ns(entry) for entry in p.rounds]) for p in processes]
-    if not processes or not all(times.all() for times in reference):
+    reference = [_reference_times(process) for process in processes]
+    every_round_has_one = all(times.all() for times in reference)
+    if not processes or not every_round_has_one:
         return series
     slow_by_process = slow_rounds(reference)
     if not any(slow.any() for slow in slow_by_process):
@@ -76,6 +81,11 @@ def without_slow_rounds(series: Series) -> Series:
     if not has_enough_processes(len(kept), len(processes)):
         return series
     return replace(series, processes=kept)
+
+
+def _reference_times(process: Process) -> Floats:
+    """The reference loops of all rounds of a process, ns; 0 where it was not timed."""
+    return np.array([reference_ns(entry) for entry in process.rounds])
 
 
 def _without(process: Process, slow: Mask) -> Process:
@@ -125,9 +135,10 @@ def slow_rounds(reference: Sequence[Floats]) -> list[Mask]:
     """
     best = np.array([_best(times) for times in reference])
     change = np.abs(best / np.median(best) - 1)
-    spread_of_all = LINE.outlier_sigmas * MAD * float(np.median(change))
+    spread_of_all = LINE.outlier_sigmas * MAD * median(change)
     at_usual_clock = change <= max(UNDISTURBED.clock_change, spread_of_all)
-    if not has_enough_processes(int(np.count_nonzero(at_usual_clock)), best.size):
+    left = int(np.count_nonzero(at_usual_clock))
+    if not has_enough_processes(left, best.size):
         at_usual_clock[:] = True
 
     masks: list[Mask] = []
@@ -146,4 +157,5 @@ def _slowest_that_counts(times: Floats, best: float) -> float:
     """
     part = -(-times.size // UNDISTURBED.quietest_part)  # rounded up
     always = min(times.size, max(UNDISTURBED.rounds, part))
-    return max((1 + UNDISTURBED.slowdown) * best, float(np.sort(times)[always - 1]))
+    slowest_of_fastest = float(np.sort(times)[always - 1])
+    return max((1 + UNDISTURBED.slowdown) * best, slowest_of_fastest)

@@ -1,14 +1,14 @@
 """Anchors: samples of an n far beyond the largest n of the line, and of 1, 10 and 100 units where
 the line has none.
 
-The fit compares them with what the line predicts.
+The fit compares them with what the line predicts. ``top`` is the largest n of the ladder.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from overhead.errors import Unverified
 from overhead.measure.sampling import window
@@ -16,12 +16,16 @@ from overhead.measure.sampling.calibrate import Ladder
 from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.chain import Samples
 from overhead.measure.sampling.clock import Clock
-from overhead.results import OneOffEntry, because
+from overhead.results import OneOffEntry, Why, because
 
 
 @dataclass(frozen=True)
 class AnchorRule:
-    """Which anchors a process takes. More or longer ones see further, and take more time."""
+    """Which anchors a process takes. More or longer ones see further, and take more time.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=straight-laws`` and ``make bench ARGS=planted-laws`` show what a change of one does.
+    """
 
     times: int = 10
     """The n of an anchor over the largest n of the line."""
@@ -66,66 +70,161 @@ def aging_n(ladder: Ladder, most: int) -> int:
     """The n of the chains that only let a process grow older: at most that of an anchor, about
     ``short_ns`` long.
     """
-    n = min(ANCHORS.times * ladder.ns[-1], int(ANCHORS.short_ns / ladder.unit_ns))
-    return min(most, max(ladder.ns[-1], n))
+    top = ladder.ns[-1]
+    units_in_short_time = int(ANCHORS.short_ns / ladder.unit_ns)
+    n = min(ANCHORS.times * top, units_in_short_time)
+    return min(most, max(top, n))
+
+
+@dataclass
+class _Turns:
+    """The anchors of one process while they are taken.
+
+    ``n``: of the anchor. ``is_short``: it takes at most ``ANCHORS.short_ns``. ``few_ns``: the time
+    of a read of the values after one unit; ``many_ns``: the shortest after an anchor. ``rows``: the
+    samples of all turns so far. ``turns``: how many these are.
+    """
+
+    n: int
+    top: int
+    is_short: bool
+    few_ns: int
+    many_ns: float = float("inf")
+    rows: Samples = field(default_factory=list)
+    turns: int = 0
+    last_turn_ns: int = 0
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether reading the values takes longer after an anchor, by more than a share of the last
+        turn: the work then seems to be done when the values are read.
+        """
+        extra_ns = self.many_ns - self.few_ns
+        return extra_ns > ANCHORS.read_share * self.last_turn_ns
+
+
+def _all_turns_taken(taken: _Turns) -> bool:
+    """As many turns as a process may take."""
+    return taken.turns == ANCHORS.turns
+
+
+def _long_anchor_taken(taken: _Turns) -> bool:
+    """One turn of a long anchor. A read that seems slow is looked at again in further turns."""
+    return not taken.is_lazy and not taken.is_short
+
+
+def _shortest_are_alike(taken: _Turns) -> bool:
+    """The two shortest anchors agree, so no interruption lengthened them."""
+    anchors_ns = sorted(row[2] for row in taken.rows if row[0] == taken.n)
+    if taken.is_lazy or len(anchors_ns) < 2:
+        return False
+    return anchors_ns[1] <= (1 + ANCHORS.alike) * anchors_ns[0]
+
+
+TURN_RULES: tuple[Callable[[_Turns], bool], ...] = (
+    _all_turns_taken,
+    _long_anchor_taken,
+    _shortest_are_alike,
+)
+"""After a turn, no further anchor is taken as soon as one of these says so."""
+
+
+class _Column(NamedTuple):
+    """A column of the rows ``[n, issue_ns, total_ns, queued_ns]``, and the name of its values."""
+
+    name: str
+    position: int
+
+    def of(self, rows: Samples) -> list[float]:
+        """The values of this column, ns."""
+        return [float(row[self.position]) for row in rows]
+
+
+_COLUMNS = (_Column("anchor_issue", 1), _Column("anchor", 2), _Column("anchor_queued", 3))
+_FAR_COLUMNS = (_Column("anchor_far", 2), _Column("anchor_far_queued", 3))
+_NEAR_COLUMNS = (_Column("anchor_near", 2), _Column("anchor_near_issue", 1))
 
 
 def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterator[OneOffEntry]:
     """T(top) and T(anchor) in turn, ns: ``anchor`` with the totals, ``anchor_issue`` with the times
     of ``issue``.
 
-    ``top``: the largest n of the ladder. ``anchor_queued``: for how long the thread waited for its
-    processor meanwhile. ``process``: its number among those of the case. ``far``: also
-    ``anchor_far``, n a hundred times the top, beside ten times as many shorter chains, and
-    ``anchor_far_queued``. A line without values has the reason. Raises ``Unverified`` where the
-    work seems to be done when the values are read.
+    ``anchor_queued``: for how long the thread waited for its processor meanwhile. ``process``: its
+    number among those of the case. ``far``: also ``anchor_far``, n a hundred times the top, beside
+    ten times as many shorter chains, and ``anchor_far_queued``. A line without values has the
+    reason. Raises ``Unverified`` where the work seems to be done when the values are read.
     """
-    top, most, unit = case.ladder.ns[-1], case.chain.max_n, case.ladder.unit_ns
-    n = min(ANCHORS.times * top, most)
-    took = case.ladder.one_ns + n * unit
-    if n < ANCHORS.least_times * top:
-        yield case.once("anchor", reason=because("n-is-bounded", most=most))
+    top = case.ladder.ns[-1]
+    n = min(ANCHORS.times * top, case.chain.max_n)
+    took_ns = case.ladder.one_ns + n * case.ladder.unit_ns
+    refused = _why_no_anchor(case, n, took_ns)
+    if refused:
+        yield case.once("anchor", reason=refused)
         return
-    if took > ANCHORS.longest_ns:
-        yield case.once("anchor", reason=because("anchor-too-long", units=n, seconds=took / 1e9))
+    is_short = took_ns <= ANCHORS.short_ns
+    if not is_short and process >= ANCHORS.processes:
         return
-    short = took <= ANCHORS.short_ns
-    if not short and process >= ANCHORS.processes:
-        return
-    rows: Samples = []
-    beside = [top] * (1 if case.ladder.stairs else n // top // 2)
+
     case.verify()
     _rows(case, [1], clock)
-    few, many = _reading_ns(case, clock), math.inf
-    for _ in range(ANCHORS.turns):
-        # The first chain after a read is slow: Dawn's takes up to twice its time.
-        turn = _rows(case, [top, top, n, top] if short else [top, *beside, n, *beside], clock)[1:]
-        many = min(many, _reading_ns(case, clock))
-        lazy = many - few > ANCHORS.read_share * sum(row[2] for row in turn)
-        rows += turn
-        shortest = sorted(row[2] for row in rows if row[0] == n)[:2]
-        if not lazy and (
-            not short or (len(shortest) == 2 and shortest[1] <= (1 + ANCHORS.alike) * shortest[0])
-        ):
-            break
-    at = [row[0] for row in rows]
-    for name, column in (("anchor_issue", 1), ("anchor", 2), ("anchor_queued", 3)):
-        yield case.once(name, [float(row[column]) for row in rows], at)
-    if lazy:
+    taken = _Turns(n, top, is_short, few_ns=_reading_ns(case, clock))
+    while not any(rule(taken) for rule in TURN_RULES):
+        _take_turn(case, clock, taken)
+
+    ns = [row[0] for row in taken.rows]
+    for column in _COLUMNS:
+        yield case.once(column.name, column.of(taken.rows), ns)
+    if taken.is_lazy:
         raise Unverified(
-            because("work-done-on-reading", few_us=few / 1e3, many_us=many / 1e3, units=n + top)
+            because(
+                "work-done-on-reading",
+                few_us=taken.few_ns / 1e3,
+                many_us=taken.many_ns / 1e3,
+                units=n + top,
+            )
         )
-    far_n = ANCHORS.far_times * top
-    if (
-        far
-        and far_n <= most
-        and process < ANCHORS.far_processes
-        and far_n * unit <= ANCHORS.longest_ns
-    ):
-        rows = _rows(case, [n] * (far_n // n) + [far_n], clock)
-        for name, column in (("anchor_far", 2), ("anchor_far_queued", 3)):
-            times = [float(row[column]) for row in rows]
-            yield case.once(name, [sum(times[:-1]), times[-1]], [n, far_n])
+    if far and process < ANCHORS.far_processes:
+        yield from _take_far(case, clock, n)
+
+
+def _why_no_anchor(case: CaseInProgress, n: int, took_ns: float) -> Why:
+    """Why no anchor of this n is taken: the stack bounds n, or it would take too long; else ''."""
+    if n < ANCHORS.least_times * case.ladder.ns[-1]:
+        return because("n-is-bounded", most=case.chain.max_n)
+    if took_ns > ANCHORS.longest_ns:
+        return because("anchor-too-long", units=n, seconds=took_ns / 1e9)
+    return ""
+
+
+def _take_turn(case: CaseInProgress, clock: Clock, taken: _Turns) -> None:
+    """One anchor between chains of ``top``, and a read of the values. A short anchor has one such
+    chain on either side; a long one has half as many units on either side as it has itself.
+    """
+    top = taken.top
+    beside = [top]
+    if not taken.is_short and not case.ladder.stairs:
+        beside = [top] * (taken.n // top // 2)
+    # The first chain after a read is slow, and left out: Dawn's takes up to twice its time.
+    rows = _rows(case, [top, *beside, taken.n, *beside], clock)[1:]
+    taken.many_ns = min(taken.many_ns, _reading_ns(case, clock))
+    taken.last_turn_ns = sum(row[2] for row in rows)
+    taken.rows += rows
+    taken.turns += 1
+
+
+def _take_far(case: CaseInProgress, clock: Clock, n: int) -> Iterator[OneOffEntry]:
+    """The far anchor beside as many units in chains of ``n``, the anchor's n; nothing where the
+    stack bounds n, or where it would take too long.
+    """
+    far_n = ANCHORS.far_times * case.ladder.ns[-1]
+    far_ns = far_n * case.ladder.unit_ns
+    if far_n > case.chain.max_n or far_ns > ANCHORS.longest_ns:
+        return
+    ns = [n] * (far_n // n) + [far_n]
+    rows = _rows(case, ns, clock)
+    for column in _FAR_COLUMNS:
+        *near_times, far_time = column.of(rows)
+        yield case.once(column.name, [sum(near_times), far_time], [n, far_n])
 
 
 def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
@@ -144,9 +243,9 @@ def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     rows: Samples = []
     for _ in range(ANCHORS.near_turns):
         rows += _rows(case, [*short, top], clock)
-    at = [row[0] for row in rows]
-    yield case.once("anchor_near", [float(row[2]) for row in rows], at)
-    yield case.once("anchor_near_issue", [float(row[1]) for row in rows], at)
+    ns = [row[0] for row in rows]
+    for column in _NEAR_COLUMNS:
+        yield case.once(column.name, column.of(rows), ns)
 
 
 def _reading_ns(case: CaseInProgress, clock: Clock) -> int:

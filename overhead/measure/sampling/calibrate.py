@@ -1,21 +1,30 @@
 """The *ladder* of a case: the sizes of n to sample. 0, 1, 100 and halvings of the smallest top that
 exceeds the noise.
 
-T(n) is the time of a chain of n units. A pass is one sample of every n of the ladder.
+T(n) is the time of a chain of n units. A pass is one sample of every n of the ladder. The *top* is
+the largest n of the ladder. The *rise* of an n is what the slope contributes to its time: T(n) less
+T(1). The *first units* of a chain may cost more than the later ones, by an amount that is paid
+once: a wait that spins for a short time and then sleeps, or cold caches.
 """
 
 from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from overhead.measure.fitting.line import LINE
 from overhead.measure.fitting.one_process import LEGACY_N
 from overhead.measure.sampling.chain import Chain, Samples
 from overhead.measure.sampling.clock import Clock, ClockFacts, clock_facts
-from overhead.measure.sampling.polling_wait import Stairs, find_known_stairs, find_stairs
+from overhead.measure.sampling.polling_wait import (
+    RisingPart,
+    Stairs,
+    find_known_stairs,
+    find_stairs,
+)
 from overhead.measure.sampling.window import TrialSamples, clock_of
 from overhead.results import Why, because
 
@@ -24,6 +33,9 @@ from overhead.results import Why, because
 class ClimbRule:
     """How high the largest n is. Higher values give a more precise slope from fewer, longer
     samples.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     legacy_ns: int = 2_000_000
@@ -43,6 +55,12 @@ class ClimbRule:
     """The slope's part of T(top), at least: the first units cost something else and must not
     dominate the fit.
     """
+    least_n: int = 4
+    """The top is at least this n, so that its halvings are still different sizes."""
+    fast_factor: int = 8
+    """While noise or the fixed cost hides the slope, the next n is this many times larger. Close to
+    the longest sample it is only twice as large.
+    """
     head: float = 0.6
     """The extra cost of the first units may be this share of the deviation from the line that marks
     an n as bent.
@@ -54,6 +72,11 @@ class ClimbRule:
     waits_below: float = 0.9
     """If ``issue`` takes at least this share of T(top), the wait is short. A short wait has no such
     extra cost.
+    """
+    longer: int = 8
+    """The longer chain that looks for this cost is this many times as long. Example: Dawn's wait
+    adds 80 us to all but the shortest chains, which is 7 % of a line that rises by 1.2 ms, and
+    which the noise of short chains may hide.
     """
     looks: int = 3
     """The longer chain runs so often, and must tell that extra cost each time."""
@@ -81,14 +104,14 @@ CLIMB = ClimbRule()
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a calibration. ``target``: relative half-width wanted. ``seconds``: the case's time
-    in this process.
+    """Bounds of a calibration. ``precision``: relative half-width wanted. ``seconds``: the case's
+    time in this process.
 
     ``sample_ns``: the longest sample. ``knee``: also look for the queue's knee above the top, which
     takes some of the longest samples. ``facts``: of the clock; None to measure them.
     """
 
-    target: float = 0.03
+    precision: float = 0.03
     seconds: float = 0.5
     sample_ns: int = 20_000_000
     knee: bool = True
@@ -103,8 +126,8 @@ class Ladder:
     bound times and are never a figure. ``issued``: units that calibration issued. ``stairs``: set
     if T(n) is a staircase because the wait polls; the rounds then draw n around the edges of two
     stairs. ``extra``: samples of the calibration beyond the ladder (above the n that fills the
-    queue, around the stairs), part of the fit. ``shortfall``: why the top is lower than the target
-    requires; else empty.
+    queue, around the stairs), part of the fit. ``shortfall``: why the top is lower than the wanted
+    precision requires; else empty.
     """
 
     ns: tuple[int, ...]
@@ -118,9 +141,13 @@ class Ladder:
 
     def draw(self, passes: int, dice: random.Random) -> list[int]:
         """The n of this number of passes, each pass in a new order."""
-        if self.stairs:
-            return [n for _ in range(passes) for n in self.stairs.draw(dice)]
-        return [n for _ in range(passes) for n in dice.sample(self.ns, len(self.ns))]
+        ns: list[int] = []
+        for _ in range(passes):
+            if self.stairs:
+                ns += self.stairs.draw(dice)
+            else:
+                ns += dice.sample(self.ns, len(self.ns))
+        return ns
 
     def drawn(self, dice: random.Random, raised: float, most: int) -> Ladder:
         """The same ladder with sizes of n drawn for this process, log-uniformly, up to ``raised``
@@ -132,13 +159,14 @@ class Ladder:
         """
         if self.stairs:
             return self
-        kept = {n for n in self.ns if n <= 8 or n == LEGACY_N}
-        others = [
-            round(n * 2 ** (raised - dice.uniform(0, CLIMB.octaves)))
-            for n in self.ns
-            if n not in kept
-        ]
-        return replace(self, ns=tuple(sorted(kept | {min(most, n) for n in others})))
+        ns: set[int] = set()
+        for n in self.ns:
+            if n <= 8 or n == LEGACY_N:
+                ns.add(n)
+            else:
+                octaves = raised - dice.uniform(0, CLIMB.octaves)
+                ns.add(min(most, round(n * 2**octaves)))
+        return replace(self, ns=tuple(sorted(ns)))
 
     def draw_for_cpu(self, passes: int, number: int) -> list[int]:
         """The n of the samples with CPU time in the ``number``-th round of a case: one for each
@@ -146,51 +174,79 @@ class Ladder:
         """
         if self.stairs:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
-        few = sorted({1, self.ns[len(self.ns) // 2], self.ns[-1]} - {0})
-        return [few[(number + i) % len(few)] for i in range(passes)]
+        middle = self.ns[len(self.ns) // 2]
+        three = sorted({1, middle, self.ns[-1]} - {0})
+        turns = range(number, number + passes)
+        return [three[turn % len(three)] for turn in turns]
 
 
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     """Find the ladder of a chain: its top is raised until the slope exceeds noise and clock, or a
     limit is met.
+
+    The steps: try larger and larger n (``_TopSearch``); where T(n) turns out to be a staircase, the
+    sizes are those around two stairs; else raise the top until the extra cost of the first units
+    bends no n, look for the n that fills the queue, and take halvings of the top.
     """
     trial = TrialSamples(chain, clock)
-    known = find_known_stairs(trial, chain.poll_ns, limits.target) if chain.poll_ns else None
-    if known:
-        one = float(known.quantum_ns)
-        ns = tuple(sorted({1, known.short, *known.edges}))
-        return Ladder(ns, known.pass_ns, one, known.unit_ns, trial.issued, known, trial.seen)
+    if chain.poll_ns:
+        stairs = find_known_stairs(trial, chain.poll_ns, limits.precision)
+        if stairs:
+            return Ladder(
+                ns=_sizes_around(stairs),
+                pass_ns=stairs.pass_ns,
+                one_ns=float(stairs.quantum_ns),
+                unit_ns=stairs.unit_ns,
+                issued=trial.issued,
+                stairs=stairs,
+                extra=trial.seen,
+            )
+
     trial.run([1, 1])
-    least = chain.least_ns
-    limits = replace(limits, sample_ns=max(limits.sample_ns, 2 * least))
-    climb = _Climb(
-        trial,
-        limits,
-        clock_of(chain, limits.facts or clock_facts(clock)),
-        max(CLIMB.least_ns, least),
-    )
-    heights = climb.fixed, climb.at, climb.noise
+    longest_ns = max(limits.sample_ns, 2 * chain.least_ns)
+    limits = replace(limits, sample_ns=longest_ns)
+    facts = clock_of(chain, limits.facts or clock_facts(clock))
+    least_rise_ns = max(CLIMB.least_ns, chain.least_ns)
+    search = _TopSearch(trial, limits, facts, least_rise_ns)
+    search.raise_until_stopped()
+
     stairs = None
     if not chain.synchronous:
-        stairs = find_stairs(trial, climb.flat, climb.rise, *heights, limits.sample_ns)
+        stairs = find_stairs(trial, search.rising_part(), search.noise, limits.sample_ns)
     if stairs:
-        ns = tuple(sorted({1, stairs.short, *stairs.edges}))
-        cost = 6 * climb.fixed + (stairs.edges[1] - stairs.edges[0]) * climb.slope()
-        one = max(climb.fixed, 1.0)
+        units_between_edges = stairs.edges[1] - stairs.edges[0]
+        pass_ns = 6 * search.fixed_ns + units_between_edges * search.unit_ns
         return Ladder(
-            ns, cost, one, climb.slope(), trial.issued, stairs, trial.seen, climb.shortfall
+            ns=_sizes_around(stairs),
+            pass_ns=pass_ns,
+            one_ns=max(search.fixed_ns, 1.0),
+            unit_ns=search.unit_ns,
+            issued=trial.issued,
+            stairs=stairs,
+            extra=trial.seen,
+            shortfall=search.shortfall,
         )
-    climb.look_ahead()
-    climb.straighten()
-    slope, top = climb.slope(), climb.top()
-    before = len(trial.seen)
-    seeks_knee = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
-    knee = _knee(trial, top, slope, limits) if seeks_knee else 0
-    extra = trial.seen[before:] if knee else []
-    ns = _sizes(top, knee, climb.fixed, slope, chain.max_n, head=climb.head > 0 or climb.ahead > 0)
-    cost = _pass_ns(ns, chain, climb.fixed, slope)
+
+    # After the search for stairs: these look like an extra cost of the first units.
+    by_longer_chain_ns = search.first_units_by_longer_chain()
+    straight_rise_ns = search.raise_until_straight(by_longer_chain_ns)
+    top = search.smallest_top(straight_rise_ns)
+    first_units_differ = search.first_units_ns > 0 or by_longer_chain_ns > 0
+
+    seen_before = len(trial.seen)
+    knee = 0
+    if limits.knee and chain.overlap == "pipelined" and not chain.synchronous:
+        knee = _knee(trial, top, search.unit_ns, limits)
+    estimate = _Estimate(search.fixed_ns, search.unit_ns)
+    ns = _sizes(top, knee, estimate, chain.max_n, first_units_differ=first_units_differ)
     return Ladder(
-        ns, cost, max(climb.fixed, 1.0), slope, trial.issued, None, extra, climb.shortfall
+        ns=ns,
+        pass_ns=_pass_ns(ns, chain, estimate),
+        one_ns=max(search.fixed_ns, 1.0),
+        unit_ns=search.unit_ns,
+        issued=trial.issued,
+        extra=trial.seen[seen_before:] if knee else [],
+        shortfall=search.shortfall,
     )
 
 
@@ -200,39 +256,78 @@ def retime_ladder(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
     """
     trial = TrialSamples(chain, clock)
     trial.run([1])
-    one = max(trial.total(1, 3)[0], 1.0)
-    top, _ = trial.total(ns[-1])
-    slope = max(top - one, 1.0) / max(ns[-1] - 1, 1)
-    return Ladder(tuple(ns), _pass_ns(ns, chain, one, slope), one, slope, trial.issued)
+    one_ns = max(trial.total(1, 3).median, 1.0)
+    top_ns = trial.total(ns[-1]).median
+    units = max(ns[-1] - 1, 1)
+    unit_ns = max(top_ns - one_ns, 1.0) / units
+    pass_ns = _pass_ns(ns, chain, _Estimate(one_ns, unit_ns))
+    return Ladder(tuple(ns), pass_ns, one_ns, unit_ns, trial.issued)
 
 
-def _pass_ns(ns: Sequence[int], chain: Chain, fixed: float, slope: float) -> float:
-    """An estimate of a pass, ns, warm units included."""
-    once = sum(fixed + n * slope for n in ns)
-    return once + (once if chain.recorded else len(ns) * fixed)
+def _sizes_around(stairs: Stairs) -> tuple[int, ...]:
+    """The sizes of n of a staircase, ascending: 1, a short one, and those where two stairs end."""
+    return tuple(sorted({1, stairs.short, *stairs.edges}))
 
 
-class _Climb:
+class _Estimate(NamedTuple):
+    """Roughly T(1) and the cost of one more unit, ns: to bound times and place sizes, never a
+    figure.
+    """
+
+    fixed_ns: float
+    unit_ns: float
+
+
+def _pass_ns(ns: Sequence[int], chain: Chain, estimate: _Estimate) -> float:
+    """An estimate of a pass, ns. Warm units are included: a recording is warmed by a launch of the
+    same n, other chains by one unit.
+    """
+    once = sum(estimate.fixed_ns + n * estimate.unit_ns for n in ns)
+    if chain.recorded:
+        return once + once
+    return once + len(ns) * estimate.fixed_ns
+
+
+class _TopSearch:
     """The search for the top: n is doubled, or multiplied by eight while the slope is hidden by the
     fixed cost.
 
-    ``flat``: the highest n that showed no rise. ``rise``: the last n tried, ``at`` its T in ns.
-    ``most``: the highest n allowed. ``head``: ns by which the first units deviate from the line;
-    ``ahead``: the same as a longer chain shows it. ``straight``: ns that the slope must contribute
-    so that the head bends no n.
+    The methods are called in this order: ``raise_until_stopped``, then
+    ``first_units_by_longer_chain``, ``raise_until_straight`` and ``smallest_top``.
+
+    ``n``: the last n tried, ``total_ns`` its T(n), ``fixed_ns``: T(1). ``flat_n``: the highest n
+    that showed no rise. ``most_n``: the highest n allowed. ``first_units_ns``: by how much the
+    first units deviate from the line; 0 as far as noise hides it. ``shortfall``: the limit that
+    ended the search too early; else empty.
     """
 
-    def __init__(self, trial: TrialSamples, limits: Limits, facts: ClockFacts, least: int) -> None:
-        self.trial, self.limits, self.facts, self.least = trial, limits, facts, least
-        self.most = min(trial.chain.max_n, CLIMB.most_n)
-        self.fixed, noise = trial.total(1, 3)
-        self.noises, self.short = [noise], [noise]
-        self.flat = self.rise = 1
-        self.at = self.fixed
-        self.head = self.ahead = self.straight = 0.0
+    def __init__(
+        self, trial: TrialSamples, limits: Limits, facts: ClockFacts, least_rise_ns: int
+    ) -> None:
+        self.trial = trial
+        self.limits = limits
+        self.facts = facts
+        self.least_rise_ns = least_rise_ns
+        self.most_n = min(trial.chain.max_n, CLIMB.most_n)
+        one = trial.total(1, 3)
+        self.fixed_ns = one.median
+        self.noises = [one.noise]
+        self.noises_of_short = [one.noise]
+        self.flat_n = 1
+        self.n = 1
+        self.total_ns = one.median
+        self.first_units_ns = 0.0
         self.shortfall: Why = ""
-        while not self.done():
-            self.step()
+
+    @property
+    def rise_ns(self) -> float:
+        """What the slope contributes to the time of the last n, ns."""
+        return self.total_ns - self.fixed_ns
+
+    @property
+    def unit_ns(self) -> float:
+        """An estimate of ns per unit, to bound times and place sizes; never a figure."""
+        return max(self.rise_ns, 1.0) / max(self.n - 1, 1)
 
     @property
     def noise(self) -> float:
@@ -241,120 +336,180 @@ class _Climb:
         """
         return statistics.median(_measured_noises(self.noises)[-3:])
 
-    def clearance(self) -> float:
-        """ns that the slope must contribute to T(top): the averaged noise of a difference, over a
-        third of the target.
+    def rising_part(self) -> RisingPart:
+        """Between which n T(n) rises, and from where to where, for the search for stairs."""
+        return RisingPart(self.flat_n, self.n, self.fixed_ns, self.total_ns)
 
-        The noise is that of short samples: against noise that grows with the sample, a longer
-        sample does not help.
-        """
-        affordable = (
-            CLIMB.sampling_share
-            * self.limits.seconds
-            * 1e9
-            / (CLIMB.sizes * max(self.at + self.fixed, 1.0))
-        )
-        passes = min(max(affordable, CLIMB.fewest_averaged), CLIMB.most_averaged)
-        noise = (
-            2.0
-            * statistics.median(_measured_noises(self.short))
-            / (self.limits.target / 3 * passes**0.5)
-        )
-        return max(
-            noise, self.least, CLIMB.clock_steps * (self.facts.resolution_ns + self.facts.cost_ns)
-        )
+    def needed_rise_ns(self) -> float:
+        """What the slope must contribute to T(top), ns: enough against the noise, the clock and the
+        least rise of the chain.
 
-    def done(self) -> bool:
-        """Whether the last n is a sufficient top, or a limit is met; the limit is then in
-        ``shortfall``.
+        The noise of a difference of two samples, averaged over the passes of the process, must be
+        below a third of the wanted precision. The noise is that of short samples: against noise
+        that grows with the sample, a longer sample does not help.
         """
-        height = self.at - self.fixed
-        if self.rise >= 4 and height >= self.clearance():
-            self.at = min(self.at, self.trial.total(self.rise)[0])  # an interruption is not a rise
-            height = self.at - self.fixed
-            if height >= self.clearance():
-                return True
-        if self.rise >= self.most:
-            self.shortfall = because("n-is-bounded", most=self.rise)
-        elif height > self.limits.sample_ns / 2 and (
-            self.rise >= 4 or height > self.limits.sample_ns
-        ):
-            self.shortfall = because("sample-too-long", most_ms=self.limits.sample_ns / 1e6)
-        return bool(self.shortfall)
+        sampling_ns = CLIMB.sampling_share * self.limits.seconds * 1e9
+        pass_ns = CLIMB.sizes * max(self.total_ns + self.fixed_ns, 1.0)
+        passes = min(max(sampling_ns / pass_ns, CLIMB.fewest_averaged), CLIMB.most_averaged)
+        noise_of_difference = 2.0 * statistics.median(_measured_noises(self.noises_of_short))
+        against_noise = noise_of_difference / (self.limits.precision / 3 * passes**0.5)
+        step_ns = self.facts.resolution_ns + self.facts.cost_ns
+        return max(against_noise, self.least_rise_ns, CLIMB.clock_steps * step_ns)
+
+    def raise_until_stopped(self) -> None:
+        """Raise n until one of ``TOP_RULES`` stops the search."""
+        while True:
+            for rule in TOP_RULES:
+                stop = rule(self)
+                if stop is not None:
+                    self.shortfall = stop.shortfall
+                    return
+            self.step()
 
     def step(self) -> None:
         """Try the next n."""
-        lost = self.at - self.fixed < self.clearance() / 16
-        if lost:
-            self.flat = self.rise
-        near = 8 * (self.at - self.fixed) > self.limits.sample_ns
-        factor = 8 if lost and self.rise > 1 and not near else 2
-        before, at = self.rise, self.at
-        self.rise = min(self.rise * factor, self.most)
-        self.at, noise = self.trial.total(self.rise)
-        self.noises.append(noise)
-        self.head = self._head(before, at, CLIMB.clear * max(noise, self.noise))
-        if self.at - self.fixed < self.least or len(self.short) < 2:
-            self.short.append(noise)
+        hidden = self.rise_ns < self.needed_rise_ns() / 16
+        if hidden:
+            self.flat_n = self.n
+        near_limit = CLIMB.fast_factor * self.rise_ns > self.limits.sample_ns
+        factor = 2
+        if hidden and self.n > 1 and not near_limit:
+            factor = CLIMB.fast_factor
+        before = _Tried(self.n, self.total_ns)
+        self.n = min(self.n * factor, self.most_n)
+        tried = self.trial.total(self.n)
+        self.total_ns = tried.median
+        self.noises.append(tried.noise)
+        hidden_ns = CLIMB.clear * max(tried.noise, self.noise)
+        self.first_units_ns = self._first_units(before, hidden_ns)
+        if self.rise_ns < self.least_rise_ns or len(self.noises_of_short) < 2:
+            self.noises_of_short.append(tried.noise)
 
-    def _head(self, before: int, at: float, hidden: float) -> float:
+    def _first_units(self, before: _Tried, hidden_ns: float) -> float:
         """ns by which the first units cost more, or less, than the slope between the last two n; 0
-        if that is noise.
+        if that is less than noise hides.
 
-        Two causes: a wait that spins for a short time and then sleeps, and cold caches. A value
-        found before is kept if the noise is now too large to confirm it.
+        The line through T(1) and the last n gives T at the n before; the difference grows with the
+        share of the chain that is beyond that n. A value found before is kept if the noise is now
+        too large to confirm it.
         """
-        part = (before - 1) / max(self.rise - 1, 1)
-        off = abs(at - self.fixed - part * (self.at - self.fixed))
-        if off > hidden and part < 1:
+        part = (before.n - 1) / max(self.n - 1, 1)
+        off = abs(before.total_ns - self.fixed_ns - part * self.rise_ns)
+        if off > hidden_ns and part < 1:
             return off / (1 - part)
-        return self.head if hidden > self.head * (1 - part) else 0.0
+        if hidden_ns > self.first_units_ns * (1 - part):
+            return self.first_units_ns
+        return 0.0
 
-    def look_ahead(self) -> None:
-        """Find the head again by a chain eight times as long: the noise of short ones may hide it.
-
-        Example: Dawn's wait adds 80 us to all but the shortest chains, which is 7 % of a line that
-        rises by 1.2 ms.
+    def first_units_by_longer_chain(self) -> float:
+        """ns by which the first units deviate from the line, as a chain eight times as long shows
+        it: the noise of short ones may hide it. 0 if it is small, or if there is no time to look.
         """
-        far = 8 * self.rise
-        if self.trial.chain.synchronous or self.shortfall or far > self.most or self.rise < 4:
-            return
-        issue = self.trial.shortest_issue(self.rise)
-        if 8 * self.at > self.limits.sample_ns or issue > CLIMB.waits_below * self.at:
-            return
-        part = (self.rise - 1) / (far - self.rise)
-        rows = self.trial.run([self.rise, far] * CLIMB.looks)
-        pairs = [(near[2], at[2]) for near, at in zip(rows[::2], rows[1::2], strict=True)]
-        heads = [near - self.fixed - (at - near) * part for near, at in pairs]
-        if min(heads) > CLIMB.least_head * (self.at - self.fixed):
-            self.ahead = min(heads)
+        far_n = CLIMB.longer * self.n
+        if self.trial.chain.synchronous or self.shortfall:
+            return 0.0
+        if far_n > self.most_n or self.n < CLIMB.least_n:
+            return 0.0
+        enqueue_ns = self.trial.shortest_issue(self.n)
+        wait_is_short = enqueue_ns > CLIMB.waits_below * self.total_ns
+        if wait_is_short or CLIMB.longer * self.total_ns > self.limits.sample_ns:
+            return 0.0
 
-    def straighten(self) -> None:
-        """Raise the top until the cost of the first units bends no n; after the search for stairs,
-        which look alike.
+        part = (self.n - 1) / (far_n - self.n)
+        rows = self.trial.run([self.n, far_n] * CLIMB.looks)
+        deviations: list[float] = []
+        for near, far in zip(rows[::2], rows[1::2], strict=True):
+            # The line through both chains gives another T(1) than the measured one.
+            between = (far[2] - near[2]) * part
+            deviations.append(near[2] - self.fixed_ns - between)
+        if min(deviations) <= CLIMB.least_head * self.rise_ns:
+            return 0.0
+        return min(deviations)
+
+    def raise_until_straight(self, by_longer_chain_ns: float) -> float:
+        """Raise n until the extra cost of the first units bends no n, or a limit is met. Returns
+        the rise that this needs, ns; 0 if a limit was met before.
+
+        ``by_longer_chain_ns``: that cost as a longer chain shows it.
         """
-        highest = max(self.least, min(CLIMB.head_ns, self.limits.sample_ns / 2))
+        highest_ns = max(self.least_rise_ns, min(CLIMB.head_ns, self.limits.sample_ns / 2))
+        most_off = CLIMB.head * max(self.limits.precision, LINE.misfit)
+        needed_ns = 0.0
         while not self.shortfall:
-            self.straight = min(
-                max(self.head, self.ahead) / (CLIMB.head * max(self.limits.target, LINE.misfit)),
-                highest,
-            )
-            if self.at - self.fixed >= self.straight or self.rise >= self.most:
+            first_units_ns = max(self.first_units_ns, by_longer_chain_ns)
+            needed_ns = min(first_units_ns / most_off, highest_ns)
+            if self.rise_ns >= needed_ns or self.n >= self.most_n:
                 break
             self.step()
+        return needed_ns
 
-    def slope(self) -> float:
-        """An estimate of ns per unit, to bound times and place sizes; never a figure."""
-        return max(self.at - self.fixed, 1.0) / max(self.rise - 1, 1)
-
-    def top(self) -> int:
-        """The last n halved as long as its slope still exceeds the clearance; at least 4 if 4 were
-        tried.
+    def smallest_top(self, straight_rise_ns: float) -> int:
+        """The last n halved as long as its slope still contributes enough; at least 4 if 4 were
+        tried. ``straight_rise_ns``: as ``raise_until_straight`` returns it.
         """
-        top = self.rise
-        while top // 2 >= max(4.0, 1 + max(self.clearance(), self.straight) / self.slope()):
+        needed_ns = max(self.needed_rise_ns(), straight_rise_ns)
+        units_needed = 1 + needed_ns / self.unit_ns
+        least = max(float(CLIMB.least_n), units_needed)
+        top = self.n
+        while top // 2 >= least:
             top //= 2
         return top
+
+
+class _Tried(NamedTuple):
+    """An n that the search tried, and its T(n), ns."""
+
+    n: int
+    total_ns: float
+
+
+@dataclass(frozen=True)
+class TopStop:
+    """That the search for the top ends. ``shortfall``: the limit that ended it; '' if the top is
+    high enough.
+    """
+
+    shortfall: Why = ""
+
+
+def _rises_enough(search: _TopSearch) -> TopStop | None:
+    """Stop if the slope contributes enough to the last n. The n is sampled again before: an
+    interruption is not a rise.
+    """
+    if search.n < CLIMB.least_n or search.rise_ns < search.needed_rise_ns():
+        return None
+    again = search.trial.total(search.n)
+    search.total_ns = min(search.total_ns, again.median)
+    if search.rise_ns < search.needed_rise_ns():
+        return None
+    return TopStop()
+
+
+def _n_is_bounded(search: _TopSearch) -> TopStop | None:
+    """Stop at the largest n that the stack accepts."""
+    if search.n < search.most_n:
+        return None
+    return TopStop(because("n-is-bounded", most=search.n))
+
+
+def _sample_is_too_long(search: _TopSearch) -> TopStop | None:
+    """Stop if twice the n would take longer than the longest sample. An n below 4 goes on until it
+    takes that long itself: a ladder needs a few sizes.
+    """
+    longest_ns: float = search.limits.sample_ns
+    if search.n >= CLIMB.least_n:
+        longest_ns /= 2
+    if search.rise_ns <= longest_ns:
+        return None
+    return TopStop(because("sample-too-long", most_ms=search.limits.sample_ns / 1e6))
+
+
+TOP_RULES: tuple[Callable[[_TopSearch], TopStop | None], ...] = (
+    _rises_enough,
+    _n_is_bounded,
+    _sample_is_too_long,
+)
+"""When the search for the top stops: the first rule that applies. None: go on."""
 
 
 def _measured_noises(noises: Sequence[float]) -> Sequence[float]:
@@ -362,45 +517,65 @@ def _measured_noises(noises: Sequence[float]) -> Sequence[float]:
     return [noise for noise in noises if noise > 0] or [0.0]
 
 
-def _knee(trial: TrialSamples, top: int, slope: float, limits: Limits) -> int:
+def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
     """Roughly the n at which ``issue`` bends because the queue is full; 0 if it does not up to the
     longest sample.
+
+    Below the knee a unit takes the host ``pace_ns``; above it, the host waits for the device, so a
+    unit takes ``unit_ns``.
     """
-    most = min(trial.chain.max_n, int(limits.sample_ns / slope))
+    most = min(trial.chain.max_n, int(limits.sample_ns / unit_ns))
     short = max(2, min(top, most) // 2)
-    pace = (trial.shortest_issue(short) - trial.shortest_issue(1)) / (short - 1)
-    if most < 8 or pace <= 0 or slope < CLIMB.bend * pace:
+    of_short_ns = trial.shortest_issue(short)
+    pace_ns = (of_short_ns - trial.shortest_issue(1)) / (short - 1)
+    if most < 8 or pace_ns <= 0 or unit_ns < CLIMB.bend * pace_ns:
         return 0
+
     near = most - most // 4
-    far, bend = (
-        trial.shortest_issue(most),
-        trial.shortest_issue(near) + CLIMB.bend * pace * (most - near),
-    )
-    if far >= bend:  # a preemption is not a bend
-        far = min(far, *(row[1] for row in trial.run([most] * 2)))
-    if far < bend:
+    far_ns = trial.shortest_issue(most)
+    near_ns = trial.shortest_issue(near)
+    bent_ns = near_ns + CLIMB.bend * pace_ns * (most - near)
+    if far_ns >= bent_ns:
+        # Sampled again: a preemption is not a bend.
+        again = [row[1] for row in trial.run([most] * 2)]
+        far_ns = min(far_ns, *again)
+    if far_ns < bent_ns:
         return 0
-    depth = most - far / slope
-    knee = round(depth / (1 - pace / slope))
+
+    # When the host has issued the longest chain, the device has finished all but ``depth`` units.
+    depth = most - far_ns / unit_ns
+    knee = round(depth / (1 - pace_ns / unit_ns))
     if not 4 <= knee < most:
         return 0
-    for times in (1.1, 1.3, 1.6, 2.0):
-        trial.run([min(most, round(knee * times))] * 5)
+    for factor in (1.1, 1.3, 1.6, 2.0):
+        above_knee = min(most, round(knee * factor))
+        trial.run([above_knee] * 5)
     return knee
 
 
 def _sizes(
-    top: int, knee: int, fixed: float, slope: float, most: int, *, head: bool
+    top: int, knee: int, estimate: _Estimate, most: int, *, first_units_differ: bool
 ) -> tuple[int, ...]:
     """0, 1, 100 if it is cheap, the top and its halvings, below the knee if there is one.
 
-    ``head``: the first units cost something else, so 1 and 100 would tilt the line.
+    ``first_units_differ``: the first units cost something else, so 1 and 100 would tilt the line.
     """
-    step = min(top, max(3, int(knee * 0.8))) if knee else top
-    sizes = {0, 0 if head else 1, top, step} if step > 4 else {top, *range(step + 1)}
-    while step >= 4 and len(sizes) < CLIMB.sizes + 1:
-        step //= 2
-        sizes.add(step)
-    if not head and most >= LEGACY_N and fixed + LEGACY_N * slope < CLIMB.legacy_ns:
+    largest_halved = top
+    if knee:
+        largest_halved = min(top, max(3, int(knee * 0.8)))
+    if largest_halved <= 4:
+        sizes = {top, *range(largest_halved + 1)}
+    elif first_units_differ:
+        sizes = {0, top, largest_halved}
+    else:
+        sizes = {0, 1, top, largest_halved}
+
+    halved = largest_halved
+    while halved >= 4 and len(sizes) < CLIMB.sizes + 1:
+        halved //= 2
+        sizes.add(halved)
+
+    legacy_ns = estimate.fixed_ns + LEGACY_N * estimate.unit_ns
+    if not first_units_differ and most >= LEGACY_N and legacy_ns < CLIMB.legacy_ns:
         sizes.add(LEGACY_N)
     return tuple(sorted(sizes))

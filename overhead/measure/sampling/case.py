@@ -14,23 +14,27 @@ from overhead.results import OneOffEntry, Why, because
 
 @dataclass(frozen=True)
 class RoundsRule:
-    """How the time of a process is divided into rounds."""
+    """How the time of a process is divided into rounds.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
+    """
 
     least: int = 2
     """The least number of rounds of a case, whatever they cost: with fewer there is no spread."""
     most: int = 120
     """Rounds, fewer where the slowest case could not take part in each. Rounds are short because
-    one reading of the canary (a fixed loop that shows the processor's speed) stands for a whole
-    round; shorter ones cost more readings.
+    one reading of the reference loop (fixed work that shows the processor's speed) stands for a
+    whole round; shorter ones cost more readings.
     """
     most_passes: int = 4
-    """Passes of its ladder that a case makes in a round: with more, one canary stands for
-    longer.
+    """Passes of its ladder that a case makes in a round: with more, one reference loop
+    stands for longer.
     """
     on_one_processor: int = 4
     """Each move makes caches cold: with a move before every round, the first units of NumPy's step
     over 256 KiB took twice as long. With fewer moves, more rounds stay beside a disturbance that
-    the canary does not show.
+    the reference loop does not show.
     """
     knee_seconds: float = 0.5
     """A case with less time looks for a full queue only if it is one of the extras: the search
@@ -74,9 +78,9 @@ class CaseInProgress:
 
     def verify(self) -> None:
         """Compare the units that ran with those issued. Raises ``Unverified``."""
-        done = self.chain.executed()
-        if done != self.issued and self.chain.executes:
-            raise Unverified(because("units-not-executed", issued=self.issued, executed=done))
+        executed = self.chain.executed()
+        if executed != self.issued and self.chain.executes:
+            raise Unverified(because("units-not-executed", issued=self.issued, executed=executed))
 
     def recount(self, aside: int, least: int = 0) -> None:
         """Take the units that ran as issued, after work of unknown length. Raises ``Unverified`` if
@@ -84,24 +88,30 @@ class CaseInProgress:
 
         ``aside``: that of the chain before this work. ``least``: the units that it must have run.
         """
-        done, chain = self.chain.executed(), self.chain
-        missing = max(self.issued - done, least - (done - self.issued + chain.aside - aside))
+        chain = self.chain
+        executed = chain.executed()
+        ran_in_this_work = executed - self.issued + chain.aside - aside
+        missing = max(self.issued - executed, least - ran_in_this_work)
         if missing > 0 and chain.executes and chain.counts_device:
             raise Unverified(because("uncounted-units-not-run", units=missing))
-        self.issued = done
+        self.issued = executed
 
-    def passes(self, owed: bool) -> int:
-        """The passes of its ladder that the case can pay for now. ``owed``: a round is due, so one
-        is on credit.
+    def passes(self, is_due: bool) -> int:
+        """The passes of its ladder that the case can pay for now. ``is_due``: the process still
+        owes rounds, so a case with some credit gets one pass in any case.
         """
         if self.rounds < ROUNDS.least:
             return 1
-        return max(
-            int(owed and self.credit > 0), min(ROUNDS.most_passes, round(self.credit / self.cost))
-        )
+        affordable = min(ROUNDS.most_passes, round(self.credit / self.cost))
+        if is_due and self.credit > 0:
+            return max(1, affordable)
+        return max(0, affordable)
 
     def spend(self, ns: float, passes: int) -> None:
-        """Subtract a round that took ``ns`` for this number of passes from the credit."""
+        """Subtract a round that took ``ns`` for this number of passes from the credit, and add it
+        to the running mean of the cost.
+        """
         self.credit -= ns
         self.rounds += 1
-        self.cost = max(1.0, self.cost + (ns / passes - self.cost) / self.rounds)
+        mean = self.cost + (ns / passes - self.cost) / self.rounds
+        self.cost = max(1.0, mean)

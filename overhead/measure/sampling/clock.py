@@ -29,7 +29,10 @@ _GPU_DRIVER = re.compile(r"(nvidia|nouveau|amdgpu|radeon|i915|xe)([-@:,0-9].*)?"
 
 @dataclass(frozen=True)
 class _ClockRule:
-    """How a clock and the processors are looked at."""
+    """How a clock and the processors are looked at.
+
+    The numbers were chosen, not measured, where a line does not name a run.
+    """
 
     readings: int = 400
     blocks: int = 5
@@ -119,20 +122,25 @@ def undisturbed_processors() -> list[int]:
 
 def processors_serving_gpus(table: str) -> set[int]:
     """The processors that served a GPU's interrupts, from the text of ``/proc/interrupts``."""
-    head, *lines = table.splitlines() or [""]
-    processors = [int(word.removeprefix("CPU")) for word in head.split() if word.startswith("CPU")]
-    found: set[int] = set()
-    for line in lines:
-        words = line.split()
-        counts, described = words[1 : 1 + len(processors)], words[1 + len(processors) :]
-        if not any(map(_GPU_DRIVER.fullmatch, described[1:])):
+    head, *rows = table.splitlines() or [""]
+    names = [word for word in head.split() if word.startswith("CPU")]
+    processors = [int(name.removeprefix("CPU")) for name in names]
+    serving: set[int] = set()
+    for row in rows:
+        # A row is the number of the interrupt, a count for each processor, and a description.
+        words = row.split()
+        counts = words[1 : 1 + len(processors)]
+        described = words[1 + len(processors) :]
+        if not any(_GPU_DRIVER.fullmatch(word) for word in described[1:]):
             continue
-        if len(counts) == len(processors) and all(count.isdigit() for count in counts):
-            least = max(1, _RULE.serving_share * sum(map(int, counts)))
-            found |= {
-                cpu for cpu, count in zip(processors, counts, strict=True) if int(count) >= least
-            }
-    return found
+        if len(counts) < len(processors) or not all(count.isdigit() for count in counts):
+            continue
+        interrupts = [int(count) for count in counts]
+        least = max(1, _RULE.serving_share * sum(interrupts))
+        for processor, count in zip(processors, interrupts, strict=True):
+            if count >= least:
+                serving.add(processor)
+    return serving
 
 
 class SystemClock:
@@ -205,10 +213,15 @@ class ClockFacts:
 
 def clock_facts(clock: Clock) -> ClockFacts:
     """The resolution of the clock and the cost of a reading, both measured."""
-    stamps = [clock.now() for _ in range(_RULE.readings)]
-    steps = [b - a for a, b in itertools.pairwise(stamps) if b > a]
-    resolution = min(steps) if steps else _next_step(clock)
-    return ClockFacts(resolution, _cost(clock.now, clock), _cost(clock.thread_cpu, clock))
+    readings = [clock.now() for _ in range(_RULE.readings)]
+    steps = [after - before for before, after in itertools.pairwise(readings)]
+    steps_forward = [step for step in steps if step > 0]
+    resolution_ns = min(steps_forward) if steps_forward else _next_step(clock)
+    return ClockFacts(
+        resolution_ns,
+        cost_ns=_cost(clock.now, clock),
+        cpu_cost_ns=_cost(clock.thread_cpu, clock),
+    )
 
 
 def _next_step(clock: Clock) -> int:
@@ -225,11 +238,15 @@ def cpu_clock_counts(clock: Clock) -> bool:
     """Whether the CPU clock counts the canary's work: in steps shorter than that, and at the pace
     of the wall clock.
     """
-    for _ in range(_RULE.blocks if clock.cpu_is_fine else 0):
-        wall, cpu = clock.now(), clock.thread_cpu()
+    if not clock.cpu_is_fine:
+        return False
+    for _ in range(_RULE.blocks):
+        wall_began = clock.now()
+        cpu_began = clock.thread_cpu()
         clock.canary()
-        wall, cpu = clock.now() - wall, clock.thread_cpu() - cpu
-        if 0.5 * wall <= cpu <= 1.1 * wall:  # less if another thread had the processor
+        wall_ns = clock.now() - wall_began
+        cpu_ns = clock.thread_cpu() - cpu_began
+        if 0.5 * wall_ns <= cpu_ns <= 1.1 * wall_ns:  # less if another thread had the processor
             return True
     return False
 

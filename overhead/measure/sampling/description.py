@@ -42,14 +42,14 @@ def describe(chain: Chain) -> Description:
     first bad field.
     """
     name = type(chain).__name__
-    good = {
-        field: checked(f"{name}.{field}", getattr(chain, field), kind)
-        for field, kind in _ATTRIBUTES.items()
-    }
+    good: dict[str, Any] = {}
+    for attribute, kind in _ATTRIBUTES.items():
+        good[attribute] = checked(f"{name}.{attribute}", getattr(chain, attribute), kind)
     good["window"] = checked_mapping(f"{name}.window()", chain.window(), Scalar)
     good["kernels"] = checked_mapping(f"{name}.kernels()", chain.kernels(), _Digest)
     good["flags"] = checked(f"{name}.flags", list(chain.flags), list[Name])
-    return Description(**{field.name: good[field.name] for field in fields(Description)})
+    names = [field.name for field in fields(Description)]
+    return Description(**{field: good[field] for field in names})
 
 
 def opening_of(chain: Chain) -> dict[str, float]:

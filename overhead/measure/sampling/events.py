@@ -32,19 +32,20 @@ from overhead.results import (
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker samples and for how long. ``seconds``: for all its cases. ``target``: relative
-    half-width wanted.
+    """What a worker samples and for how long. ``seconds``: for all its cases. ``precision``:
+    relative half-width wanted.
 
     ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the n
     of a full queue). ``staged``: the cases whose calls are timed one by one. ``met``: the cases for
     which is measured what a program pays when nothing is left out, in addition to ``seconds``.
     ``ladders``: by case, the sizes of n of an earlier process. ``names``: by case, the fields that
     name it in its lines. ``far``: the cases with an anchor (a sample beyond the line's sizes of n)
-    at a hundred times the largest n.
+    at a hundred times the largest n. ``process``: the number of this process among those of the
+    stack: only the first ones take long anchors.
     """
 
     seconds: float
-    target: float = 0.03
+    precision: float = 0.03
     min_rounds: int = 6
     max_rounds: int = 400
     seed: int = 0
@@ -54,6 +55,7 @@ class Settings:
     far: frozenset[str] = frozenset()
     ladders: Mapping[str, Sequence[int]] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    process: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ def status_of(error: BaseException) -> Status:
     """The status of a case whose chain raised this exception."""
     if isinstance(error, Unverified):
         return "unverified"
-    return "unavailable" if isinstance(error, Unsupported | Unavailable) else "failed"
+    if isinstance(error, Unsupported | Unavailable):
+        return "unavailable"
+    return "failed"
 
 
 def reason_of(error: BaseException) -> Why:
@@ -86,20 +90,24 @@ def reason_of(error: BaseException) -> Why:
     ``failed``, the type of the exception precedes its message, and the line of the stack's own code
     follows.
     """
-    reason = reason_given(error) or (
-        error.reason if isinstance(error, WithReason) else message_of(error)
-    )
+    reason: Why = reason_given(error) or ""
+    if not reason and isinstance(error, WithReason):
+        reason = error.reason
+    elif not reason:
+        reason = message_of(error)
     if reason and isinstance(error, Unavailable):
         return with_mend(reason, error.mend)
     if reason and status_of(error) != "failed":
         return reason
     if isinstance(error, BadValue) and isinstance(error.why, Reason):
         return error.why
+
     where = stack_code_of(error)
     kind = type(error).__name__
     if isinstance(reason, Reason):
         if where:
             return because("raised-at", why=reason, kind=kind, where=where)
         return because("raised", why=reason, kind=kind)
-    named = reason if isinstance(error, BadValue) else f"{kind}: {reason}".rstrip(": ")
-    return f"{named} ({where})" if where else named
+    if not isinstance(error, BadValue):
+        reason = f"{kind}: {reason}".rstrip(": ")
+    return f"{reason} ({where})" if where else reason

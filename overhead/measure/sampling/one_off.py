@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import LEGACY_N, UNSTAGED
 from overhead.measure.sampling import window
 from overhead.measure.sampling.case import CaseInProgress
@@ -23,6 +24,8 @@ from overhead.results import OneOffEntry, because
 class _OneOffRule:
     """How often a value is measured: more give a steadier median, and leave less time for the
     rounds.
+
+    The numbers were chosen, not measured, where a line does not name a run.
     """
 
     share: float = 0.06
@@ -49,38 +52,43 @@ def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]
     chain = case.chain
     if chain.own_loop:
         return
-    t0 = clock.now()
+    began = clock.now()
     chain.prepare(1)
-    t1 = clock.now()
+    prepared = clock.now()
     chain.issue(1)
     chain.wait()
-    t2 = clock.now()
+    done = clock.now()
     case.issued += 1
-    yield case.once("first", [float(t2 - t0)], [1])
+    yield case.once("first", [float(done - began)], [1])
     if chain.recorded:
-        yield case.once("prepare", [float(t1 - t0)], [1])
+        yield case.once("prepare", [float(prepared - began)], [1])
 
 
 def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffEntry]:
     """T(0) and T(1), ns, a few times each; the units count as issued. ``extra``: also
     ``naive_idle`` and ``legacy``.
     """
-    chain, ladder = case.chain, case.ladder
-    fitting = int(_RULE.share * case.seconds * 1e9 / (2 * ladder.one_ns))
+    chain = case.chain
+    ladder = case.ladder
+    pair_ns = 2 * ladder.one_ns
+    fitting = int(_RULE.share * case.seconds * 1e9 / pair_ns)
     times = max(2, min(_RULE.times, fitting))
     yield _timed(case, "empty_wait", window.totals(chain, 0, times, clock), 0)
     yield _timed(case, "naive", window.totals(chain, 1, times, clock), 1)
     if chain.latency:
         count = max(_RULE.least_latencies, min(_RULE.most_latencies, fitting))
         yield _timed(case, "latency", window.totals(chain, 1, count, clock), 1)
-    if extra:
-        idle = max(1, min(times, int(_RULE.idle_share * case.seconds / window.NAIVE_IDLE_S)))
-        yield _timed(case, "naive_idle", window.naive_idle(chain, idle, clock), 1)
-    if extra and LEGACY_N not in ladder.ns:
+    if not extra:
+        return
+    fitting_idle = int(_RULE.idle_share * case.seconds / window.IDLE_S)
+    idle_times = max(1, min(times, fitting_idle))
+    yield _timed(case, "naive_idle", window.single_shot_after_idle(chain, idle_times, clock), 1)
+    if LEGACY_N not in ladder.ns:
         yield _legacy(case, clock)
 
 
 def _timed(case: CaseInProgress, name: str, totals: list[int], n: int) -> OneOffEntry:
+    """The entry with these T(n). Their units count as issued."""
     ns = [n] * len(totals)
     case.issued += case.chain.units(ns)
     return case.once(name, [float(total) for total in totals], ns)
@@ -88,16 +96,17 @@ def _timed(case: CaseInProgress, name: str, totals: list[int], n: int) -> OneOff
 
 def _legacy(case: CaseInProgress, clock: Clock) -> OneOffEntry:
     """T(100), where the ladder lacks it."""
-    chain, ladder = case.chain, case.ladder
+    chain = case.chain
     if chain.max_n < LEGACY_N:
         return case.once("legacy", reason=because("n-is-bounded", most=chain.max_n))
-    cost = ladder.one_ns + ladder.unit_ns * LEGACY_N
-    if cost > 2 * _RULE.share * case.seconds * 1e9:
-        return case.once(
-            "legacy", reason=because("units-too-long", units=LEGACY_N, milliseconds=cost / 1e6)
-        )
-    times = max(1, min(5, int(_RULE.share * case.seconds * 1e9 / cost)))
-    return _timed(case, "legacy", window.totals(chain, LEGACY_N, times, clock), LEGACY_N)
+    cost_ns = case.ladder.one_ns + case.ladder.unit_ns * LEGACY_N
+    budget_ns = _RULE.share * case.seconds * 1e9
+    if cost_ns > 2 * budget_ns:
+        too_long = because("units-too-long", units=LEGACY_N, milliseconds=cost_ns / 1e6)
+        return case.once("legacy", reason=too_long)
+    times = max(1, min(5, int(budget_ns / cost_ns)))
+    totals = window.totals(chain, LEGACY_N, times, clock)
+    return _timed(case, "legacy", totals, LEGACY_N)
 
 
 def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
@@ -114,75 +123,98 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """Device time at three lengths, ``device_busy`` if the device never waited; two values, more if
     time is left.
     """
-    chain, ladder = case.chain, case.ladder
-    top = min(ladder.ns[-1], chain.held_n)
-    ns = (
-        [top]
-        if ladder.stairs
-        else [n for _ in range(3) for n in (top, max(1, top // 2), max(1, top // 4))]
-    )
-    budget = 2 * _RULE.share * case.seconds * 1e9
-    spent = 0
-    found: list[DeviceTime] = []
-    for n in ns:
-        if len(found) >= 2 and spent + spent / len(found) > budget:
-            break
-        aside, began = chain.aside, clock.now()
-        try:
-            held = chain.device(n)
-        except Exception as error:
-            if status_of(error) != "unavailable":
-                raise
-            yield case.once("device_span", reason=reason_of(error))
-            return
-        if held is None:
-            return
-        spent += clock.now() - began
-        case.recount(aside, held.n)
-        found.append(held)
-    if len({one.n for one in found}) < 2 and not ladder.stairs:
+    top = min(case.ladder.ns[-1], case.chain.held_n)
+    try:
+        spans = _device_spans(case, clock, top)
+    except Exception as error:
+        if status_of(error) != "unavailable":
+            raise
+        yield case.once("device_span", reason=reason_of(error))
+        return
+    if not spans:
+        return
+
+    lengths = {span.n for span in spans}
+    if len(lengths) < 2 and not case.ladder.stairs:
         yield case.once("device_span", reason=because("one-length-of-device-time", units=top))
         return
-    if not all(one.span > 0 for one in found):
-        spans = str([one.span for one in found])
-        yield case.once("device_span", reason=because("device-clock-stands", spans=spans))
+    times = [span.span for span in spans]
+    if min(times) <= 0:
+        yield case.once("device_span", reason=because("device-clock-stands", spans=str(times)))
         return
-    name = "device_busy" if all(one.busy for one in found) else "device_span"
-    yield case.once(
-        name, [float(one.span) for one in found], [one.n for one in found], found[0].method
-    )
-    yield case.once("device_quantum", [float(max(one.quantum for one in found))])
+    name = "device_busy" if all(span.busy for span in spans) else "device_span"
+    ns = [span.n for span in spans]
+    yield case.once(name, [float(time) for time in times], ns, spans[0].method)
+    coarsest = max(span.quantum for span in spans)
+    yield case.once("device_quantum", [float(coarsest)])
+
+
+def _device_spans(case: CaseInProgress, clock: Clock, top: int) -> list[DeviceTime]:
+    """Device times of chains of ``top`` units, a half and a quarter of it; empty if the stack
+    cannot measure them. A staircase has one length. Raises ``Unsupported``.
+    """
+    chain = case.chain
+    ns = [top, max(1, top // 2), max(1, top // 4)] * 3
+    if case.ladder.stairs:
+        ns = [top]
+    budget_ns = 2 * _RULE.share * case.seconds * 1e9
+    spent_ns = 0
+    spans: list[DeviceTime] = []
+    for n in ns:
+        if len(spans) >= 2:
+            mean_ns = spent_ns / len(spans)
+            if spent_ns + mean_ns > budget_ns:
+                break
+        aside = chain.aside
+        began = clock.now()
+        span = chain.device(n)
+        if span is None:
+            return []
+        spent_ns += clock.now() - began
+        case.recount(aside, span.n)
+        spans.append(span)
+    return spans
 
 
 def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """By stage (one kind of call) ns per unit, and ``unstaged``: ``issue`` of the chain before and
     after, over n.
 
-    A stage is the sum of its durations less the clock readings inside them, over n. The cost of a
-    reading is the trimmed mean of readings with nothing between them; their median would be a
-    multiple of the clock's step. Nothing for a chain without stages, which ``case.staged`` then
-    says.
+    A stage is the sum of its durations less the clock readings inside them, over n. Nothing for a
+    chain without stages, which ``case.staged`` then says.
     """
-    chain, ladder = case.chain, case.ladder
-    n = max(1, min(_RULE.staged_units, ladder.ns[-1], int(_RULE.staged_ns / ladder.unit_ns)))
+    chain = case.chain
+    ladder = case.ladder
+    units_in_time = int(_RULE.staged_ns / ladder.unit_ns)
+    n = max(1, min(_RULE.staged_units, ladder.ns[-1], units_in_time))
     before = window.sample(chain, [n], clock)
     chain.prepare(1)
     chain.issue(1)
     chain.wait()
     case.issued += chain.units([n]) + 1
-    found = chain.stages(n)
-    case.staged = bool(found)
-    if not found:
+    stages = chain.stages(n)
+    case.staged = bool(stages)
+    if not stages:
         return
     chain.wait()
     after = window.sample(chain, [n], clock)
     case.issued += chain.units([n]) + n
-    durations = {name: np.asarray(values, np.float64) for name, values in found.items()}
-    readings = np.sort(durations.pop("clock"))
-    tenth = readings.size // 10
-    cost = float(readings[tenth : readings.size - tenth].mean())
-    for name, own in durations.items():
-        yield case.once(f"stage:{name}", [float(own.sum() - own.size * cost) / n], [n])
-    yield case.once("stage_clock", [cost], [n])
-    plain = [row[1] for row in (*before, *after)]
-    yield case.once(UNSTAGED, [sum(plain) / len(plain) / n], [n])
+
+    durations = {name: np.asarray(values, np.float64) for name, values in stages.items()}
+    reading_ns = _reading_ns(durations.pop("clock"))
+    for name, times in durations.items():
+        without_readings = float(times.sum() - times.size * reading_ns)
+        yield case.once(f"stage:{name}", [without_readings / n], [n])
+    yield case.once("stage_clock", [reading_ns], [n])
+    enqueue_ns = [row[1] for row in [*before, *after]]
+    mean_ns = sum(enqueue_ns) / len(enqueue_ns)
+    yield case.once(UNSTAGED, [mean_ns / n], [n])
+
+
+def _reading_ns(readings: Floats) -> float:
+    """The cost of a clock reading, ns, from readings with nothing between them: the mean without
+    the least and the largest tenth. Their median would be a multiple of the clock's step.
+    """
+    ordered = np.sort(readings)
+    tenth = ordered.size // 10
+    return float(ordered[tenth : ordered.size - tenth].mean())

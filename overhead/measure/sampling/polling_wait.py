@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from overhead.measure.sampling.chain import Samples
 from overhead.measure.sampling.window import TrialSamples
@@ -14,6 +15,9 @@ from overhead.measure.sampling.window import TrialSamples
 class _SearchRule:
     """How the stairs of a poll that nobody declared are told from a line. Stricter values miss
     stairs in noise; looser ones take a change of the machine's speed for a stair.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     points: tuple[float, ...] = (0.38, 0.62, 0.81, 0.24, 0.93)
@@ -48,6 +52,9 @@ class _SearchRule:
 class KnownPollRule:
     """How the stairs of a declared poll are found with few of its long samples. Times are shares of
     the quantum.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     first_lead: float = 0.015
@@ -111,12 +118,10 @@ class Stairs:
     @property
     def unit_ns(self) -> float:
         """An estimate of one more unit, ns."""
-        across = self.edges[1] - self.edges[0]
-        return (
-            self.quantum_ns * (self.levels - 1) / across
-            if across
-            else self.quantum_ns / self.edges[0]
-        )
+        units = self.edges[1] - self.edges[0]
+        if not units:
+            return self.quantum_ns / self.edges[0]
+        return self.quantum_ns * (self.levels - 1) / units
 
     @property
     def pass_ns(self) -> float:
@@ -127,60 +132,73 @@ class Stairs:
         """The n of a pass, in random order: some near either edge, where a sample says most, and
         short ones.
         """
-        apart = 2 * self.width
-        near = [
-            max(1, round(edge * (1 + dice.uniform(-apart, apart))))
-            for edge in self.edges * self.nears
-        ]
-        ns = [*near, *[self.short] * self.shorts]
+        ns: list[int] = []
+        for edge in self.edges * self.nears:
+            away = dice.uniform(-2 * self.width, 2 * self.width)
+            ns.append(max(1, round(edge * (1 + away))))
+        ns += [self.short] * self.shorts
         return dice.sample(ns, len(ns))
 
 
+class RisingPart(NamedTuple):
+    """Between which n T(n) rises: ``flat_n`` showed no rise yet, ``top_n`` does. ``fixed_ns``:
+    T(1); ``top_ns``: T(top_n).
+    """
+
+    flat_n: int
+    top_n: int
+    fixed_ns: float
+    top_ns: float
+
+    @property
+    def height_ns(self) -> float:
+        """By how much T(n) rises, ns."""
+        return self.top_ns - self.fixed_ns
+
+
 def find_stairs(
-    trial: TrialSamples,
-    flat: int,
-    rise: int,
-    fixed: float,
-    top: float,
-    noise: float,
-    sample_ns: int,
+    trial: TrialSamples, rising: RisingPart, noise: float, sample_ns: int
 ) -> Stairs | None:
-    """The stairs between the n ``flat`` and ``rise`` with T ``fixed`` and ``top``, ns; None if T
-    rises smoothly.
+    """The stairs of T(n), for a poll that nobody declared; None if T rises smoothly.
 
     A few points decide whether to search; then bisection shows whether T jumps between neighbouring
-    n.
+    n. ``noise``: standard deviation of one sample, ns; ``sample_ns``: the longest sample.
     """
-    height = top - fixed
-    slack = max(_SEARCH.off_line * height, 2 * noise)
-    if rise - flat < 16 or height <= 0 or _straight(trial, rise, fixed, height, slack):
+    height = rising.height_ns
+    if rising.top_n - rising.flat_n < 16 or height <= 0:
         return None
-    first = _edge(trial, flat, rise, fixed + max(height / 16, 5 * noise))
+    slack_ns = max(_SEARCH.off_line * height, 2 * noise)
+    if _is_straight(trial, rising, slack_ns=slack_ns):
+        return None
+
+    first_step_ns = rising.fixed_ns + max(height / 16, 5 * noise)
+    first = _edge(trial, rising.flat_n, rising.top_n, first_step_ns)
     # By new samples: a change of the machine's speed does not repeat.
-    quantum = _shortest(trial, first + _away(first)) - _shortest(
-        trial, max(1, first - _away(first))
-    )
-    straight = 2 * _away(first) * height / (rise - flat)
-    if quantum < max(_SEARCH.jump * height, 8 * noise, _SEARCH.steeper * straight) or _climbs(
-        trial, first, quantum
-    ):
+    above_ns = trial.shortest_total(first + _away(first))
+    below_ns = trial.shortest_total(max(1, first - _away(first)))
+    quantum = above_ns - below_ns
+    units = rising.top_n - rising.flat_n
+    linear_rise = 2 * _away(first) * height / units
+    least_jump = max(_SEARCH.jump * height, 8 * noise, _SEARCH.steeper * linear_rise)
+    if quantum < least_jump or _climbs(trial, first, quantum):
         return None
+
     least, most = _SEARCH.levels
     level = max(least, min(most, round(sample_ns / quantum)))
-    line = fixed + (level - 0.5) * quantum
-    low, high = _around(trial, line, round(first * level * 0.96), round(first * level * 1.12))
-    if high > trial.chain.max_n:
+    line_ns = rising.fixed_ns + (level - 0.5) * quantum
+    guess = first * level
+    bracket = _around(trial, line_ns, low=round(guess * 0.96), high=round(guess * 1.12))
+    if bracket.high > trial.chain.max_n:
         return None
-    return Stairs(
-        round(quantum), (first, _edge(trial, low, high, line)), _short(trial, first), levels=level
-    )
+    upper = _edge(trial, bracket.low, bracket.high, line_ns)
+    return Stairs(round(quantum), (first, upper), _short(trial, first), levels=level)
 
 
-def find_known_stairs(trial: TrialSamples, poll_ns: float, target: float) -> Stairs | None:
+def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> Stairs | None:
     """The stairs of a wait that polls about every ``poll_ns``, found with few of its long samples.
 
-    None if T(1) or a larger n shows no such stairs. ``target``: the relative half-width wanted of
-    the slope.
+    None if T(1) or a larger n shows no such stairs. ``precision``: the relative half-width wanted
+    of the slope.
 
     Each sample gives one bit: whether the work was done at the poll. A sample takes one quantum
     whatever n is, so T(1) and the n that takes one quantum give the best slope for the time. T(1)
@@ -188,32 +206,32 @@ def find_known_stairs(trial: TrialSamples, poll_ns: float, target: float) -> Sta
     stair is used instead. The search starts at an n that differs between processes, so that the
     errors of their brackets are independent.
     """
-    quantum = float(
-        min(row[2] for row in trial.run([1, 1, 1])[1:])
-    )  # the first of a list may begin between two polls
+    # The first of a list may begin between two polls.
+    rows = trial.run([1, 1, 1])[1:]
+    quantum = float(min(row[2] for row in rows))
     if quantum < poll_ns / 2:
         return None
     dice = random.Random(str(trial.seen))
     trial.seen.clear()
     done_at_once = _bracket_one(trial, quantum, dice)
-    about = _first_edge(trial, quantum, dice)
-    if about is None:
+    rough_edge = _first_edge(trial, quantum, dice)
+    if rough_edge is None:
         return None
     trial.seen[:] = done_at_once
-    width = max(KNOWN_POLL.narrowest, KNOWN_POLL.width * target)
+
+    width = max(KNOWN_POLL.narrowest, KNOWN_POLL.width * precision)
+    step = KNOWN_POLL.step
+    first = _edge_by_walk(trial, rough_edge, _Poll(1, quantum), step, width)
     level = KNOWN_POLL.level if done_at_once else _SEARCH.levels[0]
-    first = _edge_by_walk(trial, about, quantum, 1, KNOWN_POLL.step, width)
-    upper = (
-        first
-        if level == 1
-        else _edge_by_walk(trial, first * level, quantum, level, KNOWN_POLL.step / 4, width)
-    )
+    upper = first
+    if level > 1:
+        poll = _Poll(level, quantum)
+        upper = _edge_by_walk(trial, first * level, poll, step / 4, width)
     if not 1 < upper <= trial.chain.max_n:
         return None
     short = _short(trial, first)
-    shorts = (
-        2 if short < first // 2 else 0
-    )  # where ``issue`` is always short, every sample measures it
+    # Where ``issue`` is always short, every sample measures it: no short n is needed.
+    shorts = 2 if short < first // 2 else 0
     return Stairs(round(quantum), (first, upper), short, width, level, shorts, nears=2)
 
 
@@ -222,64 +240,83 @@ def _bracket_one(trial: TrialSamples, quantum: float, dice: random.Random) -> Sa
     doubled until one was.
     """
     lead = KNOWN_POLL.first_lead * quantum * dice.uniform(*KNOWN_POLL.lead_spread)
-    most = KNOWN_POLL.most_lead * quantum
-    while (
-        min(row[2] for row in trial.run_after_idle([1, 1], quantum - lead)) > quantum / 2
-        and lead < most
-    ):
+    while True:
+        rows = trial.run_after_idle([1, 1], quantum - lead)
+        missed_both = min(row[2] for row in rows) > quantum / 2
+        if not missed_both or lead >= KNOWN_POLL.most_lead * quantum:
+            break
         lead *= 2
     return [row for row in trial.seen if row[2] < quantum / 2]
 
 
 def _first_edge(trial: TrialSamples, quantum: float, dice: random.Random) -> float | None:
     """Roughly the n that takes one quantum; None if no n up to the stack's limit misses a poll."""
-    n, most = round(dice.uniform(*KNOWN_POLL.first_n)), trial.chain.max_n
+    n = round(dice.uniform(*KNOWN_POLL.first_n))
+    most = trial.chain.max_n
+    lead = KNOWN_POLL.climb_lead
     while True:
-        taken = trial.run_after_idle([n], quantum * (1 - KNOWN_POLL.climb_lead))[0][2] / quantum
-        if (
-            taken >= KNOWN_POLL.missed
-            and not 1 - KNOWN_POLL.climb_lead < taken < KNOWN_POLL.second_poll
-        ):
-            # A poll within the quantum came late, when the work was done.
-            return n / (taken * (taken - 1 if taken > KNOWN_POLL.second_poll else taken)) ** 0.5
+        row = trial.run_after_idle([n], quantum * (1 - lead))[0]
+        quanta = row[2] / quantum
+        # Nearly a quantum: the window opened after the poll, which tells nothing of the work.
+        opened_late = 1 - lead < quanta < KNOWN_POLL.second_poll
+        if quanta >= KNOWN_POLL.missed and not opened_late:
+            # The work ended in the quantum before the poll. Below one quantum, the poll itself came
+            # late, when the work was done. The edge is taken in the middle, in factors.
+            least = quanta - 1 if quanta > KNOWN_POLL.second_poll else quanta
+            return n / (quanta * least) ** 0.5
         if n >= most:
             return None
         n = min(KNOWN_POLL.climb_factor * n, most)
 
 
-def _edge_by_walk(
-    trial: TrialSamples, n: float, quantum: float, level: int, step: float, width: float
-) -> int:
-    """The n at which half of the samples are done at the poll of this number, by a walk with halved
-    and doubled steps.
+class _Poll(NamedTuple):
+    """The poll of this number after the start of a window (``level``), and the time between two
+    polls, ns.
+    """
+
+    level: int
+    quantum: float
+
+    def is_after(self, total_ns: float) -> bool:
+        """Whether a wait that took this long returned at this poll or before."""
+        quanta = self.level - 1 + KNOWN_POLL.second_poll
+        return total_ns < quanta * self.quantum
+
+
+def _edge_by_walk(trial: TrialSamples, n: float, poll: _Poll, step: float, width: float) -> int:
+    """The n at which half of the samples are done at this poll, by a walk with halved and doubled
+    steps. ``step``: the first step, in ln n; ``width``: the share of n at which to end.
 
     H. Kesten, Accelerated stochastic approximation, Annals of Mathematical Statistics 29 (1958) 41.
     """
-    before = straight = 0
+    before = 0
+    steps_this_way = 0
     for _ in range(KNOWN_POLL.tries):
-        done = (
-            1
-            if trial.run([max(1, round(n))])[0][2] < (level - 1 + KNOWN_POLL.second_poll) * quantum
-            else -1
-        )
-        straight = straight + 1 if done == before else 1
-        if straight == 1 and before:
+        total_ns = trial.run([max(1, round(n))])[0][2]
+        direction = 1 if poll.is_after(total_ns) else -1
+        steps_this_way = steps_this_way + 1 if direction == before else 1
+        turned = steps_this_way == 1 and before != 0
+        if turned:
             step /= 2
-        elif straight >= KNOWN_POLL.steps_before_doubling:
+        elif steps_this_way >= KNOWN_POLL.steps_before_doubling:
             step *= 2
-        before = done
-        n *= math.exp(done * step)
+        before = direction
+        n *= math.exp(direction * step)
         if step < 2 * width:
             break
     return max(1, round(n))
 
 
-def _straight(trial: TrialSamples, rise: int, fixed: float, height: float, slack: float) -> bool:
-    """Whether T at points between 1 and ``rise`` lies on the straight line between both."""
-    points = [round(1 + (rise - 1) * share) for share in _SEARCH.points]
-    return all(
-        abs(trial.total(n)[0] - fixed - height * (n - 1) / (rise - 1)) <= slack for n in points
-    )
+def _is_straight(trial: TrialSamples, rising: RisingPart, *, slack_ns: float) -> bool:
+    """Whether T at points between 1 and ``top_n`` lies on the straight line between both."""
+    units = rising.top_n - 1
+    for share in _SEARCH.points:
+        n = round(1 + units * share)
+        total_ns = trial.total(n).median
+        off_line = total_ns - rising.fixed_ns - rising.height_ns * (n - 1) / units
+        if abs(off_line) > slack_ns:
+            return False
+    return True
 
 
 def _climbs(trial: TrialSamples, edge: int, quantum: float) -> bool:
@@ -287,10 +324,9 @@ def _climbs(trial: TrialSamples, edge: int, quantum: float) -> bool:
     caused by a poll.
     """
     end = min(round(_SEARCH.tread * edge), trial.chain.max_n)
-    return (
-        _shortest(trial, end) - _shortest(trial, edge + _away(edge))
-        > _SEARCH.rise_of_tread * quantum
-    )
+    end_ns = trial.shortest_total(end)
+    rise = end_ns - trial.shortest_total(edge + _away(edge))
+    return rise > _SEARCH.rise_of_tread * quantum
 
 
 def _away(edge: int) -> int:
@@ -298,40 +334,50 @@ def _away(edge: int) -> int:
     return round(2 * _SEARCH.width * edge) + 1
 
 
-def _shortest(trial: TrialSamples, n: int) -> float:
-    """The minimum of T(n) over a few samples, ns: interruptions only lengthen a sample."""
-    before = len(trial.seen)
-    trial.total(n)
-    return float(min(row[2] for row in trial.seen[before:]))
+class _Bracket(NamedTuple):
+    """Two n, the lower one with a T below a wanted time, the higher one with a T above it."""
+
+    low: int
+    high: int
 
 
-def _around(trial: TrialSamples, line: float, low: int, high: int) -> tuple[int, int]:
-    """Two n whose T are below and above ``line``, starting from a guess."""
-    while low > 1 and _shortest(trial, low) > line:
-        low, high = round(low * 0.85), low
-    while high <= trial.chain.max_n and _shortest(trial, high) < line:
-        low, high = high, round(high * 1.2)
-    return low, high
+def _around(trial: TrialSamples, line_ns: float, low: int, high: int) -> _Bracket:
+    """Two n whose T are below and above ``line_ns``, starting from a guess. ``high`` exceeds the
+    largest n of the chain if no T is above.
+    """
+    while low > 1 and trial.shortest_total(low) > line_ns:
+        high = low
+        low = round(low * 0.85)
+    while high <= trial.chain.max_n and trial.shortest_total(high) < line_ns:
+        low = high
+        high = round(high * 1.2)
+    return _Bracket(low, high)
 
 
 def _short(trial: TrialSamples, most: int) -> int:
     """An n whose ``issue`` takes about ``short_issue_ns``."""
-    paces = [row[1] / row[0] for row in trial.seen if row[0] >= most // 16]
-    return max(2, min(most // 2, round(_SEARCH.short_issue_ns / max(min(paces, default=1.0), 1.0))))
+    unit_times = [row[1] / row[0] for row in trial.seen if row[0] >= most // 16]
+    fastest_ns = max(min(unit_times, default=1.0), 1.0)
+    n = round(_SEARCH.short_issue_ns / fastest_ns)
+    return max(2, min(most // 2, n))
 
 
 def _edge(
-    trial: TrialSamples, low: int, high: int, line: float, width: float = _SEARCH.width
+    trial: TrialSamples, low: int, high: int, line_ns: float, width: float = _SEARCH.width
 ) -> int:
-    """The n where T crosses ``line``, to ``width``, by bisection. Earlier samples narrow the
+    """The n where T crosses ``line_ns``, to ``width``, by bisection. Earlier samples narrow the
     search.
     """
-    seen = {n: at for n, at in trial.shortest_totals().items() if low <= n <= high}
-    low = max((n for n, at in seen.items() if at < line), default=low)
-    high = min((n for n, at in seen.items() if at >= line and n > low), default=high)
+    totals = trial.shortest_totals()
+    known = [n for n in totals if low <= n <= high]
+    low = max([n for n in known if totals[n] < line_ns], default=low)
+    known_above = [n for n in known if n > low]
+    high = min([n for n in known_above if totals[n] >= line_ns], default=high)
     while high - low > max(1, width * high):
-        middle = round((low * high) ** 0.5) if high > 2 * low else (low + high) // 2
-        if _shortest(trial, middle) < line:
+        middle = (low + high) // 2
+        if high > 2 * low:
+            middle = round((low * high) ** 0.5)
+        if trial.shortest_total(middle) < line_ns:
             low = middle
         else:
             high = middle

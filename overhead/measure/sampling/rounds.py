@@ -10,19 +10,66 @@ import gc
 import itertools
 import random
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from overhead.errors import Unsupported
-from overhead.measure.sampling import anchors, met, one_off, window
+from overhead.measure.sampling import anchors, one_off, unpinned, window
 from overhead.measure.sampling.calibrate import CLIMB, Limits, calibrate, retime_ladder
 from overhead.measure.sampling.case import ROUNDS, CaseInProgress
-from overhead.measure.sampling.chain import Chain
+from overhead.measure.sampling.chain import Chain, Samples
 from overhead.measure.sampling.clock import Clock, clock_facts, cpu_clock_counts
 from overhead.measure.sampling.events import Doing, Event, Settings, reason_of, status_of
-from overhead.measure.sampling.quiet_processor import QuietProcessor
+from overhead.measure.sampling.undisturbed_processor import UndisturbedProcessor
 from overhead.results import FailedEntry, RoundEntry, Why, because
 
 Judge = Callable[[str, BaseException], BaseException]
 """Gives the error that stands for the one which the first call of a case raised."""
+
+
+@dataclass(frozen=True)
+class RoundsSoFar:
+    """What decides whether another round starts. ``rounds``: how many were run. ``spent_s``:
+    seconds of sampling. ``live_cases``: the cases that have not been dropped.
+    """
+
+    settings: Settings
+    rounds: int
+    spent_s: float
+    live_cases: int
+
+
+def _no_case_is_left(so_far: RoundsSoFar) -> Why:
+    """All cases were dropped, since each raised an error."""
+    return because("no-case-left") if so_far.live_cases == 0 else ""
+
+
+def _rounds_are_done(so_far: RoundsSoFar) -> Why:
+    """The process has made as many rounds as its settings allow."""
+    if so_far.rounds < so_far.settings.max_rounds:
+        return ""
+    return because("rounds-done", rounds=so_far.rounds)
+
+
+def _time_is_over(so_far: RoundsSoFar) -> Why:
+    """The seconds of the settings are over. While the process has fewer rounds than its settings
+    ask for, it may take ``ROUNDS.overtime`` times as long; it always gets ``ROUNDS.least`` rounds.
+    """
+    if so_far.rounds < ROUNDS.least:
+        return ""
+    allowed_s = so_far.settings.seconds
+    if so_far.rounds < so_far.settings.min_rounds:
+        allowed_s *= ROUNDS.overtime
+    if so_far.spent_s < allowed_s:
+        return ""
+    return because("time-is-over", seconds=so_far.settings.seconds)
+
+
+STOPPING_RULES: tuple[Callable[[RoundsSoFar], Why], ...] = (
+    _no_case_is_left,
+    _rounds_are_done,
+    _time_is_over,
+)
+"""Why to stop before another round: the reason of the first rule that gives one."""
 
 
 def measure_cases(
@@ -36,7 +83,7 @@ def measure_cases(
 
     A case that raises is emitted as a ``FailedEntry`` and the others go on; KeyboardInterrupt
     passes through. The garbage collector is off while a sample is timed and runs between rounds.
-    After each case's first call, when the stacks have started their threads, and after the *met*
+    After each case's first call, when the stacks have started their threads, and after the unpinned
     costs (what a program pays when nothing is left out), the calling thread is moved to processors
     that run at full speed, a few rounds on each.
     """
@@ -61,7 +108,7 @@ class _Measurement:
     record.
     """
 
-    processor: QuietProcessor
+    processor: UndisturbedProcessor
 
     def __init__(
         self,
@@ -71,21 +118,23 @@ class _Measurement:
         emit: Callable[[Event], None],
         judge_first: Judge,
     ) -> None:
-        counts = cpu_clock_counts(clock)
-        self.live = {
-            key: CaseInProgress(
+        self.clock = clock
+        self.settings = settings
+        self.emit = emit
+        self.judge_first = judge_first
+        cpu_clock_counts_work = cpu_clock_counts(clock)
+        seconds_for_each = settings.seconds / len(chains)
+        self.live: dict[str, CaseInProgress] = {}
+        for key, chain in chains.items():
+            unnamed = {"target": "", "case": key, "worker": "", "process": settings.process}
+            self.live[key] = CaseInProgress(
                 key,
                 chain,
-                settings.seconds / len(chains),
-                reads_cpu=counts or chain.own_loop,
+                seconds_for_each,
+                reads_cpu=cpu_clock_counts_work or chain.own_loop,
                 staged=key in settings.staged and not chain.own_loop,
-                names=settings.names.get(key)
-                or {"target": "", "case": key, "worker": "", "process": 0},
+                names=settings.names.get(key) or unnamed,
             )
-            for key, chain in chains.items()
-        }
-        self.clock, self.settings, self.emit = clock, settings, emit
-        self.judge_first = judge_first
         self.preparing_ns = 0
         for chain in chains.values():
             chain.prepare = self.timed(chain.prepare)  # type: ignore[assignment]
@@ -111,11 +160,16 @@ class _Measurement:
         return first_timed
 
     def run(self) -> Why:
-        """Measure; return the rule that stopped it."""
+        """Measure; return the rule that stopped it.
+
+        The order matters. The first calls start the threads of the stacks, and the unpinned costs
+        need the processors that the system gives, so both come before the thread is bound to a
+        processor. The anchors come last: they show what has changed since the rounds.
+        """
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
-        self.outside_the_budget(self.measure_met_costs)
-        with contextlib.closing(QuietProcessor(self.clock)) as self.processor:
+        self.outside_the_budget(self.measure_unpinned_costs)
+        with contextlib.closing(UndisturbedProcessor(self.clock)) as self.processor:
             for case in list(self.live.values()):
                 self.processor.leave_if_slow()
                 self.attempt(case, "calibrate", self.calibrate)
@@ -125,13 +179,7 @@ class _Measurement:
                 self.processor.leave_if_slow()
                 self.attempt(case, "once", self.measure_one_off_values)
             rule = self.alternate()
-            for case in itertools.cycle(list(self.live.values())):
-                if (
-                    self.clock.now() - self.born >= anchors.ANCHORS.least_age_s * 1e9
-                    or not self.live
-                ):
-                    break
-                self.attempt(case, "grow older", self.grow_older)
+            self.wait_until_old_enough()
             for case in list(self.live.values()):
                 self.processor.leave_if_slow()
                 self.attempt(case, "anchor", self.take_anchors)
@@ -142,15 +190,37 @@ class _Measurement:
         gc.collect()
         gc.freeze()  # so that the collections between rounds have almost nothing to traverse
         number = 0
-        while not (rule := self.stop_rule(number)):
+        while True:
+            rule = self.stopping_rule(number)
+            if rule:
+                return rule
             self.measure_round(number)
             number += 1
-        return rule
 
-    def emit_all(self, lines: Iterable[Event]) -> None:
-        """Emit these lines one after another."""
-        for line in lines:
-            self.emit(line)
+    def stopping_rule(self, number: int) -> Why:
+        """Why to stop before this round; empty to go on."""
+        spent_s = self.sampling_ns() / 1e9
+        so_far = RoundsSoFar(self.settings, number, spent_s, len(self.live))
+        for rule in STOPPING_RULES:
+            reason = rule(so_far)
+            if reason:
+                return reason
+        return ""
+
+    def wait_until_old_enough(self) -> None:
+        """Run the cases in turn, without keeping a sample, until the process is as old as anchors
+        need: they show a warm-up that outlasts the rounds.
+        """
+        for case in itertools.cycle(list(self.live.values())):
+            age_ns = self.clock.now() - self.born
+            if age_ns >= anchors.ANCHORS.least_age_s * 1e9 or not self.live:
+                return
+            self.attempt(case, "grow older", self.grow_older)
+
+    def emit_all(self, entries: Iterable[Event]) -> None:
+        """Emit these entries one after another."""
+        for entry in entries:
+            self.emit(entry)
 
     def announce(self, doing: Doing) -> None:
         """Emit what comes next. Other workers may measure before this returns: that time does not
@@ -169,22 +239,11 @@ class _Measurement:
             act(case)
         except (Exception, SystemExit) as error:
             del self.live[case.key]
-            judged = self.judge_first(case.key, error) if what == "first" else error
-            self.emit(FailedEntry(**case.names, status=status_of(judged), reason=reason_of(judged)))
-
-    def stop_rule(self, number: int) -> Why:
-        """Why to stop before this round; empty to go on."""
-        spent = self.sampling_ns() / 1e9
-        if not self.live:
-            return because("no-case-left")
-        if number >= self.settings.max_rounds:
-            return because("rounds-done", rounds=number)
-        enough = number >= self.settings.min_rounds
-        if number >= ROUNDS.least and spent >= self.settings.seconds * (
-            1 if enough else ROUNDS.overtime
-        ):
-            return because("time-is-over", seconds=self.settings.seconds)
-        return ""
+            judged: BaseException = error
+            if what == "first":
+                judged = self.judge_first(case.key, error)
+            status = status_of(judged)
+            self.emit(FailedEntry(**case.names, status=status, reason=reason_of(judged)))
 
     def measure_first_call(self, case: CaseInProgress) -> None:
         """The first call in this process, and the facts of the clock. Raises ``Unsupported`` for
@@ -196,63 +255,75 @@ class _Measurement:
         facts = window.clock_of(case.chain, self.facts)
         self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
-    def measure_met_costs(self) -> None:
-        """What a program without this suite pays, with the garbage collector on."""
-        lengths: dict[str, met.Lengths] = {}
+    def measure_unpinned_costs(self) -> None:
+        """What a program without this suite pays, with the garbage collector on: a few turns of
+        each case, in which the cases alternate.
+        """
+        lengths: dict[str, unpinned.Lengths] = {}
         gc.enable()
         try:
-            for case in [case for key, case in self.live.items() if key in self.settings.met]:
-                self.attempt(case, "met", functools.partial(self.find_met_lengths, lengths))
-            for _ in range(met.MET.turns):
-                for case in [case for key, case in self.live.items() if key in lengths]:
-                    self.attempt(
-                        case, "met", functools.partial(self.take_met_turn, lengths[case.key])
-                    )
+            for case in list(self.live.values()):
+                if case.key in self.settings.met:
+                    find = functools.partial(self.find_unpinned_lengths, lengths)
+                    self.attempt(case, "met", find)
+            for _ in range(unpinned.UNPINNED.turns):
+                for case in list(self.live.values()):
+                    if case.key in lengths:
+                        turn = functools.partial(self.take_unpinned_turn, lengths[case.key])
+                        self.attempt(case, "met", turn)
         finally:
             gc.disable()
 
-    def find_met_lengths(self, lengths: dict[str, met.Lengths], case: CaseInProgress) -> None:
-        """Add the case's two sizes of n; emit the reason if it has none."""
+    def find_unpinned_lengths(
+        self, lengths: dict[str, unpinned.Lengths], case: CaseInProgress
+    ) -> None:
+        """Add the case's two sizes of n to ``lengths``; emit the reason if it has none."""
+        ladder = self.settings.ladders.get(case.key, ())
         try:
-            lengths[case.key] = met.find_lengths(
-                case, self.clock, self.settings.ladders.get(case.key, ())
-            )
+            lengths[case.key] = unpinned.find_lengths(case, self.clock, ladder)
         except Unsupported as error:
             self.emit(case.once("met", reason=reason_of(error)))
         case.verify()
 
-    def take_met_turn(self, lengths: met.Lengths, case: CaseInProgress) -> None:
-        """One turn of the case's met cost, verified."""
-        slope = met.take_turn(case, self.clock, lengths)
+    def take_unpinned_turn(self, lengths: unpinned.Lengths, case: CaseInProgress) -> None:
+        """One turn of the case's unpinned cost, verified."""
+        slope = unpinned.take_turn(case, self.clock, lengths)
         case.verify()
         self.emit(case.once("met", [slope], [lengths.long]))
 
     def calibrate(self, case: CaseInProgress) -> None:
-        """Find the case's ladder, or take that of an earlier process."""
-        queues = case.chain.overlap == "pipelined" and not case.chain.synchronous
-        knee = queues and (case.key in self.settings.extras or case.seconds >= ROUNDS.knee_seconds)
+        """Find the case's ladder, or take that of an earlier process. Each process draws the sizes
+        within half an octave: below those that it found, or around those that it took.
+        """
+        chain = case.chain
+        queues = chain.overlap == "pipelined" and not chain.synchronous
+        has_time = case.seconds >= ROUNDS.knee_seconds or case.key in self.settings.extras
+        knee = queues and has_time
         known = self.settings.ladders.get(case.key)
         if known and not knee:
-            ladder, raised = retime_ladder(case.chain, self.clock, known), CLIMB.octaves / 2
+            ladder = retime_ladder(chain, self.clock, known)
+            raised = CLIMB.octaves / 2
         else:
-            limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
-            ladder, raised = calibrate(case.chain, self.clock, limits), 0.0
-        case.ladder = (
-            ladder if case.chain.poll_ns else ladder.drawn(self.dice, raised, case.chain.max_n)
-        )
-        if case.ladder.stairs:
-            self.emit(case.once("wait_quantum", [case.ladder.stairs.quantum_ns]))
-        self.emit(
-            case.once("ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall)
-        )
-        case.cost = case.ladder.pass_ns
-        case.issued += case.ladder.issued
+            limits = Limits(self.settings.precision, case.seconds, knee=knee, facts=self.facts)
+            ladder = calibrate(chain, self.clock, limits)
+            raised = 0.0
+        if not chain.poll_ns:
+            ladder = ladder.drawn(self.dice, raised, chain.max_n)
+
+        case.ladder = ladder
+        if ladder.stairs:
+            self.emit(case.once("wait_quantum", [ladder.stairs.quantum_ns]))
+        sizes = [float(n) for n in ladder.ns]
+        self.emit(case.once("ladder", sizes, reason=ladder.shortfall))
+        case.cost = ladder.pass_ns
+        case.issued += ladder.issued
         case.verify()
         self.clock.release_threads()
 
     def measure_one_off_values(self, case: CaseInProgress) -> None:
         """The values that are measured outside the ladder."""
-        self.emit_all(one_off.time_short_chains(case, self.clock, case.key in self.settings.extras))
+        extra = case.key in self.settings.extras
+        self.emit_all(one_off.time_short_chains(case, self.clock, extra))
         case.verify()
         aside = case.chain.aside
         uncounted = list(one_off.time_device_and_recordings(case, self.clock))
@@ -262,29 +333,27 @@ class _Measurement:
         self.clock.release_threads()
 
     def grow_older(self, case: CaseInProgress) -> None:
-        """Run the case without keeping a sample, so that the anchors show a warm-up that outlasts
-        the rounds.
-        """
+        """Run the case without keeping a sample."""
         ns = [anchors.aging_n(case.ladder, case.chain.max_n)]
         window.sample(case.chain, ns, self.clock)
         case.issued += case.chain.units(ns)
 
     def take_anchors(self, case: CaseInProgress) -> None:
         """The case's anchors, verified: on the processor of the last rounds."""
-        self.emit(case.once("anchor_canary", [float(self.processor.canary()[0])]))
-        self.emit(case.once("anchor_age", [float(self.clock.now() - self.born)]))
-        self.emit_all(
-            anchors.take(
-                case, self.clock, int(case.names["process"]), case.key in self.settings.far
-            )
-        )
+        python_ns = self.processor.reference_loop()[0]
+        self.emit(case.once("anchor_canary", [float(python_ns)]))
+        age_ns = self.clock.now() - self.born
+        self.emit(case.once("anchor_age", [float(age_ns)]))
+        far = case.key in self.settings.far
+        self.emit_all(anchors.take(case, self.clock, self.settings.process, far))
         self.emit_all(anchors.take_near(case, self.clock))
         case.verify()
         self.clock.release_threads()
 
     def outside_the_budget(self, act: Callable[[], None]) -> None:
         """Do something whose time does not count as sampling."""
-        before, preparing_ns = self.sampling_ns(), self.preparing_ns
+        before = self.sampling_ns()
+        preparing_ns = self.preparing_ns
         act()
         self.preparing_ns = preparing_ns
         self.start += self.sampling_ns() - before
@@ -293,7 +362,8 @@ class _Measurement:
         """ns of sampling so far. Preparing does not count, up to the sampling time of the
         process.
         """
-        return self.clock.now() - self.start - min(self.preparing_ns, self.settings.seconds * 1e9)
+        not_counted_ns = min(self.preparing_ns, self.settings.seconds * 1e9)
+        return self.clock.now() - self.start - not_counted_ns
 
     def left_ns(self) -> float:
         """ns of sampling time that are left."""
@@ -303,9 +373,10 @@ class _Measurement:
         """The further rounds for the time left in which every case can take part: a pair needs both
         in a round.
         """
-        each = self.left_ns() / len(self.live)
-        most = min(each / case.cost for case in self.live.values())
-        return max(1, self.settings.min_rounds - number, min(ROUNDS.most - number, int(most)))
+        left_for_each = self.left_ns() / len(self.live)
+        of_slowest_case = min(left_for_each / case.cost for case in self.live.values())
+        fitting = min(ROUNDS.most - number, int(of_slowest_case))
+        return max(1, self.settings.min_rounds - number, fitting)
 
     def measure_round(self, number: int) -> None:
         """Every live case once, in a new order. Each gets the same time, whatever a pass costs."""
@@ -313,40 +384,53 @@ class _Measurement:
         gc.collect()
         if number % ROUNDS.on_one_processor == 0:
             self.processor.move_on()
-        slot = self.left_ns() / len(self.live) / self.rounds_that_fit(number)
+        left_for_each = self.left_ns() / len(self.live)
+        slot_ns = left_for_each / self.rounds_that_fit(number)
         for case in self.live.values():
-            case.credit += slot
+            case.credit += slot_ns
         order = list(self.live.values())
         self.dice.shuffle(order)
+        is_due = number < self.settings.min_rounds
         for case in order:
-            passes = case.passes(number < self.settings.min_rounds)
+            passes = case.passes(is_due)
             if passes:
-                self.attempt(
-                    case, f"round {number}", functools.partial(self.sample, number, passes)
-                )
+                sample = functools.partial(self.sample, number, passes)
+                self.attempt(case, f"round {number}", sample)
 
     def sample(self, number: int, passes: int, case: CaseInProgress) -> None:
-        """One case's samples of a round, verified."""
-        before, chain, start = self.processor.leave_if_slow(), case.chain, self.sampling_ns()
+        """One case's samples of a round, verified. The reference loop is timed before and after;
+        the slower time counts.
+        """
+        before = self.processor.leave_if_slow()
+        chain = case.chain
+        start = self.sampling_ns()
         ns = case.ladder.draw(passes, self.dice)
-        queued = self.clock.queued()
+        queued_before = self.clock.queued()
         rows = window.sample(chain, ns, self.clock)
-        queued = self.clock.queued() - queued
+        queued = self.clock.queued() - queued_before
         case.issued += chain.units(ns)
         if case.reads_cpu and not (chain.synchronous or chain.wait_spins):
-            ns = case.ladder.draw_for_cpu(passes, case.rounds)
-            with_cpu = window.sample(chain, ns, self.clock, cpu=True)
-            case.issued += chain.units(ns)
-            case.reads_cpu = all(len(row) == 4 for row in with_cpu)
-            rows += with_cpu
+            rows += self.sample_with_cpu(case, passes)
         if case.staged:
             self.emit_all(one_off.time_stages(case, self.clock))
         case.verify()
-        canary = [max(pair) for pair in zip(before, self.processor.canary(), strict=True)]
+
+        after = self.processor.reference_loop()
+        slower = [max(times) for times in zip(before, after, strict=True)]
         if case.rounds == 0:
             rows = rows + case.ladder.extra
         case.spend(self.sampling_ns() - start, passes)
         self.emit(
-            RoundEntry(**case.names, round=number, samples=rows, canary=canary, queued=queued)
+            RoundEntry(**case.names, round=number, samples=rows, canary=slower, queued=queued)
         )
         self.clock.release_threads()
+
+    def sample_with_cpu(self, case: CaseInProgress, passes: int) -> Samples:
+        """Samples that also read the CPU clock. A chain's own loop may have no such clock: its
+        first rows then lack the time, and it is not asked again.
+        """
+        ns = case.ladder.draw_for_cpu(passes, case.rounds)
+        rows = window.sample(case.chain, ns, self.clock, cpu=True)
+        case.issued += case.chain.units(ns)
+        case.reads_cpu = all(len(row) == 4 for row in rows)
+        return rows

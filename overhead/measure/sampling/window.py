@@ -9,12 +9,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from overhead.measure.fitting.line import MAD
 from overhead.measure.sampling.chain import Chain, Samples
 from overhead.measure.sampling.clock import Clock, ClockFacts
 
-NAIVE_IDLE_S = 0.05
+IDLE_S = 0.05
 """Idle time before each of the values ``naive_idle``, as in a program that submits rarely."""
 
 
@@ -22,6 +23,9 @@ NAIVE_IDLE_S = 0.05
 class _TrialRule:
     """How often an n is tried: more samples find noise and interruptions better, and take
     longer.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     short_ns: int = 5_000_000
@@ -38,8 +42,9 @@ def clock_of(chain: Chain, facts: ClockFacts) -> ClockFacts:
     """The facts of the clock behind the chain's samples: with the chain's own resolution where it
     has one.
     """
-    step = chain.clock_step_ns
-    return ClockFacts(step, facts.cost_ns, facts.cpu_cost_ns) if step else facts
+    if not chain.clock_step_ns:
+        return facts
+    return ClockFacts(chain.clock_step_ns, facts.cost_ns, facts.cpu_cost_ns)
 
 
 def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> Samples:
@@ -52,14 +57,13 @@ def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> 
     """
     if chain.own_loop:
         return chain.sample(ns, cpu)
-    prepare, issue, wait, now, recorded = (
-        chain.prepare,
-        chain.issue,
-        chain.wait,
-        clock.now,
-        chain.recorded,
-    )
+    # Local names: an attribute that is looked up between two readings of the clock would be timed.
+    prepare = chain.prepare
+    issue = chain.issue
+    wait = chain.wait
+    now = clock.now
     thread_cpu = clock.thread_cpu
+    recorded = chain.recorded
     samples = []
     for n in ns:
         warm = n if recorded else 1
@@ -91,22 +95,33 @@ def totals(chain: Chain, n: int, count: int, clock: Clock) -> list[int]:
     return [row[2] for row in sample(chain, [n] * count, clock)]
 
 
-def naive_idle(chain: Chain, count: int, clock: Clock) -> list[int]:
-    """``count`` times T(1), ns, each after a warm unit and then 50 ms of sleep."""
+def single_shot_after_idle(chain: Chain, count: int, clock: Clock) -> list[int]:
+    """``count`` times T(1), ns, each after a warm unit and then 50 ms of sleep: what a program pays
+    that submits rarely.
+    """
     if chain.own_loop:
-        return [row[2] for row in chain.sample_idle([1] * count, NAIVE_IDLE_S * 1e3)]
-    found = []
+        return [row[2] for row in chain.sample_idle([1] * count, IDLE_S * 1e3)]
+    totals_ns = []
     for _ in range(count):
         chain.prepare(1)
         chain.issue(1)
         chain.wait()
         chain.prepare(1)
-        clock.sleep(NAIVE_IDLE_S)
+        clock.sleep(IDLE_S)
         t0 = clock.now()
         chain.issue(1)
         chain.wait()
-        found.append(clock.now() - t0)
-    return found
+        totals_ns.append(clock.now() - t0)
+    return totals_ns
+
+
+class TypicalTotal(NamedTuple):
+    """The median of a few T(n), ns, and the standard deviation of one of them (``noise``); 0 for a
+    single sample.
+    """
+
+    median: float
+    noise: float
 
 
 class TrialSamples:
@@ -115,7 +130,8 @@ class TrialSamples:
     """
 
     def __init__(self, chain: Chain, clock: Clock) -> None:
-        self.chain, self.clock = chain, clock
+        self.chain = chain
+        self.clock = clock
         self.seen: Samples = []
         self.issued = 0
 
@@ -133,32 +149,45 @@ class TrialSamples:
         self.seen += rows
         return rows
 
-    def total(self, n: int, least: int = 1) -> tuple[float, float]:
-        """The median of T(n), ns, over five samples (three from 5 ms on, ``least`` from 20 ms on),
-        and their standard deviation.
+    def total(self, n: int, least: int = 1) -> TypicalTotal:
+        """T(n), from five samples (three from 5 ms on, ``least`` from 20 ms on).
 
-        The deviation is estimated from the samples below the median alone, which an interruption
-        does not widen. It is 0 for one sample.
+        The noise is estimated from the samples below the median alone, which an interruption does
+        not widen.
         """
         rows = self.run([n])
-        longest = rows[0][2]
-        rows += self.run(
-            [n] * (4 if longest < _TRIAL.short_ns else 2 if longest < _TRIAL.long_ns else least - 1)
-        )
-        totals = [row[2] for row in rows]
-        middle = statistics.median(totals)
-        below = [middle - t for t in totals if t < middle]
-        return middle, MAD * statistics.median(below) if below else 0.0
+        first_ns = rows[0][2]
+        if first_ns < _TRIAL.short_ns:
+            more = 4
+        elif first_ns < _TRIAL.long_ns:
+            more = 2
+        else:
+            more = least - 1
+        rows += self.run([n] * more)
+
+        totals_ns = [row[2] for row in rows]
+        median = statistics.median(totals_ns)
+        below = [median - total for total in totals_ns if total < median]
+        return TypicalTotal(median, MAD * statistics.median(below) if below else 0.0)
 
     def shortest_totals(self) -> dict[int, float]:
         """By n the minimum of T(n) so far, ns: interruptions only lengthen a sample."""
         shortest: dict[int, float] = {}
-        for n, _, total, *_ in self.seen:
-            shortest[n] = min(shortest.get(n, float(total)), float(total))
+        for row in self.seen:
+            n = row[0]
+            total = float(row[2])
+            shortest[n] = min(shortest.get(n, total), total)
         return shortest
+
+    def shortest_total(self, n: int) -> float:
+        """The minimum of T(n) over a few new samples, ns."""
+        before = len(self.seen)
+        self.total(n)
+        return float(min(row[2] for row in self.seen[before:]))
 
     def shortest_issue(self, n: int) -> float:
         """The minimum of ``issue``, ns, over three samples of n (one from 20 ms on)."""
         rows = self.run([n])
-        rows += self.run([n] * (2 if rows[0][2] < _TRIAL.long_ns else 0))
+        more = 2 if rows[0][2] < _TRIAL.long_ns else 0
+        rows += self.run([n] * more)
         return min(row[1] for row in rows)

@@ -42,6 +42,9 @@ class PageChain(Chain):
     """
 
     def __init__(self, session: BrowserSession, pattern: Pattern) -> None:
+        """Describe the chain to the sampler: its limits and flags are those of the page's browser.
+        The page opens nothing yet; a subclass sends the command ``open``.
+        """
         self.session = session
         self.number = session.next_chain()
         self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"

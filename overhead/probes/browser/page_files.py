@@ -71,8 +71,11 @@ def page_data() -> dict[str, Any]:
     """What the page loads at its start: the text of ``kernels`` by file name, 256 ``seeds``, and
     the ``plan``.
     """
+    texts = {}
+    for name in _KERNELS:
+        texts[name], _ = kernels.source(name)
     return {
-        "kernels": {name: kernels.source(name)[0] for name in _KERNELS},
+        "kernels": texts,
         "seeds": lcg.seeds().tolist(),
         "plan": PLAN,
     }

@@ -63,6 +63,7 @@ class PageServer(ThreadingHTTPServer):
     allow_reuse_address = False
 
     def __init__(self) -> None:
+        """Listen on a free port, and serve requests in a thread from now on."""
         super().__init__(("127.0.0.1", 0), _Handler)
         self.files: dict[str, Body] = {}
         for name, text in page_files().items():
@@ -215,6 +216,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body.data)
 
     def _check_head(self) -> None:
+        """Raise ``_Refusal`` for a request that another web site may have sent: a browser lets any
+        site send requests to this machine, but sets these headers itself.
+        """
         names = [name.lower() for name in self.headers]
         if self.headers.defects or len(set(names)) != len(names):
             raise _Refusal(400, "a malformed or repeated header")

@@ -51,6 +51,9 @@ class BrowserSession:
     def __init__(
         self, browser: Browser, start_seconds: float = 45.0, answer_seconds: float = 60.0
     ) -> None:
+        """Start the browser with an empty profile, and wait at most ``start_seconds`` for its page.
+        ``answer_seconds``: the longest wait for the answer to a command.
+        """
         self.browser = browser
         self._answer_seconds = answer_seconds
         self._chains = 0
@@ -142,6 +145,9 @@ class BrowserSession:
         return because("browser-ended", browser=self.browser.kind.title(), exit_code=exit_code)
 
     def _kill(self) -> None:
+        """Kill the browser and the processes that it started. These are listed first, because
+        nobody is their parent once the browser has ended.
+        """
         if self._process is None or self._process.poll() is not None:
             return
         import psutil

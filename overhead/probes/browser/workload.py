@@ -38,6 +38,7 @@ class BrowserWork(WorkChain, PageChain):
     language = "wgsl"
 
     def __init__(self, session: BrowserSession, case: Case) -> None:
+        """Let the page compile the kernels of the workload and make its buffers, of zeros."""
         WorkChain.__init__(self, case)
         PageChain.__init__(self, session, case.pattern)
         self._text, self._entries = kernels_of(self, "wgsl")
@@ -80,7 +81,8 @@ class BrowserWork(WorkChain, PageChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Send the state and counters of 0 to the page, and wait."""
-        self.write([_STATE], sources.pack_state(self.workload, state, self.elements).tobytes())
+        packed = sources.pack_state(self.workload, state, self.elements)
+        self.write([_STATE], packed.tobytes())
         self.write([_COUNTERS], self._zeros.tobytes())
         self.wait()
 

@@ -20,8 +20,9 @@ class ArrayWork(WorkChain):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        inputs = {name: self.xp.asarray(values) for name, values in self.inputs.items()}
-        self._step = step_of(self, self.xp, inputs)
+        library = self.xp
+        inputs = {name: library.asarray(values) for name, values in self.inputs.items()}
+        self._step = step_of(self, library, inputs)
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state into arrays of the library, with counters of 0."""

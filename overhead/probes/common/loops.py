@@ -203,6 +203,7 @@ def compile_python_stages(script: Script) -> Stages:
     counts = reading_counts(script)
 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
+        """Run n units, whose loop appends a row of clock readings for each run of a section."""
         for rows in rows_of_sections:
             rows.clear()
         loop(n)

@@ -176,6 +176,7 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
     table[_CLOCK_AT] = clock.address
 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
+        """Run n units with new logs, whose addresses the loop finds in the table."""
         logs = []
         for runs, readings in zip(_runs_of_sections(program, n), counts, strict=True):
             # Filled before the loop, because the first write to a memory page would cause a page
@@ -211,13 +212,10 @@ def _script_of(
     names: Mapping[str, Any],
 ) -> Script:
     """The loop of the program. ``render``: writes a call as a line of the loop."""
-    return Script(
-        head=tuple(map(render, program.head)),
-        body=tuple(map(render, program.body)),
-        tail=tuple(map(render, program.tail)),
-        per=program.per,
-        names=names,
-    )
+    head = tuple(map(render, program.head))
+    body = tuple(map(render, program.body))
+    tail = tuple(map(render, program.tail))
+    return Script(head, body, tail, program.per, names)
 
 
 def _turn(length: int) -> str:
@@ -257,6 +255,7 @@ def _python_script(program: NativeProgram, failures: _Failures) -> Script:
         return bind(value)
 
     def render(call: NativeCall | Store) -> Statement:
+        """The line of a call. A checked call notes its result if that is not 0."""
         stage = call.stage or call.name
         function = bind(call.function)
         if isinstance(call, Store):
@@ -282,6 +281,7 @@ class _Native:
     """
 
     def __init__(self, program: NativeProgram) -> None:
+        """Write all calls as lines, which fills the table. ``slots``: the variables for results."""
         self.table = [0] * _RESERVED_WORDS
         self.script = _script_of(program, self._render, {})
         slots = set()
@@ -302,6 +302,7 @@ class _Native:
         return index
 
     def _word(self, value: Word) -> str:
+        """The text of an argument: a variable of the loop, or a word of the table."""
         if isinstance(value, Slot):
             return f"s{value.index}"
         if isinstance(value, Cycle):

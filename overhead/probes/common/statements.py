@@ -95,6 +95,7 @@ class StatementLoop:
         before: str = "",
         keep: bool = False,
     ) -> None:
+        """Compile the texts, and run nothing yet: ``open`` runs SETUP."""
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
         texts = {_BEFORE: before, "SETUP": setup, "CALL": call, "--wait": wait_text}
         self._parts = {part: _body(part, text) for part, text in texts.items()}
@@ -176,7 +177,7 @@ class StatementLoop:
         line = self._line_of(error)
         if line is None:
             return message
-        lines_of_part = [one for one in self._lines if one.part == line.part]
+        lines_of_part = [other for other in self._lines if other.part == line.part]
         place = line.part
         if len(lines_of_part) > 1:
             place = f"{line.part}, line {line.number}"
@@ -403,15 +404,26 @@ def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:
     """
     last = body[-1]
     keep = ast.copy_location(ast.Name(f"{_OWN}keep", ast.Load()), last)
-    match last:
-        case ast.Expr():
-            last.value = ast.copy_location(ast.Call(keep, [last.value], []), last)
-            return []
+    if isinstance(last, ast.Expr):
+        last.value = ast.copy_location(ast.Call(keep, [last.value], []), last)
+        return []
+    name = _assigned_name(last)
+    if name is None:
+        return None
+    value = ast.copy_location(ast.Name(name, ast.Load()), last)
+    call = ast.Call(keep, [value], [])
+    return [ast.copy_location(ast.Expr(call), last)]
+
+
+def _assigned_name(statement: ast.stmt) -> str | None:
+    """The one name that the statement gives a value, as ``x = 1``, ``x += 1`` and ``x: int = 1``
+    do; None for any other statement.
+    """
+    match statement:
         case (
             ast.Assign(targets=[ast.Name(id=name)])
             | ast.AugAssign(target=ast.Name(id=name))
             | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr())
         ):
-            value = ast.copy_location(ast.Name(name, ast.Load()), last)
-            return [ast.copy_location(ast.Expr(ast.Call(keep, [value], [])), last)]
+            return name
     return None

@@ -99,6 +99,9 @@ class CudaDriver:
     """The driver library. Methods raise ``CudaError`` if a driver function fails."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
+        """Declare the arguments of all functions. Raises ``Unavailable`` if the driver is too old
+        to have one of them.
+        """
         self.library = library
         for name, arguments in FUNCTIONS.items():
             try:
@@ -161,6 +164,7 @@ class CudaDriver:
         return [self._device(ordinal) for ordinal in range(count)]
 
     def _device(self, ordinal: int) -> CudaDevice:
+        """What the driver says of the device with this number."""
         handle = self.call_for_number("cuDeviceGet", ordinal)
         name = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", name, len(name), handle)

@@ -42,7 +42,9 @@ class SessionChain(HeldChain):
     _waited: object = None
 
     def use_session(self, session: CudaSession) -> None:
-        """Take the session, then ``build``. Called once, by ``__init__``."""
+        """Take the session, then ``build`` the chain on it; a session whose chain cannot be built
+        is closed. Called once, by ``__init__``.
+        """
         self.session = session
         try:
             self._wait = self.make_wait()

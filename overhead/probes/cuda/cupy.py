@@ -106,6 +106,7 @@ class CupyChain(HeldChain, InOrderChain):
     wait_spins = True
 
     def __init__(self, cupy: Any, case: Case) -> None:
+        """Give the calls of the case's operation to the chain of an in-order queue."""
         self._cupy = cupy
         self._raw = case.params["operation"] == "raw-kernel"
         if self._raw:

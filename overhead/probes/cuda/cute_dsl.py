@@ -65,6 +65,9 @@ class CuteLaunches(LibraryLaunches):
         return converting if entry.endswith("from-dlpack") else prepared
 
     def _compiled(self, tensors: list[Any], stream: Any) -> Any:
+        """The function of these tensors and the stream, compiled without TVM-FFI. A kernel without
+        tensors has the address of the words as a constant.
+        """
         from overhead.probes.kernels.step_cute import LAUNCHES
 
         launch = LAUNCHES[len(tensors)]
@@ -73,6 +76,9 @@ class CuteLaunches(LibraryLaunches):
         return self.library.cute.compile(launch, *tensors, stream)
 
     def _compiled_with_ffi(self, count: int) -> Any:
+        """The function of so many tensors, compiled with TVM-FFI, which torch's tensors can call.
+        Raises ``Unavailable``.
+        """
         from overhead.probes.kernels.step_cute import LAUNCHES
 
         import_library("tvm_ffi", _MEND)

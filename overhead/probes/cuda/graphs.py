@@ -236,7 +236,7 @@ class GraphLaunches(GraphChain):
     launches = 4
 
     def build(self) -> None:
-        """Make the graph and the loop that launches it."""
+        """Make the graph, and the loop of the caller that launches the graph n times."""
         super().build()
         nodes = int(self.case.params["nodes"])
         self.steps_of_a_unit = nodes

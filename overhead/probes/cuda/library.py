@@ -29,6 +29,7 @@ class DeviceWords:
     """
 
     def __init__(self, session: CudaSession, kind: str = "<u4") -> None:
+        """Describe the memory in the attribute that the other library looks for."""
         may_be_written = (session.words, False)
         self.__cuda_array_interface__ = {
             "shape": session.seeds.shape,

@@ -97,6 +97,9 @@ class CudaSession:
     def __init__(
         self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1
     ) -> None:
+        """Make the device's context current in this thread, and allocate the words with their
+        seeds. ``own_stream``: launch on a new stream, which does not wait for the default stream.
+        """
         self.driver = driver
         self.places = places
         self._device = driver.devices()[ordinal]
@@ -215,6 +218,7 @@ class Arguments:
     """
 
     def __init__(self, *values: int) -> None:
+        """Lay out the values, and after them a pointer to each, as ``cuLaunchKernel`` wants."""
         count = len(values)
         self._values = (c_uint64 * count)(*values)
         first = ctypes.addressof(self._values)

@@ -97,6 +97,9 @@ class AddOne(Body):
     def __init__(
         self, device: Any, *, in_place: bool = True, number: bool = True, mode: Mode = "inference"
     ) -> None:
+        """Put the values on the device, in the autograd mode in which the steps will run: a tensor
+        that is made in inference mode cannot be used in every other mode.
+        """
         set_autograd_mode(mode)
         self.mode = mode
         self.in_place = in_place
@@ -147,6 +150,9 @@ class NetworkStep(Body):
     launches = 64
 
     def __init__(self, device: Any, *, train: bool, varying: bool) -> None:
+        """Put network and batches on the device, and compute the loss of each batch before the
+        first step. Raises ``Unverified`` if the first loss is not that of float64 on the CPU.
+        """
         set_autograd_mode("grad")
         material = _material()
         inputs = material.inputs.to(device)
@@ -223,6 +229,7 @@ class NetworkStep(Body):
         return steps
 
     def _train(self) -> None:
+        """One training step on the next batch."""
         x, y = self._next()
         self._optimizer.zero_grad()
         self.loss = loss = self._loss_of(self._model(x), y)

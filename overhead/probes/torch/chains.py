@@ -76,11 +76,9 @@ class TorchChain(HeldChain):
         """Device time of n units; None on other devices than CUDA, and if the host acts inside a
         unit.
         """
-        return (
-            self.held(TorchClock(), n)
-            if self.torch_device.type == "cuda" and not self.host_acts
-            else None
-        )
+        if self.torch_device.type != "cuda" or self.host_acts:
+            return None
+        return self.held(TorchClock(), n)
 
 
 class Eager(TorchChain):

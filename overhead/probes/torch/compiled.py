@@ -59,6 +59,7 @@ class Additions(AddOne):
     """
 
     def __init__(self, device: Any, ops: int, mode: str) -> None:
+        """Make the function of a step; torch compiles it at its first calls."""
         super().__init__(device, mode="no_grad")
         self.ops = ops
         self.name = "; ".join(["x.add_(1)"] * ops)
@@ -96,6 +97,7 @@ class CompiledAdditions(Eager):
     """n calls of the compiled step."""
 
     def __init__(self, device: str, case: Case) -> None:
+        """Compile the step of the case by calling it a few times, which do not count as units."""
         torch.set_num_threads(1)
         mode = str(case.params["mode"])
         ops = int(case.params["ops"])

@@ -133,6 +133,7 @@ class TorchGraphLaunches(GraphedAdditions):
     """A graph with a fixed number of nodes, launched n times."""
 
     def __init__(self, device: Any, body: AddOne, nodes: int) -> None:
+        """Capture the graph. The chain of one node also tells what a capture does with waits."""
         # One record is enough for what a capture does with waits and reads. It is tried before the
         # graph is made.
         captured = captured_synchronisations(device) if nodes == 1 else {}
@@ -170,11 +171,11 @@ def captured_synchronisations(device: Any) -> dict[str, str]:
         actions = {name: host_action(device, name, body.value_reader) for name in names}
         outcomes = {}
         for name, action in actions.items():
-            outcomes[name] = _outcome_of_capture(driver(), stream, body, action)
+            outcomes[name] = outcome_of_capture(driver(), stream, body, action)
         return outcomes
 
 
-def _outcome_of_capture(driver: CudaDriver, stream: Any, body: AddOne, action: Action) -> str:
+def outcome_of_capture(driver: CudaDriver, stream: Any, body: AddOne, action: Action) -> str:
     """What a capture of one step and the action does with the action: ``forbidden`` with the error,
     ``removed``, or ``kept`` with the number of nodes that the graph has besides the step.
     """

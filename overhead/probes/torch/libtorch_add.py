@@ -41,6 +41,10 @@ class NativeAdd:
     """
 
     def __init__(self, x: Any, one: Any, *, in_place: bool) -> None:
+        """Find the functions in libtorch. ``x``: 256 numbers; ``one``: a tensor with the number 1.
+
+        Raises ``NativeUnavailable`` if libtorch lacks a function.
+        """
         self._library = _library()
         self._tensors = (x, one)
         item = self._symbol(_ITEM)
@@ -70,7 +74,7 @@ class NativeAdd:
         delete it.
 
         ``add`` returns a Tensor by value. On x86-64, C++ writes such a result to memory whose
-        address is the first argument; other processors do otherwise.
+        address is the first argument. The loop does not know how other processors do this.
         """
         if platform.machine().lower() not in ("x86_64", "amd64"):
             raise NativeUnavailable(because("tensor-return-unknown", processor=platform.machine()))

@@ -48,6 +48,7 @@ class TorchWork(TorchChain, WorkChain):
     launches = 16
 
     def __init__(self, device: str, case: Case) -> None:
+        """Put the inputs on the device. ``put`` sets the state later."""
         super().__init__(case)
         set_autograd_mode("no_grad")
         place = select_device(device)
@@ -154,8 +155,8 @@ class InPlaceWork(TorchWork):
     def hold(self, values: dict[str, Any]) -> None:
         """Copy these tensors to those of the state; the first tensors become those of the state."""
         self.values = self.values or values
-        for name, kept in self.values.items():
-            kept.copy_(values[name])
+        for name, tensor in self.values.items():
+            tensor.copy_(values[name])
 
     def issue(self, n: int) -> None:
         """Call the compiled step n times; returns before a GPU has done them."""
@@ -170,6 +171,7 @@ class CompiledWork(InPlaceWork):
     launches = 8
 
     def __init__(self, device: str, case: Case) -> None:
+        """Compile the step by calling it a few times on a state of zeros."""
         super().__init__(device, case)
         mode = str(case.params["mode"])
         self.details = {"mode": mode}
@@ -191,6 +193,7 @@ class GraphedWork(InPlaceWork):
     launches = 0
 
     def __init__(self, device: str, case: Case) -> None:
+        """Run a few steps on a state of zeros, as captures need; ``prepare`` captures later."""
         super().__init__(device, case)
         if self.torch_device.type != "cuda":
             raise Unsupported(because("graphs-are-of-cuda"))

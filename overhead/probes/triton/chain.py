@@ -38,6 +38,7 @@ class TritonChain(HeldChain, InOrderChain):
     wait_spins = True
 
     def __init__(self, device: str, case: Case) -> None:
+        """Compile the step, and give a loop for the entry of the case to the in-order chain."""
         place = torch.device(device)
         torch.cuda.set_device(place)
         self._seeds = lcg.seeds()
@@ -108,6 +109,7 @@ class TritonWork(WorkChain):
     wait_spins = True
 
     def __init__(self, device: str, case: Case) -> None:
+        """Allocate the buffers and import the generated Triton. The first launch compiles it."""
         super().__init__(case)
         self._place = torch.device(device)
         torch.cuda.set_device(self._place)
@@ -131,6 +133,7 @@ class TritonWork(WorkChain):
         self._steps = 1
 
     def _launch(self) -> None:
+        """Launch the kernel of the workload once."""
         self._kernel[(self._entry.groups,)](
             self._state,
             self._counters,

@@ -120,14 +120,14 @@ def adapters() -> tuple[VulkanAdapter, ...]:
     """
     _, vk = load()
     enumerate_devices = functools.partial(vk.vkEnumeratePhysicalDevices, instance())
-    found = []
+    usable = []
     for index, handle in enumerate(_listed(enumerate_devices, "VkPhysicalDevice")):
         adapter = _adapter(index, handle)
         if adapter is not None:
-            found.append(adapter)
-    if not found:
+            usable.append(adapter)
+    if not usable:
         raise Unavailable(because("no-vulkan-device-computes"), _LOADER_MEND)
-    return tuple(found)
+    return tuple(usable)
 
 
 def loader_version() -> tuple[int, int, int]:
@@ -152,14 +152,14 @@ def instance() -> Any:
     if "VK_KHR_portability_enumeration" in offered:
         wanted = ["VK_KHR_portability_enumeration"]
         flags = vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
-    names, kept = c_strings(wanted)
+    names, strings = c_strings(wanted)
     major, minor = min(loader_version()[:2], (1, 2))
     application = structure("ApplicationInfo", apiVersion=major << 22 | minor << 12)
     info = structure(
         "InstanceCreateInfo",
         flags=flags,
         pApplicationInfo=application,
-        enabledExtensionCount=len(kept),
+        enabledExtensionCount=len(strings),
         ppEnabledExtensionNames=names,
     )
     out = ffi.new("VkInstance *")
@@ -255,7 +255,9 @@ def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
 
 
 def _extensions(ask: Callable[[Any, Any], Any]) -> frozenset[str]:
-    return frozenset(_text(each.extensionName) for each in _listed(ask, "VkExtensionProperties"))
+    """The names of the extensions that the Vulkan function ``ask`` lists."""
+    extensions = _listed(ask, "VkExtensionProperties")
+    return frozenset(_text(extension.extensionName) for extension in extensions)
 
 
 def _text(value: Any) -> str:

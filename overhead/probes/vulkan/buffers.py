@@ -21,6 +21,11 @@ class StepBuffers:
     """
 
     def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
+        """Make the buffers and their descriptor sets, and upload a different seed for each word.
+
+        The host reaches the buffers only through a staging buffer, because they lie in the memory
+        of the device.
+        """
         vk = gpu.vk
         self._gpu = gpu
         self._size = 4 * WORDS  # bytes of one buffer
@@ -31,13 +36,10 @@ class StepBuffers:
         self._staging = gpu.buffer(RING * self._size, transfer, host=True)
         mapped = gpu.ffi.buffer(self._staging.mapped, self._staging.size)
         self._mapped = np.frombuffer(mapped, np.uint32).reshape(RING, WORDS)
-        size = gpu.ffi.new(
-            "VkDescriptorPoolSize *",
-            {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": 2 * RING},
-        )
-        self._pool = gpu.create(
-            "DescriptorPool", maxSets=2 * RING, poolSizeCount=1, pPoolSizes=size
-        )
+        sets = 2 * RING
+        room = {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": sets}
+        size = gpu.ffi.new("VkDescriptorPoolSize *", room)
+        self._pool = gpu.create("DescriptorPool", maxSets=sets, poolSizeCount=1, pPoolSizes=size)
         self.own = self._sets(set_layout, list(range(RING)))
         self.shared = self._sets(set_layout, [0] * RING)
         self._last = lcg.seeds(RING * WORDS).reshape(RING, WORDS)
@@ -52,7 +54,7 @@ class StepBuffers:
             self._gpu.release(buffer)
 
     def _sets(self, layout: Any, buffers: list[int]) -> tuple[Any, ...]:
-        """One new descriptor set for each buffer index."""
+        """One new descriptor set for each buffer index. A kernel finds its buffer through a set."""
         gpu = self._gpu
         ffi = gpu.ffi
         count = len(buffers)
@@ -101,7 +103,7 @@ class StepBuffers:
         def record(cb: Any) -> None:
             for index, buffer in enumerate(self._buffers):
                 row = index * self._size
-                self._copy(cb, self._staging, buffer, source_offset=row, target_offset=0)
+                self._copy(cb, self._staging, row, buffer, 0)
             self._barrier(cb, copies, kernels)
 
         self._record(record)
@@ -119,7 +121,7 @@ class StepBuffers:
             self._barrier(cb, kernels, copies_read)
             for index, buffer in enumerate(self._buffers):
                 row = index * self._size
-                self._copy(cb, buffer, self._staging, source_offset=0, target_offset=row)
+                self._copy(cb, buffer, 0, self._staging, row)
             self._barrier(cb, copies_write, host)
 
         self._record(record)
@@ -129,16 +131,19 @@ class StepBuffers:
         self,
         cb: Any,
         source: VulkanBuffer,
-        target: VulkanBuffer,
-        *,
         source_offset: int,
-        target_offset: int,
+        destination: VulkanBuffer,
+        destination_offset: int,
     ) -> None:
         """Record a copy of as many bytes as a buffer of the step has. Offsets are in bytes."""
-        place = {"srcOffset": source_offset, "dstOffset": target_offset, "size": self._size}
+        place = {
+            "srcOffset": source_offset,
+            "dstOffset": destination_offset,
+            "size": self._size,
+        }
         region = self._gpu.ffi.new("VkBufferCopy *", place)
         copy = self._gpu.function("vkCmdCopyBuffer")
-        copy(cb, source.handle, target.handle, 1, region)
+        copy(cb, source.handle, destination.handle, 1, region)
 
     def _barrier(self, cb: Any, before: _Access, after: _Access) -> None:
         """Record a barrier: what was accessed ``before`` is complete and seen ``after``."""

@@ -57,6 +57,7 @@ class VulkanChain(Chain):
     """True if ``stages`` times the calls of a unit."""
 
     def __init__(self, gpu: VulkanGpu, case: Case) -> None:
+        """Make all objects of the case on the device, and the loop of its caller (``_build``)."""
         self._case = case
         self._rotates = case.params.get("bindgroup") == "rotated"
         self._loops: list[NativeLoop] = []
@@ -124,9 +125,9 @@ class VulkanChain(Chain):
         if not self.timed_calls:
             return {}
         self.prepare(n)
-        found = self._stages(n)
+        durations = self._stages(n)
         self.wait()
-        return found
+        return durations
 
     @functools.cached_property
     def _stages(self) -> Stages:
@@ -232,6 +233,9 @@ class BatchedSubmissions(VulkanChain):
     overlap = "pipelined"
 
     def _build(self) -> tuple[NativeProgram, Issue]:
+        """A program of one batch without a fence, and a loop that runs whole batches and then the
+        rest of the units with this program.
+        """
         self._k = int(self._case.params.get("k", 1))
         self._submissions = max(BATCH_UNITS // self._k, _LEAST_SUBMISSIONS)
         self._batch = batch = self._submissions * self._k
@@ -332,6 +336,7 @@ class OnePass(VulkanChain):
     max_n = 1 << 16
 
     def _build(self) -> tuple[NativeProgram, Issue]:
+        """A program that records all units between the begin and the end of one command buffer."""
         commands = self._commands
         head = self._head(self._cb, commands.once)
         unit = self._unit(self._cb)
@@ -354,6 +359,7 @@ class VulkanReplay(OnePass):
     _recorded_n = -1
 
     def _build(self) -> tuple[NativeProgram, Issue]:
+        """A program of one submission, the same for every n: ``prepare`` has recorded the units."""
         commands = self._commands
         self._recorder = self._unit_recorder(self._cb)
         submit = commands.submit(commands.submit_info(self._cb))
@@ -384,6 +390,7 @@ class VulkanFused(VulkanChain):
     timed_calls = False
 
     def _build(self) -> tuple[NativeProgram, Issue]:
+        """A program of one dispatch, which reads n from memory that ``issue`` writes before."""
         commands = self._commands
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
         self.max_n = longest_fused_chain(self._gpu.adapter.name)
@@ -421,11 +428,13 @@ class WaitEach(VulkanChain):
     latency = True
 
     def _build(self) -> tuple[NativeProgram, Issue]:
+        """A program that records, submits and waits for each unit."""
         commands = self._commands
         head = self._head(self._cb, commands.once)
         unit = self._unit(self._cb)
         end = commands.end(self._cb)
         info = commands.submit_info(self._cb)
+        submit_and_wait: tuple[NativeCall, ...]
         if self._wait.kind == "fence":
             fence = self._fence()
             submit_and_wait = (commands.submit(info, fence), *commands.wait_fence(fence))

@@ -135,8 +135,13 @@ class Commands:
 
     def fused_dispatch(self, cb: Any, descriptors: Any, steps: Any) -> tuple[NativeCall, ...]:
         """The calls for one dispatch whose loop runs n times; ``steps`` points to n."""
-        bound = (self.pipeline(cb), self.bind(cb, descriptors), self.barrier(cb))
-        return (*bound, self.push(cb, steps), self.dispatch(cb))
+        return (
+            self.pipeline(cb),
+            self.bind(cb, descriptors),
+            self.barrier(cb),
+            self.push(cb, steps),
+            self.dispatch(cb),
+        )
 
     def end(self, cb: Any) -> NativeCall:
         """A call that ends the recording."""
@@ -183,6 +188,7 @@ class VulkanWait:
     """
 
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
+        """Bind the functions now, so that a call of this object only waits."""
         self.kind = kind
         self.words = VULKAN_WAITS[kind]
         self.failed = 0

@@ -47,6 +47,9 @@ class Timer:
     """
 
     def __init__(self, gpu: VulkanGpu) -> None:
+        """Make what a measurement needs: a kernel of a chosen length, buffers, timestamps, and a
+        fence that tells whether the kernel still runs.
+        """
         if not gpu.adapter.timestamp_bits:
             raise Unsupported(because("queue-has-no-timestamps"))
         self._gpu = gpu
@@ -91,8 +94,8 @@ class Timer:
         return self._between(begin, end)
 
     def span_behind_blocker(self, issue: Callable[[], None], hold_ns: float) -> tuple[float, bool]:
-        """Time from the end of a blocker of ``hold_ns`` to the end of the work that ``issue()``
-        submits meanwhile, ns.
+        """Time from the end of a blocker, a dispatch of ``hold_ns``, to the end of the work that
+        ``issue()`` submits meanwhile, ns.
 
         Also True if the blocker still ran when ``issue`` returned, so that the device never waited
         for the host.
@@ -233,8 +236,9 @@ def time_one_submission(
 
 
 def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
-    """Device time of units that are submitted while a blocker runs: n units, or as many as fit into
-    the queue.
+    """Device time of units that are submitted while a blocker, a long dispatch, keeps the device
+    busy: n units, or as many as fit into the queue. So the device never waits for the host between
+    units.
 
     ``busy`` of the result: the blocker still ran when the last unit was submitted. Raises
     ``Unsupported``.
@@ -250,6 +254,7 @@ def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
         issuing_ns = time.perf_counter_ns() - began
         chain.wait()
         for times in _BLOCKER_LENGTHS:
+            # One millisecond more than a multiple, for units that are issued in almost no time.
             hold_ns = times * issuing_ns + 1e6
             span_ns, busy = clock.span_behind_blocker(functools.partial(chain.issue, n), hold_ns)
             is_last_attempt = times == _BLOCKER_LENGTHS[-1] and n < _FEWEST_UNITS

@@ -52,6 +52,7 @@ class VulkanGpu:
     """A logical device and its queue. All chains share it, so it lives as long as the process."""
 
     def __init__(self, adapter: VulkanAdapter) -> None:
+        """Open the device, and ask for its queue and for its kinds of memory."""
         self.adapter = adapter
         self.ffi, self.vk = load()
         self.instance = instance()
@@ -63,6 +64,7 @@ class VulkanGpu:
         self.vk.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
 
     def _create(self) -> Any:
+        """A new logical device with one queue of the adapter's family."""
         # A driver that is not complete, such as MoltenVK, must be asked for this extension.
         required = {"VK_KHR_portability_subset"} & self.adapter.extensions
         names, kept = c_strings(sorted(required))

@@ -73,6 +73,11 @@ class WebGpuChain(Chain):
     """
 
     def __init__(self, target: Target, case: Case) -> None:
+        """Open the device, make the resources of the case, and compile the loop of its caller.
+
+        ``issue`` and ``wait`` are stored on the instance, because methods of this class would add a
+        Python call to what is timed.
+        """
         self.spec = spec = StepSpec.of(case)
         self.session = session(target, validation=spec.validation)
         self.library = self.session.library
@@ -259,6 +264,7 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
         return library.call(f"wgpu{name}", *args, stage=step, result=result)
 
     def calls_of(step: str) -> tuple[NativeCall | Store, ...]:
+        """The C calls of a step of the loop. The last result is passed on through a slot."""
         if step == "wait":
             return library.wait_calls(*given["wait"])
         if step == "submit":
@@ -277,9 +283,10 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
             calls += calls_of(step)
         return tuple(calls)
 
-    return NativeProgram(
-        calls_of_part(steps.head), calls_of_part(steps.body), calls_of_part(steps.tail), steps.per
-    )
+    head = calls_of_part(steps.head)
+    body = calls_of_part(steps.body)
+    tail = calls_of_part(steps.tail)
+    return NativeProgram(head, body, tail, steps.per)
 
 
 def _step_arguments(resources: StepResources) -> dict[str, GivenArguments]:

@@ -62,6 +62,10 @@ class DeviceClock:
     """
 
     def __init__(self, chain: Chain, resources: DeviceBuffers) -> None:
+        """Make what a measurement needs: room for timestamps, and a kernel. With many steps the
+        kernel is the blocker, which keeps the device busy while units are issued; with none it is
+        the marker, whose end tells that all units have run.
+        """
         if not resources.session.timestamps:
             raise Unsupported(because("adapter-has-no-timestamps"))
         self.chain = chain
@@ -88,7 +92,8 @@ class DeviceClock:
 
     def _bind_groups(self, layout: Any, data: list[Any], steps: int) -> list[Any]:
         """For each data buffer a bind group with which a dispatch runs so many steps on it."""
-        uniform = self.resources.buffer(np.array([steps], np.uint32), self.resources.flags.UNIFORM)
+        one_word = np.array([steps], np.uint32)
+        uniform = self.resources.buffer(one_word, self.resources.flags.UNIFORM)
         groups = []
         for buffer in data:
             bound = entries([buffer, uniform])
@@ -116,7 +121,8 @@ class DeviceClock:
         )
 
     def _behind_blocker(self, n: int) -> tuple[float, bool]:
-        """The device time, ns, and whether the blocker still ran when all units had been issued.
+        """The device time of n units behind a blocker, a long dispatch, ns; and whether the blocker
+        still ran when all units had been issued.
 
         A blocker that was too short is made longer. If the stack itself waits for the device, none
         is long enough. Raises ``Unsupported`` if the timestamps of the blocker are wrong: its

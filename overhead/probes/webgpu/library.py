@@ -51,6 +51,7 @@ class Library:
     """
 
     def __init__(self, stack: str) -> None:
+        """Import the binding, and collect all errors that the library reports from now on."""
         # Without this variable, the EGL of Mesa prints an error for every adapter.
         os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
         binding = _BINDINGS[stack]
@@ -125,11 +126,13 @@ class Library:
     def symbol(self, name: str) -> tuple[Callable[..., Any], int]:
         """A C function as a Python callable, and its address. Raises ``NativeUnavailable``."""
         try:
-            return getattr(self.lib, name), self.address(self.ffi.addressof(self.lib, name))
+            function = getattr(self.lib, name)
+            pointer = self.ffi.addressof(self.lib, name)
         except AttributeError:
             raise NativeUnavailable(
                 because("stack-exports-no-symbol", stack=self.stack, symbol=name)
             ) from None
+        return function, self.address(pointer)
 
     def address(self, pointer: Any) -> int:
         """A handle or pointer as an integer."""
@@ -290,12 +293,12 @@ def captured_stderr() -> Iterator[list[str]]:
     lines: list[str] = []
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:
-        kept = os.dup(2)
+        real_stderr = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
             yield lines
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(real_stderr, 2)
+            os.close(real_stderr)
             file.seek(0)
             lines += file.read().decode(errors="replace").splitlines()

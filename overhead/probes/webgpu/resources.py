@@ -33,6 +33,11 @@ class WebGpuSession:
     def __init__(
         self, loaded: Library, target: Target, validation: str, robust: bool, limits: dict[str, int]
     ) -> None:
+        """Open a device. ``robust``: keep the bounds checks in kernels. ``limits``: by name, the
+        least that is needed.
+
+        Raises ``Unsupported`` if the adapter offers less, or if wgpu-native shall skip validation.
+        """
         self.library = loaded
         adapter = targets.adapter(loaded, target)
         for name, least in limits.items():
@@ -198,6 +203,9 @@ class StepResources(DeviceBuffers):
     """
 
     def __init__(self, session: WebGpuSession, spec: StepSpec) -> None:
+        """Make a data buffer for each chain of dependent units, with different seeds, and a bind
+        group for each; ``rotated`` makes several groups of one buffer.
+        """
         super().__init__(session)
         self.spec = spec
         self.text, self.sha256 = source(spec.kernel)
@@ -206,7 +214,7 @@ class StepResources(DeviceBuffers):
         is_fused = spec.pattern == "fused"
         self.uniform: Any = None
         self.indirect: Any = None
-        bindings = STEP_BINDINGS[:1]
+        bindings: tuple[str, ...] = STEP_BINDINGS[:1]
         shared_buffers = []
         if is_fused:
             usage = self.flags.UNIFORM | self.flags.COPY_DST

@@ -39,10 +39,10 @@ def targets(library: Library) -> list[Target]:
     """
     with captured_stderr() as printed:
         adapters = _adapters(library)
-    found = [target for _, target in adapters if _belongs_to_environment(target)]
-    if not found:
+    usable = [target for _, target in adapters if _belongs_to_environment(target)]
+    if not usable:
         raise _no_adapter_error(library.stack, printed)
-    return found
+    return usable
 
 
 def _no_adapter_error(stack: str, printed: Iterable[str]) -> Unavailable:
@@ -83,41 +83,41 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
     Adapters with the same API and name have the ids of their devices if the library tells them,
     else numbers.
     """
-    named = []
+    all_named = []
     for adapter in library.adapters():
         api = _APIS.get(adapter.info["backend_type"])
         if api is not None:
-            named.append(_NamedAdapter(adapter, api, _name_of(adapter.info)))
-    of_vulkan = [one for one in named if one.api == "Vulkan"]
-    times = Counter(one.key for one in named)
+            all_named.append(_NamedAdapter(adapter, api, _name_of(adapter.info)))
+    of_vulkan = [named for named in all_named if named.api == "Vulkan"]
+    times = Counter(named.key for named in all_named)
 
     adapters = []
     seen = Counter[tuple[str, str]]()
-    for one in named:
-        info = one.adapter.info
+    for named in all_named:
+        info = named.adapter.info
         software = is_software(info)
         driver = [info["vendor"], info["description"]]
-        if one.api == "D3D12" and under_wine():
+        if named.api == "D3D12" and under_wine():
             # Wine gives the adapter the name of some GPU. What computes is a device of Vulkan.
             software = all(is_software(other.adapter.info) for other in of_vulkan)
             driver.append(
                 "D3D12 on Vulkan by Wine" if of_vulkan else "D3D12 by Wine, on an unknown device"
             )
         device = ""
-        if times[one.key] > 1:
-            number = seen[one.key]
-            device = library.device_of(one.adapter) or (str(number) if number else "")
-        seen[one.key] += 1
+        if times[named.key] > 1:
+            number = seen[named.key]
+            device = library.device_of(named.adapter) or (str(number) if number else "")
+        seen[named.key] += 1
         target = Target(
             stack=library.stack,
-            api=one.api,
-            adapter=one.name,
+            api=named.api,
+            adapter=named.name,
             device=device,
             software=software,
             driver=" ".join(text for text in driver if text)[:200],
             versions=dict(library.versions),
         )
-        adapters.append((one.adapter, target))
+        adapters.append((named.adapter, target))
     return adapters
 
 
@@ -148,6 +148,10 @@ def is_software(info: Info) -> bool:
 
 def _belongs_to_environment(target: Target) -> bool:
     """False for all but Vulkan in the environment of SwiftShader."""
+    if target.api == "Vulkan":
+        return True
     manifest = swiftshader_manifest()
-    only_swiftshader = manifest is not None and os.environ.get(DRIVER_VARIABLES[0]) == str(manifest)
-    return target.api == "Vulkan" or not only_swiftshader
+    if manifest is None:
+        return True
+    finds_only_swiftshader = os.environ.get(DRIVER_VARIABLES[0]) == str(manifest)
+    return not finds_only_swiftshader

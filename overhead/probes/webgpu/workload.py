@@ -52,6 +52,7 @@ class WebGpuWork(WorkChain):
     language = "wgsl"
 
     def __init__(self, target: Target, case: Case) -> None:
+        """Open the device, make buffers and pipelines of the workload, and compile the loop."""
         super().__init__(case)
         self._text, self._entries = kernels_of(self, "wgsl")
         self._fused = case.pattern == "fused"
@@ -169,7 +170,8 @@ class WebGpuWork(WorkChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Write the state and counters of 0 to the buffers, and wait."""
-        self._write(self._state, sources.pack_state(self.workload, state, self.elements))
+        packed = sources.pack_state(self.workload, state, self.elements)
+        self._write(self._state, packed)
         self._write(self._counters, self._zeros)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:

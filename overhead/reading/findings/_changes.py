@@ -32,27 +32,31 @@ def change_above(
     if before is None or after is None:
         return None
     times = ratio(_resolved(before), _resolved(after))
-    return None if times is None or times.floor < least else Change(target, before, after, times)
+    if times is None or times.floor < least:
+        return None
+    return Change(target, before, after, times)
 
 
 def _resolved(record: Record) -> Value | None:
     """The cost of a unit (``complete``); None if it is noisy or missing, or if its interval reaches
     zero.
     """
-    found = record.measured("complete")
-    return (
-        found
-        if found and found.resolved and found.bounded and found.status in ("ok", "bimodal")
-        else None
-    )
+    cost = record.measured("complete")
+    if cost is None or not cost.resolved or not cost.bounded:
+        return None
+    return cost if cost.status in ("ok", "bimodal") else None
 
 
 def changes(view: View, find_change: Callable[[TargetView], Change | None]) -> list[Change]:
     """What ``find_change`` finds for the targets of the headline figure, the change with the
     largest factor first.
     """
-    found = [one for target in targets_shown(view)[0] if (one := find_change(target)) is not None]
-    return sorted(found, key=lambda one: -one.times.value)
+    found = []
+    for target in targets_shown(view).targets:
+        change = find_change(target)
+        if change is not None:
+            found.append(change)
+    return sorted(found, key=lambda change: -change.times.value)
 
 
 def variant(
@@ -64,10 +68,10 @@ def variant(
     ``fields``: ``pattern`` or ``caller``.
     """
     base = target.base
-    same = {name: getattr(base, name) for name in ("workload", "dependency", "pattern", "caller")}
-    return first_with(
-        target.records, **{**same, **fields, "params": {**base.params, **(params or {})}}
-    )
+    wanted = {name: getattr(base, name) for name in ("workload", "dependency", "pattern", "caller")}
+    wanted.update(fields)
+    wanted["params"] = {**base.params, **(params or {})}
+    return first_with(target.records, **wanted)
 
 
 def changes_finding(facts: object, found: list[Change]) -> Finding | None:
@@ -76,5 +80,7 @@ def changes_finding(facts: object, found: list[Change]) -> Finding | None:
     """
     if not found:
         return None
-    records = tuple(record.key for one in found for record in (one.before, one.after))
-    return Finding(facts, found[0].times.value, records)
+    records: list[str] = []
+    for change in found:
+        records += [change.before.key, change.after.key]
+    return Finding(facts, found[0].times.value, tuple(records))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import (
@@ -18,9 +19,9 @@ from overhead.reading.view import TargetView, View, graph_maker
 from overhead.results import Value
 
 _LEAST_TIMES = 1.5
-"""A batch must be surely this many times as cheap."""
+"""A batch must be surely this many times as cheap. Chosen, not measured."""
 _NODES = 100
-"""Nodes of the graph whose making is weighed against its replays."""
+"""Nodes of the graph whose making is weighed against its replays. Chosen, not measured."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +53,10 @@ def one_pass(view: View) -> Finding | None:
     """
 
     def batched(target: TargetView) -> Change | None:
-        after = variant(target, pattern="one-pass") if target.base.pattern == "per-submit" else None
-        return change_above(_LEAST_TIMES, target, target.base, after)
+        if target.base.pattern != "per-submit":
+            return None
+        one_pass = variant(target, pattern="one-pass")
+        return change_above(_LEAST_TIMES, target, target.base, one_pass)
 
     found = changes(view, batched)
     return changes_finding(OnePassPays(tuple(found)), found)
@@ -62,23 +65,39 @@ def one_pass(view: View) -> Finding | None:
 @rule("graph")
 def replay(view: View) -> Finding | None:
     """Advise a CUDA graph where a node costs less than a launch, by their intervals; else None."""
-    found: list[tuple[Change, Value | None]] = []
+    found: list[_GraphChange] = []
     for graph in graphs(view):
         target = graph.eager_target
-        one = (
-            change_above(_LEAST_TIMES, target, graph.eager, graph.record)
-            if target is not None
-            else None
-        )
-        if one is not None:
-            replays = graph.break_even(_NODES)
-            found.append(
-                (one, replays if replays is not None and math.isfinite(replays.ceiling) else None)
-            )
+        if target is None:
+            continue
+        change = change_above(_LEAST_TIMES, target, graph.eager, graph.record)
+        if change is not None:
+            pays_after = graph.break_even(_NODES)
+            if pays_after is not None and not math.isfinite(pays_after.ceiling):
+                pays_after = None
+            found.append(_GraphChange(change, pays_after))
     if not found:
         return None
-    found.sort(key=lambda pair: (pair[1] is None, -pair[0].times.value))
-    first, pays_after = found[0]
-    own = [one for one, _ in found]
-    maker = graph_maker(first.after, view.facts(first.after.stack))
-    return changes_finding(ReplayPays(tuple(own), maker, _NODES, pays_after), own)
+    found.sort(key=_place_of_graph)
+    first = found[0]
+    graph_record = first.change.after
+    maker = graph_maker(graph_record, view.facts(graph_record.stack))
+    changes_found = [each.change for each in found]
+    facts = ReplayPays(tuple(changes_found), maker, _NODES, first.pays_after)
+    return changes_finding(facts, changes_found)
+
+
+class _GraphChange(NamedTuple):
+    """A graph in place of launches, and after how many replays it pays off; None where that is not
+    known.
+    """
+
+    change: Change
+    pays_after: Value | None
+
+
+def _place_of_graph(graph: _GraphChange) -> tuple[bool, float]:
+    """What sorts the graphs: those of which it is known when they pay off, the largest factor
+    first.
+    """
+    return graph.pays_after is None, -graph.change.times.value

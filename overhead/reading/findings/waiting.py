@@ -17,7 +17,9 @@ from overhead.reading.view import TargetView, View
 from overhead.results import Figure, Record, Value
 
 _LEAST_TIMES = 1.5
-"""A step with its wait must surely take this many times as long as the step alone."""
+"""A step with its wait must surely take this many times as long as the step alone. Chosen, not
+measured.
+"""
 _ACTS = ("item", "cpu", "nonzero", "branch", "stream", "device")
 """Synchronising acts that readers know, the usual one first."""
 
@@ -63,11 +65,15 @@ def synchronise_each_step(view: View) -> Finding | None:
     """Advise against a synchronisation in each step of a PyTorch loop where it surely slows the
     step; else None.
     """
-    found = [s for s in synchronised(view) if s.every == 1 and s.act in _ACTS and _costly(s)]
-    if not found:
+    costly = []
+    for case in synchronised(view):
+        if case.every == 1 and case.act in _ACTS and _costly(case):
+            costly.append(case)
+    if not costly:
         return None
-    first = min(found, key=lambda s: _ACTS.index(s.act))
-    adds, slowdown = first.cost, first.slowdown
+    first = min(costly, key=lambda case: _ACTS.index(case.act))
+    adds = first.cost
+    slowdown = first.slowdown
     alone = first.alone.figure("complete") if first.alone is not None else None
     if adds is None or slowdown is None or alone is None:
         return None
@@ -75,14 +81,13 @@ def synchronise_each_step(view: View) -> Finding | None:
     return Finding(facts, slowdown.value, (first.record.key,))
 
 
-def _costly(one: Synchronised) -> bool:
+def _costly(case: Synchronised) -> bool:
     """Whether the act is resolved on a GPU and makes the step surely slower."""
-    known = one.record.status == "ok" and one.record.api != "CPU" and not one.record.software
-    slower = one.slowdown
-    return (
-        known
-        and one.cost is not None
-        and one.cost.floor > 0
-        and slower is not None
-        and slower.floor >= _LEAST_TIMES
-    )
+    record = case.record
+    if record.status != "ok" or record.api == "CPU" or record.software:
+        return False
+    adds = case.cost
+    slowdown = case.slowdown
+    if adds is None or slowdown is None:
+        return False
+    return adds.floor > 0 and slowdown.floor >= _LEAST_TIMES

@@ -83,31 +83,31 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     """The picture and its table; a sentence where there is no run to set beside this one."""
     view = machines.own
     spreads = spreads_of(view, machines.others)
-    compared = []
+    comparisons = []
     for run in _runs_beside(machines):
-        one = beside(view, run, spreads)
-        if one.pairs:
-            compared.append(one)
-    if not compared:
+        comparison = beside(view, run, spreads)
+        if comparison.pairs:
+            comparisons.append(comparison)
+    if not comparisons:
         yield Text([NO_OTHER_RUN])
         yield dataclasses.replace(key_figure_table(view), folded=True)
         return
 
-    sentences = [beside_sentence(one, other_run(one)) for one in compared]
+    sentences = [beside_sentence(comparison, other_run(comparison)) for comparison in comparisons]
     yield Text(sentences)
     shapes = {}
-    for one, look in zip(compared, _LOOKS, strict=False):
-        shapes[other_run(one)] = (look.marker, look.colour)
-    title = picture_title(view.fingerprint.machine, compared[0])
-    read_as = caption(compared, spreads, view)
-    panels = _panels(compared)
+    for comparison, look in zip(comparisons, _LOOKS, strict=False):
+        shapes[other_run(comparison)] = (look.marker, look.colour)
+    title = picture_title(view.fingerprint.machine, comparisons[0])
+    read_as = caption(comparisons, spreads, view)
+    panels = _panels(comparisons)
     yield Drawing(
         name="fingerprint",
         title=title,
         alt=" ".join(sentences),
         caption=read_as,
         draw=partial(dot_figure, panels, UNIT, shapes, line_at_one=True, width=WIDE_INCHES),
-        table=key_figure_table(view, compared),
+        table=key_figure_table(view, comparisons),
     )
 
 
@@ -125,7 +125,7 @@ def _runs_beside(machines: Machines) -> list[View]:
 
 
 def key_figure_table(
-    view: View, compared: Sequence[Beside] = (), *, next_run_meaning: str = ""
+    view: View, comparisons: Sequence[Beside] = (), *, next_run_meaning: str = ""
 ) -> Table:
     """This run's key figures with intervals; for each other run its value and the ratio, or why it
     has none.
@@ -148,14 +148,14 @@ def key_figure_table(
             meaning=next_run_meaning,
         ),
     ]
-    for one in compared:
-        value, ratio = partial(_other_value, one), partial(_ratio, one)
+    for comparison in comparisons:
+        value, ratio = partial(_other_value, comparison), partial(_ratio, comparison)
         columns += [
-            Column(other_run(one), value, is_number=True, only_if_filled=True),
+            Column(other_run(comparison), value, is_number=True, only_if_filled=True),
             Column("this over it", ratio, is_number=True, only_if_filled=True),
         ]
     columns.append(Column("", partial(_remark, common_device), only_if_filled=True))
-    return table_of(table_title(common_device), columns, measured, folded=bool(compared))
+    return table_of(table_title(common_device), columns, measured, folded=bool(comparisons))
 
 
 def _next_run(figure: KeyFigure) -> str:
@@ -163,17 +163,17 @@ def _next_run(figure: KeyFigure) -> str:
     return range_text(figure.next_run)
 
 
-def _other_value(compared: Beside, figure: KeyFigure) -> str:
+def _other_value(comparison: Beside, figure: KeyFigure) -> str:
     """The figure in the other run."""
-    pair = compared.pairs.get(figure.key)
+    pair = comparison.pairs.get(figure.key)
     return value_with_interval(pair.other) if pair is not None else ""
 
 
-def _ratio(compared: Beside, figure: KeyFigure) -> str:
+def _ratio(comparison: Beside, figure: KeyFigure) -> str:
     """The figure of this run over that of the other, or why they are no pair."""
-    pair = compared.pairs.get(figure.key)
+    pair = comparison.pairs.get(figure.key)
     if pair is None:
-        return WHY_APART[compared.left_out[figure.key]]
+        return WHY_APART[comparison.left_out[figure.key]]
     return factor_spread(pair.ratio)
 
 
@@ -189,16 +189,16 @@ def _remark(common_device: str, figure: KeyFigure) -> str | Cell:
     return Cell(text, hover=reason_text(figure)) if text else ""
 
 
-def _panels(compared: Sequence[Beside]) -> dict[str, list[DotRow]]:
+def _panels(comparisons: Sequence[Beside]) -> dict[str, list[DotRow]]:
     """Rows by what bounds their figures: this run's value, the ratios, and at the end the values of
     the other runs.
     """
     rows_by_limit: dict[str, list[DotRow]] = {}
-    for figure in compared[0].view.once(key_figures):
+    for figure in comparisons[0].view.once(key_figures):
         pairs = []
         marks = []
-        for one, look in zip(compared, _LOOKS, strict=False):
-            pair = one.pairs.get(figure.key)
+        for comparison, look in zip(comparisons, _LOOKS, strict=False):
+            pair = comparison.pairs.get(figure.key)
             if pair is not None:
                 pairs.append(pair)
                 colour = _OUTSIDE_COLOUR if pair.outside else look.colour
@@ -254,13 +254,13 @@ def _ratios_over_time(runs: Sequence[View]) -> dict[str, list[_Point]]:
     """
     ratios: dict[str, list[_Point]] = {}
     for i, first in enumerate(runs):
-        compared = [beside(run, first, {}) for run in runs[i:]]
-        of_itself = compared[0]
+        comparisons = [beside(run, first, {}) for run in runs[i:]]
+        of_itself = comparisons[0]
         for key in of_itself.pairs:
             points = []
-            for one in compared:
-                if key in one.pairs:
-                    points.append(_Point(_when(one.view), one.pairs[key].ratio))
+            for comparison in comparisons:
+                if key in comparison.pairs:
+                    points.append(_Point(_when(comparison.view), comparison.pairs[key].ratio))
             if len(points) > 1:
                 ratios.setdefault(key, points)
     return ratios

@@ -22,14 +22,13 @@ from overhead.words.report.chains import (
     about,
     beyond,
     case_reason,
-    columns,
-    failed_way,
+    failed_variant,
     more_cases,
     of_two_runs,
     relative,
     table_title,
     time,
-    way,
+    variant_text,
     without_figure,
     without_gpu,
 )
@@ -38,7 +37,7 @@ _MOST_REASONS = 20
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _WorkloadSize:
     """A workload in one size, and the run that it is shown of."""
 
     view: View
@@ -65,70 +64,71 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     """The fastest variant of each workload and size, or why there is no figure; then a table of all
     variants for each.
     """
-    shown = _chosen((machines.own, *machines.others))
-    with_times = [one for one in shown if one.group.arms]
+    sizes = _chosen((machines.own, *machines.others))
+    with_times = [size for size in sizes if size.group.arms]
     if not with_times:
-        yield _reasons(shown)
+        yield _reasons(sizes)
         return
-    on_gpu = [one for one in with_times if one.group.on_gpu]
+    on_gpu = [size for size in with_times if size.group.on_gpu]
     own_run = machines.own.fingerprint.created
     yield _overview(on_gpu or with_times, own_run)
 
     remarks = []
-    if on_gpu and len(on_gpu) < len(with_times):
-        remarks.append(without_gpu(len(with_times) - len(on_gpu)))
-    for workload in dict.fromkeys(one.group.workload for one in shown):
+    on_cpu_only = len(with_times) - len(on_gpu)
+    if on_gpu and on_cpu_only:
+        remarks.append(without_gpu(on_cpu_only))
+    for workload in dict.fromkeys(size.group.workload for size in sizes):
         computes = about(workload)
         if computes:
             remarks.append(computes)
     remarks.append(METHOD_NOTE)
-    remarks += _other_runs(machines, shown)
+    remarks += _other_runs(machines, sizes)
     yield Text(remarks, quiet=True)
 
-    for one in shown:
-        other_run = "" if one.created == own_run else one.created
-        yield _table(one, other_run)
+    for size in sizes:
+        other_run = "" if size.created == own_run else size.created
+        yield _table(size, other_run)
 
 
-def _reasons(shown: Sequence[_Shown]) -> Text:
+def _reasons(sizes: Sequence[_WorkloadSize]) -> Text:
     """Why no workload has a figure: the first cases that failed, each with its reason."""
     failed: list[Record] = []
-    for one in shown:
-        failed += one.group.failed
-    paragraphs = [without_figure(measured=bool(shown))]
+    for size in sizes:
+        failed += size.group.failed
+    paragraphs = [without_figure(measured=bool(sizes))]
     paragraphs += [case_reason(record) for record in failed[:_MOST_REASONS]]
     if len(failed) > _MOST_REASONS:
         paragraphs.append(more_cases(len(failed) - _MOST_REASONS))
     return Text(paragraphs)
 
 
-def _chosen(views: Sequence[View]) -> list[_Shown]:
+def _chosen(views: Sequence[View]) -> list[_WorkloadSize]:
     """All sizes of each workload from one run: that with the most variants on a GPU, else with the
     most.
 
     The run shown, which is the first, needs half as many.
     """
-    by_workload: dict[str, list[_Shown]] = {}
+    by_workload: dict[str, list[_WorkloadSize]] = {}
     for view in views:
         for group in view.once(groups):
-            by_workload.setdefault(group.workload, []).append(_Shown(view, group))
+            by_workload.setdefault(group.workload, []).append(_WorkloadSize(view, group))
 
-    def variants(one: _Shown) -> tuple[bool, int]:
-        weight = 2 if one.view is views[0] else 1
-        return one.group.on_gpu, weight * len(one.group.arms)
+    def variants(size: _WorkloadSize) -> tuple[bool, int]:
+        weight = 2 if size.view is views[0] else 1
+        return size.group.on_gpu, weight * len(size.group.arms)
 
     chosen = []
     for measured in by_workload.values():
         run = max(measured, key=variants).view
-        chosen += [one for one in measured if one.view is run]
+        chosen += [size for size in measured if size.view is run]
     return chosen
 
 
-def _other_runs(machines: Machines, shown: Sequence[_Shown]) -> list[str]:
+def _other_runs(machines: Machines, sizes: Sequence[_WorkloadSize]) -> list[str]:
     """A sentence on the workloads that the picture of the first page takes from another run than
     this page; none where there is no such workload.
     """
-    run_here = {one.group.workload: one.created for one in shown}
+    run_here = {size.group.workload: size.created for size in sizes}
     run_on_first_page = {}
     for row in rows(machines.own, machines.others):
         if row.shown_run:
@@ -155,30 +155,31 @@ class _Fastest:
     other_run: str
 
 
-def _overview(shown: Sequence[_Shown], own_run: str) -> Table:
+def _overview(sizes: Sequence[_WorkloadSize], own_run: str) -> Table:
     """A row for each workload and size: the fastest variant at the workload's own length, and that
     of the next stack. ``own_run``: when the run of the page began.
     """
-    return table_of(CHEAPEST, _OVERVIEW_COLUMNS, [_fastest(one, own_run) for one in shown])
+    return table_of(CHEAPEST, _OVERVIEW_COLUMNS, [_fastest(size, own_run) for size in sizes])
 
 
-def _fastest(one: _Shown, own_run: str) -> _Fastest:
-    fastest, *slower = one.cheapest_first
+def _fastest(size: _WorkloadSize, own_run: str) -> _Fastest:
+    """The fastest variant, and the fastest through another stack than that one uses."""
+    fastest, *slower = size.cheapest_first
     next_variant: str | Cell = ""
     next_takes = ""
     for arm in slower:
         if arm.record.stack != fastest.record.stack:
-            next_variant = Cell(way(arm), arm.record.stack)
-            next_takes = relative(arm, fastest, one.steps)
+            next_variant = Cell(variant_text(arm), arm.record.stack)
+            next_takes = relative(arm, fastest, size.steps)
             break
     return _Fastest(
-        group=one.group,
-        steps=one.steps,
-        variant=Cell(way(fastest), fastest.record.stack),
-        time=time(fastest, one.steps),
+        group=size.group,
+        steps=size.steps,
+        variant=Cell(variant_text(fastest), fastest.record.stack),
+        time=time(fastest, size.steps),
         next_variant=next_variant,
         next_takes=next_takes,
-        other_run="" if one.created == own_run else run_time(one.created),
+        other_run="" if size.created == own_run else run_time(size.created),
     )
 
 
@@ -207,26 +208,44 @@ _OVERVIEW_COLUMNS: list[Column[_Fastest]] = [
 ]
 
 
-def _table(one: _Shown, other_run: str) -> Table:
+@dataclass(frozen=True)
+class _VariantRow:
+    """A row of the table of a workload: a variant with its times as text. A variant that failed has
+    its reason in place of the time of a step, and nothing else.
+    """
+
+    variant: Cell
+    step: str
+    total: str = ""
+    relative: str = ""
+    one_off: str = ""
+
+
+def _table(size: _WorkloadSize, other_run: str) -> Table:
     """All variants of a workload, with those that failed at the end. ``other_run``: when their run
     began, if that is not the run of the page.
     """
-    steps = one.steps
-    arms = one.cheapest_first
-    rows: list[list[str | Cell]] = []
-    for arm in arms:
-        total = beyond(arm, steps) + spread(arm.cost(steps) / 1e3)
-        rows.append([
-            Cell(plain(arm_label(arm), 90), arm.record.stack),
-            number(arm.slope / 1e3),
-            total,
-            relative(arm, arms[0], steps),
-            spread(arm.fixed / 1e3),
-        ])  # fmt: skip
-    for record in one.group.failed:
+    steps = size.steps
+    columns: list[Column[_VariantRow]] = [
+        Column("variant", attrgetter("variant")),
+        Column(f"each step, {MICRO}", attrgetter("step"), is_number=True),
+        Column(f"{steps:,} steps, {MICRO}", attrgetter("total"), is_number=True),
+        Column("vs. the fastest", attrgetter("relative"), is_number=True),
+        Column(f"one-off, {MICRO}", attrgetter("one_off"), is_number=True),
+    ]
+    rows = [_measured_row(arm, size) for arm in size.cheapest_first]
+    for record in size.group.failed:
         reason = plain(why_no_speed(record), 120)
-        rows.append([Cell(failed_way(record), record.stack), reason, "", "", ""])
-    headings = columns(steps)
-    numeric = range(1, len(headings))
-    title = table_title(one.group, steps, other_run)
-    return Table(title, headings, rows, numeric=numeric, folded=True)
+        rows.append(_VariantRow(Cell(failed_variant(record), record.stack), reason))
+    return table_of(table_title(size.group, steps, other_run), columns, rows, folded=True)
+
+
+def _measured_row(arm: ArmFit, size: _WorkloadSize) -> _VariantRow:
+    total = beyond(arm, size.steps) + spread(arm.cost(size.steps) / 1e3)
+    return _VariantRow(
+        variant=Cell(plain(arm_label(arm), 90), arm.record.stack),
+        step=number(arm.slope / 1e3),
+        total=total,
+        relative=relative(arm, size.cheapest_first[0], size.steps),
+        one_off=spread(arm.fixed / 1e3),
+    )

@@ -28,7 +28,7 @@ from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
 from overhead.words.format import MICRO, TIMES, factor_spread, number, positive_spread
-from overhead.words.graph_or_fused import lead, remarks, row_title, time_text, way_title
+from overhead.words.graph_or_fused import lead, remarks, row_title, time_text, variant_title
 from overhead.words.report.graph_or_fused import (
     NO_FUSED,
     NOTHING_BESIDE,
@@ -91,7 +91,8 @@ def _has_gpu_chains(machines: Machines) -> bool:
     own = machines.own
     if all(gpu.software for gpu in own.fingerprint.machine.gpus):
         return False
-    return any(group.arms or group.failed for group in own.once(groups))
+    tried = [group for group in own.once(groups) if group.arms or group.failed]
+    return bool(tried)
 
 
 def _can_be_drawn(row: WorkRow, *, with_graph: bool) -> bool:
@@ -128,6 +129,7 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
 
 
 def _variant_row(row: WorkRow, variant: ChainWay) -> _VariantRow:
+    """A variant of a work with its numbers as text: its time, and how it compares with the base."""
     is_base = row.base(variant) is variant
     relative = "= 1" if is_base else factor_spread(row.relative(variant))
     step_ns = variant.step
@@ -136,7 +138,7 @@ def _variant_row(row: WorkRow, variant: ChainWay) -> _VariantRow:
     faster_from = positive_spread(steps) if steps is not None else ""
     return _VariantRow(
         work=row_title(row),
-        variant=Cell(way_title(variant), variant.stack),
+        variant=Cell(variant_title(variant), variant.stack),
         time=time_cell(variant),
         relative=relative,
         step=step,
@@ -173,7 +175,7 @@ def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
     for row in found:
         _draw_title(ax, row, y)
         for i, variant in enumerate(row.ways, 1):
-            labels[y + i] = plain(way_title(variant), 48)
+            labels[y + i] = plain(variant_title(variant), 48)
             times = row.relative(variant)
             if times is not None and variant.cost is not None:
                 relative_times.append(times.value)

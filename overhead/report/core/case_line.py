@@ -99,18 +99,28 @@ def lines_path(stack: str) -> str:
 def panel_name(record: Record) -> str:
     """A name for the panel of the record: the same in every run, for files and anchors."""
     digest = hashlib.sha256(record.key.encode()).hexdigest()[:6]
-    return slug(" ".join(["line", record.stack, record.pattern, record.caller, digest]))
+    return slug(f"line {record.stack} {record.pattern} {record.caller} {digest}")
 
 
-def line_of(record: Record) -> tuple[Line | None, bool]:
-    """The line of the record's figures, in ns; where they have no value, one through its medians,
-    and then False.
+@dataclasses.dataclass(frozen=True)
+class ShownLine:
+    """The line that is drawn through T(n) of a case, in ns; None where there is none.
+
+    ``is_of_figures``: whether it is that of the figures; else it only goes through the medians.
     """
+
+    line: Line | None
+    is_of_figures: bool
+
+
+def line_of(record: Record) -> ShownLine:
+    """The line of the record's figures; where they have no value, one through its medians."""
     cost, one_off = record.measured("complete"), record.measured("fixed")
     if cost is not None and one_off is not None:
-        return Line(cost.value, one_off.value), True
+        return ShownLine(Line(cost.value, one_off.value), is_of_figures=True)
     medians = _rows([(point.n, point.total) for point in measured_points(record)])
-    return theil_sen(medians[:, 0], medians[:, 1]), False
+    through_medians = theil_sen(medians[:, 0], medians[:, 1])
+    return ShownLine(through_medians, is_of_figures=False)
 
 
 def _rows(points: Iterable[tuple[int, float]]) -> NDArray[Any]:
@@ -154,14 +164,16 @@ def case_figure(
     for drawn in dots:
         above.plot(drawn.points[:, 0], drawn.points[:, 1] / 1e3, linestyle="", **drawn.look)
 
-    line, is_of_figures = line_of(record)
+    shown = line_of(record)
+    line = shown.line
     if line is not None and ladders:
-        if not is_of_figures:
+        if not shown.is_of_figures:
             notes.append(NO_FIGURE)
-        _draw_line(above, line, dots, "-" if is_of_figures else "--")
+        _draw_line(above, line, dots, "-" if shown.is_of_figures else "--")
         _draw_accepted(below, line, ladders, dots, profiles()[profile].precision)
         _note(below, _residuals(below, line, dots), 0.03, 0.95)
-    _note(above, "\n".join(textwrap.fill(note, 24) for note in notes), 0.97, 0.04)
+    wrapped_notes = [textwrap.fill(note, 24) for note in notes]
+    _note(above, "\n".join(wrapped_notes), 0.97, 0.04)
     plain_log_ticks(above.xaxis)
     plain_log_ticks(above.yaxis)
     return figure

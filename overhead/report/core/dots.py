@@ -150,7 +150,8 @@ def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int) -> None
     ax.set_xscale("log")
     for y, row in enumerate(rows):
         _draw_row(ax, y, row, joined)
-    ax.set_yticks(range(len(rows)), [wrapped_label(row.label, letters) for row in rows])
+    labels = [wrapped_label(row.label, letters) for row in rows]
+    ax.set_yticks(range(len(rows)), labels)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
 
@@ -180,8 +181,11 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
     if not shown:
         note = plain(row.note or "not above zero", 60)
         ax.text(0.01, y, note, transform=across, va="center", fontsize=SMALL, color=MUTED)
-    elif row.end or len(shown) <= _MOST_VALUES_PRINTED:
-        values = row.end or " · ".join(number(mark.at) for mark in shown)
+        return
+    values = row.end
+    if not values and len(shown) <= _MOST_VALUES_PRINTED:
+        values = " · ".join(number(mark.at) for mark in shown)
+    if values:
         ax.text(1.01, y, values, transform=across, va="center", fontsize=SMALL)
 
 

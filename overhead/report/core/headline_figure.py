@@ -253,8 +253,10 @@ def _group_layout(rows: Sequence[DispatchRow]) -> _Layout:
 
 
 def _limits(ax: Axes, rows: Sequence[DispatchRow]) -> None:
-    """The ends of the axis: all values and unpinned costs, and of wide intervals at most
-    ``_FURTHEST`` times the value. It has some room at both ends, and spans a factor of 10 at least.
+    """Set the ends of the axis so that all values and unpinned costs are inside, and of wide
+    intervals at most ``_FURTHEST`` times the value.
+
+    The axis spans a factor of 10 at least, and has some room at both ends.
     """
     drawn: list[float] = []
     for row in rows:
@@ -277,7 +279,8 @@ def _drawn_ends(cost: Value) -> list[float]:
     ends = [value]
     for end in (cost.low, cost.high):
         if end is not None:
-            ends.append(min(max(end, value / _FURTHEST), value * _FURTHEST))
+            at_least = max(end, value / _FURTHEST)
+            ends.append(min(at_least, value * _FURTHEST))
     return ends
 
 

@@ -80,10 +80,10 @@ def _machines(
     loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: str = ""
 ) -> Machines:
     """The machines of these runs, with the reference run as ``from_paths`` finds it."""
-    runs = [View(one.fingerprint, one.path) for one in loaded]
-    first_path = min(one.argument for one in loaded)
+    runs = [View(source.fingerprint, source.path) for source in loaded]
+    first_path = min(source.argument for source in loaded)
     in_first_path = [
-        run for run, one in zip(runs, loaded, strict=True) if one.argument == first_path
+        run for run, source in zip(runs, loaded, strict=True) if source.argument == first_path
     ]
     shown_in_full = max(in_first_path, key=_rank)
 
@@ -146,7 +146,8 @@ def _named(views: Sequence[View], reference: str) -> View:
     for view in views:
         machine = view.fingerprint.machine
         names[view] = f"{machine.id} {machine_name(machine)}"
-    found = [view for view, name in names.items() if reference.lower() in name.lower()]
+    wanted = reference.lower()
+    found = [view for view, name in names.items() if wanted in name.lower()]
     if len(found) == 1:
         return found[0]
     many = f"{len(found)} machines have" if found else "no file, and no other machine has"

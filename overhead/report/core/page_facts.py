@@ -60,6 +60,9 @@ class _Blocks(HTMLParser):
         self._skipped = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """End the block before a tag that begins one; note a section; add the texts of a drawing,
+        which is an image with its SVG inside.
+        """
         values = dict(attrs)
         if tag in ("script", "style", "title"):
             self._skipped += 1
@@ -75,6 +78,7 @@ class _Blocks(HTMLParser):
                 self._add(text)
 
     def handle_endtag(self, tag: str) -> None:
+        """End the block that the tag closes."""
         if tag in ("script", "style", "title"):
             self._skipped -= 1
         if tag == "summary":
@@ -85,6 +89,7 @@ class _Blocks(HTMLParser):
             self._section = AFTER_SECTIONS
 
     def handle_data(self, data: str) -> None:
+        """Collect the text of a block, without scripts and styles."""
         if not self._skipped:
             self._text.append(data)
 
@@ -93,13 +98,16 @@ class _Blocks(HTMLParser):
         self._text = [re.sub(r" \([\d,]+\)\s*$", "", "".join(self._text))]
 
     def _end_block(self) -> None:
+        """Add the text since the last block, in one line."""
         self._add(" ".join("".join(self._text).split()))
         self._text.clear()
 
     def _add(self, text: str) -> None:
+        """Add a block with the next number of its section; nothing for an empty text."""
         if text:
             self._numbers[self._section] += 1
-            self.found.append(Block(self._section, self._numbers[self._section], text))
+            number = self._numbers[self._section]
+            self.found.append(Block(self._section, number, text))
 
 
 def drawn_texts(svg: str) -> Iterator[str]:
@@ -137,14 +145,14 @@ def numbers_of_page(
     ``printed``: by the name of a section the figures that became text while the section was made.
     """
     everything: list[Printed] = []
-    for section, own in printed.items():
+    for section, printed_there in printed.items():
         if section not in (BEFORE_SECTIONS, AFTER_SECTIONS):
-            everything += own
+            everything += printed_there
     # A section may show what was put into words for an earlier one: its own texts first, then those
     # of all.
     texts_by_section = {}
-    for section, own in printed.items():
-        texts_by_section[section] = _PrintedTexts([*own, *everything])
+    for section, printed_there in printed.items():
+        texts_by_section[section] = _PrintedTexts([*printed_there, *everything])
 
     found: list[dict[str, Any]] = []
     for block in blocks(page):

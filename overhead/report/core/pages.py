@@ -115,8 +115,11 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
 
     ``documents``: the path from there to the documents, if all pages shall link to them.
     """
-    read = [view.path for view in machines.runs if view.path is not None and view.path.name]
-    inputs = [*read, *(skipped.path for skipped in machines.skipped)]
+    inputs = []
+    for view in machines.runs:
+        if view.path is not None and view.path.name:  # a run in memory has no file
+            inputs.append(view.path)
+    inputs += [skipped.path for skipped in machines.skipped]
     _claim(out, inputs)
     for folder in _FOLDERS:
         make_folder(out / folder)
@@ -202,10 +205,12 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
         return
     # Without a first page it still is a report, if all other pages are made by one.
     pages = list(out.glob(f"{PAGES_FOLDER}/*"))
-    is_report = bool(pages) and all(
-        page.is_file() and is_made(Output(page, made)) for page in pages
-    )
-    filled = [str(out / folder) for folder in _FOLDERS if any(out.glob(f"{folder}/*"))]
+    of_others = [page for page in pages if not page.is_file() or not is_made(Output(page, made))]
+    is_report = bool(pages) and not of_others
+    filled = []
+    for folder in _FOLDERS:
+        if any(out.glob(f"{folder}/*")):
+            filled.append(str(out / folder))
     if filled and not is_report:
         have = "has files" if len(filled) == 1 else "have files"
         folders = " and ".join(filled)
@@ -339,8 +344,14 @@ class Site:
             links.append(Link(self.documents, "Documents", current=False, below=False))
         for page in pages:
             if not page.parent or page.parent == main:
-                is_below = bool(page.parent)
-                links.append(Link(page.path, self._title(page), page is current, is_below))
+                links.append(
+                    Link(
+                        target=page.path,
+                        title=self._title(page),
+                        current=page is current,
+                        below=bool(page.parent),
+                    )
+                )
         return links
 
     def _title(self, page: ReportPage) -> str:

@@ -90,6 +90,7 @@ def _case(tax: Tax) -> Cell:
 
 
 def _browser_row(tax: Tax) -> _Row:
+    """A case through the browser: its times, and why it has no cost if it has none."""
     has_cost = tax.record.value("complete") is not None
     return _Row(
         case=_case(tax),
@@ -101,6 +102,9 @@ def _browser_row(tax: Tax) -> _Row:
 
 
 def _library_row(tax: Tax, caller: Caller) -> _Row:
+    """The same case through the library inside the browser by one caller, and how much more the
+    browser takes; or why both are not compared.
+    """
     return _Row(
         case=_case(tax),
         through=Cell(through_library(tax, caller), tax.library),

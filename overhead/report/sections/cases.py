@@ -227,6 +227,9 @@ def records(view: View) -> Iterator[Part]:
 
 
 def _case_row(view: View, record: Record) -> _CaseRow:
+    """A case with all its figures as text. They become text in this order, and not in that of the
+    columns, because the facts of the page depend on it (``page_facts``).
+    """
     figures = {}
     for name in (*_FIRST_FIGURES, *_MORE_FIGURES):
         figures[name] = _with_interval(record.figure(name))

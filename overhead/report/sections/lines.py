@@ -70,6 +70,7 @@ def _statuses(view: View, stack: str) -> Counter[Status]:
 
 
 def _columns() -> list[Column[_Stack]]:
+    """The columns: how many cases a stack has, how many of each status, and how many are drawn."""
     by_status = []
     for status in ("ok", *DOUBTED):
         by_status.append(Column(status, partial(_with_status, status), is_number=True))

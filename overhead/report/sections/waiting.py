@@ -268,7 +268,7 @@ class _Group:
     @property
     def acts(self) -> list[str]:
         """The synchronisations, each once."""
-        return list(dict.fromkeys(one.act for one in self.found))
+        return list(dict.fromkeys(case.act for case in self.found))
 
 
 @register(
@@ -293,9 +293,9 @@ def synchronisation(view: View) -> Iterator[Part]:
 def _groups(found: Iterable[Synchronised]) -> list[_Group]:
     """The synchronisations by target and step, in the order in which these first come."""
     members: dict[tuple[TargetLabel, StepKind], list[Synchronised]] = {}
-    for one in found:
-        key = (one.target.shortened, step_kind(one.record))
-        members.setdefault(key, []).append(one)
+    for case in found:
+        key = (case.target.shortened, step_kind(case.record))
+        members.setdefault(key, []).append(case)
     return [_Group(target, step, group) for (target, step), group in members.items()]
 
 
@@ -305,7 +305,7 @@ def _with_something_to_compare(groups: Iterable[_Group]) -> list[_Group]:
     """
     drawn = []
     for group in groups:
-        costly = [one for one in group.found if one.is_costly]
+        costly = [case for case in group.found if case.is_costly]
         shown = replace(group, found=costly)
         if len(shown.acts) > 1:
             drawn.append(shown)
@@ -318,12 +318,12 @@ def _drawing(groups: Iterable[_Group], table: Table) -> Drawing:
     after_steps = set()
     for group in groups:
         marks: dict[str, list[Mark]] = {act: [] for act in group.acts}
-        for one in group.found:
-            after_steps.add(one.every)
-            if one.cost is not None:
-                marks[one.act].append(_mark(one, one.cost))
+        for case in group.found:
+            after_steps.add(case.every)
+            if case.cost is not None:
+                marks[case.act].append(_mark(case, case.cost))
         title = group.target.followed_by(f": {step_text(group.step)}")
-        panels[title] = [DotRow(act_name(act), own) for act, own in marks.items()]
+        panels[title] = [DotRow(act_name(act), marks[act]) for act in group.acts]
 
     shapes = {after_every(steps): _marker(steps) for steps in sorted(after_steps)}
     return Drawing(
@@ -365,7 +365,7 @@ def _table(groups: Iterable[_Group]) -> Table:
     """The table of all synchronisations."""
     rows = []
     for group in groups:
-        rows += [_SynchronisedRow(group, one) for one in group.found]
+        rows += [_SynchronisedRow(group, case) for case in group.found]
     return table_of("Synchronisations", _SYNCHRONISED_COLUMNS, rows)
 
 

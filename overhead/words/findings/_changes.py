@@ -38,6 +38,7 @@ def intervals(changes: Sequence[Change]) -> str:
 
 
 def _interval(change: Change) -> str:
+    """One change with both intervals: which stack and caller, both costs, how many times less."""
     before = change.before.figure("complete")
     after = change.after.figure("complete")
     both = ""

@@ -69,14 +69,14 @@ def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
         "The values of the other runs stand at the end of each row.",
         _band(spreads, view),
     ]
-    for one in found:
-        changed = version_changes(one.other.fingerprint, view.fingerprint)
+    for comparison in found:
+        changed = version_changes(comparison.other.fingerprint, view.fingerprint)
         changes = plain(version_changes_text(changed), 300)
         if changes:
-            other = other_run(one)
+            other = other_run(comparison)
             sentences.append(f"Versions that changed between {other} and this run: {changes}.")
-        if one.left_out:
-            sentences.append(_not_compared(one))
+        if comparison.left_out:
+            sentences.append(_not_compared(comparison))
     each_once = dict.fromkeys(sentences)
     return " ".join(each_once)
 

@@ -9,7 +9,7 @@ from overhead.reading.missing_values import why
 from overhead.reading.plain_text import plain
 from overhead.results import Record, Value
 from overhead.words.chains import arm_label, group_title
-from overhead.words.format import MICRO, count, factor, listed, number, run_time
+from overhead.words.format import count, factor, listed, number, run_time
 from overhead.words.graph_or_fused import BEYOND
 from overhead.words.reasons import one_line
 from overhead.workloads import workloads
@@ -24,7 +24,7 @@ CHEAPEST = "The fastest variant that was measured, at the number of steps of the
 
 
 def without_figure(*, measured: bool) -> str:
-    """Why there is no way to show. ``measured``: a workload was, but has no figure."""
+    """Why there is no variant to show. ``measured``: a workload was, but has no figure."""
     return "No workload has a figure." if measured else "No workload was measured."
 
 
@@ -59,15 +59,15 @@ def of_two_runs(names: Sequence[str]) -> str:
     )
 
 
-def way(arm: ArmFit) -> str:
-    """The way, with "(CPU)" where the CPU computes and the name of its target does not say so."""
+def variant_text(arm: ArmFit) -> str:
+    """The variant, with "(CPU)" where the CPU computes and its target's name does not say so."""
     label = plain(arm_label(arm), 60)
     is_unnamed_cpu = arm.processor == "cpu" and not arm.names_processor
     return f"{label} (CPU)" if is_unnamed_cpu else label
 
 
-def failed_way(record: Record) -> str:
-    """A way that has no speed."""
+def failed_variant(record: Record) -> str:
+    """A variant that has no speed."""
     return f"{record.stack}, {record.pattern}"
 
 
@@ -78,7 +78,7 @@ def time(arm: ArmFit, steps: int) -> str:
 
 
 def relative(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
-    """The time of the way over that of the fastest."""
+    """The time of the variant over that of the fastest."""
     if arm is fastest:
         return "1"
     times: Value = arm.cost(steps) / fastest.cost(steps)
@@ -96,14 +96,3 @@ def table_title(group: Group, steps: int, other_run: str) -> str:
     """
     title = f"{group_title(group)}, {steps:,} steps"
     return f"{title}, run of {run_time(other_run)}" if other_run else title
-
-
-def columns(steps: int) -> list[str]:
-    """The headings of the table of all ways."""
-    return [
-        "variant",
-        f"each step, {MICRO}",
-        f"{steps:,} steps, {MICRO}",
-        "vs. the fastest",
-        f"one-off, {MICRO}",
-    ]

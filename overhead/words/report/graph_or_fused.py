@@ -27,7 +27,7 @@ NOTHING_BESIDE = (
 
 
 def base_name(*, with_graph: bool) -> str:
-    """What every way is compared with."""
+    """What every variant is compared with."""
     return "the CUDA driver's graph" if with_graph else "a dispatch for each step"
 
 
@@ -74,27 +74,27 @@ def table_alone(row: WorkRow) -> str:
     return f"Only in the table, because no CUDA graph was measured: {row.name}."
 
 
-def nothing_beside(way: ChainWay) -> str:
-    """Why a way has no place on the axis."""
-    return no_figure(way, 60) if way.cost is None else "nothing to compare it with"
+def nothing_beside(variant: ChainWay) -> str:
+    """Why a variant has no place on the axis."""
+    return no_figure(variant, 60) if variant.cost is None else "nothing to compare it with"
 
 
-def time_cell(way: ChainWay) -> str:
-    """The time of the way in the table, with the mark of one that is read off the line; or why it
-    has none.
+def time_cell(variant: ChainWay) -> str:
+    """The time of the variant in the table, with the mark of one that is read off the line; or why
+    it has none.
     """
-    if way.cost is None:
-        return no_figure(way, 60)
-    time = positive_spread(way.cost / 1e3)
-    return f"{BEYOND}{time}" if way.beyond else time
+    if variant.cost is None:
+        return no_figure(variant, 60)
+    time = positive_spread(variant.cost / 1e3)
+    return f"{BEYOND}{time}" if variant.beyond else time
 
 
-def verdict_at_end(row: WorkRow, way: ChainWay, times: Value) -> str:
-    """How the way compares with its base, at the end of its line."""
-    if row.base(way) is way:
+def verdict_at_end(row: WorkRow, variant: ChainWay, times: Value) -> str:
+    """How the variant compares with its base, at the end of its line."""
+    if row.base(variant) is variant:
         return "= 1"
-    verdict = compared(row, way)
-    if row.verdict(way) in ("cheaper", "dearer"):
+    verdict = compared(row, variant)
+    if row.verdict(variant) in ("cheaper", "dearer"):
         return verdict  # which says how many times
     ratio = printed(f"{times.value:.2f}", times)
     return f"{verdict}, {ratio}"

@@ -67,4 +67,4 @@ def section_failed(section: str, reason: str) -> str:
 
 def skipped_files(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:
     """The name of each file that could not be read, and why."""
-    return [(one.path.name, sentence(one.reason)) for one in skipped]
+    return [(file.path.name, sentence(file.reason)) for file in skipped]

@@ -47,8 +47,8 @@ def published_source(source: Source) -> str:
 
 def published_remark(point: PublishedPoint) -> str:
     """What the source says of versions, and what is to know of its figure."""
-    said = [text for text in (point.versions, point.note) if text]
-    return ". ".join(said)
+    texts = [text for text in (point.versions, point.note) if text]
+    return ". ".join(texts)
 
 
 def device_value(device: str, cost: Value) -> str:

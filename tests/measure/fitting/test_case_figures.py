@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate, limited_by
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.measure.fitting.one_process import Process, Series
-from overhead.results import Figure, codes_of
+from overhead.results import Figure, OneOffEntry, RoundEntry, codes_of
 from tests.fakes.chains import lines, one_off_line, one_round, series
 from tests.fakes.machine import Disturbance, Law
 from tests.fakes.reasons import values_of
@@ -18,17 +19,26 @@ from tests.fakes.reasons import values_of
 NOISE = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
 
 
+def without_cpu_times(entry: RoundEntry) -> RoundEntry:
+    """The round without the samples that read the CPU clock, and without a reference loop."""
+    rows = [row for row in entry.samples if len(row) == 3]
+    return one_round(rows, (), entry.round)
+
+
+def with_one_off(series: Series, one_off: Mapping[str, OneOffEntry]) -> Series:
+    """The rounds of a series, with these one-off values in each process."""
+    return Series([Process(process.rounds, one_off) for process in series.processes])
+
+
 def test_every_slope_and_the_intercept_are_corrected_for_the_processor_speed() -> None:
     """Seven processes whose costs are proportional to their canary."""
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
     made = lines(*(600.0 * pace for pace in paces))
-    paced = replace(
-        made,
-        processes=[
-            replace(p, pace=6e4 * pace) for p, pace in zip(made.processes, paces, strict=True)
-        ],
-    )
-    found, unpaced = estimate(paced, 0.01), estimate(made, 0.01)
+    paced: list[Process] = []
+    for process, pace in zip(made.processes, paces, strict=True):
+        paced.append(replace(process, pace=6e4 * pace))
+    found = estimate(replace(made, processes=paced), 0.01)
+    unpaced = estimate(made, 0.01)
     for name in ("issue", "host", "complete", "fixed"):
         assert values_of(found[name].rule, "half-width-at-canary")["canary_us"] == pytest.approx(
             60.0
@@ -51,12 +61,10 @@ def test_an_exact_line_gives_its_slope_and_intercept() -> None:
 
 
 def test_the_host_figure_needs_the_cpu_clock_unless_the_wait_does_no_work() -> None:
-    bare = [
-        Process(
-            [one_round([row for row in r.samples if len(row) == 3], (), r.round) for r in p.rounds]
-        )
-        for p in lines(600.0, 601.0).processes
-    ]
+    bare: list[Process] = []
+    for process in lines(600.0, 601.0).processes:
+        rounds = [without_cpu_times(entry) for entry in process.rounds]
+        bare.append(Process(rounds))
     found = estimate(Series(bare), 0.1)
     assert (found["host"].status, found["issue"].status) == ("unavailable", "ok")
     assert estimate(Series(bare, synchronous=True), 0.1)["host"].value == pytest.approx(300.25)
@@ -126,11 +134,9 @@ def test_a_case_with_two_speeds_gives_both_values() -> None:
 
 def test_a_figure_mentions_rounds_at_another_processor_speed() -> None:
     calm = lines(600.0, 601.0)
-    rounds = [
-        msgspec.structs.replace(r, canary=(53_000, 50_000) if r.round == 0 else r.canary)
-        for r in calm.processes[0].rounds
-    ]
-    found = estimate(Series([Process(rounds), calm.processes[1]]), 0.1)["complete"]
+    first, *others = calm.processes[0].rounds
+    slower = msgspec.structs.replace(first, canary=(53_000, 50_000))
+    found = estimate(Series([Process([slower, *others]), calm.processes[1]]), 0.1)["complete"]
     assert values_of(found.rule, "canary-was-off") == {"by": 0.05, "share": 0.125}
     assert "canary-was-off" not in codes_of(estimate(calm, 0.1)["complete"].rule)
 
@@ -162,8 +168,8 @@ def test_values_measured_outside_the_rounds_become_figures() -> None:
     }
     at = {"device_busy": [100, 50, 25]}
     one_off = {name: one_off_line(values, at.get(name, ())) for name, values in once.items()}
-    few = lines(600.0, 600.0, rounds=3).processes
-    found = estimate(Series([Process(p.rounds, one_off) for p in few]), 0.03)
+    few = lines(600.0, 600.0, rounds=3)
+    found = estimate(with_one_off(few, one_off), 0.03)
     values = {name: e.value for name, e in found.items()}
     assert values["naive"] == 1_000.0
     assert [values[p] for p in ("p50", "p95", "p99")] == [500.0, 950.0, 990.0]
@@ -188,39 +194,31 @@ def test_a_single_value_that_could_not_be_measured_is_unavailable_with_the_reaso
         "device_span": one_off_line([], reason="no timestamps"),
         "naive": one_off_line([5.0], reason="there is a value"),
     }
-    bare = [Process(p.rounds, one_off) for p in lines(600.0, 600.0, rounds=3).processes]
-    found = estimate(Series(bare), 0.03)
-    assert (found["device_span"].status, found["device_span"].reason) == (
-        "unavailable",
-        "no timestamps",
-    )
+    few = lines(600.0, 600.0, rounds=3)
+    found = estimate(with_one_off(few, one_off), 0.03)
+    assert found["device_span"].status == "unavailable"
+    assert found["device_span"].reason == "no timestamps"
     assert found["naive"].value == 5.0
 
 
 def test_the_cost_of_a_recording_has_a_slope_and_an_intercept() -> None:
     one_off = {"making:capture": one_off_line([150.0, 600.0, 5_100.0], [1, 10, 100])}
-    found = estimate(
-        Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03
-    )
+    found = estimate(with_one_off(lines(600.0, 600.0), one_off), 0.03)
     assert found["making:capture"].value == pytest.approx(50.0)
     assert found["making:capture:fixed"].value == pytest.approx(100.0)
 
 
 def test_device_time_is_the_figure_that_most_processes_measured() -> None:
     def named(*names: str) -> set[str]:
-        processes = [
-            Process(
-                p.rounds,
-                {
-                    name: one_off_line([1_100.0, 600.0], [100, 50]),
-                    "device_quantum": one_off_line([1.0]),
-                },
-            )
-            for p, name in zip(lines(600.0, 600.0, 600.0).processes, names, strict=True)
-        ]
-        return {
-            name for name in one_off_figures(Series(processes), 0.03) if name.startswith("device")
-        }
+        processes: list[Process] = []
+        for process, name in zip(lines(600.0, 600.0, 600.0).processes, names, strict=True):
+            one_off = {
+                name: one_off_line([1_100.0, 600.0], [100, 50]),
+                "device_quantum": one_off_line([1.0]),
+            }
+            processes.append(Process(process.rounds, one_off))
+        figures = one_off_figures(Series(processes), 0.03)
+        return {name for name in figures if name.startswith("device")}
 
     assert named("device_busy", "device_span", "device_busy") == {"device_busy"}
     assert named("device_span", "device_span", "device_busy") == {"device_span"}
@@ -231,9 +229,7 @@ def test_device_time_below_the_resolution_of_its_clock_has_no_value() -> None:
         "device_span": one_off_line([1_100.0, 600.0], [100, 50]),
         "device_quantum": one_off_line([1_000.0]),
     }
-    found = estimate(
-        Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03
-    )
+    found = estimate(with_one_off(lines(600.0, 600.0), one_off), 0.03)
     assert found["device_span"].status == "below-resolution"
     assert found["device_span"].value is None
 

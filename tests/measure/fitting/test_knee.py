@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -11,15 +13,28 @@ from overhead.measure.fitting.one_process import Process, Series, fit_process, s
 from tests.fakes.chains import one_off_line, one_round
 
 
-def issued(depth: int, host: float = 2_000.0, device: float = 5_000.0) -> tuple[Floats, Floats]:
+class Enqueued(NamedTuple):
+    """Samples of the time until ``issue`` returns, ns."""
+
+    n: Floats
+    times: Floats
+
+
+def enqueued(depth: int, host: float = 2_000.0, device: float = 5_000.0) -> Enqueued:
+    """Times where a queue of this depth fills; 0 for one that never does. A unit takes the host
+    and the device these times.
+    """
     n = np.repeat([1, 64, 128, 256, 512, 1024, 1400, 1900, 2300, 2800, 3400], 9).astype(float)
-    full = host + (n - depth) * device
+    times = n * host
+    if depth:
+        while_full = host + (n - depth) * device
+        times = np.maximum(times, while_full)
     noise = np.random.default_rng(0).normal(0, 1, n.size)
-    return n, np.maximum(n * host, full if depth else 0.0) * (1 + 0.002 * noise)
+    return Enqueued(n, times * (1 + 0.002 * noise))
 
 
 def test_a_full_queue_is_found_with_its_n_its_depth_and_both_slopes() -> None:
-    knee = find_knee(*issued(1024))
+    knee = find_knee(*enqueued(1024))
     assert knee is not None
     assert knee.n == pytest.approx((1024 - 0.4) / 0.6, rel=0.01)
     assert knee.depth == pytest.approx(1024, rel=0.01)
@@ -27,23 +42,23 @@ def test_a_full_queue_is_found_with_its_n_its_depth_and_both_slopes() -> None:
 
 
 def test_times_on_one_line_show_no_full_queue() -> None:
-    assert find_knee(*issued(0)) is None
-    n, y = issued(1024)
-    assert find_knee(n[n <= 128], y[n <= 128]) is None
+    assert find_knee(*enqueued(0)) is None
+    n, times = enqueued(1024)
+    before_full = n <= 128
+    assert find_knee(n[before_full], times[before_full]) is None
 
 
 def test_noise_at_two_small_n_is_not_taken_for_a_full_queue() -> None:
-    ns = np.array([1.0, 2, 4, 8, 16, 100])
-    rows = np.repeat(ns, 4), np.repeat(ns * 300.0, 4)
-    wild = rows[1] * (
-        1 + 0.5 * np.random.default_rng(3).standard_normal(rows[1].size) * (rows[0] < 5)
-    )
-    assert find_knee(rows[0], wild) is None
+    n = np.repeat([1.0, 2, 4, 8, 16, 100], 4)
+    noise = 0.5 * np.random.default_rng(3).standard_normal(n.size)
+    at_small_n = np.where(n < 5, noise, 0.0)
+    assert find_knee(n, n * 300.0 * (1 + at_small_n)) is None
 
 
 def test_a_process_is_fitted_below_the_n_that_fills_its_queue() -> None:
-    n, issue = issued(1024)
-    rows = [[int(k), round(i), round(20_000 + 5_000 * k)] for k, i in zip(n, issue, strict=True)]
+    rows: list[list[int]] = []
+    for n, time in zip(*enqueued(1024), strict=True):
+        rows.append([int(n), round(time), round(20_000 + 5_000 * n)])
     process = Process([one_round(rows)])
     found = fit_process(process, Series([process]))
     assert found.knee is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -10,11 +12,18 @@ from overhead.measure.fitting import line as fit
 NS = np.array([1.0, 2, 4, 8, 16, 100])
 
 
-def noisy(
-    slope: float, intercept: float, seed: int = 0, passes: int = 20
-) -> tuple[fit.Floats, fit.Floats]:
+class Times(NamedTuple):
+    """Samples on a line, with noise, ns."""
+
+    n: fit.Floats
+    y: fit.Floats
+
+
+def noisy(slope: float, intercept: float, seed: int = 0, passes: int = 20) -> Times:
+    """Samples of each of ``NS`` on this line, with noise of 20 ns."""
     n = np.tile(NS, passes)
-    return n, intercept + slope * n + np.random.default_rng(seed).normal(0, 20, n.size)
+    noise = np.random.default_rng(seed).normal(0, 20, n.size)
+    return Times(n, intercept + slope * n + noise)
 
 
 @pytest.mark.needs("scipy")
@@ -64,26 +73,29 @@ def test_only_interrupted_samples_are_left_out_of_the_fit() -> None:
 def test_a_sample_interrupted_before_the_wait_is_left_out_of_the_total_time_too() -> None:
     n, issue = noisy(300.0, 0.0, passes=50)
     hit = np.random.default_rng(1).random(n.size) < 0.3
-    total = issue + np.random.default_rng(2).uniform(0, 4_000, n.size) + np.where(hit, 2_000.0, 0.0)
-    alone, together = (
-        fit.robust_line(n, total),
-        fit.robust_line(n, total, issue + np.where(hit, 2_000.0, 0.0)),
-    )
+    interruption = np.where(hit, 2_000.0, 0.0)
+    wait = np.random.default_rng(2).uniform(0, 4_000, n.size)
+    total = issue + wait + interruption
+    alone = fit.robust_line(n, total)
+    together = fit.robust_line(n, total, issue + interruption)
     assert alone is not None
     assert together is not None
     assert abs(together.intercept - 2_000) < abs(alone.intercept - 2_000)
 
 
 def test_with_few_samples_of_an_n_none_is_taken_for_interrupted() -> None:
-    n = np.full(fit.LINE.samples_per_n - 1, 4.0)
-    assert fit.undisturbed_mask(n, np.array([1.0] * (n.size - 1) + [1e9])).all()
+    n = np.full(7, 4.0)
+    assert fit.LINE.samples_per_n == 8
+    times = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1e9])
+    assert fit.undisturbed_mask(n, times).all()
 
 
 def test_the_misfit_is_the_largest_distance_from_the_line_as_a_share_of_its_rise() -> None:
     n, y = noisy(300.0, 5_000.0)
     line = fit.Line(300.0, 5_000.0)
     assert abs(fit.worst_misfit(n, y, line).share) < 0.001
-    bent = fit.worst_misfit(n, y + 60.0 * np.sqrt(n) * (n < 50), line)
+    bend = np.where(n < 50, 60.0 * np.sqrt(n), 0.0)
+    bent = fit.worst_misfit(n, y + bend, line)
     assert bent.at == 16
     assert bent.share == pytest.approx(240 / (300 * 99), rel=0.1)
     assert bent.sigmas > 4

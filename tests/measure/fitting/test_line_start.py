@@ -11,7 +11,7 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.one_process import Process
 from overhead.measure.fitting.remarks import is_drift_judged
-from overhead.results import Figure, codes_of
+from overhead.results import Figure, RoundEntry, codes_of
 from tests.fakes.chains import anchored_series, dropped, lines, measured, one_off_line, one_round
 from tests.fakes.machine import FakeClock, FastFakeChain, Law
 from tests.fakes.reasons import values_of
@@ -160,20 +160,26 @@ def test_units_that_are_rounded_up_are_not_two_speeds(size: int) -> None:
         assert complete.status != "ok" or complete.value == pytest.approx(5e3, rel=0.05)
 
 
+def round_on_line(slope: float, number: int) -> RoundEntry:
+    """A round whose samples lie on the line of this slope, two of each n."""
+    rows: list[list[int]] = []
+    for n in (1, 2, 4, 8, 16, 100):
+        rows.append([n, round(slope * n / 2), round(1_000 + slope * n)])
+    return one_round(2 * rows, (50_000, 50_000), number)
+
+
 @pytest.mark.parametrize(("both", "status"), [(False, "noisy"), (True, "bimodal")])
 def test_anchors_that_are_alike_deny_two_speeds_unless_a_process_has_both(
     both: bool, status: str
 ) -> None:
-    fast, slow = [600.0] * 10, [1_200.0] * 10
-    of_processes = [fast, slow, fast, slow, fast, [*fast[:5], *slow[:5]] if both else slow]
+    fast = [600.0] * 10
+    slow = [1_200.0] * 10
+    last = [600.0] * 5 + [1_200.0] * 5 if both else slow
+    of_processes = [fast, slow, fast, slow, fast, last]
     anchors = one_off_line([91_000.0, 901_000.0] * 3, [100, 1_000] * 3)
     processes = []
     for number, slopes in enumerate(of_processes):
-        rows = [
-            [[n, round(slope * n / 2), round(1_000 + slope * n)] for n in (1, 2, 4, 8, 16, 100)]
-            for slope in slopes
-        ]
-        rounds = [one_round(2 * row, (50_000, 50_000), index) for index, row in enumerate(rows)]
+        rounds = [round_on_line(slope, index) for index, slope in enumerate(slopes)]
         processes.append(Process(rounds, {"anchor": anchors}, number=number))
     found = estimate(
         replace(lines(600.0), processes=processes, synchronous=True, anchored=True), 0.1

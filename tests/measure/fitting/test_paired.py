@@ -21,9 +21,42 @@ from tests.fakes.chains import at_canaries, lines, one_round, series, with_canar
 from tests.fakes.machine import Disturbance, Law
 from tests.fakes.reasons import values_of
 
-PER_SUBMIT, PER_PASS, ONE_PASS = PerDispatch(1.0, 1.0), PerDispatch(0.0, 1.0), PerDispatch(0.0, 0.0)
-PER_4, PER_16 = PerDispatch(1 / 4, 1 / 4), PerDispatch(1 / 16, 1 / 16)
-ROTATED = PerDispatch(0.0, 0.0, binds=1.0)
+PER_SUBMIT = PerDispatch(submits=1.0, passes=1.0)
+PER_PASS = PerDispatch(submits=0.0, passes=1.0)
+ONE_PASS = PerDispatch(submits=0.0, passes=0.0)
+PER_4 = PerDispatch(submits=1 / 4, passes=1 / 4)
+PER_16 = PerDispatch(submits=1 / 16, passes=1 / 16)
+ROTATED = PerDispatch(submits=0.0, passes=0.0, binds=1.0)
+
+
+def around(slope: float) -> Series:
+    """Three processes whose slopes lie within 1 % of this one, ns per unit of the total; the slope
+    of ``issue`` is half of that.
+    """
+    return lines(slope, 1.01 * slope, 0.99 * slope)
+
+
+def without_pace(case: Series) -> Series:
+    """The case without the reference loops of its processes."""
+    return replace(case, processes=[replace(process, pace=0.0) for process in case.processes])
+
+
+def with_rounds_from(case: Series, first: int) -> Series:
+    """The case with other numbers of its rounds."""
+    processes: list[Process] = []
+    for process in case.processes:
+        rounds = [msgspec.structs.replace(e, round=e.round + first) for e in process.rounds]
+        processes.append(replace(process, rounds=rounds))
+    return replace(case, processes=processes)
+
+
+def without_reference_loops(case: Series) -> Series:
+    """The case without the reference loops of its rounds."""
+    processes: list[Process] = []
+    for process in case.processes:
+        rounds = [msgspec.structs.replace(entry, canary=[]) for entry in process.rounds]
+        processes.append(replace(process, rounds=rounds))
+    return replace(case, processes=processes)
 
 
 def test_two_cases_are_compared_round_by_round_within_a_process() -> None:
@@ -39,23 +72,19 @@ def test_two_cases_are_compared_round_by_round_within_a_process() -> None:
 
 def test_differences_ratios_and_marginal_costs_are_corrected_for_the_processor_speed() -> None:
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
-    family = {
-        name: at_canaries([cost * pace for pace in paces], [6e4 * pace for pace in paces])
-        for name, cost in ((PER_SUBMIT, 6_000.0), (ONE_PASS, 600.0))
-    }
-    found = difference_and_ratio(family[PER_SUBMIT], family[ONE_PASS], "complete", 0.01)
+    canaries = [6e4 * pace for pace in paces]
+    per_submit = at_canaries([6_000.0 * pace for pace in paces], canaries)
+    one_pass = at_canaries([600.0 * pace for pace in paces], canaries)
+    family = {PER_SUBMIT: per_submit, ONE_PASS: one_pass}
+    found = difference_and_ratio(per_submit, one_pass, "complete", 0.01)
     parts = marginal_costs(family, 0.01, figure="issue")
     for one in (found.difference, found.ratio, parts["per_dispatch"]):
         assert values_of(one.rule, "half-width-at-canary")["canary_us"] == pytest.approx(60.0)
         assert one.status == "ok"
-    bare = {
-        name: replace(s, processes=[replace(p, pace=0.0) for p in s.processes])
-        for name, s in family.items()
-    }
-    assert (
-        difference_and_ratio(bare[PER_SUBMIT], bare[ONE_PASS], "complete", 0.01).difference.status
-        == "noisy"
+    unpaced = difference_and_ratio(
+        without_pace(per_submit), without_pace(one_pass), "complete", 0.01
     )
+    assert unpaced.difference.status == "noisy"
 
 
 def test_a_negative_difference_is_shown_as_negative_and_noisy() -> None:
@@ -68,29 +97,24 @@ def test_a_negative_difference_is_shown_as_negative_and_noisy() -> None:
 
 
 def test_two_cases_are_compared_in_the_processes_that_measured_both() -> None:
-    a, b = lines(600.0, 900.0, 1_200.0, 5_000.0), lines(300.0, 450.0, 600.0, 700.0)
-    lacking = replace(b, processes=[p for p in b.processes if p.number != 3][::-1])
+    a = lines(600.0, 900.0, 1_200.0, 5_000.0)
+    b = lines(300.0, 450.0, 600.0, 700.0)
+    first_three_reversed = [b.processes[2], b.processes[1], b.processes[0]]
+    lacking = replace(b, processes=first_three_reversed)
     found = difference_and_ratio(a, lacking, "complete", 0.03).ratio
     assert found.value == pytest.approx(2.0)
     assert found.processes == 3
-    family = {PER_SUBMIT: a, ONE_PASS: lacking}
-    assert marginal_costs(family, figure="issue")["per_dispatch"].processes == 3
-    assert (
-        marginal_costs(dict(reversed(family.items())), figure="issue")["per_dispatch"].processes
-        == 3
-    )
+    costs = marginal_costs({PER_SUBMIT: a, ONE_PASS: lacking}, figure="issue")
+    assert costs["per_dispatch"].processes == 3
+    in_other_order = marginal_costs({ONE_PASS: lacking, PER_SUBMIT: a}, figure="issue")
+    assert in_other_order["per_dispatch"].processes == 3
     with pytest.raises(ValueError, match="same number"):
         difference_and_ratio(replace(a, processes=[a.processes[0]] * 2), b, "complete")
 
 
 def test_cases_without_a_common_round_have_no_difference() -> None:
     early = lines(300.0, 300.0)
-    late = Series(
-        [
-            replace(p, rounds=[msgspec.structs.replace(r, round=r.round + 100) for r in p.rounds])
-            for p in early.processes
-        ]
-    )
+    late = with_rounds_from(early, 100)
     found = difference_and_ratio(early, late, "complete")
     assert found.difference.status == found.ratio.status == "failed"
 
@@ -108,14 +132,7 @@ def test_the_ratio_of_two_cases_is_precise_although_processes_differ_in_speed() 
         disturbance,
         processes=4,
     )
-    bare = replace(
-        a,
-        processes=[
-            replace(p, rounds=[msgspec.structs.replace(r, canary=[]) for r in p.rounds])
-            for p in a.processes
-        ],
-    )
-    assert estimate(bare, 0.03)["complete"].status == "noisy"
+    assert estimate(without_reference_loops(a), 0.03)["complete"].status == "noisy"
     assert difference_and_ratio(a, b, "complete").ratio.value == pytest.approx(2.0, rel=0.005)
 
 
@@ -123,8 +140,8 @@ def test_four_patterns_of_a_case_give_the_cost_of_a_submit_a_pass_and_a_dispatch
     costs = np.array([9_000.0, 2_000.0, 400.0, 150.0])
     family = {}
     for counts in (PER_SUBMIT, PER_4, PER_16, PER_PASS, ONE_PASS, ROTATED):
-        each = float(np.dot(counts, costs))
-        family[counts] = lines(*(2 * each * f for f in (1.0, 1.01, 0.99)))
+        cost = float(np.dot(counts, costs))
+        family[counts] = around(2 * cost)
     found = marginal_costs(family, figure="issue")
     assert tuple(found) == MARGINAL_COSTS
     assert [found[part].value for part in MARGINAL_COSTS] == pytest.approx(list(costs), rel=0.02)
@@ -149,25 +166,28 @@ def test_without_passes_two_patterns_determine_the_cost_of_a_submit() -> None:
 
 def test_patterns_without_figures_have_no_marginal_costs() -> None:
     bare = Series([Process([one_round([[1, 5, 9]] * 9)])] * 2)
-    assert {e.status for e in marginal_costs({PER_SUBMIT: bare, ONE_PASS: bare}).values()} == {
-        "unavailable"
-    }
+    costs = marginal_costs({PER_SUBMIT: bare, ONE_PASS: bare})
+    assert {cost.status for cost in costs.values()} == {"unavailable"}
 
 
 def test_a_marginal_cost_whose_interval_reaches_zero_is_noisy() -> None:
-    names = {PER_SUBMIT: 10_000.0, PER_PASS: 1_000.0, ONE_PASS: 1_001.0, PER_16: 1_600.0}
-    found = marginal_costs(
-        {n: lines(*(2 * v * f for f in (1.0, 1.001, 0.999))) for n, v in names.items()},
-        figure="issue",
-    )
+    members = {
+        PER_SUBMIT: lines(20_000.0, 20_020.0, 19_980.0),
+        PER_PASS: lines(2_000.0, 2_002.0, 1_998.0),
+        ONE_PASS: lines(2_002.0, 2_004.002, 1_999.998),
+        PER_16: lines(3_200.0, 3_203.2, 3_196.8),
+    }
+    found = marginal_costs(members, figure="issue")
     assert found["per_pass"].status == "noisy"
     assert found["per_pass"].reason == because("cost-not-separable")
 
 
 def test_a_comparison_leaves_out_the_slow_rounds_of_either_case() -> None:
     """The figures of both cases leave such rounds out, too."""
-    calm, slow = (100, 101, 99, 100), (100, 101, 99, 160)
-    of, against = (600.0, 600.0, 600.0, 960.0), (300.0, 300.0, 300.0, 480.0)
+    calm = (100, 101, 99, 100)
+    slow = (100, 101, 99, 160)
+    of = (600.0, 600.0, 600.0, 960.0)
+    against = (300.0, 300.0, 300.0, 480.0)
     found = difference_and_ratio(with_canaries(of, slow), with_canaries(against, calm), "complete")
     assert found.difference.value == pytest.approx(300.0)
     assert (found.difference.status, found.difference.processes) == ("ok", 3)
@@ -180,16 +200,12 @@ def test_a_comparison_leaves_out_the_slow_rounds_of_either_case() -> None:
 
 
 def test_a_comparison_uses_all_rounds_if_too_few_fast_ones_are_common() -> None:
-    """The slow rounds of one case are quiet ones of the other."""
-    early, late = (150, 100, 101, 100), (100, 101, 100, 150)
-    of, against = with_canaries((600.0,) * 4, early), with_canaries((300.0,) * 4, late)
+    """The slow rounds of one case are undisturbed ones of the other."""
+    of = with_canaries((600.0, 600.0, 600.0, 600.0), (150, 100, 101, 100))
+    against = with_canaries((300.0, 300.0, 300.0, 300.0), (100, 101, 100, 150))
     assert difference_and_ratio(of, against, "complete").difference.processes == 4
-    assert (
-        marginal_costs({PER_SUBMIT: of, ONE_PASS: against}, figure="issue")[
-            "per_dispatch"
-        ].processes
-        == 4
-    )
+    costs = marginal_costs({PER_SUBMIT: of, ONE_PASS: against}, figure="issue")
+    assert costs["per_dispatch"].processes == 4
 
 
 @pytest.mark.slow

@@ -9,16 +9,15 @@ from overhead.measure.fitting.polled_line import censored_line
 
 
 def test_the_slope_is_right_although_a_polling_wait_rounds_times_up() -> None:
-    quantum, slope, done = 1e8, 5_000.0, 3e6
+    quantum = 1e8
+    slope = 5_000.0
+    done = 3e6
     draw = np.random.default_rng(0)
-    n = np.concatenate(
-        [
-            [1, 5_000, 10_000],
-            draw.uniform(0.97, 1.03, 12) * 19_400,
-            draw.uniform(0.97, 1.03, 12) * 59_400,
-        ]
-    )
-    total = np.ceil((done + slope * n) / quantum) * quantum + draw.gamma(2, 2e4, n.size)
+    near_first_edge = draw.uniform(0.97, 1.03, 12) * 19_400
+    near_third_edge = draw.uniform(0.97, 1.03, 12) * 59_400
+    n = np.concatenate([[1, 5_000, 10_000], near_first_edge, near_third_edge])
+    polls = np.ceil((done + slope * n) / quantum)
+    total = polls * quantum + draw.gamma(2, 2e4, n.size)
     line = censored_line(n, total, quantum * 1.01)
     assert line is not None
     assert line.slope == pytest.approx(slope, rel=0.01)
@@ -31,13 +30,17 @@ def test_samples_of_one_unit_and_of_a_whole_poll_determine_the_line() -> None:
     """T(1) is not rounded if the window opens just before a poll; a busy thread polls when its work
     ends.
     """
-    quantum, slope, start = 1e8, 50_000.0, 1.5e6
+    quantum = 1e8
+    slope = 50_000.0
+    start = 1.5e6
     draw = np.random.default_rng(1)
-    n = np.concatenate([[1, 1], draw.uniform(0.9, 1.1, 20) * 1_970]).round()
+    near_edge = draw.uniform(0.9, 1.1, 20) * 1_970
+    n = np.concatenate([[1, 1], near_edge]).round()
     done = (start + slope * n) * draw.normal(1, 0.02, n.size)
     total = np.ceil(done / quantum) * quantum
-    total[:2] = 2.0e6, 2.4e6
-    for measured in (total, np.where(n > 1, np.maximum(done, quantum), total)):
+    total[:2] = [2.0e6, 2.4e6]
+    of_busy_thread = np.where(n > 1, np.maximum(done, quantum), total)
+    for measured in (total, of_busy_thread):
         line = censored_line(n, measured, quantum)
         assert line is not None
         assert line.slope == pytest.approx(slope, rel=0.02)

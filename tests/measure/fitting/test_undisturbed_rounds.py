@@ -1,4 +1,4 @@
-"""Which rounds and processes count: the canary decides."""
+"""Which rounds and processes count: the reference loop decides."""
 
 from __future__ import annotations
 
@@ -58,24 +58,12 @@ def test_no_round_is_left_out_if_the_wait_polls() -> None:
 def test_slow_rounds_are_left_out_but_not_their_process() -> None:
     made = with_canaries((600.0, 602.0, 598.0), (100, 101, 99))
     slow = with_canaries((750.0, 750.0, 750.0), (130, 130, 130))
-    mixed = replace(
-        made,
-        processes=[
-            replace(
-                p,
-                rounds=[
-                    *p.rounds,
-                    *[msgspec.structs.replace(r, round=r.round + 100) for r in q.rounds[:1]],
-                ],
-            )
-            for p, q in zip(
-                [*made.processes, made.processes[0]],
-                [*slow.processes, slow.processes[0]],
-                strict=True,
-            )
-        ],
-    )
-    found = estimate(mixed, 0.03)["complete"]
+    mixed: list[Process] = []
+    for index in (0, 1, 2, 0):
+        usual = made.processes[index]
+        slow_round = msgspec.structs.replace(slow.processes[index].rounds[0], round=100)
+        mixed.append(replace(usual, rounds=[*usual.rounds, slow_round]))
+    found = estimate(replace(made, processes=mixed), 0.03)["complete"]
     assert (found.status, found.processes) == ("ok", 4)
     assert found.value == pytest.approx(600.0, rel=0.002)
 
@@ -91,20 +79,13 @@ def test_a_process_without_rounds_does_not_affect_which_are_slow() -> None:
 
 def test_a_process_whose_slow_rounds_alone_have_cpu_times_still_has_a_host_figure() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0), (100, 101, 99, 100))
-    n = 4
-    cpu = [[n, n * 600, n * 600 + 10_000, n * 100], [2 * n, n * 1_200, n * 1_200 + 10_000, n * 200]]
-    processes = [
-        replace(
-            p,
-            rounds=[
-                msgspec.structs.replace(r, samples=[*r.samples, *cpu], canary=(80_000, 1))
-                if i == 0
-                else r
-                for i, r in enumerate(p.rounds)
-            ],
-        )
-        for p in made.processes
-    ]
+    with_cpu_time = [[4, 2_400, 12_400, 400], [8, 4_800, 14_800, 800]]
+    processes: list[Process] = []
+    for process in made.processes:
+        first, *others = process.rounds
+        samples = [*first.samples, *with_cpu_time]
+        slow = msgspec.structs.replace(first, samples=samples, canary=(80_000, 1))
+        processes.append(replace(process, rounds=[slow, *others]))
     found = estimate(replace(made, processes=processes), 0.03)
     assert found["host"].processes == found["complete"].processes == 4
 

@@ -152,7 +152,9 @@ def test_each_process_has_its_own_sizes_of_n_and_an_anchor_ten_times_as_long_as_
     tops = [int(max(p.values("ladder"))) for p in series.processes]
     assert len(set(tops)) == len(tops)
     assert [max(p.one_off["anchor"].at) for p in series.processes] == [10 * top for top in tops]
-    sizes = {n for p in series.processes for n in p.values("ladder") if n > 8}
+    sizes: set[float] = set()
+    for process in series.processes:
+        sizes |= {n for n in process.values("ladder") if n > 8}
     assert any(np.log2(n) % 1 for n in sizes)
     found = complete(series)
     assert (found.status, found.holds_to) == ("ok", 10 * min(tops))
@@ -183,7 +185,8 @@ def test_a_flush_beyond_the_sizes_of_n_is_seen(every: int) -> None:
 
 def test_a_cost_that_is_half_where_n_is_a_power_of_two_is_not_taken_for_the_cost() -> None:
     def half(n: np.ndarray) -> np.ndarray:
-        return np.where(np.log2(np.maximum(n, 1)) % 1 == 0, -n * 1_000.0, 0.0)
+        is_power_of_two = np.log2(np.maximum(n, 1)) % 1 == 0
+        return np.where(is_power_of_two, -n * 1_000.0, 0.0)
 
     found = complete(run(Law(2_000.0, 0.0, 20e3, **NOISE, extra=half), processes=5))
     assert found.status != "ok" or found.value == pytest.approx(2_000.0, rel=0.03)
@@ -229,7 +232,8 @@ def test_short_chains_that_the_ladder_lacks_are_sampled_beside_its_largest_n() -
     for process in run(Law(2_000.0, 0.0, 20e3, first=300e3, **NOISE)).processes:
         ladder = process.values("ladder")
         near = process.one_off["anchor_near"]
-        assert set(near.at) == {n for n in (1, 10, 100) if n not in ladder} | {max(ladder)}
+        lacking = {n for n in (1, 10, 100) if n not in ladder}
+        assert set(near.at) == {*lacking, max(ladder)}
         assert near.at == process.one_off["anchor_near_issue"].at
         assert all(near.values)
 

@@ -66,15 +66,14 @@ class Sleeper(Steady):
 def test_an_extra_cost_of_the_first_units_raises_the_largest_n_until_all_n_are_on_a_line() -> None:
     law = Law(host=100.0, device=500.0, fixed=20_000.0)
     clock = FakeClock(CALM)
-    straight, found = (calibrate(kind(clock, law), clock, Limits()) for kind in (Steady, Sleeper))
+    straight = calibrate(Steady(clock, law), clock, Limits())
+    found = calibrate(Sleeper(clock, law), clock, Limits())
     needed = Sleeper.STEP / (CLIMB.head * LINE.misfit)
     assert rise(straight, law) <= 2.2 * CLIMB.least_ns
     assert needed <= rise(found, law) <= 2.2 * needed
     assert found.shortfall == ""
-    assert (
-        rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law)
-        <= 2.2 * needed * LINE.misfit / 0.1
-    )
+    less_precise = calibrate(Sleeper(clock, law), clock, Limits(precision=0.1))
+    assert rise(less_precise, law) <= 2.2 * needed * LINE.misfit / 0.1
     _, _, got = measured({"case": Sleeper(clock, law)}, clock, 1.0)
     assert estimate(Series([got["case"]] * 3), 0.03)["complete"].status == "ok"
 
@@ -87,7 +86,8 @@ def test_noise_does_not_hide_an_extra_cost_of_the_first_units_that_was_found_bef
     tops = []
     for seed in range(20):
         clock = FakeClock(CALM, seed=seed)
-        tops.append(rise(calibrate(Sleeper(clock, law), clock, Limits()), law))
+        found = calibrate(Sleeper(clock, law), clock, Limits())
+        tops.append(rise(found, law))
     assert sum(top > Sleeper.STEP / LINE.misfit for top in tops) >= 16
 
 
@@ -110,10 +110,8 @@ def test_the_search_for_the_largest_n_ends_for_a_chain_that_is_not_linear() -> N
             self.clock.time += n * n
 
     clock, law = FakeClock(CALM), Law(host=100.0, device=50.0, fixed=20_000.0)
-    assert (
-        calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9)).ns[-1] ** 2
-        <= 4.1 * CLIMB.head_ns
-    )
+    found = calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9))
+    assert found.ns[-1] ** 2 <= 4.1 * CLIMB.head_ns
 
 
 def test_noise_that_grows_with_the_sample_does_not_raise_the_largest_n() -> None:
@@ -138,10 +136,9 @@ def test_the_n_of_an_earlier_process_are_timed_again_in_this_process() -> None:
 
 def test_a_tighter_target_raises_the_largest_n() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=100_000.0)
-    assert (
-        ladder(law, limits=Limits(target=0.01)).ns[-1]
-        > ladder(law, limits=Limits(target=0.1)).ns[-1]
-    )
+    precise = ladder(law, limits=Limits(precision=0.01))
+    rough = ladder(law, limits=Limits(precision=0.1))
+    assert precise.ns[-1] > rough.ns[-1]
 
 
 @pytest.mark.parametrize("unit", [1e6, 100e6])
@@ -161,7 +158,9 @@ def test_a_stack_that_bounds_n_limits_the_largest_n_and_gives_the_reason() -> No
 
 
 def test_a_largest_n_limited_by_the_longest_sample_gives_the_reason() -> None:
-    found = ladder(Law(host=5_000.0, device=100.0, fixed=0.0, wake=5e6), limits=Limits(target=0.01))
+    found = ladder(
+        Law(host=5_000.0, device=100.0, fixed=0.0, wake=5e6), limits=Limits(precision=0.01)
+    )
     assert found.shortfall == because("sample-too-long", most_ms=20.0)
     assert 5_000 * found.ns[-1] <= 40_000_000
 
@@ -185,12 +184,15 @@ def test_a_queue_that_fills_is_sampled_below_and_above_the_n_that_fills_it() -> 
 def test_a_full_queue_near_the_longest_sample_is_found(device: float) -> None:
     """A stream of 1,024 launches on an H100, by kernels of two lengths."""
     law = Law(host=3_400.0, device=device, depth=1024, jitter=0.005)
-    assert max(n for n, _, _ in ladder(law).extra) > law.truth()["knee_n"]
+    sampled = [n for n, _, _ in ladder(law).extra]
+    assert max(sampled) > law.truth()["knee_n"]
 
 
 def test_a_preemption_is_not_taken_for_a_full_queue() -> None:
     law = Law(host=5_000.0, device=10_000.0, jitter=0.005)
-    assert sum(bool(ladder(law, Disturbance(), seed=seed).extra) for seed in range(40)) <= 2
+    ladders = [ladder(law, Disturbance(), seed=seed) for seed in range(40)]
+    with_knee = [found for found in ladders if found.extra]
+    assert len(with_knee) <= 2
 
 
 def test_a_queue_that_never_fills_gets_no_samples_of_a_full_queue() -> None:
@@ -223,10 +225,8 @@ def test_a_machine_with_two_speeds_is_not_taken_for_a_polling_wait() -> None:
     """With units of 0.04 ms T jumps between neighbouring n by one unit, and a change of speed bends
     the line.
     """
-    law, disturbance = (
-        Law(host=36_000.0, device=100.0, fixed=2_000.0),
-        Disturbance(slowdown=1.6, dwell_s=0.01),
-    )
+    law = Law(host=36_000.0, device=100.0, fixed=2_000.0)
+    disturbance = Disturbance(slowdown=1.6, dwell_s=0.01)
     clocks = [FakeClock(disturbance, seed) for seed in range(60)]
     found = [calibrate(FastFakeChain(law, clock), clock, Limits()).stairs for clock in clocks]
     assert sum(one is not None for one in found) <= 1

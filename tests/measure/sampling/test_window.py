@@ -111,7 +111,7 @@ def test_a_chain_with_its_own_loop_gets_the_whole_list_of_n() -> None:
 
 def test_single_units_are_timed_after_a_warm_unit_or_after_50_ms_of_sleep() -> None:
     logging = LoggingChain()
-    window.naive_idle(logging, 1, logging.clock)
+    window.single_shot_after_idle(logging, 1, logging.clock)
     assert logging.calls == [
         "prepare 1",
         "issue 1",

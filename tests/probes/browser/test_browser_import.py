@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,6 +21,7 @@ from overhead.results import (
     EndedEntry,
     FailedEntry,
     HeaderEntry,
+    JournalEntry,
     OneOffEntry,
     OpenedEntry,
     PlannedEntry,
@@ -29,11 +31,17 @@ from overhead.results import (
 from overhead.runner.output import write_entries
 from tests.fakes.download import ROWS, download, entry
 
+Kind = TypeVar("Kind")
+
 
 def write(folder: Path, content: Any) -> Path:
     path = folder / "overhead-browser.json"
     path.write_text(json.dumps(content, separators=(",", ":")))
     return path
+
+
+def of_kind(journal: Sequence[JournalEntry], kind: type[Kind]) -> list[Kind]:
+    return [journal_entry for journal_entry in journal if isinstance(journal_entry, kind)]
 
 
 def test_import_file_converts_a_download_of_the_page_to_a_journal(tmp_path: Path) -> None:
@@ -45,30 +53,31 @@ def test_import_file_converts_a_download_of_the_page_to_a_journal(tmp_path: Path
         {"pattern": "per-submit", "wait": "map"},
     ]
     path = write(tmp_path, download([entry(case) for case in cases]))
-    lines = import_file(path)
-    assert isinstance(lines[0], HeaderEntry)
-    assert lines[0].machine.cpu == "not told to a browser (MacIntel)"
-    planned = [line for line in lines if isinstance(line, PlannedEntry)]
-    assert [line.case.key for line in planned] == [
+    journal = import_file(path)
+    header = journal[0]
+    assert isinstance(header, HeaderEntry)
+    assert header.machine.cpu == "not told to a browser (MacIntel)"
+    planned = of_kind(journal, PlannedEntry)
+    assert [plan.case.key for plan in planned] == [
         "step per-submit browser chained",
         "step fused browser chained",
         "step per-k browser chained k=16",
         "step per-submit browser independent bindgroup=rotated",
         "step per-submit browser chained wait=map",
     ]
-    assert (planned[0].target.stack, planned[0].target.api, planned[0].target.software) == (
-        "safari",
-        "Metal",
-        False,
-    )
-    assert not [line for line in lines if isinstance(line, FailedEntry)]
-    assert len([line for line in lines if isinstance(line, RoundEntry)]) == 3 * 5 * 4
-    assert [line.process for line in lines if isinstance(line, EndedEntry)] == [0, 1, 2]
-    opened = [line for line in lines if isinstance(line, OpenedEntry)]
+    target = planned[0].target
+    assert target.stack == "safari"
+    assert target.api == "Metal"
+    assert not target.software
+    assert not of_kind(journal, FailedEntry)
+    replicates, rounds = 3, 4
+    assert len(of_kind(journal, RoundEntry)) == replicates * len(cases) * rounds
+    assert [ended.process for ended in of_kind(journal, EndedEntry)] == [0, 1, 2]
+    opened = of_kind(journal, OpenedEntry)
     assert set(opened[0].flags) == {"page-not-isolated", "replicates-in-one-browser"}
-    assert {line.name for line in lines if isinstance(line, OneOffEntry)} == {"empty_wait", "naive"}
+    assert {one_off.name for one_off in of_kind(journal, OneOffEntry)} == {"empty_wait", "naive"}
 
-    fingerprint = load(write_entries(lines, tmp_path / "imported.json").path)
+    fingerprint = load(write_entries(journal, tmp_path / "imported.json").path)
     assert {record.caller for record in fingerprint.records} == {"browser"}
     complete = fingerprint.records[0].figure("complete")
     assert complete is not None
@@ -78,19 +87,19 @@ def test_import_file_converts_a_download_of_the_page_to_a_journal(tmp_path: Path
 def test_import_file_records_how_long_a_polling_wait_takes_between_two_looks(
     tmp_path: Path,
 ) -> None:
-    slow = [[row[0], row[1], row[2] + 100_000_000] for row in ROWS]
-    one = entry({"pattern": "per-submit"}, trial=slow)
-    quanta = [
-        line
-        for line in import_file(write(tmp_path, download([one])))
-        if isinstance(line, OneOffEntry)
-    ]
-    assert [line.values for line in quanta if line.name == "wait_quantum"] == [[100_002_000.0]] * 3
+    slow = [[n, issue_ns, total_ns + 100_000_000] for n, issue_ns, total_ns in ROWS]
+    case = entry({"pattern": "per-submit"}, trial=slow)
+    journal = import_file(write(tmp_path, download([case])))
+    quanta = [one.values for one in of_kind(journal, OneOffEntry) if one.name == "wait_quantum"]
+    assert quanta == [[100_002_000.0], [100_002_000.0], [100_002_000.0]]
 
 
 def test_import_file_flags_the_cases_of_a_hidden_page(tmp_path: Path) -> None:
-    lines = import_file(write(tmp_path, download([entry({"pattern": "fused"})], hidden=True)))
-    assert all("hidden-page" in line.flags for line in lines if isinstance(line, OpenedEntry))
+    hidden = download([entry({"pattern": "fused"})], hidden=True)
+    opened = of_kind(import_file(write(tmp_path, hidden)), OpenedEntry)
+    assert opened
+    for case in opened:
+        assert "hidden-page" in case.flags
 
 
 @pytest.mark.parametrize(
@@ -120,11 +129,12 @@ def test_import_file_flags_the_cases_of_a_hidden_page(tmp_path: Path) -> None:
 def test_import_file_records_status_and_reason_of_a_failed_case(
     tmp_path: Path, one: dict[str, Any], status: str, reason: str
 ) -> None:
-    lines = import_file(write(tmp_path, download([one, entry({"pattern": "fused"})], 1)))
-    (failed,) = [line for line in lines if isinstance(line, FailedEntry)]
+    content = download([one, entry({"pattern": "fused"})], 1)
+    journal = import_file(write(tmp_path, content))
+    (failed,) = of_kind(journal, FailedEntry)
     assert failed.status == status
     assert reason in (codes_of(failed.reason) or {failed.reason})
-    assert len([line for line in lines if isinstance(line, OpenedEntry)]) == 1
+    assert len(of_kind(journal, OpenedEntry)) == 1
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,10 @@ def case(pattern: Any = "fused", workload: str = "recurrence", **params: Scalar)
 
 def session(adapter: messages.PageAdapter | None = None) -> Any:
     """A session whose page answers every command with nothing."""
-    found = MagicMock(page=SimpleNamespace(clock_step_ns=5000, isolated=True, adapter=adapter))
-    found.ask.return_value = messages.PageAnswer(id=1)
-    return found
+    page = SimpleNamespace(clock_step_ns=5000, isolated=True, adapter=adapter)
+    fake = MagicMock(page=page)
+    fake.ask.return_value = messages.PageAnswer(id=1)
+    return fake
 
 
 @pytest.mark.parametrize(("adapter", "loops"), [(None, 0), (LLVMPIPE, 65_535), (SWIFTSHADER, 0)])
@@ -68,28 +69,41 @@ def test_open_case_raises_unsupported_for_a_workload_that_the_page_cannot_run(as
 
 @pytest.mark.parametrize("stack", ["chromium", "firefox"])
 def test_a_browser_offers_the_same_workload_cases_as_wgpu_native(stack: str) -> None:
-    def star(name: str) -> list[Case]:
-        return list(
-            registry()[name]
-            .space(Target(stack=name, api="Vulkan", adapter="x", software=True))
-            .star()
-        )
+    in_browser = [case for case in star(stack) if case.workload in workloads()]
+    native = [case for case in star("wgpu-native") if case.workload in workloads()]
+    with_all_checks = [case for case in native if "checks" not in case.params]
+    assert {without_caller(case) for case in in_browser} == {
+        without_caller(case) for case in with_all_checks
+    }
 
-    def shapes(cases: list[Case]) -> set[tuple[str, str, str, str]]:
-        return {(c.workload, c.pattern, c.unit, str(sorted(c.params.items()))) for c in cases}
 
-    own = star(stack)
-    steps = [c.workload == "step" for c in own]
-    assert steps == sorted(steps, reverse=True)
-    assert all(c.caller == "browser" for c in own)
-    native = [
-        c for c in star("wgpu-native") if c.workload in workloads() and "checks" not in c.params
-    ]
-    assert shapes([c for c in own if c.workload in workloads()]) == shapes(native)
-    asked = [c for c in own if Choice(workloads=frozenset({"recurrence"})).includes(c)]
-    first = [(c.pattern, c.params["elements"]) for c in asked[:3]]
-    assert first == [("fused", 4096), ("one-pass", 4096), ("per-submit", 4096)]
-    assert {c.workload for c in own if Choice().includes(c)} == {"step", "recurrence"}
+def star(stack: str) -> list[Case]:
+    """The cases of a stack on a software adapter."""
+    target = Target(stack=stack, api="Vulkan", adapter="x", software=True)
+    return list(registry()[stack].space(target).star())
+
+
+def without_caller(case: Case) -> str:
+    return f"{vary(case, 'caller', 'binding').key} {case.unit}"
+
+
+@pytest.mark.parametrize("stack", ["chromium", "firefox"])
+def test_a_browser_lists_the_step_first_and_then_workloads(stack: str) -> None:
+    cases = star(stack)
+    assert {case.caller for case in cases} == {"browser"}
+    is_step = [case.workload == "step" for case in cases]
+    assert is_step == sorted(is_step, reverse=True)
+    usual = {case.workload for case in cases if Choice().includes(case)}
+    assert usual == {"step", "recurrence"}
+
+
+@pytest.mark.parametrize("stack", ["chromium", "firefox"])
+def test_a_browser_first_measures_the_cheapest_way_to_run_a_workload(stack: str) -> None:
+    named = Choice(workloads=frozenset({"recurrence"}))
+    first, second, third, *_ = [case for case in star(stack) if named.includes(case)]
+    assert (first.pattern, first.params["elements"]) == ("fused", 4096)
+    assert (second.pattern, second.params["elements"]) == ("one-pass", 4096)
+    assert (third.pattern, third.params["elements"]) == ("per-submit", 4096)
 
 
 def test_decode_answer_refuses_a_piece_of_a_buffer_over_the_size_limit() -> None:

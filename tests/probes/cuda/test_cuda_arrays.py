@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,12 +23,16 @@ CASES: dict[str, Case] = {case.key: case for case in of_step(CupyProbe().space(T
 def test_cupy_measures_device_time_only_for_cases_without_waits_or_reads(key: str) -> None:
     case = CASES[key]
     chain = CupyChain(cupy.module(), case)
-    found = chain.device(100)
+    device_time = chain.device(100)
     assert chain.executed() == 0
     assert bool(chain.kernels()) == (case.params["operation"] == "raw-kernel")
-    assert (found is None) == (case.pattern != "per-submit")
-    if found is not None:
-        assert (found.n, found.busy, found.span) == (100, True, 1e6 * cupy.ELAPSED_MS)
+    if case.pattern != "per-submit":
+        assert device_time is None
+        return
+    assert device_time is not None
+    assert device_time.n == 100
+    assert device_time.busy
+    assert device_time.span == 1e6 * cupy.ELAPSED_MS
 
 
 @pytest.mark.needs("cxx", "numba", "torch")
@@ -35,24 +40,26 @@ def test_a_graph_capture_keeps_removes_or_forbids_a_wait_of_the_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from overhead.probes.cuda import api
+    from overhead.probes.cuda.launch import LAUNCH_DIMENSIONS
     from overhead.probes.cuda.session import CudaSession, step_arguments
     from overhead.probes.torch import graphs
 
     install(monkeypatch)
     driver = api.driver()
     session = CudaSession(driver, 0, own_stream=True)
-    values = step_arguments(session)
-    kernel, grid = session.kernel("step.cu", "step1"), (4, 1, 1, 64, 1, 1, 0)
-    launch = functools.partial(
-        driver.call, "cuLaunchKernel", kernel, *grid, session.stream, values.address, None
-    )
+    arguments = step_arguments(session)
+    kernel = session.kernel("step.cu", "step1")
+    given = (kernel, *LAUNCH_DIMENSIONS, session.stream, arguments.address, None)
+    launch = functools.partial(driver.call, "cuLaunchKernel", *given)
     synchronize = functools.partial(driver.call, "cuStreamSynchronize", session.stream)
     stream = SimpleNamespace(cuda_stream=session.stream, synchronize=synchronize)
     body: Any = SimpleNamespace(step=launch)
-    found = [
-        graphs._verdict(driver, stream, body, action)
-        for action in (launch, lambda: None, synchronize)
-    ]
-    assert found[:2] == ["kept as 1 node", "removed"]
-    assert found[2].startswith("forbidden: CudaError: cuStreamSynchronize returned 900")
+
+    def outcome(action: Callable[[], object]) -> str:
+        return graphs.outcome_of_capture(driver, stream, body, action)
+
+    assert outcome(launch) == "kept as 1 node"
+    assert outcome(lambda: None) == "removed"
+    forbidden = "forbidden: CudaError: cuStreamSynchronize returned 900"
+    assert outcome(synchronize).startswith(forbidden)
     session.close()

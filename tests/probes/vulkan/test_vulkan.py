@@ -29,22 +29,26 @@ STAR = list(PROBE.space(Target(stack="vulkan", api="Vulkan", adapter="any")).sta
 
 @pytest.fixture(scope="module")
 def target() -> Target:
-    return next(target for target in PROBE.targets() if "llvmpipe" in target.adapter)
+    (llvmpipe,) = [target for target in PROBE.targets() if "llvmpipe" in target.adapter]
+    return llvmpipe
 
 
 @NEEDS
-@pytest.mark.parametrize("params", [{}, {"k": 64}], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [BASE, Case(pattern="per-k", caller="native", params={"k": 64})],
+    ids=lambda case: case.key,
+)
 def test_vulkan_runs_every_unit_of_more_batches_than_can_be_pending(
-    target: Target, params: dict[str, Any]
+    target: Target, case: Case
 ) -> None:
     from overhead.probes.vulkan.chains import BATCH_UNITS, BATCHES
 
-    case = Case(pattern="per-k" if "k" in params else "per-submit", caller="native", params=params)
+    # A batch of submissions of 64 units has twice as many units.
+    more_than_all_batches = (BATCHES + 2) * 2 * BATCH_UNITS + 5
     with closing(PROBE.open(target, case)) as chain:
-        assert (
-            run(chain, (BATCHES + 2) * BATCH_UNITS * 2 + 5, BATCH_UNITS, BATCH_UNITS - 1, 1)
-            == chain.executed()
-        )
+        issued = run(chain, more_than_all_batches, BATCH_UNITS, BATCH_UNITS - 1, 1)
+        assert chain.executed() == issued
 
 
 @NEEDS
@@ -68,8 +72,9 @@ def test_a_clock_that_gives_the_blocker_next_to_no_time_ends_the_measurement(
     from overhead.probes.vulkan import device_time, gpu
 
     monkeypatch.setattr(device_time.Timer, "span_of", lambda self, record: 20.0)
+    timer = device_time.Timer(gpu.gpu(adapters.adapters()[0].index))
     with pytest.raises(Unsupported, match=r"device-timestamps-wrong \(span_ns=20\.0"):
-        _ = device_time.Timer(gpu.gpu(adapters.adapters()[0].index)).step_ns
+        _ = timer.step_ns
 
 
 @NEEDS
@@ -79,13 +84,13 @@ def test_a_vulkan_chain_with_a_failed_c_call_is_unverified(target: Target, calle
 
     opened: Any = PROBE.open(target, Case(pattern="per-submit", caller=caller))  # type: ignore[arg-type]
     with closing(opened) as chain:
-        commands, gpu = chain._commands, chain._gpu
-        pointer = gpu.ffi.new("VkFence *", chain._fence())
-        chain._compile(
-            NativeProgram(
-                body=(commands.call("vkWaitForFences", gpu.device, 1, pointer, 1, 0, stage="wait"),)
-            )
-        )(1)
+        gpu = chain._gpu
+        never_signalled = gpu.ffi.new("VkFence *", chain._fence())
+        wait = chain._commands.call(
+            "vkWaitForFences", gpu.device, 1, never_signalled, 1, 0, stage="wait"
+        )
+        loop = chain._compile(NativeProgram(body=(wait,)))
+        loop(1)
         with pytest.raises(Unverified, match="VK_TIMEOUT"):
             chain.executed()
 
@@ -99,7 +104,8 @@ def test_close_destroys_all_objects_of_a_vulkan_chain(
     PROBE.open(target, BASE).close()  # creates the objects that all chains share
     PROBE.open(target, Case(pattern="fused", caller="ffi")).close()
     alive: Counter[str] = Counter()
-    create, destroy = VulkanGpu.create, VulkanGpu.destroy
+    create = VulkanGpu.create
+    destroy = VulkanGpu.destroy
 
     def creating(gpu: VulkanGpu, what: str, **fields: Any) -> Any:
         alive[what] += 1

@@ -29,17 +29,24 @@ class FakeLibrary(Library):
     """
 
     def __init__(self, *infos: dict[str, str], prints: str = "", stack: str = "dawn") -> None:
-        self.stack, self.versions, self.prints = stack, {stack: "1"}, prints
-        self.every = [SimpleNamespace(info=one, uuid=bytes([at])) for at, one in enumerate(infos)]
-        gpu, extras = SimpleNamespace(enumerate_adapters_sync=self._listed), SimpleNamespace()
+        self.stack = stack
+        self.versions = {stack: "1"}
+        self.prints = prints
+        self.every = []
+        for number, adapter_info in enumerate(infos):
+            self.every.append(SimpleNamespace(info=adapter_info, uuid=bytes([number])))
+        gpu = SimpleNamespace(enumerate_adapters_sync=self._listed)
+        extras = SimpleNamespace()
         if self.is_dawn:
             gpu._enumerate_all_adapters = self._all
-            extras.get_adapter_properties = lambda of: (
-                {"vulkan_uuids": {"device_uuid": of.uuid}}
-                if of.info["backend_type"] == "Vulkan"
-                else {}
-            )
-        self.webgpu, self.extras = cast("Any", SimpleNamespace(gpu=gpu)), cast("Any", extras)
+            extras.get_adapter_properties = self._properties
+        self.webgpu = cast("Any", SimpleNamespace(gpu=gpu))
+        self.extras = cast("Any", extras)
+
+    def _properties(self, adapter: Any) -> dict[str, Any]:
+        if adapter.info["backend_type"] != "Vulkan":
+            return {}
+        return {"vulkan_uuids": {"device_uuid": adapter.uuid}}
 
     def _all(self) -> list[Any]:
         self._listed()
@@ -50,9 +57,10 @@ class FakeLibrary(Library):
             os.write(2, self.prints.encode())
         if not self.is_dawn:
             return self.every
-        return list(
-            {(one.info["backend_type"], one.info["device"]): one for one in self.every}.values()
-        )
+        by_model = {}
+        for adapter in self.every:
+            by_model[adapter.info["backend_type"], adapter.info["device"]] = adapter
+        return list(by_model.values())
 
 
 @pytest.fixture(autouse=True)
@@ -105,10 +113,10 @@ def test_under_wine_d3d12_is_software_where_vulkan_is(
     monkeypatch: pytest.MonkeyPatch, below: str, software: bool
 ) -> None:
     monkeypatch.setattr(targets, "under_wine", lambda: True)
-    d3d12 = found(info("Vulkan", below), info("D3D12", "NVIDIA GeForce GTX 470", "IntegratedGPU"))[
-        1
-    ]
-    assert (d3d12.api, d3d12.software) == ("D3D12", software)
+    named_by_wine = info("D3D12", "NVIDIA GeForce GTX 470", "IntegratedGPU")
+    _, d3d12 = found(info("Vulkan", below), named_by_wine)
+    assert d3d12.api == "D3D12"
+    assert d3d12.software == software
     assert "Wine" in d3d12.driver
 
 
@@ -120,12 +128,12 @@ def test_two_cards_with_the_same_name_are_two_targets(stack: str, devices: list[
     library = FakeLibrary(
         info("Vulkan", "H100"), info("Vulkan", "H100"), info("OpenGL", "H100"), stack=stack
     )
-    one, two, three = targets.targets(library)
-    assert [t.device for t in (one, two, three)] == devices
-    assert len({t.key for t in (one, two, three)}) == 3
-    assert [targets.adapter(library, t) for t in (one, two, three)] == library.every
+    found = targets.targets(library)
+    assert [target.device for target in found] == devices
+    assert len({target.key for target in found}) == 3
+    assert [targets.adapter(library, target) for target in found] == library.every
     with pytest.raises(Unavailable, match="adapter-is-gone"):
-        targets.adapter(FakeLibrary(), two)
+        targets.adapter(FakeLibrary(), found[1])
 
 
 def test_targets_raises_unavailable_with_the_message_that_a_library_prints_if_it_refuses_the_driver(

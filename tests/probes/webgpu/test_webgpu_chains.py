@@ -49,7 +49,8 @@ def find(stack: str, api: str, monkeypatch: pytest.MonkeyPatch) -> Target:
     if stack == "dawn":
         for variable in adapters.DRIVER_VARIABLES:
             monkeypatch.setenv(variable, str(adapters.swiftshader_manifest()))
-    return next(found for found in registry()[stack].targets() if found.api == api)
+    of_api = [target for target in registry()[stack].targets() if target.api == api]
+    return of_api[0]
 
 
 @contextlib.contextmanager
@@ -77,10 +78,12 @@ class Counting:
         return counted
 
     def program(self, program: NativeProgram) -> NativeProgram:
-        head, body, tail = (
-            tuple(map(self._step, part)) for part in (program.head, program.body, program.tail)
+        return NativeProgram(
+            head=tuple(map(self._step, program.head)),
+            body=tuple(map(self._step, program.body)),
+            tail=tuple(map(self._step, program.tail)),
+            per=program.per,
         )
-        return NativeProgram(head, body, tail, program.per)
 
     def _step(self, step: NativeCall | Store) -> NativeCall | Store:
         if isinstance(step, Store):
@@ -101,26 +104,28 @@ class Counting:
         for name, function in vars(api.libf).items():
             if name.startswith("wgpu"):
                 monkeypatch.setattr(api.libf, name, self.wrap(name, function))
-        for cls in {
-            base
-            for thing in vars(api).values()
-            if isinstance(thing, type)
-            for base in thing.__mro__
-        }:
+        classes: set[type] = set()
+        for value in vars(api).values():
+            if isinstance(value, type):
+                classes.update(value.__mro__)
+        for cls in classes:
             for name, function in list(vars(cls).items()):
-                real = getattr(function, "__name__", "")
-                if name.endswith("_function") and real.startswith("wgpu"):
-                    monkeypatch.setattr(cls, name, staticmethod(self.wrap(real, function)))
+                c_name = getattr(function, "__name__", "")
+                if name.endswith("_function") and c_name.startswith("wgpu"):
+                    monkeypatch.setattr(cls, name, staticmethod(self.wrap(c_name, function)))
         monkeypatch.setattr(api, "lib", _Proxy(self, api.lib))
 
 
 class _Proxy:
     def __init__(self, counting: Counting, lib: Any) -> None:
-        self._counting, self._lib = counting, lib
+        self._counting = counting
+        self._lib = lib
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._lib, name)
-        return self._counting.wrap(name, found) if name.startswith("wgpu") else found
+        attribute = getattr(self._lib, name)
+        if name.startswith("wgpu"):
+            return self._counting.wrap(name, attribute)
+        return attribute
 
 
 def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
@@ -129,22 +134,21 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
     with opened(target, case) as chain, pytest.MonkeyPatch.context() as monkeypatch:
         gc.disable()
         try:
+            issue: Issue = chain.issue
             if isinstance(chain._loop, NativeProgram):
-                loop = counting.program(chain._loop)
-                issue: Issue = (
-                    native_loop.compile_native(loop)
-                    if case.caller == "native"
-                    else native_loop.compile_ffi(loop)
-                )
+                program = counting.program(chain._loop)
+                if case.caller == "native":
+                    issue = native_loop.compile_native(program)
+                else:
+                    issue = native_loop.compile_ffi(program)
             else:
-                issue = chain.issue
                 counting.binding(chain.resources.device, monkeypatch)
             issue(n)
-            made = Counter(counting.calls)
+            calls = Counter(counting.calls)
         finally:
             gc.enable()
         chain.wait()
-    return made
+    return calls
 
 
 @pytest.mark.parametrize(
@@ -160,24 +164,26 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
     ids=lambda case: case.key,
 )
 def test_python_and_both_c_loops_make_the_same_calls_of_webgpu(target: Target, case: Case) -> None:
-    binding, ffi, native_ = (
-        calls_of(target, msgspec.structs.replace(case, caller=caller), 10) for caller in CALLERS
-    )
-    for name in ("wgpuDevicePoll", "wgpuQueueOnSubmittedWorkDone", "wgpuInstanceWaitAny"):
-        # The chain binds its wait when it opens, so the calls of the wait are not counted for the
-        # binding.
-        assert ffi[name] == native_[name]
-        binding.pop(name, None), ffi.pop(name, None), native_.pop(name, None)
-    assert binding == ffi == native_
-    assert sum(binding.values()) >= 10
-    made = {
-        name: count
-        for name, count in ffi.items()
-        if "Create" in name or "Begin" in name or "Finish" in name
-    }
-    assert sum(made.values()) == sum(
-        count for name, count in ffi.items() if name.endswith("Release")
-    )
+    calls = {}
+    for caller in CALLERS:
+        calls[caller] = calls_of(target, msgspec.structs.replace(case, caller=caller), 10)
+    assert calls["ffi"] == calls["native"]
+    # The chain binds its wait when it opens, so the calls of the wait are not counted for the
+    # binding.
+    for counted in calls.values():
+        for name in ("wgpuDevicePoll", "wgpuQueueOnSubmittedWorkDone", "wgpuInstanceWaitAny"):
+            counted.pop(name, None)
+    assert calls["binding"] == calls["ffi"]
+    assert calls["binding"].total() >= 10
+
+    made = 0
+    released = 0
+    for name, count in calls["ffi"].items():
+        if "Create" in name or "Begin" in name or "Finish" in name:
+            made += count
+        if name.endswith("Release"):
+            released += count
+    assert made == released
 
 
 def test_executed_raises_unverified_for_an_error_that_only_the_library_reports(
@@ -185,11 +191,11 @@ def test_executed_raises_unverified_for_an_error_that_only_the_library_reports(
 ) -> None:
     with opened(target, Case(pattern="per-submit", caller="native")) as chain:
         run(chain, 3)
-        data, library = chain.resources.data[0], chain.library
-        words = library.ffi.new("uint32_t[1]")
-        library.lib.wgpuQueueWriteBuffer(
-            chain.resources.queue._internal, data._internal, 1 << 20, words, 4
-        )
+        queue = chain.resources.queue._internal
+        buffer = chain.resources.data[0]._internal
+        words = chain.library.ffi.new("uint32_t[1]")
+        behind_its_end = 1 << 20
+        chain.library.lib.wgpuQueueWriteBuffer(queue, buffer, behind_its_end, words, 4)
         with pytest.raises(Unverified, match=r"errors-reported \(errors=1,"):
             chain.executed()
         assert chain.executed() == 3

@@ -16,13 +16,15 @@ from overhead.probes.webgpu.device_time import DeviceClock
 
 def clock(stamps: list[int]) -> DeviceClock:
     """The clock of a device whose timestamps have these values, in nanoseconds."""
-    resources = MagicMock(
-        data=[MagicMock()], flags=SimpleNamespace(QUERY_RESOLVE=1, COPY_SRC=2, UNIFORM=4)
-    )
+
+    def read_buffer(buffer: object, offset: int, size: int) -> bytes:
+        first = stamps[: size // 8]
+        return np.array(first, np.uint64).tobytes()
+
+    flags = SimpleNamespace(QUERY_RESOLVE=1, COPY_SRC=2, UNIFORM=4)
+    resources = MagicMock(data=[MagicMock()], flags=flags)
     resources.session = SimpleNamespace(timestamps=True, tick=1.0)
-    resources.queue.read_buffer = lambda buffer, offset, size: np.array(
-        stamps[: size // 8], np.uint64
-    ).tobytes()
+    resources.queue.read_buffer = read_buffer
     return DeviceClock(MagicMock(), resources)
 
 

@@ -1,4 +1,4 @@
-"""The met cost: two lengths in a few turns, before the measuring thread is bound to a processor."""
+"""The unpinned cost: two lengths in a few turns, before the thread is bound to a processor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from overhead.measure.sampling import met
+from overhead.measure.sampling import unpinned
 from overhead.measure.sampling.events import Doing, Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.results import OneOffEntry, Why, codes_of
@@ -18,37 +18,40 @@ from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, Poll
 SLOW_UNIT = Law(host=20_000_000.0, device=0.0, fixed=0.0, synchronous=True)
 
 
+def entries(events: Sequence[Event], case: str, name: str) -> list[OneOffEntry]:
+    """The one-off entries of this name, of a case."""
+    one_off = [event for event in events if isinstance(event, OneOffEntry)]
+    return [entry for entry in one_off if entry.case == case and entry.name == name]
+
+
 def values(events: Sequence[Event], case: str, name: str = "met") -> list[float]:
-    return [
-        v
-        for e in events
-        if isinstance(e, OneOffEntry) and (e.case, e.name) == (case, name)
-        for v in e.values
-    ]
+    """The values of all these entries."""
+    found: list[float] = []
+    for entry in entries(events, case, name):
+        found += entry.values
+    return found
 
 
 def reason(events: Sequence[Event], case: str) -> Why:
-    """The reason why the case has no met cost."""
-    return next(
-        e.reason for e in events if isinstance(e, OneOffEntry) and (e.case, e.name) == (case, "met")
-    )
+    """The reason why the case has no unpinned cost."""
+    return entries(events, case, "met")[0].reason
 
 
-def measured_met(chain: Any, clock: FakeClock, **more: Any) -> list[Event]:
+def measured_unpinned(chain: Any, clock: FakeClock, **more: Any) -> list[Event]:
     return measured({"case": chain}, clock, met=frozenset({"case"}), **more)[1]
 
 
 @pytest.mark.parametrize("chain", [Steady, lambda clock: FastFakeChain(Law(device=500.0), clock)])
 def test_each_turn_of_the_met_cost_gives_the_true_slope(chain: Any) -> None:
     clock = FakeClock()
-    events = measured_met(chain(clock), clock)
-    assert values(events, "case") == pytest.approx([1_000.0] * met.MET.turns, rel=1e-3)
+    events = measured_unpinned(chain(clock), clock)
+    assert values(events, "case") == pytest.approx([1_000.0] * unpinned.UNPINNED.turns, rel=1e-3)
     assert not dropped(events)
 
 
 def test_each_measurement_of_the_met_cost_is_stored_with_the_n_of_its_long_chain() -> None:
     clock = FakeClock()
-    events = measured_met(Steady(clock, max_n=1_000), clock)
+    events = measured_unpinned(Steady(clock, max_n=1_000), clock)
     assert {e.at[0] for e in events if isinstance(e, OneOffEntry) and e.name.startswith("met")} == {
         1_000
     }
@@ -57,10 +60,10 @@ def test_each_measurement_of_the_met_cost_is_stored_with_the_n_of_its_long_chain
 def test_the_met_cost_includes_interrupted_samples() -> None:
     disturbed = Disturbance(spread=0.0, preemptions=200.0, preempted_ns=(1e6, 1.1e6))
     clock = FakeClock(disturbed, seed=1)
-    events = measured_met(
+    events = measured_unpinned(
         Steady(clock, Law(host=1_000.0, device=0.0, fixed=0.0, synchronous=True)), clock
     )
-    assert sum(values(events, "case")) / met.MET.turns == pytest.approx(1_210.0, rel=0.1)
+    assert sum(values(events, "case")) / unpinned.UNPINNED.turns == pytest.approx(1_210.0, rel=0.1)
 
 
 def test_a_turn_of_the_met_cost_takes_100_ms_and_the_cases_alternate() -> None:
@@ -73,7 +76,7 @@ def test_a_turn_of_the_met_cost_takes_100_ms_and_the_cases_alternate() -> None:
 
     settings = Settings(0.5, met=frozenset("ab"))
     measure_cases({key: Steady(clock) for key in "abc"}, clock, settings, emit)
-    assert [case for case, _ in seen] == list("ab" * met.MET.turns)
+    assert [case for case, _ in seen] == list("ab" * unpinned.UNPINNED.turns)
     gaps = [(later - before) / 1e9 for (_, before), (_, later) in itertools.pairwise(seen)]
     assert all(0.1 <= gap < 0.12 for gap in gaps)
 
@@ -96,7 +99,7 @@ def test_the_met_cost_is_measured_before_the_thread_is_bound_to_a_processor() ->
             moves.append(clock.moves)
 
     measure_cases({"case": Steady(clock)}, clock, Settings(0.5, met=frozenset({"case"})), emit)
-    assert moves == [0] * met.MET.turns
+    assert moves == [0] * unpinned.UNPINNED.turns
     assert clock.moves > 0
 
 
@@ -147,7 +150,7 @@ def test_a_case_whose_shortest_chain_is_too_long_gives_the_reason_instead_of_a_m
     chain: Any, code: str
 ) -> None:
     clock = FakeClock()
-    events = measured_met(chain(clock), clock)
+    events = measured_unpinned(chain(clock), clock)
     assert codes_of(reason(events, "case")) == {code}
     assert values(events, "case") == []
     assert not dropped(events)
@@ -162,7 +165,9 @@ def test_a_slow_process_still_has_a_met_cost() -> None:
             clock.time += 100e6 * (n >= 5_000)
 
     clock = FakeClock()
-    assert len(values(measured_met(Interrupted(clock), clock), "case")) == met.MET.turns
+    assert (
+        len(values(measured_unpinned(Interrupted(clock), clock), "case")) == unpinned.UNPINNED.turns
+    )
 
 
 def test_a_case_whose_units_did_not_run_in_the_met_turns_is_unverified() -> None:
@@ -173,6 +178,6 @@ def test_a_case_whose_units_did_not_run_in_the_met_turns_is_unverified() -> None
             return self.ran - (self.ran > 1_000)
 
     clock = FakeClock()
-    events = measured_met(Losing(clock), clock)
+    events = measured_unpinned(Losing(clock), clock)
     assert dropped(events)["case"].status == "unverified"
     assert not values(events, "case")

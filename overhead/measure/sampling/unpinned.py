@@ -1,5 +1,5 @@
-"""The *met* cost: what a program pays on the processors that the system gives it, with nothing left
-out.
+"""The *unpinned* cost (``met`` in files): what a program pays on the processors that the system
+gives it, with nothing left out.
 
 It is measured before the first call that sets affinity. Each case is sampled in a few turns at two
 lengths.
@@ -20,9 +20,11 @@ from overhead.results import because
 
 
 @dataclass(frozen=True)
-class MetRule:
-    """How long the met cost is sampled: longer sees more of what disturbs a program, and takes more
-    time.
+class UnpinnedRule:
+    """How long the unpinned cost is sampled: longer sees more of what disturbs a program, and takes
+    more time.
+
+    The numbers were chosen, not measured, where a line does not name a run.
     """
 
     turns: int = 3
@@ -40,7 +42,7 @@ class MetRule:
     """
 
 
-MET = MetRule()
+UNPINNED = UnpinnedRule()
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
 
     Raises ``Unsupported`` where the stack accepts no second length, and where the shortest length
     takes too long. A longer one may exceed that limit: to leave out a slow process would make the
-    met cost too low.
+    unpinned cost too low.
     """
     chain = case.chain
     if chain.poll_ns:
@@ -65,22 +67,24 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
     longest_ns = max(Limits.sample_ns, 2 * chain.least_ns)
     long = 0
     for tried, long in enumerate(_lengths(ladder, chain.max_n)):
-        took = _sample(case, clock, [long])[0]
-        if took >= MET.long_ns:
-            took = min(
-                took, _sample(case, clock, [long])[0]
-            )  # the first one may have been interrupted
-        if took > longest_ns and not tried:
+        took_ns = _totals(case, clock, [long])[0]
+        if took_ns >= UNPINNED.long_ns:
+            # The first one may have been interrupted.
+            took_ns = min(took_ns, _totals(case, clock, [long])[0])
+        if tried == 0 and took_ns > longest_ns:
             too_long = because(
-                "first-units-too-long", units=long, took_ms=took / 1e6, most_ms=longest_ns / 1e6
+                "first-units-too-long",
+                units=long,
+                took_ms=took_ns / 1e6,
+                most_ms=longest_ns / 1e6,
             )
             raise Unsupported(too_long)
-        if took >= MET.long_ns:
+        if took_ns >= UNPINNED.long_ns:
             break
     if not long:
         raise Unsupported(because("n-is-bounded", most=chain.max_n))
-    short = max(1, long // MET.long_to_short)
-    _sample(case, clock, [short, long])  # the first pass may differ
+    short = max(1, long // UNPINNED.long_to_short)
+    _totals(case, clock, [short, long])  # the first pass may differ
     return Lengths(short, long)
 
 
@@ -88,13 +92,15 @@ def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:
     """Sample one turn; return ns per unit: the difference of the mean totals over that of the
     lengths.
     """
-    short, long = lengths.short, lengths.long
-    totals: list[list[int]] = []
+    short_totals: list[int] = []
+    long_totals: list[int] = []
     began = clock.now()
-    while len(totals) < MET.fewest_pairs or clock.now() - began < MET.turn_ns:
-        totals.append(_sample(case, clock, [short, long]))
-    mean_short, mean_long = map(fmean, zip(*totals, strict=True))
-    return (mean_long - mean_short) / (long - short)
+    while len(long_totals) < UNPINNED.fewest_pairs or clock.now() - began < UNPINNED.turn_ns:
+        short_total, long_total = _totals(case, clock, [lengths.short, lengths.long])
+        short_totals.append(short_total)
+        long_totals.append(long_total)
+    added_ns = fmean(long_totals) - fmean(short_totals)
+    return added_ns / (lengths.long - lengths.short)
 
 
 def _lengths(ladder: Sequence[int], most: int) -> Iterator[int]:
@@ -102,14 +108,16 @@ def _lengths(ladder: Sequence[int], most: int) -> Iterator[int]:
     up to ``most``.
     """
     n = 1
-    for n in (rung for rung in ladder if 2 <= rung <= most):
-        yield n
+    for rung in ladder:
+        if 2 <= rung <= most:
+            n = rung
+            yield n
     while n < most:
         n = min(2 * n, most)
         yield n
 
 
-def _sample(case: CaseInProgress, clock: Clock, ns: list[int]) -> list[int]:
+def _totals(case: CaseInProgress, clock: Clock, ns: list[int]) -> list[int]:
     """T(n) of each n, ns. The units count as issued."""
     rows = window.sample(case.chain, ns, clock)
     case.issued += case.chain.units(ns)

@@ -15,7 +15,7 @@ from overhead.measure.sampling.clock import (
     processors_serving_gpus,
     undisturbed_processors,
 )
-from overhead.measure.sampling.quiet_processor import QuietProcessor
+from overhead.measure.sampling.undisturbed_processor import UndisturbedProcessor
 from overhead.results import RoundEntry
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import FakeClock
@@ -43,41 +43,41 @@ class Machine(FakeClock):
 
 def test_the_thread_stays_on_a_fast_processor() -> None:
     machine = Machine(4)
-    quiet = QuietProcessor(machine)
+    undisturbed = UndisturbedProcessor(machine)
     at, moves = machine.on, machine.moves
-    assert quiet.leave_if_slow() == [50_000, 50_000]
+    assert undisturbed.leave_if_slow() == [50_000, 50_000]
     assert (machine.on, machine.moves) == (at, moves)
 
 
 def test_the_thread_leaves_a_processor_that_becomes_slow() -> None:
     machine = Machine(4)
-    quiet = QuietProcessor(machine)
+    undisturbed = UndisturbedProcessor(machine)
     machine.slow_ones = {machine.on}
-    assert quiet.canary() == [80_000, 80_000]
-    assert quiet.leave_if_slow() == [50_000, 50_000]
+    assert undisturbed.reference_loop() == [80_000, 80_000]
+    assert undisturbed.leave_if_slow() == [50_000, 50_000]
     assert machine.on not in machine.slow_ones
 
 
 def test_the_thread_stays_on_the_best_of_slow_processors_and_gets_all_back_in_the_end() -> None:
     machine = Machine(3)
-    quiet = QuietProcessor(machine)
+    undisturbed = UndisturbedProcessor(machine)
     machine.slow_ones = {0, 1, 2}
-    assert quiet.leave_if_slow() == [80_000, 80_000]
-    quiet.close()
+    assert undisturbed.leave_if_slow() == [80_000, 80_000]
+    undisturbed.close()
     assert machine.on == -1
 
 
 def test_the_thread_moves_to_each_processor_in_turn() -> None:
     machine = Machine(4)
-    quiet = QuietProcessor(machine)
+    undisturbed = UndisturbedProcessor(machine)
     seen = []
     for _ in range(8):
-        quiet.move_on()
+        undisturbed.move_on()
         seen.append(machine.on)
     assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3, 3]
     machine.slow_ones = {(machine.on + 1) % 4}
-    quiet.move_on()
-    assert quiet.leave_if_slow() == [50_000, 50_000]
+    undisturbed.move_on()
+    assert undisturbed.leave_if_slow() == [50_000, 50_000]
     assert machine.on == (seen[-1] + 2) % 4
 
 
@@ -101,7 +101,7 @@ def test_rounds_are_measured_on_fast_processors_only() -> None:
 
 def test_the_thread_skips_a_processor_that_the_system_took_away() -> None:
     machine = Machine(3)
-    quiet = QuietProcessor(machine)
+    undisturbed = UndisturbedProcessor(machine)
     move = machine.move
 
     def refused(processors: Sequence[int]) -> None:
@@ -112,8 +112,8 @@ def test_the_thread_skips_a_processor_that_the_system_took_away() -> None:
     machine.move = refused  # type: ignore[method-assign]
     seen = []
     for _ in range(4):
-        quiet.move_on()
-        quiet.leave_if_slow()
+        undisturbed.move_on()
+        undisturbed.leave_if_slow()
         seen.append(machine.on)
     assert set(seen) == {0, 2}
 
@@ -121,9 +121,9 @@ def test_the_thread_skips_a_processor_that_the_system_took_away() -> None:
 def test_the_thread_gets_all_processors_of_this_machine_back() -> None:
     clock = SystemClock()
     before = os.sched_getaffinity(0) if sys.platform == "linux" else set()
-    quiet = QuietProcessor(clock)
-    assert len(quiet.leave_if_slow()) == 2
-    quiet.close()
+    undisturbed = UndisturbedProcessor(clock)
+    assert len(undisturbed.leave_if_slow()) == 2
+    undisturbed.close()
     assert not before or os.sched_getaffinity(0) == before
 
 

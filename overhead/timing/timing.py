@@ -428,7 +428,10 @@ def _with_versions(
     """The first answers with the versions of the packages that the statements use, in each of the
     interpreters.
     """
-    packages = sorted({package for trial in trials for package in trial.packages})
+    used: set[str] = set()
+    for trial in trials:
+        used.update(trial.packages)
+    packages = sorted(used)
     second_versions: dict[str, str] = {}
     if len(spec.pythons) > 1:
         second_versions = variants[-1].interpreter.versions(packages)
@@ -551,10 +554,11 @@ def _first_row(
     found: FoundCall, spec: CallSpec, labels: Sequence[str], varied: Mapping[str, str], number: int
 ) -> CallTiming:
     """The row of one case with its first answer. ``number``: of the case."""
-    position, given = spec.cases[number]
+    case = spec.cases[number]
+    shown = labels or spec.calls
     return CallTiming(
-        call=(labels or spec.calls)[position],
-        varied={**varied, **given},
+        call=shown[case.position],
+        varied={**varied, **case.assignment},
         libraries=found.libraries,
         taken=found.taken,
         returned=found.returned,
@@ -680,7 +684,9 @@ def _timing(
     sides = [outcome.fingerprint]
     if outcome.second:
         sides.append(outcome.second.fingerprint)
-    records = [record for side in sides for record in side.records]
+    records: list[Record] = []
+    for side in sides:
+        records += side.records
     _refuse_without_figure(records, others_may_fail=others_may_fail)
 
     rows = []

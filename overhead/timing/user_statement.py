@@ -562,12 +562,12 @@ def first_answer(
 
 def _alone(spec: CallSpec, number: int) -> CallSpec:
     """The statement of one case; the assignment runs before its SETUP."""
-    position, given = spec.cases[number]
-    lines = [f"{name} = {value!r}" for name, value in literals(given).items()]
+    case = spec.cases[number]
+    lines = [f"{name} = {value!r}" for name, value in literals(case.assignment).items()]
     before = "\n".join([*lines, spec.before])
     found = spec.found[number : number + 1]
     return msgspec.structs.replace(
-        spec, calls=[spec.calls[position]], before=before, vary="", found=found
+        spec, calls=[spec.calls[case.position]], before=before, vary="", found=found
     )
 
 

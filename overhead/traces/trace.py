@@ -182,6 +182,11 @@ class StepTrace:
                 waits.append(call)
         return waits
 
+    @property
+    def blocked_ns(self) -> float:
+        """How long the host waits for the device, ns."""
+        return sum(call.blocked for call in self.synchronisations)
+
     def _blocks(self, copy: HostCall) -> bool:
         """Whether a call waits for the copy that it issues."""
         return any(work.blocks for work in self.by_correlation.get(copy.correlation, ()))
@@ -256,8 +261,8 @@ class Trace:
         """How long the host waits for the device in a typical step, ns: the median; 0 without a
         step.
         """
-        waits = [sum(call.blocked for call in step.synchronisations) for step in self.steps]
-        return statistics.median(waits) if waits else 0.0
+        waits_ns = [step.blocked_ns for step in self.steps]
+        return statistics.median(waits_ns) if waits_ns else 0.0
 
     @property
     def has_device(self) -> bool:

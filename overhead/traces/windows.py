@@ -112,7 +112,10 @@ def _end_of_work(
     by_correlation: Mapping[int, Sequence[DeviceWork]],
 ) -> float:
     """When the last device work has ended, and the calls have returned that wait for it."""
-    done = max(piece.end for call in issuing for piece in by_correlation[call.correlation])
+    ends: list[float] = []
+    for call in issuing:
+        ends += [piece.end for piece in by_correlation[call.correlation]]
+    done = max(ends)
     end = done
     for call in calls:
         if call.kind == "synchronisation" and call.start < done <= call.end:

@@ -696,7 +696,10 @@ def processes(first_number: int) -> list[Event]:
             program.span("cpu_op", "layer", start + 10, 9900)
             for index in range(4 if program.pid == 1 else 3):
                 program.launch(start + 20 + 100 * index, start + 30 + 100 * index, 50)
-    return [event for program in made for event in program.events]
+    events = []
+    for program in made:
+        events += program.events
+    return events
 
 
 def test_of_several_processes_one_is_read(tmp_path: Path) -> None:

@@ -171,6 +171,8 @@ class Figure(Shown, _Base, kw_only=True):
         """The value with its interval; None where the status carries none or the size is
         implausible.
 
+        A figure is what a file holds; a ``Value`` is what is calculated with.
+
         It has no interval where an end is missing or implausible.
         """
         if self.value is None or self.status not in VALUED or not is_plausible(self.value):

@@ -24,6 +24,11 @@ class Value:
     """A value with its interval; an end is None where it is unknown or unbounded. Equal ones have
     the same numbers.
 
+    A ``Figure`` is what a file holds: one measured number by its name, or the reason why there is
+    none. A ``Value`` is what is calculated with: it always has a number, and a difference or a
+    ratio of figures, which no file has, is one too. ``Figure.measured`` makes the value of a
+    figure.
+
     ``status``, ``reason``: of the figure; a result has those of its first operand that is not
     ``ok``. ``unit``: of a quotient ``ratio`` where both have one unit. ``source``: the device that
     was measured; '' for a plain number or a comparison that a run formed itself. ``origin``: what

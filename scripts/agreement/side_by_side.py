@@ -171,7 +171,9 @@ def agreement(options: argparse.Namespace, console: Console) -> bool:
     from scripts.agreement.tools import TOOLS
 
     ours = attempt("overhead", measure)
-    theirs = [a for name, act in TOOLS.items() for a in attempt(name, act)]
+    theirs: list[ToolAnswer] = []
+    for name, act in TOOLS.items():
+        theirs += attempt(name, act)
     found = rows(theirs, ours)
     if options.json:
         body = [{**asdict(r), "ratio": r.ratio, "within": r.within} for r in found]

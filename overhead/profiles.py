@@ -128,7 +128,13 @@ PROFILES: dict[str, Plan] = {
         case_s=2.0,
     ),
 }
-"""The profiles that measure all cases; ``profiles`` has those of features too."""
+"""The profiles that measure all cases; ``profiles`` has those of features too.
+
+The numbers of processes and the precision are chosen (docs/method.md). The seconds of ``quick`` and
+``default`` fit: tests/runner/test_whole_run.py plans a run of all stacks of a machine with an H100,
+with the times of opening measured there, and each planned process ends in time. With more
+``sampling_s``, the last processes would be left out.
+"""
 _plans_of_features: dict[str, Plan] = {}
 _scopes: dict[str, Scope] = {}
 

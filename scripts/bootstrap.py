@@ -530,23 +530,18 @@ def release(arguments: list[str]) -> int:
 
 def clean() -> int:
     """Remove the files of set-up and tools. Measurements in reports/local are kept."""
-    made = [VENV, *(ROOT / name for name in ("build", "dist", ".coverage"))]
+    made = [VENV]
+    made += [ROOT / name for name in ("build", "dist", ".coverage")]
     made += [ROOT / f".{tool}_cache" for tool in ("mypy", "pytest", "ruff")]
-    made += [
-        ROOT / "reports" / name
-        for name in ("index.html", "figures", "pages", "assets", "downloads")
-    ]
-    made += [
-        path
-        for top in ("overhead", "scripts", "tests", "docs")
-        for path in (ROOT / top).rglob("__pycache__")
-    ]
+    pages = ROOT / "reports"
+    made += [pages / name for name in ("index.html", "figures", "pages", "assets", "downloads")]
+    for top in ("overhead", "scripts", "tests", "docs"):
+        made += (ROOT / top).rglob("__pycache__")
     for path in made:
-        (
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
-            if path.is_dir() and not path.is_symlink()
-            else path.unlink(missing_ok=True)
-        )
+        else:
+            path.unlink(missing_ok=True)
     say(f"cleaned; measurements stay in {ROOT / 'reports' / 'local'}")
     return 0
 

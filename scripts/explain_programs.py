@@ -44,7 +44,9 @@ Step = Any
 
 def amp_training() -> Step:
     """An AMP training step of a small network."""
-    layers = [layer for _ in range(8) for layer in (torch.nn.Linear(256, 256), torch.nn.GELU())]
+    layers: list[Any] = []
+    for _ in range(8):
+        layers += [torch.nn.Linear(256, 256), torch.nn.GELU()]
     model = torch.nn.Sequential(*layers, torch.nn.Linear(256, 10)).cuda()
     optimiser = torch.optim.AdamW(model.parameters())
     scaler = torch.amp.GradScaler("cuda")

@@ -1,9 +1,8 @@
 """Print the table of next-run ranges, made from all runs in ``reports/data``, or predict new runs
 from them.
 
-    python scripts/next_run.py --write                      # also write
-    overhead/reading/next_run.json python scripts/next_run.py --predict RUN.json...        # how
-    many of these runs' figures lie inside
+    python scripts/next_run.py --write               # also write overhead/reading/next_run.json
+    python scripts/next_run.py --predict RUN.json... # how many of these runs' figures lie inside
 
 Runs without a device id or with several, or without a figure that has a value, are left out. The
 spread of a class is the one whose range would have held 90 % of all differences between runs on
@@ -18,10 +17,10 @@ import math
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
@@ -49,6 +48,9 @@ _TOLD_APART = ("dawn", "wgpu-native")
 figures hides it.
 """
 _NORMAL = statistics.NormalDist().inv_cdf((1 + next_run.NEXT_RUN_SHARE) / 2)
+"""Within so many standard deviations lie ``NEXT_RUN_SHARE`` of the values of a normal
+distribution.
+"""
 _CLASSES: tuple[FigureClass, ...] = get_args(FigureClass)
 
 FigureKey = tuple[str, str]
@@ -105,26 +107,29 @@ def observed(path: Path) -> ObservedRun | None:
     figure.
     """
     fingerprint = load(path)
-    boards = sorted(
-        {r.device for r in fingerprint.records if not r.software and len(r.device) == BOARD}
-    )
+    of_hardware = [record for record in fingerprint.records if not record.software]
+    boards = {record.device for record in of_hardware if len(record.device) == BOARD}
     kind = next_run.kind_of(fingerprint.machine)
     if len(boards) != 1 or not kind:
         return None
+
     logs: dict[FigureKey, tuple[float, FigureClass]] = {}
-    for record in fingerprint.records:
-        for name in () if record.software else _FIGURES:
-            found = record.measured(name)
+    for record in of_hardware:
+        for name in _FIGURES:
+            measured = record.measured(name)
             figure_class = next_run.class_of(record, name)
-            if found is not None and found.value > 0 and figure_class is not None:
-                logs[next_run.case_of(record), name] = (math.log(found.value), figure_class)
+            if measured is not None and measured.value > 0 and figure_class is not None:
+                key = (next_run.case_of(record), name)
+                logs[key] = (math.log(measured.value), figure_class)
+    if not logs:
+        return None
+
     costs = dispatch_costs(View(fingerprint))
-    headline = (
-        frozenset(map(next_run.case_of, placed_records(costs)))
-        if costs is not None
-        else frozenset()
-    )
-    return ObservedRun(path.name, kind, boards[0], logs, headline) if logs else None
+    headline = frozenset[str]()
+    if costs is not None:
+        headline = frozenset(next_run.case_of(record) for record in placed_records(costs))
+    (board,) = boards
+    return ObservedRun(path.name, kind, board, logs, headline)
 
 
 def differences(base: ObservedRun, new: ObservedRun) -> list[FigureOfTwo]:
@@ -135,13 +140,13 @@ def differences(base: ObservedRun, new: ObservedRun) -> list[FigureOfTwo]:
     if base.kind != new.kind or base.board == new.board or len(common) < _MIN_COMMON_FIGURES:
         return []
     boards = frozenset({base.board, new.board})
-    found = []
+    figures = []
     for key in sorted(common):
-        value, figure_class = base.logs[key]
-        found.append(
-            FigureOfTwo(key, figure_class, base.kind, boards, abs(new.logs[key][0] - value))
-        )
-    return found
+        base_log, figure_class = base.logs[key]
+        new_log, _ = new.logs[key]
+        distance = abs(new_log - base_log)
+        figures.append(FigureOfTwo(key, figure_class, base.kind, boards, distance))
+    return figures
 
 
 def spreads(found: Sequence[FigureOfTwo], without: Collection[str] = ()) -> dict[str, ClassSpread]:
@@ -149,24 +154,39 @@ def spreads(found: Sequence[FigureOfTwo], without: Collection[str] = ()) -> dict
     ``without`` left out.
     """
     groups: dict[str, list[FigureOfTwo]] = defaultdict(list)
-    for one in found:
-        if one.boards.isdisjoint(without):
-            groups[one.group].append(one)
-    made = {}
-    for group, own in groups.items():
-        boards = len(frozenset().union(*(one.boards for one in own)))
-        if boards >= _MIN_BOARDS:
-            s = _share_within([one.distance for one in own]) / (_NORMAL * math.sqrt(2))
-            figures = len({one.key for one in own})
-            made[group] = ClassSpread(
-                s=round(s, 4), degrees=boards - 1, boards=boards, kinds=1, figures=figures
-            )
-    return made
+    for figure in found:
+        if figure.boards.isdisjoint(without):
+            groups[figure.group].append(figure)
+
+    by_group = {}
+    for group, figures in groups.items():
+        boards = len(_boards_of(figures))
+        if boards < _MIN_BOARDS:
+            continue
+        # A difference of two runs varies by the square root of 2 times as much as one run.
+        within = _share_within([figure.distance for figure in figures])
+        by_group[group] = ClassSpread(
+            s=round(within / (_NORMAL * math.sqrt(2)), 4),
+            degrees=boards - 1,
+            boards=boards,
+            kinds=1,
+            figures=len({figure.key for figure in figures}),
+        )
+    return by_group
+
+
+def _boards_of(figures: Sequence[FigureOfTwo]) -> set[str]:
+    """All boards on which one of these figures was measured."""
+    boards: set[str] = set()
+    for figure in figures:
+        boards |= figure.boards
+    return boards
 
 
 def _share_within(distances: Sequence[float]) -> float:
     """The distance that ``NEXT_RUN_SHARE`` of these do not exceed."""
-    return sorted(distances)[math.ceil(next_run.NEXT_RUN_SHARE * len(distances)) - 1]
+    count = math.ceil(next_run.NEXT_RUN_SHARE * len(distances))
+    return sorted(distances)[count - 1]
 
 
 def table_of(runs: Sequence[ObservedRun]) -> NextRunTable:
@@ -175,128 +195,176 @@ def table_of(runs: Sequence[ObservedRun]) -> NextRunTable:
     A class and a kind whose ranges held fewer figures than they promise, to a whole percent, have a
     coverage but no spread: a board there is so unlike the others that these do not tell of it.
     """
-    pairs = [
-        found for base, new in itertools.combinations(runs, 2) if (found := differences(base, new))
-    ]
-    every = [one for found in pairs for one in found]
-    known = {boards: spreads(every, boards) for boards in {found[0].boards for found in pairs}}
+    pairs = _figures_of_pairs(runs)
+    every = list(itertools.chain.from_iterable(pairs))
+    # The range of a pair comes from the other boards alone, as it does for a new run.
+    boards_of_pairs = {figures[0].boards for figures in pairs}
+    spreads_without = {boards: spreads(every, boards) for boards in boards_of_pairs}
+
     predictions: dict[str, list[Prediction]] = defaultdict(list)
-    by_pair: list[float] = []
-    for found in pairs:
-        own = []
-        for one in found:
-            spread = known[one.boards].get(one.group)
+    inside_of_pairs: list[float] = []
+    for figures in pairs:
+        predicted_figures = []
+        for figure in figures:
+            spread = spreads_without[figure.boards].get(figure.group)
             if spread is not None:
-                own.append(Prediction(one, next_run.half_width(spread)))
-        for prediction in own:
-            predictions[prediction.difference.group].append(prediction)
-        if own:
-            by_pair.append(_inside(own))
-    coverage = {group: _coverage(own) for group, own in sorted(predictions.items())}
-    held = {
-        group
-        for group, found in coverage.items()
-        if round(found.inside, 2) >= next_run.NEXT_RUN_SHARE
-    }
+                prediction = Prediction(figure, next_run.half_width(spread))
+                predicted_figures.append(prediction)
+                predictions[figure.group].append(prediction)
+        if predicted_figures:
+            inside_of_pairs.append(_inside(predicted_figures))
+
+    coverage = {group: _coverage(of_group) for group, of_group in sorted(predictions.items())}
+    kept_spreads = {}
+    for group, spread in sorted(spreads(every).items()):
+        if group in coverage and round(coverage[group].inside, 2) >= next_run.NEXT_RUN_SHARE:
+            kept_spreads[group] = spread
+    good_pairs = [share for share in inside_of_pairs if share >= next_run.NEXT_RUN_SHARE]
     return NextRunTable(
         runs=len(runs),
         boards=len({run.board for run in runs}),
-        spreads={
-            group: spread for group, spread in sorted(spreads(every).items()) if group in held
-        },
+        spreads=kept_spreads,
         coverage=coverage,
-        by_stack=_by_stack([one for own in predictions.values() for one in own]),
-        run_pairs=len(by_pair),
-        run_pairs_over_90=round(
-            statistics.fmean([share >= next_run.NEXT_RUN_SHARE for share in by_pair]), 3
-        ),
-        worst_pair=round(min(by_pair), 3),
+        by_stack=_by_stack(list(itertools.chain.from_iterable(predictions.values()))),
+        run_pairs=len(inside_of_pairs),
+        run_pairs_over_90=round(len(good_pairs) / len(inside_of_pairs), 3),
+        worst_pair=round(min(inside_of_pairs), 3),
         costs=_costs(runs),
     )
 
 
+def _figures_of_pairs(runs: Sequence[ObservedRun]) -> list[list[FigureOfTwo]]:
+    """For each two runs that can be compared their common figures."""
+    pairs = []
+    for base, new in itertools.combinations(runs, 2):
+        figures = differences(base, new)
+        if figures:
+            pairs.append(figures)
+    return pairs
+
+
 def _inside(predictions: Sequence[Prediction]) -> float:
     """The share of the figures that lie inside."""
-    return statistics.fmean([one.inside for one in predictions])
+    return statistics.fmean([prediction.inside for prediction in predictions])
 
 
 def _by_stack(predictions: Sequence[Prediction]) -> dict[str, float]:
     """The share of the CPU-bound costs inside, of each stack of ``_TOLD_APART``."""
-    found: dict[str, list[Prediction]] = defaultdict(list)
-    for one in predictions:
-        case, figure = one.difference.key
+    by_stack: dict[str, list[Prediction]] = defaultdict(list)
+    for prediction in predictions:
+        case, figure = prediction.difference.key
         stack = case.partition(" ")[0]
-        if one.difference.figure_class == "host" and figure == "complete" and stack in _TOLD_APART:
-            found[stack].append(one)
-    return {stack: round(_inside(own), 3) for stack, own in sorted(found.items())}
+        is_cost = figure == "complete" and prediction.difference.figure_class == "host"
+        if is_cost and stack in _TOLD_APART:
+            by_stack[stack].append(prediction)
+    return {stack: round(_inside(of_stack), 3) for stack, of_stack in sorted(by_stack.items())}
 
 
 def _costs(runs: Sequence[ObservedRun]) -> dict[str, dict[str, dict[str, float]]]:
     """By kind of machine and case the CPU-bound cost on each board, for the cases that enough
     boards have.
     """
-    shown = frozenset().union(*(run.headline for run in runs))
+    shown: set[str] = set()
+    for run in runs:
+        shown |= run.headline
+    # ln of the costs, by kind of machine and case, and then by board.
     logs: dict[str, dict[str, dict[str, list[float]]]] = {}
     for run in runs:
         for (case, figure), (log, figure_class) in run.logs.items():
             if figure == "complete" and figure_class == "host" and case in shown:
-                logs.setdefault(run.kind, {}).setdefault(case, {}).setdefault(run.board, []).append(
-                    log
-                )
-    return {
-        kind: {
-            case: {
-                board: float(f"{math.exp(statistics.fmean(own)):.6g}")
-                for board, own in sorted(by_board.items())
-            }
-            for case, by_board in sorted(cases.items())
-            if len(by_board) > LEAST_OTHER_BOARDS
-        }
-        for kind, cases in sorted(logs.items())
-    }
+                by_board = logs.setdefault(run.kind, {}).setdefault(case, {})
+                by_board.setdefault(run.board, []).append(log)
+
+    costs: dict[str, dict[str, dict[str, float]]] = {}
+    for kind, cases in sorted(logs.items()):
+        costs[kind] = {}
+        for case, by_board in sorted(cases.items()):
+            if len(by_board) > LEAST_OTHER_BOARDS:
+                costs[kind][case] = _mean_costs(by_board)
+    return costs
+
+
+def _mean_costs(logs_by_board: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The geometric mean of the costs of each board, to six digits."""
+    costs = {}
+    for board, logs in sorted(logs_by_board.items()):
+        cost = math.exp(statistics.fmean(logs))
+        costs[board] = float(f"{cost:.6g}")
+    return costs
 
 
 def _coverage(predictions: Sequence[Prediction]) -> Coverage:
+    half_widths = [prediction.half_width for prediction in predictions]
+    distances = [prediction.difference.distance for prediction in predictions]
     return Coverage(
         inside=round(_inside(predictions), 3),
         pairs=len(predictions),
-        half_width=round(statistics.median([one.half_width for one in predictions]), 3),
-        oracle=round(_share_within([one.difference.distance for one in predictions]), 3),
+        half_width=round(statistics.median(half_widths), 3),
+        oracle=round(_share_within(distances), 3),
     )
 
 
-def predicted(
-    runs: Sequence[ObservedRun], new: ObservedRun
-) -> dict[FigureClass, tuple[int, int, float]]:
-    """By class: figures inside, figures predicted, median half-width; from other boards of the same
-    kind.
+class ClassPrediction(NamedTuple):
+    """How many figures of a class were predicted, how many lie inside, and the median half-width of
+    their ranges (of the logarithms).
     """
+
+    inside: int
+    count: int
+    half_width: float
+
+
+def predicted(runs: Sequence[ObservedRun], new: ObservedRun) -> dict[FigureClass, ClassPrediction]:
+    """How well the runs on other boards of the same kind of machine predict this one, by class."""
     older = [run for run in runs if run.kind == new.kind and run.board != new.board]
-    every = [
-        one for base, other in itertools.combinations(older, 2) for one in differences(base, other)
-    ]
-    known = {group.partition(", ")[0]: spread for group, spread in spreads(every).items()}
-    found: dict[FigureClass, tuple[int, int, float]] = {}
+    every = list(itertools.chain.from_iterable(_figures_of_pairs(older)))
+    spread_of_class = {}
+    for group, spread in spreads(every).items():
+        figure_class = group.partition(", ")[0]
+        spread_of_class[figure_class] = spread
+
+    predictions: dict[FigureClass, ClassPrediction] = {}
     for name in _CLASSES:
-        hits, halves = [], []
-        for key, (value, figure_class) in new.logs.items():
-            by_board: dict[str, list[float]] = defaultdict(list)
-            for run in older:
-                if key in run.logs:
-                    by_board[run.board].append(run.logs[key][0])
-            if figure_class == name and by_board and name in known:
-                middle = statistics.fmean(map(statistics.fmean, by_board.values()))
-                halves.append(next_run.half_width(known[name], len(by_board)))
-                hits.append(abs(value - middle) <= halves[-1])
-        if hits:
-            found[name] = sum(hits), len(hits), statistics.median(halves)
-    return found
+        if name not in spread_of_class:
+            continue
+        inside = 0
+        half_widths = []
+        for key, (log, figure_class) in new.logs.items():
+            by_board = _logs_by_board(older, key)
+            if figure_class != name or not by_board:
+                continue
+            # Each board counts once, whatever its number of runs.
+            middle = statistics.fmean(map(statistics.fmean, by_board.values()))
+            half_width = next_run.half_width(spread_of_class[name], len(by_board))
+            half_widths.append(half_width)
+            if abs(log - middle) <= half_width:
+                inside += 1
+        if half_widths:
+            median = statistics.median(half_widths)
+            predictions[name] = ClassPrediction(inside, len(half_widths), median)
+    return predictions
+
+
+def _logs_by_board(runs: Sequence[ObservedRun], key: FigureKey) -> dict[str, list[float]]:
+    """ln of a figure in each run that has it, by board."""
+    by_board: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        if key in run.logs:
+            log, _ = run.logs[key]
+            by_board[run.board].append(log)
+    return by_board
 
 
 def committed_runs() -> list[ObservedRun]:
     """The runs in ``reports/data`` and ``reports/data/again`` that name a board."""
     paths = sorted([*_DATA.glob("*.json"), *(_DATA / "again").glob("*.json")])
-    return [run for path in paths if (run := observed(path))]
+    return _observed_all(paths)
+
+
+def _observed_all(paths: Iterable[Path]) -> list[ObservedRun]:
+    """The runs in these files, without those that ``observed`` leaves out."""
+    runs = [observed(path) for path in paths]
+    return [run for run in runs if run is not None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -312,16 +380,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         runs = committed_runs()
-        new_runs = [run for path in options.predict if (run := observed(path))]
+        new_runs = _observed_all(options.predict)
     except UsageError as error:
         print(f"next_run: {error}", file=sys.stderr)
         return 2
     if options.predict:
         for new in new_runs:
-            for name, (inside, count, half) in predicted(runs, new).items():
+            for name, found in predicted(runs, new).items():
+                share = found.inside / found.count
                 print(
-                    f"{new.name}: {name}: {inside} of {count} inside ({inside / count:.0%}),"
-                    f" half-width {half:.1%}"
+                    f"{new.name}: {name}: {found.inside} of {found.count} inside ({share:.0%}),"
+                    f" half-width {found.half_width:.1%}"
                 )
         return 0
     text = msgspec.json.format(msgspec.json.encode(table_of(runs)), indent=1) + b"\n"

@@ -34,16 +34,17 @@ def plugin_interface() -> str:
     from overhead.probes.base import Space
     from overhead.probes.in_order import InOrderChain
 
-    words = [
-        f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}"
-        for name, kind in (
-            ("pattern", results.Pattern),
-            ("caller", results.Caller),
-            ("dependency", results.Dependency),
-            ("role", results.StackRole),
-            ("group", results.RowGroup),
-        )
-    ]
+    kinds = {
+        "pattern": results.Pattern,
+        "caller": results.Caller,
+        "dependency": results.Dependency,
+        "role": results.StackRole,
+        "group": results.RowGroup,
+    }
+    words = []
+    for name, kind in kinds.items():
+        allowed = [f"`{value}`" for value in get_args(kind)]
+        words.append(f"- {name}: {', '.join(allowed)}")
     classes = (
         Probe,
         results.StackFacts,
@@ -67,30 +68,17 @@ def _class_reference(cls: type) -> str:
         return f"## {cls.__name__}\n\n{_prose(cls.__doc__)}"
     body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(body, ast.ClassDef)
-    lines, others = [], []
+    lines: list[str] = []
+    others: list[str] = []
+    # The docstring of an attribute is the statement after it.
     for node, after in zip(body.body, [*body.body[1:], None], strict=True):
-        told = (
-            isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-            and str(after.value.value)
-        )
-        if isinstance(node, ast.AnnAssign) and told:
-            name, default = (
-                ast.unparse(node.target),
-                f" = {ast.unparse(node.value)}" if node.value else "",
-            )
-            text = f"- `{name}{default}`: {_first_sentence(told)}"
+        described = _text_of(after)
+        if isinstance(node, ast.AnnAssign) and described:
+            name = ast.unparse(node.target)
+            text = _attribute_reference(node, described)
         elif isinstance(node, ast.FunctionDef):
-            required = (
-                " (required)"
-                if "abc.abstractmethod" in map(ast.unparse, node.decorator_list)
-                else ""
-            )
-            arguments = ", ".join(
-                arg.arg for arg in node.args.args if arg.arg not in ("self", "cls")
-            )
             name = node.name
-            text = f"- `{name}({arguments})`{required}: {_first_sentence(ast.get_docstring(node))}"
+            text = _method_reference(node)
         else:
             continue
         if name in shown:
@@ -99,6 +87,29 @@ def _class_reference(cls: type) -> str:
             others.append(f"`{name}`")
     rare = f"Needed rarely: {', '.join(others)}."
     return "\n\n".join([f"## {cls.__name__}", _first_sentence(cls.__doc__), "\n".join(lines), rare])
+
+
+def _text_of(statement: ast.stmt | None) -> str:
+    """The text of a statement that is a string alone; '' for another statement."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return str(statement.value.value)
+    return ""
+
+
+def _attribute_reference(node: ast.AnnAssign, docstring: str) -> str:
+    """The line of an attribute, with its default if it has one."""
+    default = f" = {ast.unparse(node.value)}" if node.value else ""
+    return f"- `{ast.unparse(node.target)}{default}`: {_first_sentence(docstring)}"
+
+
+def _method_reference(node: ast.FunctionDef) -> str:
+    """The line of a method, with the names of its arguments."""
+    decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+    required = " (required)" if "abc.abstractmethod" in decorators else ""
+    names = [argument.arg for argument in node.args.args]
+    arguments = ", ".join(name for name in names if name not in ("self", "cls"))
+    docstring = ast.get_docstring(node)
+    return f"- `{node.name}({arguments})`{required}: {_first_sentence(docstring)}"
 
 
 def _prose(docstring: str | None) -> str:

@@ -121,13 +121,13 @@ def _without_optional(table: Table) -> Table:
     hidden: set[int] = set()
     for columns in table.optional:
         hidden.update(columns if isinstance(columns, tuple) else (columns,))
-    kept = [at for at in range(len(table.columns)) if at not in hidden]
-    return Table(
-        table.caption,
-        [table.columns[at] for at in kept],
-        [[row[at] for at in kept] for row in table.rows],
-        numeric=[new for new, at in enumerate(kept) if at in table.numeric],
-    )
+    kept = [column for column in range(len(table.columns)) if column not in hidden]
+    names = [table.columns[column] for column in kept]
+    rows = []
+    for row in table.rows:
+        rows.append([row[column] for column in kept])
+    numeric = [place for place, column in enumerate(kept) if column in table.numeric]
+    return Table(table.caption, names, rows, numeric=numeric)
 
 
 def explained_step() -> str:
@@ -189,10 +189,12 @@ def findings() -> str:
         "WebGPU": [*_one_pass(costs), *_python(costs)],
         "If you publish benchmarks": [*_single_shot(costs)],
     }
-    parts = []
-    for reader, said in readers.items():
-        parts += [f"**{reader}**\n", *(f"- {sentence}" for sentence in said), ""]
-    return "\n".join(parts).rstrip()
+    lines = []
+    for reader, sentences in readers.items():
+        lines.append(f"**{reader}**\n")
+        lines += [f"- {sentence}" for sentence in sentences]
+        lines.append("")
+    return "\n".join(lines).rstrip()
 
 
 def _facts(view: View, kind: type) -> Iterator[object]:

@@ -9,11 +9,12 @@ import functools
 import importlib
 import inspect
 import io
+import itertools
 import json
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -35,7 +36,7 @@ from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
-from overhead.decode.reading import decoder_results  # noqa: E402
+from overhead.decode.reading import MeasuredVariant, decoder_results  # noqa: E402
 from overhead.explaining.saved import read_explanation  # noqa: E402
 from overhead.extras import install_command  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
@@ -112,13 +113,10 @@ def references() -> str:
     """The table of the committed fingerprints, with the number of records that are ``ok``."""
     rows = []
     for name, run in _references():
-        statuses = [
-            *(record.status for record in run.records),
-            *(one.status for one in run.contention),
-        ]
-        works = dict.fromkeys(
-            [*(record.workload for record in run.records), *(one.way for one in run.contention)]
-        )
+        statuses: list[str] = [record.status for record in run.records]
+        statuses += [contention.status for contention in run.contention]
+        works = dict.fromkeys(record.workload for record in run.records)
+        works.update(dict.fromkeys(contention.way for contention in run.contention))
         row = [
             f"`{name}`",
             run.created[:16],
@@ -171,15 +169,18 @@ def fleet_power() -> str:
     found = json.loads((ROOT / "tests" / "data" / "fleet_power.json").read_text("utf-8"))
     planted = ("host", "device", "stack", "stack, host side")
     rows = []
-    for kind, own in found.items():
-        for nodes, same in own["same"].items():
-            both = (same, own["other"][nodes])
-            shares = [int(100 * min(row[what]["all"] for row in both)) for what in planted]
-            false = max(row["false"] for row in both)
-            untold = max(row["untold"]["sides"] for row in both)
-            found_again = int(100 * min(row["stated"] for row in both))
-            cells = [kind, nodes, f"{false:g}", f"{untold:g}", *(f"{share} %" for share in shares)]
-            rows.append([*cells, f"{found_again} %"])
+    for kind, by_second_run in found.items():
+        for nodes, same in by_second_run["same"].items():
+            other = by_second_run["other"][nodes]
+            called_slow = max(same["false"], other["false"])
+            not_judged = max(same["untold"]["sides"], other["untold"]["sides"])
+            row = [kind, nodes, f"{called_slow:g}", f"{not_judged:g}"]
+            for what in planted:
+                share = min(same[what]["all"], other[what]["all"])
+                row.append(f"{int(100 * share)} %")
+            stated = min(same["stated"], other["stated"])
+            row.append(f"{int(100 * stated)} %")
+            rows.append(row)
     head = [
         "runs of",
         "nodes",
@@ -235,12 +236,12 @@ def drawn_text(figure: Figure) -> str:
     """Title, labels, values and notes of the figure. A committed picture carries them, so that a
     test can compare.
     """
-    parts = [
-        figure.texts,
-        *([legend.get_title(), *legend.get_texts()] for legend in figure.legends),
-    ]
-    parts += [[*ax.get_yticklabels(), *ax.texts] for ax in figure.axes]
-    return "\n".join(text.get_text() for texts in parts for text in texts)
+    texts = list(figure.texts)
+    for legend in figure.legends:
+        texts += [legend.get_title(), *legend.get_texts()]
+    for axes in figure.axes:
+        texts += [*axes.get_yticklabels(), *axes.texts]
+    return "\n".join(text.get_text() for text in texts)
 
 
 def _write_picture(path: Path, figure: Figure) -> None:
@@ -274,9 +275,11 @@ def verdicts() -> str:
     """The verdicts on some published claims, from the committed fingerprints: a row a source and a
     row a run.
     """
-    judged = {one.claim.id: one for one in judge_runs(run for _, run in _references())}
+    runs = [run for _, run in _references()]
+    judged = {one.claim.id: one for one in judge_runs(runs)}
     rows = []
-    for one in (judged[name] for name in _SHOWN_CLAIMS):
+    for name in _SHOWN_CLAIMS:
+        one = judged[name]
         test, flawed = one.claim.test, one.claim.flawed
         assert test is not None
         source = f"{one.claim.hardware} ([{one.source.short}]({one.source.where[0]}))"
@@ -290,10 +293,8 @@ def verdicts() -> str:
         )
         like = _values_by_run(test, [value for value, _ in one.measured])
         as_published = _values_by_run(flawed, one.flawed) if flawed else {}
-        rows += [
-            ["", run, as_published.get(run, ""), like.get(run, "")]
-            for run in {**like, **as_published}
-        ]
+        for run in {**like, **as_published}:
+            rows.append(["", run, as_published.get(run, ""), like.get(run, "")])
     return _table(
         ["claim, verdict", "hardware, source or run", "published method", "like for like"], rows
     )
@@ -306,17 +307,23 @@ def _values_by_run(test: ClaimTest, found: Sequence[ClaimValue]) -> dict[str, st
     behind the value.
     """
     groups: dict[str, list[tuple[str, str]]] = {}
-    for one in found:
-        if one.measured is not None:
-            stack = one.cases[-1].target.stack
-            noisy = by_interval(one.measured).status != "ok"
-            value = claim_words.quantity(one.measured, test.unit) + (" noisy" if noisy else "")
-            groups.setdefault(_linked(one.created, one.profile), []).append((stack, value))
-    one_stack = {run: len(values) == 1 for run, values in groups.items()}
-    return {
-        run: ", ".join(value if one_stack[run] else f"{stack} {value}" for stack, value in values)
-        for run, values in groups.items()
-    }
+    for claimed in found:
+        if claimed.measured is None:
+            continue
+        stack = claimed.cases[-1].target.stack
+        value = claim_words.quantity(claimed.measured, test.unit)
+        if by_interval(claimed.measured).status != "ok":
+            value += " noisy"
+        run = _linked(claimed.created, claimed.profile)
+        groups.setdefault(run, []).append((stack, value))
+
+    texts = {}
+    for run, values in groups.items():
+        if len(values) == 1:
+            _, texts[run] = values[0]
+        else:
+            texts[run] = ", ".join(f"{stack} {value}" for stack, value in values)
+    return texts
 
 
 _PAIR = Path("docs/examples/compare")
@@ -376,38 +383,24 @@ def decoding_run() -> str:
     (found,) = decoder_results(view)
     rows = []
     for program, fusions in (("unfused", 0), ("fused", len(FUSIONS))):
-        own = [
+        variants = [
             variant for variant in found.variants if variant.record.params.get("fusions") == fusions
         ]
-        cuda, wgsl = (
-            min(
-                (a.device for a in own if a.device and a.record.window.get("language") == language),
-                key=lambda device: device.value,
-            )
-            for language in ("cuda", "wgsl")
-        )
-        rows.append(
-            [
-                program,
-                *(positive_spread(device / 1e6) for device in (cuda, wgsl)),
-                factor_spread(wgsl / cuda),
-            ]
-        )
-    batches = sorted({variant.batch for sweep in found.sweeps for variant in sweep})
+        cuda = _least_device_time(variants, "cuda")
+        wgsl = _least_device_time(variants, "wgsl")
+        times = [positive_spread(cuda / 1e6), positive_spread(wgsl / 1e6)]
+        rows.append([program, *times, factor_spread(wgsl / cuda)])
+
+    swept = itertools.chain.from_iterable(found.sweeps)
+    batches = sorted({variant.batch for variant in swept})
     steps = []
     for sweep in found.sweeps:
-        times = {
-            variant.batch: positive_spread(variant.complete / 1e6)
-            for variant in sweep
-            if variant.complete
-        }
-        first = sweep[0]
-        steps.append(
-            [
-                f"`{first.record.stack}`: {variant_name(first)}",
-                *(times.get(batch, "") for batch in batches),
-            ]
-        )
+        by_batch = {}
+        for variant in sweep:
+            if variant.complete:
+                by_batch[variant.batch] = positive_spread(variant.complete / 1e6)
+        name = f"`{sweep[0].record.stack}`: {variant_name(sweep[0])}"
+        steps.append([name, *(by_batch.get(batch, "") for batch in batches)])
     head = ["a step, ms", *(f"batch {batch}" for batch in batches)]
     return "\n\n".join(
         [
@@ -415,6 +408,15 @@ def decoding_run() -> str:
             _table(head, steps),
         ]
     )
+
+
+def _least_device_time(variants: Iterable[MeasuredVariant], language: str) -> results.Value:
+    """The shortest device time of the variants whose kernels are in this language."""
+    times = []
+    for variant in variants:
+        if variant.device and variant.record.window.get("language") == language:
+            times.append(variant.device)
+    return min(times, key=lambda time: time.value)
 
 
 def columns() -> str:
@@ -466,15 +468,15 @@ def explained() -> str:
     for name, bound in bounds.items():
         row = [f"`{name}`", bound]
         for host in ("quiet", "busy"):
-            found = runs[f"{name}, {host}"]
-            wall = found.get("step", {}).get("wall", {})
-            low, high = (wall.get(end, 0.0) / 1e6 for end in ("low", "high"))
-            verdict = found["verdict"]["kind"] if "verdict" in found else found["failed"]
-            row += [
-                verdict,
-                f"{low:.3g} to {high:.3g}" if high > low > 0 else "too uncertain",
-                str(found["seconds"]),
-            ]
+            answer = runs[f"{name}, {host}"]
+            verdict = answer["verdict"]["kind"] if "verdict" in answer else answer["failed"]
+            wall = answer.get("step", {}).get("wall", {})
+            low_ms = wall.get("low", 0.0) / 1e6
+            high_ms = wall.get("high", 0.0) / 1e6
+            time = "too uncertain"
+            if high_ms > low_ms > 0:
+                time = f"{low_ms:.3g} to {high_ms:.3g}"
+            row += [verdict, time, str(answer["seconds"])]
         rows.append(row)
     times = ["a step, ms", "seconds"]
     return _table(["program", "bound by", "verdict", *times, "busy host: verdict", *times], rows)
@@ -485,23 +487,24 @@ def arguments() -> str:
     has most of them.
     """
     costs: dict[str, dict[int, str]] = {}
-    for one in read_fingerprint(_DATA / "again" / "nvidia-h100-x4-stacks-default.json").records:
-        count, wait = one.params.get("arguments"), one.params.get("wait")
-        if (
-            isinstance(count, int)
-            and wait == "stream"
-            and (one.pattern, one.caller) == ("per-submit", "binding")
-        ):
-            cost, name = one.measured("complete"), f"`{one.stack}` {one.params.get('entry', '')}"
-            costs.setdefault(name.strip(), {})[count] = (
-                positive_spread(cost / 1e3) if cost else one.status
-            )
-    counts = sorted({count for own in costs.values() for count in own})
-    rows = [
-        [name, *(own.get(count, "") for count in counts)]
-        for name, own in costs.items()
-        if len(own) > 1
-    ]
+    run = read_fingerprint(_DATA / "again" / "nvidia-h100-x4-stacks-default.json")
+    for record in run.records:
+        count = record.params.get("arguments")
+        is_from_python = record.pattern == "per-submit" and record.caller == "binding"
+        if not isinstance(count, int) or not is_from_python:
+            continue
+        if record.params.get("wait") != "stream":
+            continue
+        name = f"`{record.stack}` {record.params.get('entry', '')}".strip()
+        cost = record.measured("complete")
+        text = positive_spread(cost / 1e3) if cost else record.status
+        costs.setdefault(name, {})[count] = text
+
+    counts = sorted(set(itertools.chain.from_iterable(costs.values())))
+    rows = []
+    for name, by_count in costs.items():
+        if len(by_count) > 1:
+            rows.append([name, *(by_count.get(count, "") for count in counts)])
     return _table(["\N{MICRO SIGN}s, arguments:", *map(str, counts)], rows)
 
 
@@ -551,10 +554,12 @@ def filled(text: str) -> str:
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
+    """The table in Markdown, in which a bar inside a cell needs a backslash."""
+    lines = []
+    for cells in [head, ["---"] * len(head), *rows]:
+        escaped = [cell.replace("|", "\\|") for cell in cells]
+        lines.append(f"| {' | '.join(escaped)} |")
+    return "\n".join(lines)
 
 
 DOCUMENTS_WITH_FACTS = ("README.md", "docs/claims.md")

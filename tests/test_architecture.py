@@ -502,7 +502,6 @@ OTHER_STRINGS = {
     "probes/pyopencl.py": (1, _WINDOW),
     "probes/torch/bodies.py": (1, _WINDOW),
     "probes/torch/chains.py": (1, _WINDOW),
-    "probes/torch/graphs.py": (1, _WINDOW),
     "probes/torch/workload.py": (1, _WINDOW),
     "probes/vulkan/adapters.py": (3, f"{_COMMAND}, and a path"),
     "probes/vulkan/chains.py": (1, _WINDOW),

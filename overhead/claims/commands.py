@@ -43,6 +43,8 @@ def claims_command(a: argparse.Namespace) -> int:
 
     if not a.paths and not files_in_folder(LOCAL):
         raise UsageError(f"{NO_RUN_YET} To judge by files of others: overhead claims FILE")
-    found = judge(a.paths or [LOCAL])
-    blocks = verdict_blocks(found) if a.verbose or a.markdown else overview_blocks(found)
-    return answer(a, lambda: [claim_data(one) for one in found], blocks)
+    judged_claims = judge(a.paths or [LOCAL])
+    blocks = overview_blocks(judged_claims)
+    if a.verbose or a.markdown:
+        blocks = verdict_blocks(judged_claims)
+    return answer(a, lambda: [claim_data(judged) for judged in judged_claims], blocks)

@@ -219,6 +219,6 @@ def _has_value(values: Sequence[ClaimValue]) -> bool:
     return any(value.measured for value in values)
 
 
-def by_verdict(found: Sequence[Judged]) -> list[Judged]:
+def by_verdict(judged_claims: Sequence[Judged]) -> list[Judged]:
     """The claims sorted by verdict, in the order of ``VERDICTS``."""
-    return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
+    return sorted(judged_claims, key=lambda judged: VERDICTS.index(judged.verdict))

@@ -15,7 +15,7 @@ from overhead.decode.reading import MeasuredVariant, decoder_results, slope_over
 from overhead.devices import Processor, processor_kind, same_device_across_apis
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.plain_text import plain
-from overhead.reading.view import TargetLabel, View, words
+from overhead.reading.view import TargetLabel, View, parameter_texts
 from overhead.results import (
     Caller,
     Reason,
@@ -304,7 +304,7 @@ def _cases(view: View, records: Sequence[Record]) -> tuple[MeasuredCase, ...]:
             pattern = target.pattern_label(record)
             cases.append(MeasuredCase(target.named, pattern, record.caller))
         else:
-            pattern = " ".join([record.workload, record.pattern, *words(record.params)])
+            pattern = " ".join([record.workload, record.pattern, *parameter_texts(record.params)])
             cases.append(MeasuredCase(target.named, pattern, None))
     return tuple(cases)
 

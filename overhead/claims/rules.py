@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest
@@ -117,8 +117,9 @@ def size_beside_published(claim: Claim, test: ClaimTest, found: Sequence[ClaimVa
     """Whether all ratios lie on the published side of 1, and all below or all above the published
     gain; else ''.
     """
-    values = [one.measured for one in found if one.measured]
-    if test.unit != "ratio" or test.kind in ("fails", "implied") or test.no_effect or not values:
+    values = [value.measured for value in found if value.measured]
+    has_published_gain = test.kind not in ("fails", "implied") and not test.no_effect
+    if test.unit != "ratio" or not has_published_gain or not values:
         return ""
     least, most = published(claim)
     side = 1.0 if least > 1 else -1.0
@@ -141,39 +142,48 @@ def _log(of: float) -> float:
     return math.log(of) if of > 0 else -math.inf
 
 
-def published(claim: Claim) -> tuple[float, float]:
-    """Lowest and highest published figure, in the unit of the claim; a single figure is both."""
-    ends = claim.value if isinstance(claim.value, list) else [claim.value]
-    return float(ends[0]), float(ends[-1])
+class PublishedFigures(NamedTuple):
+    """The lowest and the highest published figure, in the unit of the claim."""
+
+    least: float
+    most: float
 
 
-def verdict_on_value(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
+def published(claim: Claim) -> PublishedFigures:
+    """The published figures of a claim; a single figure is both."""
+    if isinstance(claim.value, list):
+        return PublishedFigures(float(claim.value[0]), float(claim.value[-1]))
+    return PublishedFigures(float(claim.value), float(claim.value))
+
+
+def verdict_on_value(claim: Claim, test: ClaimTest, value: ClaimValue) -> ClaimVerdict:
     """The verdict on one value. It is inconclusive unless the whole interval lies inside or outside
     the bounds.
     """
-    if found.software and test.software != "counts":
+    if value.software and test.software != "counts":
         return "inconclusive"
     if test.kind == "fails":
-        return _failing(test, found)
-    of = found.measured
-    if of is None or not of.bounded:
+        return _verdict_on_failure(test, value)
+    measured = value.measured
+    if measured is None or not measured.bounded:
         return "inconclusive"
-    within = bounds(claim, test)
-    if within.reproduced.holds(of):
+    limits = bounds(claim, test)
+    if limits.reproduced.holds(measured):
         return "reproduced"
-    if within.partial.holds(of):
+    if limits.partial.holds(measured):
         return "partial"
-    outside = within.reproduced.excludes(of) and within.partial.excludes(of)
-    return "refuted" if outside else "inconclusive"
+    if limits.reproduced.excludes(measured) and limits.partial.excludes(measured):
+        return "refuted"
+    return "inconclusive"
 
 
-def attribution_verdict(found: Sequence[ClaimValue]) -> AttributionVerdict:
+def attribution_verdict(values: Sequence[ClaimValue]) -> AttributionVerdict:
     """The verdict on an attribution, from the share of the named part on each target; '' without a
     value.
     """
-    if not found:
+    if not values:
         return ""
-    measured = [one.measured for one in found]
+    measured = [value.measured for value in values]
     shares = [share for share in measured if share and share.bounded]
     if not shares:
         return "undecided"
@@ -184,15 +194,15 @@ def attribution_verdict(found: Sequence[ClaimValue]) -> AttributionVerdict:
     return "undecided"
 
 
-def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
-    """A failure for another reason gives ``partial``. A case that the suite itself stopped is
-    inconclusive.
+def _verdict_on_failure(test: ClaimTest, value: ClaimValue) -> ClaimVerdict:
+    """The verdict on the claim that a case fails, from whether and by what it failed. A failure for
+    another reason gives ``partial``. A case that the suite itself stopped is inconclusive.
     """
-    if found.status in VALUED:
+    if value.status in VALUED:
         return "refuted"
-    if found.status != "failed" or found.failure == "time":
+    if value.status != "failed" or value.failure == "time":
         return "inconclusive"
-    return "reproduced" if found.failure == test.reason else "partial"
+    return "reproduced" if value.failure == test.reason else "partial"
 
 
 def evaluate(formula: str, parts: Mapping[str, float]) -> float:

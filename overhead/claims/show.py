@@ -17,12 +17,12 @@ from overhead.words import claims as words
 _TONES: dict[ClaimVerdict, Tone] = {"reproduced": "good", "partial": "unsure", "refuted": "bad"}
 
 
-def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
+def verdict_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
     """Each claim with its publication, its verdict and the reasons; those without a verdict in a
     table of their own.
     """
-    yield Text([words.summary(found), words.TOLERANCE])
-    in_order = by_verdict(found)
+    yield Text([words.summary(judged_claims), words.TOLERANCE])
+    in_order = by_verdict(judged_claims)
     with_verdict = [one for one in in_order if one.verdict != "not testable here"]
     without_verdict = [one for one in in_order if one.verdict == "not testable here"]
     if with_verdict:
@@ -31,12 +31,12 @@ def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
         yield _verdict_table(words.WITHOUT_A_VERDICT, without_verdict, folded=True)
 
 
-def _verdict_table(title: str, found: Sequence[Judged], *, folded: bool) -> Table:
+def _verdict_table(title: str, judged_claims: Sequence[Judged], *, folded: bool) -> Table:
     """A row for each claim: what it says, the published figure, the source, the verdict, and why.
     ``folded``: a page shows the rows only on a click.
     """
     rows = []
-    for one in found:
+    for one in judged_claims:
         claim = f"{one.claim.id}: {one.claim.said}"
         source = Cell(citation(one.source), url=one.source.where[0])
         published = words.publication(one.claim)
@@ -47,10 +47,10 @@ def _verdict_table(title: str, found: Sequence[Judged], *, folded: bool) -> Tabl
     return Table(title, columns, rows, folded=folded, prose=True)
 
 
-def values_table(found: Sequence[Judged]) -> Table:
+def values_table(judged_claims: Sequence[Judged]) -> Table:
     """Every value with the machine, the run and the cases that it is of."""
     rows = []
-    for one in found:
+    for one in judged_claims:
         test = one.claim.test
         if test is None:
             continue
@@ -65,12 +65,12 @@ def values_table(found: Sequence[Judged]) -> Table:
     return Table(words.VALUES_AND_CASES, columns, rows, folded=True)
 
 
-def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
+def overview_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
     """A row for each claim: verdict, published figure, measured like for like and by the published
     method.
     """
-    yield Text([words.summary(found), words.TOLERANCE])
-    in_order = by_verdict(found)
+    yield Text([words.summary(judged_claims), words.TOLERANCE])
+    in_order = by_verdict(judged_claims)
     columns = ["verdict", "claim", "measured", "published", "with their method", "attribution"]
     measured, published, their_method, attribution = range(2, 6)
     yield Table(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from overhead.blocks.parts import Drawing, Table
-from overhead.contention.rows import PeersRow
+from overhead.contention.rows import PeersRow, counts_of
 from overhead.contention.show import finding_sentences
 from overhead.report.core.draw import (
     INK,
@@ -66,33 +66,39 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
 def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
     """Two panels: the cost and the work over the number of peers."""
     figure, (left, right) = new_figure([_PANEL_INCHES], 2, width=WIDE_INCHES, around=0.5)
-    counts = sorted({peers for row in rows for peers in row.values("cost")})
+    counts = counts_of(rows, "cost")
 
     left.set_title(words.cost_title(way))
+    _make_logarithmic(left, way)
     ends = []
     for row in rows:
         costs_us = {peers: cost / 1e3 for peers, cost in row.values("cost").items()}
         ends.append(_line(left, row, costs_us))
-    _scale(left, way, counts)
+    _set_ticks(left, counts)
     _names(left, ends, counts[-1])
 
     right.set_title(words.WORK_TITLE)
     right.axhline(1, color=INK, linewidth=0.9, zorder=1)
     right.plot(counts, counts, "--", color=MUTED, linewidth=1.1, zorder=1)
+    _make_logarithmic(right, way)
     ends = []
     for row in rows:
         work = row.values("work")
         if work:
             ends.append(_line(right, row, {1: exactly(1.0)} | work))
     ends.append(_End(words.PROPORTIONAL, MUTED, counts[-1], counts[-1]))
-    _scale(right, way, counts)
+    _set_ticks(right, counts)
     _names(right, ends, counts[-1])
     return figure
 
 
-def _scale(ax: Axes, way: Way, counts: Sequence[int]) -> None:
-    """Make both axes logarithmic, with a tick for each number of peers."""
+def _make_logarithmic(ax: Axes, way: Way) -> None:
+    """Make both axes logarithmic, before lines are drawn, as these set the ends of the axes."""
     ax.set(xscale="log", yscale="log", xlabel=words.peers_axis(way))
+
+
+def _set_ticks(ax: Axes, counts: Sequence[int]) -> None:
+    """Mark each number of peers, and show a range of values that is not too small."""
     ax.set_xticks(counts, [f"{peers:,}" for peers in counts])
     ax.minorticks_off()
     lowest, highest = ax.get_ylim()

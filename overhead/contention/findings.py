@@ -61,7 +61,9 @@ def _work_of_processes(view: View, like: RatioAt) -> Value | None:
     one alone.
     """
     for row in rows_of(view, "processes"):
+        if row.first.key != like.row.first.key:
+            continue
         work = row.resolved("work").get(like.peers)
-        if row.first.key == like.row.first.key and work is not None and work.floor > 1:
+        if work is not None and work.floor > 1:
             return work
     return None

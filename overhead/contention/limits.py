@@ -15,7 +15,12 @@ from overhead.results import Contention, Limit, Reason, Value, Why, because, exa
 
 @dataclass(frozen=True)
 class _LimitRule:
-    """Which figures tell what limits."""
+    """Which figures tell what limits.
+
+    Chosen on simulated peers that share a device, a lock or processors
+    (tests/fakes/shared_device.py): with these values tests/contention/test_figures.py finds the
+    limit of each cause there. Not measured on hardware, where the cause is not known.
+    """
 
     slowdown: float = 1.15
     """A smaller slowdown has no limit to name: a lower value explains noise, a higher one leaves
@@ -431,7 +436,8 @@ def _compiled_twin(record: Contention, others: Sequence[Contention]) -> Contenti
     was not measured.
     """
     case = replace(record.case, caller="native")
-    wanted = _PeersId(f"{record.target.key} {case.key}", record.way, record.peers, record.placement)
+    key = f"{record.target.key} {case.key}"
+    wanted = _PeersId(key, record.way, record.peers, record.placement)
     for other in others:
         if _PeersId(other.key, other.way, other.peers, other.placement) == wanted:
             return other

@@ -141,6 +141,9 @@ class _Opening:
             return None
 
     def _open(self, number: int) -> Chain:
+        """An open chain of the case. Raises ``Unsupported`` for one that runs in another process,
+        whose clock is not that of the peers.
+        """
         target, case = self.job.target, self.job.cases[number]
         probe = registry()[target.stack]
         chain = open_case(probe, target, case, is_first=self._is_first)
@@ -218,6 +221,7 @@ class _Peers:
         started: list[int] = []
 
         def run_period(chain: Chain, processors: Sequence[int]) -> _ThreadRows:
+            """What one thread does in the period; raises ``Unverified`` if not all units ran."""
             try:
                 self.clock.move(processors)
                 # A CUDA graph is captured while no other thread of the process uses the context.
@@ -294,7 +298,10 @@ def _answers() -> Callable[[PeerJob, Parent], None]:
     peers = _Peers()
 
     def answer(job: PeerJob, parent: Parent) -> None:
+        """Carry out one job."""
+
         def go() -> int:
+            """Say that all threads are warm, and wait for the moment at which the period begins."""
             parent(Warm())
             return msgspec.json.decode(next(parent.lines), type=int)
 

@@ -51,8 +51,9 @@ def _near(target: Target, host: Host) -> list[int]:
     not known.
     """
     for uuid, bus in host.nvidia_smi("uuid", "pci.bus_id"):
-        raw = uuid.removeprefix("GPU-").replace("-", "")
-        if len(raw) == 32 and device_id(bytes.fromhex(raw)) == target.device:
+        digits = uuid.removeprefix("GPU-").replace("-", "")
+        is_whole = len(digits) == 32  # a UUID has 16 bytes; nvidia-smi may answer with an error
+        if is_whole and device_id(bytes.fromhex(digits)) == target.device:
             return _numbers(host.processors_beside(bus))
     return []
 

@@ -102,7 +102,7 @@ def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
 
 def why_one_thread(facts: StackFacts) -> Why:
     """Why several threads must not use the stack at once; '' where they may."""
-    one = facts.one_thread
-    if one is None:
+    cause = facts.one_thread
+    if cause is None:
         return ""
-    return because("one-thread-at-a-time", shares=one.shares, of=one.of)
+    return because("one-thread-at-a-time", shares=cause.shares, of=cause.of)

@@ -14,12 +14,12 @@ from overhead.results import VALUED, Contention, Placement, Scalar, StackFacts, 
 
 LEAST_WORK: Mapping[Way, float] = {"processes": 0.9, "threads": 0.8}
 """The ways in which one alone is an alternative. It is advised where all together surely do less
-than so many times as much as one.
+than so many times as much as one. Chosen, not measured: nearer to 1, a smaller loss is advice too.
 """
 _PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 _SAME_RATE = 1.25
 """Stacks meet at the device where the fastest and the slowest together need times within this
-factor.
+factor. Chosen, not measured: with a higher factor stacks of two rates are said to meet.
 """
 
 
@@ -47,12 +47,15 @@ class PeersRow:
     def without_device(self) -> Hashable:
         """Equal for rows that differ in their device alone, which a sentence does not name."""
         target = self.first.target
-        return target.stack, self.on, tuple(self.params.items()), target.software
+        params = tuple(self.params.items())
+        return target.stack, self.on, params, target.software
 
     @property
     def order(self) -> tuple[int, int]:
         """Sort key: from Python first, and first those that the system places."""
-        return CALLERS.index(self.first.case.caller), _PLACEMENTS.index(self.first.placement)
+        caller = CALLERS.index(self.first.case.caller)
+        placement = _PLACEMENTS.index(self.first.placement)
+        return caller, placement
 
     def values(self, figure: str) -> dict[int, Value]:
         """The figure by the number of peers, where it has a value above zero."""
@@ -95,7 +98,9 @@ class PeersRow:
             return False
         peers = max(works)
         work = works[peers]
-        return work.floor > peers or (work.status != "ok" and work.ceiling > peers)
+        if work.status == "ok":
+            return work.floor > peers
+        return work.floor > peers or work.ceiling > peers
 
 
 def rows_of(view: View, way: Way) -> list[PeersRow]:
@@ -116,6 +121,14 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
         rows.append(_row(first, medians, view.facts(first.target.stack), of_way))
     targets = list(dict.fromkeys(record.target.key for record in of_way))
     return sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
+
+
+def counts_of(rows: Sequence[PeersRow], figure: str = "") -> list[int]:
+    """All numbers of peers of these rows, or those at which a row has a value of the figure."""
+    counts: set[int] = set()
+    for row in rows:
+        counts.update(row.values(figure) if figure else row.records)
+    return sorted(counts)
 
 
 def _of_median_cost(records: Sequence[Contention]) -> Contention:

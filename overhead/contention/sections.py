@@ -28,6 +28,9 @@ def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
     """
 
     def build(view: View) -> Iterator[Part]:
+        """The blocks of the way in this run, the table of processes and threads inside its
+        figure.
+        """
         for block in way_blocks(view, way):
             if isinstance(block, Table) and way in ("processes", "threads"):
                 block = drawing(way, rows_of(view, way), block) or block

@@ -8,6 +8,7 @@ from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.contention.rows import (
     PeersRow,
     RatioAt,
+    counts_of,
     losses,
     meetings,
     most_peers,
@@ -71,7 +72,7 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
 
 def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
     """The costs of these rows, a column for each number of peers."""
-    counts = sorted({peers for row in rows for peers in row.records})
+    counts = counts_of(rows)
     most = max(max(row.values("cost")) for row in rows)
     alone, *some, at_most = range(_FIRST_COUNT, _FIRST_COUNT + max(2, len(counts)))
     each_peer = _FIRST_COUNT + len(counts)

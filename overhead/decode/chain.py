@@ -243,7 +243,8 @@ class DecodeChain(HeldChain):
         steps = self.count_tokens()
         if steps:
             expected = self._first_run[steps].logits
-            difference = float(np.abs(self._compared_part(self.logits()) - expected).max())
+            differences = np.abs(self._compared_part(self.logits()) - expected)
+            difference = float(differences.max())
             # "not <=" and not ">", so that a logit that is not a number is refused too.
             if not difference <= self.tolerance:
                 raise Unverified(because("logits-differ", token=steps, difference=difference))

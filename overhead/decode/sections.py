@@ -272,17 +272,17 @@ def _fused_or_not(decoder: DecoderResults) -> Drawing | None:
         return None
 
     pairs.sort(key=_time_of_fused)
-    rows = [
-        DotRow(lowered_label(fused), [_mark(unfused), _mark(fused)])
-        for unfused, fused in pairs[:_MOST_ROWS]
-    ]
+    rows = []
+    for unfused, fused in pairs[:_MOST_ROWS]:
+        rows.append(DotRow(lowered_label(fused), [_mark(unfused), _mark(fused)]))
     markers = {"unfused": "o", "fused": "P"}
+    draw = partial(dot_figure, {"": rows}, "ms a token", markers, joined=True)
     return Drawing(
         f"decode-{slug(decoder.name)}-fused",
         fused_title(decoder),
         fused_alternative(*pairs[0]),
         FUSED_CAPTION,
-        partial(dot_figure, {"": rows}, "ms a token", markers, joined=True),
+        draw,
     )
 
 

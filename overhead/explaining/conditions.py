@@ -407,7 +407,7 @@ class HostMeasurement:
         """
         collector = _CollectorPauses(self._now)
         clock = SystemClock()
-        reference_loop = [clock.canary()[0] for _ in range(3)]
+        reference_loop = [clock.reference_loop()[0] for _ in range(3)]
         thread_times_before = thread_times(self._host, self._threads)
         counters_before = read_counters(self._host)
         began = self._now()
@@ -429,7 +429,7 @@ class HostMeasurement:
         shares["collector"] = sum(collector.pauses_ns) / passed_ns
         shares["longest_pause"] = float(max(collector.pauses_ns, default=0))
         shares["other_threads"] = max(0.0, beside_ns / passed_ns)
-        reference_loop += [clock.canary()[0] for _ in range(15)]
+        reference_loop += [clock.reference_loop()[0] for _ in range(15)]
         shares["clock"] = statistics.median(reference_loop) / min(reference_loop)
         shares["python_threads"] = float(busy_threads)
         cores = self._host.usable_cores()

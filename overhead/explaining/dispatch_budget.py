@@ -17,7 +17,8 @@ from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, Unavailable, UsageError, first_line_of
 from overhead.explaining.marked_sites import call_site, marked_sites, torch_folders
 from overhead.results import Why, because
-from overhead.traces.chrome_trace import MOST_TRACE_BYTES, SITE_MARK, read_chrome_trace
+from overhead.traces.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
+from overhead.traces.marks import SITE_MARK
 from overhead.traces.trace import HostCall, Trace
 
 _NO_KERNEL = frozenset(

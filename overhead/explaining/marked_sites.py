@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.timing.own_code import EXAMPLE, SUITE, is_own_code
-from overhead.traces.chrome_trace import SITE_MARK
+from overhead.traces.marks import SITE_MARK
 from overhead.traces.trace import CallSite
 
 

@@ -54,12 +54,9 @@ from overhead.timing.user_statement import (
     refusal,
     try_call,
 )
-from overhead.traces.chrome_trace import (
-    DISPATCH_MODE,
-    MOST_TRACE_BYTES,
-    STEP_MARK,
-    read_chrome_trace,
-)
+from overhead.traces.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
+from overhead.traces.marks import STEP_MARK
+from overhead.traces.operations import DISPATCH_MODE
 from overhead.traces.trace import CallSite, HostOperation, StepTrace, Trace, quiet_mean
 
 LONGEST_STEP_S = 1.0

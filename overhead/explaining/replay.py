@@ -21,7 +21,7 @@ from typing import NamedTuple
 from overhead.explaining.host_work import HostTimes, HostWork
 from overhead.reading.plain_text import plain
 from overhead.results import Why, because
-from overhead.traces.chrome_trace import QUEUE_DEPTH
+from overhead.traces.calls import QUEUE_DEPTH
 from overhead.traces.trace import DeviceWork, HostCall, StepTrace, Trace, busiest_ns
 
 _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent|StreamWaitValue")

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from overhead.bounded_files import first_bytes, read_whole
-from overhead.errors import BadFile, UsageError
+from overhead.errors import UsageError
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
 from overhead.explaining.host_work import HostTimes, ProfilerCost
@@ -37,9 +36,8 @@ from overhead.results import Figure, Machine, Reason, Why, because, together
 from overhead.timing.call_spec import FoundCall
 from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
-from overhead.traces.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
 from overhead.traces.doubts import working_threads
-from overhead.traces.nsys_export import read_nsys_export
+from overhead.traces.formats import read_trace_file
 from overhead.traces.recording import caveats, left_out, why_no_verdict
 from overhead.traces.trace import DeviceWork, StepTrace, Trace, busy_by_device, busy_ns
 
@@ -56,56 +54,6 @@ _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
 _MOST_SENTENCES, _MOST_DEVICES = 20, 32
 """What the file of an explanation can hold."""
-_DATABASE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
-_REPORTS = (".nsys-rep", ".qdrep", ".qdstrm")
-
-
-def read_trace_file(path: Path) -> Trace:
-    """The steps in PyTorch's JSON or in a database of Nsight Systems. Raises ``BadFile``, one line.
-
-    What the file is, is told by its content: names of all kinds are in use.
-    """
-    if path.is_dir():
-        raise BadFile("a folder; name the trace files in it", path)
-    if path.suffix in _REPORTS:
-        raise BadFile(
-            f"a report of Nsight Systems; export it: nsys export --type sqlite {path.name}", path
-        )
-    begin = first_bytes(path, len(_DATABASE))
-    if begin.startswith(_DATABASE):
-        trace = read_nsys_export(path)
-    else:
-        raw = read_whole(path, MOST_TRACE_BYTES, packed=begin.startswith(_GZIP))
-        trace = read_chrome_trace(raw, str(path), trimmed=True)
-    _check_halves(trace, path)
-    steps = [step for step in trace.steps if step.device] or trace.steps
-    recording = dataclasses.replace(
-        trace.recording, steps_without_work=len(trace.steps) - len(steps)
-    )
-    device = trace.device or ("a device" if trace.has_device else "")
-    return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
-
-
-def _check_halves(trace: Trace, path: Path) -> None:
-    """Raise ``BadFile`` for a trace of one half: of the device alone, or of launches whose work was
-    not recorded.
-    """
-    if trace.has_device:
-        return
-    recording = trace.recording
-    launches = recording.launches or sum(step.count("launch") for step in trace.steps)
-    if (
-        not launches
-        and not recording.work_without_call
-        and any(step.operations for step in trace.steps)
-    ):
-        return  # a program on the processor
-    if recording.backwards or recording.work_without_call:
-        why = why_no_verdict(recording) or because("calls-not-recorded")
-        raise BadFile(because("trace-of-one-half", file=str(path), why=why))
-    if launches:
-        raise BadFile(because("trace-of-launches-alone", file=str(path), launches=launches))
-    raise BadFile(because("trace-without-device-work", file=str(path)))
 
 
 def explain_traces(

@@ -20,7 +20,7 @@ from overhead.explaining.record import BETWEEN, OperationRow, ReplayCheck, StepV
 from overhead.explaining.replay import StepParts
 from overhead.reading.precision import two_speeds
 from overhead.results import VALUED, Figure, Reason, Value, Why, because, codes_of, together
-from overhead.traces.trace import LOADER
+from overhead.traces.marks import LOADER
 
 WITHIN = 0.15
 """How far the replayed step may lie from the measured one, as a share of the measured one.

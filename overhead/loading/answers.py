@@ -37,7 +37,7 @@ def saved_answer(path: Path, answered: OtherAnswer) -> Any:
     a run.
     """
     for feature in of_features("saved"):
-        found = feature.saved(path, answered.format)
-        if found is not None:
-            return found
+        answer = feature.saved(path, answered.format)
+        if answer is not None:
+            return answer
     raise answered

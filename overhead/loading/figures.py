@@ -49,25 +49,33 @@ def with_sound_figures(path: Path, found: Fingerprint) -> Fingerprint:
 
     Raises ``BadFile``, one line, for a figure that contradicts itself.
     """
-    unproved = {
-        one.key: one.reason or _NOT_PROVED for one in found.records if one.status == "unverified"
-    }
+    unproved: dict[str, Why] = {}
+    for record in found.records:
+        if record.status == "unverified":
+            unproved[record.key] = _why_unproved(record)
     comparisons = []
-    for one in found.comparisons:
-        reasons = [unproved[key] for key in (one.of, *one.against) if key in unproved]
-        comparisons.append(_with_sound_figures(path, one.name, one, reasons[0] if reasons else ""))
-    records = [
-        _with_sound_figures(path, one.key, one, unproved.get(one.key, "")) for one in found.records
-    ]
-    contention = [
-        _with_sound_figures(
-            path, one.key, one, (one.reason or _NOT_PROVED) if one.status == "unverified" else ""
-        )
-        for one in found.contention
-    ]
+    for comparison in found.comparisons:
+        compared = [comparison.of, *comparison.against]
+        reasons = [unproved[key] for key in compared if key in unproved]
+        why = reasons[0] if reasons else ""
+        comparisons.append(_with_sound_figures(path, comparison.name, comparison, why))
+    records = []
+    for record in found.records:
+        why = unproved.get(record.key, "")
+        records.append(_with_sound_figures(path, record.key, record, why))
+    contention = []
+    for peers in found.contention:
+        contention.append(_with_sound_figures(path, peers.key, peers, _why_unproved(peers)))
     return msgspec.structs.replace(
         found, records=records, comparisons=comparisons, contention=contention
     )
+
+
+def _why_unproved(of: Record | Contention) -> Why:
+    """Why nothing proves that the work of the case was done; '' if something does."""
+    if of.status != "unverified":
+        return ""
+    return of.reason or _NOT_PROVED
 
 
 def with_sound_answer(path: Path, found: _Answer) -> _Answer:
@@ -86,8 +94,10 @@ def with_sound_answer(path: Path, found: _Answer) -> _Answer:
 
 
 def _sound_part(path: Path, value: Any) -> Any:
+    """A field of an answer, with all figures in it checked."""
     if isinstance(value, Figure):
-        if why := contradiction(value, is_time=value.name in _TIMES_OF_A_STEP):
+        why = contradiction(value, is_time=value.name in _TIMES_OF_A_STEP)
+        if why:
             raise BadFile(about(f"figure {value.name}", why), path)
         return _plausible(value)
     if isinstance(value, msgspec.Struct):
@@ -100,11 +110,16 @@ def _sound_part(path: Path, value: Any) -> Any:
 def _with_sound_figures(path: Path, where: str, row: _Row, unproved: Why) -> _Row:
     """The row with sound figures. ``unproved``: why nothing proves it; '' if something does."""
     for figure in row.figures:
-        if why := contradiction(figure, is_time=figure.name not in _NO_TIMES):
+        why = contradiction(figure, is_time=figure.name not in _NO_TIMES)
+        if why:
             raise BadFile(about(f"{where}: figure {figure.name}", why), path)
-    figures = _unverified(row.figures, unproved) if unproved else row.figures
+    figures = row.figures
+    if unproved:
+        figures = _unverified(figures, unproved)
     figures = [_plausible(figure) for figure in figures]
-    return row if figures == row.figures else msgspec.structs.replace(row, figures=figures)
+    if figures == row.figures:
+        return row
+    return msgspec.structs.replace(row, figures=figures)
 
 
 def contradiction(figure: Figure, *, is_time: bool) -> Why:
@@ -120,21 +135,21 @@ def contradiction(figure: Figure, *, is_time: bool) -> Why:
 
 def _unverified(figures: Sequence[Figure], why: Why) -> list[Figure]:
     """The figures of a case whose values do not prove its work: none of them is a cost."""
-    return [
-        _without_value(one, "unverified", why) if one.status in VALUED else one for one in figures
-    ]
+    unverified = []
+    for figure in figures:
+        if figure.status in VALUED:
+            figure = _without_value(figure, "unverified", why)
+        unverified.append(figure)
+    return unverified
 
 
 def _plausible(figure: Figure) -> Figure:
     """The figure; without its value if no measurement can be so small or so large."""
     if figure.status not in VALUED or figure.value is None:
         return figure
-    below_zero = (
-        figure.name in _ABOVE_ZERO
-        and figure.value <= 0
-        and (figure.high is None or figure.high <= 0)
-    )
-    if is_plausible(figure.value) and not below_zero:
+    reaches_above_zero = figure.value > 0 or (figure.high is not None and figure.high > 0)
+    is_possible = reaches_above_zero or figure.name not in _ABOVE_ZERO
+    if is_plausible(figure.value) and is_possible:
         return figure
     impossible = because("no-possible-size", given=figure.value, unit=figure.unit)
     return _without_value(figure, "unavailable", impossible)

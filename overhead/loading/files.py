@@ -68,9 +68,10 @@ def files_in_folder(folder: Path) -> list[Path]:
     """The paths of the fingerprints in a folder, then of its journals that have no fingerprint;
     sorted.
     """
-    done = sorted(folder.glob("*.json"))
-    stems = {path.stem for path in done}
-    return [*done, *(path for path in sorted(folder.glob("*.jsonl")) if path.stem not in stems)]
+    fingerprints = sorted(folder.glob("*.json"))
+    done = {path.stem for path in fingerprints}
+    unfinished = [path for path in sorted(folder.glob("*.jsonl")) if path.stem not in done]
+    return [*fingerprints, *unfinished]
 
 
 def newest_file(folder: Path) -> Path:
@@ -80,8 +81,9 @@ def newest_file(folder: Path) -> Path:
     written = {}
     for path in files_in_folder(folder):
         with contextlib.suppress(OSError):  # a link to a file that is gone
-            if stat.S_ISREG((found := path.stat()).st_mode):
-                written[path] = (found.st_mtime_ns, path.name)
+            status = path.stat()
+            if stat.S_ISREG(status.st_mode):
+                written[path] = (status.st_mtime_ns, path.name)
     if not written:
         raise BadFile("there is no file of a run here; overhead run makes one", folder)
     return max(written, key=written.__getitem__)
@@ -106,17 +108,18 @@ def read_as_written(path: Path) -> Fingerprint:
             f"downloaded from the browser page; convert it: overhead browser --import {path}", path
         )
     try:
-        found = _fingerprint_decoder.decode(raw)
+        fingerprint = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         format = _format_of(raw)
         if format in _ANSWERS:
             raise OtherAnswer(_ANSWERS[format], path, format) from None
         raise BadFile(f"not the file of a run: {_one_line(error)}", path) from None
-    if found.schema_version != SCHEMA_VERSION:
+    if fingerprint.schema_version != SCHEMA_VERSION:
         raise BadFile(
-            f"schema version {found.schema_version}, this program reads {SCHEMA_VERSION}", path
+            f"schema version {fingerprint.schema_version}, this program reads {SCHEMA_VERSION}",
+            path,
         )
-    return found
+    return fingerprint
 
 
 def _format_of(raw: bytes) -> str:
@@ -128,7 +131,7 @@ def _format_of(raw: bytes) -> str:
 
 
 def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[JournalEntry]:
-    """The lines of a journal, the header first.
+    """The entries of a journal, the header first.
 
     A last line that a crash cut off is dropped. Raises ``BadFile`` for any other bad line, and for
     a file of more than ``max_bytes`` after decompression.
@@ -136,19 +139,19 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
     number = -1
     for number, row in enumerate(read_lines(path, max_bytes)):
         try:
-            line = decode_entry(row)
+            entry = decode_entry(row)
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             if number and not row.endswith(b"\n"):
                 return
             raise BadFile(f"line {number + 1}: {_one_line(error)}", path) from None
-        if (number == 0) != isinstance(line, HeaderEntry):
+        if (number == 0) != isinstance(entry, HeaderEntry):
             wrong = "a second header" if number else "not a journal: no header"
             raise BadFile(f"line {number + 1}: {wrong}", path)
-        if isinstance(line, HeaderEntry) and line.schema_version != SCHEMA_VERSION:
+        if isinstance(entry, HeaderEntry) and entry.schema_version != SCHEMA_VERSION:
             raise BadFile(
-                f"schema version {line.schema_version}, this program reads {SCHEMA_VERSION}", path
+                f"schema version {entry.schema_version}, this program reads {SCHEMA_VERSION}", path
             )
-        yield line
+        yield entry
     if number < 0:
         raise BadFile("empty", path)
 
@@ -160,34 +163,30 @@ def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
 
 
 def formatted(data: object, indent: int = 1) -> bytes:
-    """The data as indented JSON, each reason on a line of its own: there are many, and few values
-    in each.
+    """The data as indented JSON, each reason on one row: there are many, and few values in each.
+
+    A reason is an object whose first field is ``code``. Its rows are joined until the one that
+    closes it, which has the indentation of the one that opened it.
     """
-    lines: list[bytes] = []
-    closing = None
-    for line in msgspec.json.format(msgspec.json.encode(data), indent=indent).splitlines():
-        depth = line[: len(line) - len(line.lstrip())]
-        if (
-            closing is None
-            and line.lstrip().startswith(b'"code": ')
-            and lines
-            and lines[-1].endswith(b"{")
-        ):
-            opening = lines[-1]
-            closing = opening[: len(opening) - len(opening.lstrip())]
+    rows: list[bytes] = []
+    closing: bytes | None = None
+    for row in msgspec.json.format(msgspec.json.encode(data), indent=indent).splitlines():
+        is_code = row.lstrip().startswith(b'"code": ')
+        if closing is None and is_code and rows and rows[-1].endswith(b"{"):
+            closing = _indentation(rows[-1])
         if closing is None:
-            lines.append(line)
+            rows.append(row)
             continue
-        lines[-1] = _joined(lines[-1], line.lstrip())
-        if depth == closing:
+        space = b" " if rows[-1].endswith(b",") else b""
+        rows[-1] += space + row.lstrip()
+        if _indentation(row) == closing:
             closing = None
-    return b"\n".join(lines) + b"\n"
+    return b"\n".join(rows) + b"\n"
 
 
-def _joined(head: bytes, tail: bytes) -> bytes:
-    """Two lines of JSON as one."""
-    apart = head.endswith(b",")
-    return head + b" " * apart + tail
+def _indentation(row: bytes) -> bytes:
+    """The spaces that the row begins with."""
+    return row[: len(row) - len(row.lstrip())]
 
 
 @contextlib.contextmanager
@@ -197,9 +196,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """
     _check_regular(path)
     part = part_path(path)
-    part.unlink(
-        missing_ok=True
-    )  # of a killed run; what a link or a pipe of this name leads to must not be written
+    # A killed run may have left one. What a link or a pipe of this name leads to must not be
+    # written.
+    part.unlink(missing_ok=True)
     try:
         with open(part, "xb") as file:
             yield file
@@ -265,4 +264,6 @@ def part_path(path: Path) -> Path:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    """The message of an error of the decoder in one line of at most 300 characters."""
+    message = " ".join(str(error).split())
+    return message[:300] or type(error).__name__

@@ -41,40 +41,44 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     If two files have the same machine id but describe different machines, the second one is
     skipped. Raises ``BadFile`` if a single named file is bad, or if nothing could be loaded.
     """
-    alone = len(paths) == 1 and not os.path.isdir(paths[0])
-    machines: dict[str, tuple[Machine, Path]] = {}
+    is_one_file = len(paths) == 1 and not os.path.isdir(paths[0])
+    first_of_machine: dict[str, Loaded] = {}
     loaded: list[Loaded] = []
     skipped: list[Skipped] = []
-    files = [files_in_folder(path) if os.path.isdir(path) else [path] for path in paths]
-    for argument, path in ((argument, path) for argument, own in enumerate(files) for path in own):
-        try:
-            found = load_file(path)
-        except BadFile as error:
-            if alone:
-                raise
-            skipped.append(Skipped(path, error.fault))
-            continue
-        own = found.machine
-        first, holder = machines.setdefault(own.id, (own, path))
-        if _description(first) == _description(own):
-            loaded.append(Loaded(path, found, argument))
-        else:
-            skipped.append(
-                Skipped(path, because("other-machine-of-same-id", id=own.id, holder=holder.name))
-            )
+    for argument, named in enumerate(paths):
+        files = files_in_folder(named) if os.path.isdir(named) else [named]
+        for path in files:
+            try:
+                run = Loaded(path, load_file(path), argument)
+            except BadFile as error:
+                if is_one_file:
+                    raise
+                skipped.append(Skipped(path, error.fault))
+                continue
+            machine = run.fingerprint.machine
+            first = first_of_machine.setdefault(machine.id, run)
+            if _description(first.fingerprint.machine) == _description(machine):
+                loaded.append(run)
+                continue
+            why = because("other-machine-of-same-id", id=machine.id, holder=first.path.name)
+            skipped.append(Skipped(path, why))
     if not loaded:
         where = ", ".join(map(str, paths)) or "no path"
-        if not skipped:
-            inner = next((own for path in paths for own in _folders_with_runs(path)), None)
-            why = (
-                because("runs-in-inner-folders", folder=str(inner))
-                if inner
-                else because("no-run-here")
-            )
-            raise BadFile(why, where)
-        unread = because("no-run-that-can-be-read", skipped=len(skipped), why=skipped[0].reason)
-        raise BadFile(unread, where)
+        raise BadFile(_why_nothing_loaded(paths, skipped), where)
     return loaded, skipped
+
+
+def _why_nothing_loaded(paths: Sequence[Path], skipped: Sequence[Skipped]) -> Why:
+    """Why these paths give no run: all files are bad, the runs are in folders further inside, or
+    there are none.
+    """
+    if skipped:
+        return because("no-run-that-can-be-read", skipped=len(skipped), why=skipped[0].reason)
+    for path in paths:
+        inner = _folders_with_runs(path)
+        if inner:
+            return because("runs-in-inner-folders", folder=str(inner[0]))
+    return because("no-run-here")
 
 
 def _folders_with_runs(path: Path) -> list[Path]:
@@ -88,6 +92,7 @@ def _folders_with_runs(path: Path) -> list[Path]:
 
 
 def _is_run(files: Sequence[Path]) -> bool:
+    """Whether the first of these files is a run. ``files``: at most one."""
     try:
         return any(load_file(file) is not None for file in files)
     except BadFile:
@@ -98,9 +103,5 @@ def _description(machine: Machine) -> tuple[str, int, int, int]:
     """The values that identify the machine. GPU names are left out, because tools may name one GPU
     differently.
     """
-    return (
-        machine.cpu,
-        machine.cores,
-        machine.memory_gib,
-        sum(not gpu.software for gpu in machine.gpus),
-    )
+    hardware_gpus = [gpu for gpu in machine.gpus if not gpu.software]
+    return machine.cpu, machine.cores, machine.memory_gib, len(hardware_gpus)

@@ -68,7 +68,8 @@ def same_file(one: Path, other: Path) -> bool:
     try:
         return os.path.samefile(one, other)
     except OSError:
-        first, second = os.path.realpath(one), os.path.realpath(other)
+        first = os.path.realpath(one)
+        second = os.path.realpath(other)
         if os.path.lexists(one) or os.path.lexists(other):
             return first == second
         return first.casefold() == second.casefold()
@@ -107,15 +108,19 @@ def check_not_input(path: Path, inputs: Iterable[Path]) -> None:
             raise UsageError(
                 f"{path}: this is what the command reads{same}; give the output another name"
             )
-        if any(
-            _meet(path, read.with_name(read.name + suffix))
-            for suffix in _SQLITE_SUFFIXES
-            if read.name
-        ):
+        if _is_beside_database(path, read):
             raise UsageError(
                 f"{path}: this name belongs to the database {read}, which the command reads; give"
                 " another"
             )
+
+
+def _is_beside_database(path: Path, read: Path) -> bool:
+    """Whether writing this path touches a file that belongs to the database ``read``."""
+    if not read.name:
+        return False
+    beside = [read.with_name(read.name + suffix) for suffix in _SQLITE_SUFFIXES]
+    return any(_meet(path, each) for each in beside)
 
 
 def is_made(output: Output) -> bool:

@@ -190,6 +190,7 @@ class _Journal:
             self._add(entry)
 
     def _add(self, entry: results.JournalEntry) -> None:
+        """Keep an entry with those of its kind, or with its case. The header comes first."""
         match entry:
             case results.HeaderEntry():
                 self.header = entry
@@ -309,6 +310,7 @@ class _Journal:
         return kernels
 
     def _contention(self) -> list[Contention]:
+        """The records that features make of their own entries."""
         records: list[Contention] = []
         for feature in of_features("reducing"):
             records += feature.reduce(self.of_features, self.precision)

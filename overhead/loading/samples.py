@@ -33,40 +33,62 @@ def medians_by_record(run: Fingerprint, path: Path | None) -> dict[str, list[Pro
     ``path``: the file of the run. Samples lie beside it, or in a folder ``samples`` beside its
     folder.
     """
-    folders = (
-        [path.parent, *(folder / "samples" for folder in path.absolute().parents[1:3])]
-        if path
-        else []
-    )
-    files = [folder / f"{path.stem}.samples.jsonl.gz" for folder in folders] if path else []
-    for file in [path] if path and is_journal(path) else files:
+    if path is None:
+        return {}
+    for file in _places(path):
         with contextlib.suppress(BadFile):
             header = next(iter(read_journal(file)))
-            if isinstance(header, HeaderEntry) and (header.created, header.machine.id) == (
-                run.created,
-                run.machine.id,
-            ):
-                series = series_by_record(file)
-                return {
-                    key: [_medians(process) for process in own.processes]
-                    for key, own in series.items()
-                }
+            if not isinstance(header, HeaderEntry) or not _is_of_run(header, run):
+                continue
+            medians = {}
+            for key, series in series_by_record(file).items():
+                medians[key] = [_medians(process) for process in series.processes]
+            return medians
     return {}
 
 
+def _places(path: Path) -> list[Path]:
+    """Where the samples of a run may be: the file itself if it is a journal, else beside the file
+    of the run, and in the folder ``samples`` beside its folder or the one above.
+    """
+    if is_journal(path):
+        return [path]
+    folders = [path.parent]
+    for folder in path.absolute().parents[1:3]:
+        folders.append(folder / "samples")
+    return [folder / f"{path.stem}.samples.jsonl.gz" for folder in folders]
+
+
+def _is_of_run(header: HeaderEntry, run: Fingerprint) -> bool:
+    """Whether samples with this header belong to the run: a name alone does not tell it."""
+    return header.created == run.created and header.machine.id == run.machine.id
+
+
 def _medians(process: Process) -> ProcessMedians:
-    ladder = (
-        () if wait_quantum(process) else process.values("ladder")
-    )  # at other n calibration looked for the knee
-    rows = wall_rows(process.rounds)[:, ::2]
-    own = _by_n((int(n), ns) for n, ns in rows.tolist() if not ladder or n in ladder)
+    """The medians of a process, without those of the n at which it only looked for the knee.
+
+    Where the wait polls, all n count, because the ladder is not fixed there.
+    """
+    ladder = () if wait_quantum(process) else process.values("ladder")
+    times = []
+    for n, _, total_ns in wall_rows(process.rounds).tolist():
+        if not ladder or n in ladder:
+            times.append((int(n), total_ns))
+    on_line = _by_n(times)
+    longest = max(on_line, default=0)
+
     anchor = process.one_off.get("anchor")
-    beyond = _by_n(zip(anchor.at, anchor.values, strict=False) if anchor else ())
-    return ProcessMedians(own, {n: ns for n, ns in beyond.items() if n > max(own, default=0)})
+    far = {}
+    if anchor is not None:
+        for n, total_ns in _by_n(zip(anchor.at, anchor.values, strict=False)).items():
+            if n > longest:
+                far[n] = total_ns
+    return ProcessMedians(on_line, far)
 
 
 def _by_n(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
-    found: dict[int, list[float]] = defaultdict(list)
-    for n, total in rows:
-        found[n].append(total)
-    return {n: statistics.median(values) for n, values in sorted(found.items())}
+    """The median time of each n, ns. ``rows``: n and time."""
+    times: dict[int, list[float]] = defaultdict(list)
+    for n, total_ns in rows:
+        times[n].append(total_ns)
+    return {n: statistics.median(values) for n, values in sorted(times.items())}

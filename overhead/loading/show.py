@@ -12,8 +12,6 @@ from overhead.words.reasons import one_line
 
 def report_skipped(skipped: Iterable[Skipped]) -> None:
     """List the skipped files on standard error."""
-    for one in skipped:
-        print(
-            f"overhead: skipped {plain(one.path.name, 80)}: {one_line(one.reason, 300)}",
-            file=sys.stderr,
-        )
+    for file in skipped:
+        name = plain(file.path.name, 80)
+        print(f"overhead: skipped {name}: {one_line(file.reason, 300)}", file=sys.stderr)

@@ -18,7 +18,7 @@ import numpy as np
 from overhead import devices
 from overhead.reading.plain_text import plain
 from overhead.reading.precision import resolved
-from overhead.reading.view import View, by_board, graph_maker, with_fields, words
+from overhead.reading.view import View, by_board, graph_maker, parameter_texts, with_fields
 from overhead.results import Record, Scalar, Value, exactly, formed, time_of_units
 from overhead.workloads import UNROLLED, workloads
 
@@ -99,7 +99,7 @@ class Group:
         name = plain(self.workload, 40)
         if not self.variant:
             return name
-        return f"{name} ({', '.join(words(dict(self.variant)))})"
+        return f"{name} ({', '.join(parameter_texts(dict(self.variant)))})"
 
     @property
     def on_gpu(self) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run
 from overhead.reading.precision import mode_of, two_speeds
-from overhead.reading.view import TargetLabel, TargetView, View, with_fields, words
+from overhead.reading.view import TargetLabel, TargetView, View, parameter_texts, with_fields
 from overhead.results import (
     Caller,
     Pattern,
@@ -153,7 +153,7 @@ def _not_measured(line: _Line) -> Why:
     """
     if line.pattern is None:
         return because("caller-not-measured", caller=line.caller)
-    case = " ".join([line.workload, line.pattern, *words(line.params)])
+    case = " ".join([line.workload, line.pattern, *parameter_texts(line.params)])
     return because("case-not-measured", case=case, caller=line.caller)
 
 

@@ -179,8 +179,8 @@ class TargetView:
         varied = {name: value for name, value in self.varied(record).items() if value != ""}
         if record.workload != "step":
             varied.pop("workload", None)
-            return " ".join([plain(record.workload, 40), record.pattern, *words(varied)])
-        return " ".join([record.pattern, *words(varied)])
+            return " ".join([plain(record.workload, 40), record.pattern, *parameter_texts(varied)])
+        return " ".join([record.pattern, *parameter_texts(varied)])
 
 
 def _varying_fields(record: Record) -> dict[str, Scalar]:
@@ -373,7 +373,7 @@ def base_cases(target: TargetView) -> list[Record]:
     return by_patterns(nearest.values())
 
 
-def words(params: dict[str, Scalar]) -> list[str]:
+def parameter_texts(params: dict[str, Scalar]) -> list[str]:
     """Each parameter as ``name=value``, without control characters."""
     return [plain(f"{name}={scalar_text(value)}", 40) for name, value in params.items()]
 

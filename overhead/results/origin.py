@@ -58,9 +58,9 @@ class Origin:
 def formed(operation: HowFormed, *parts: Origin | float | None, words: str = "") -> Origin | None:
     """The origin of what the operation gives; None where the origin of a part is not known."""
     known = tuple(part for part in parts if part is not None)
-    return (
-        Origin(operation=operation, parts=known, words=words) if len(known) == len(parts) else None
-    )
+    if len(known) < len(parts):
+        return None
+    return Origin(operation=operation, parts=known, words=words)
 
 
 def time_of_units(record: Record, n: float) -> Origin:

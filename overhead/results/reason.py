@@ -29,8 +29,8 @@ class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     def __str__(self) -> str:
         """The code with its values, for a traceback or a log. It is no sentence for a reader."""
         values = ", ".join(f"{name}={value!s}" for name, value in self.values.items())
-        own = f"{self.code} ({values})" if values else self.code
-        return "; ".join([own, *map(str, self.also)])
+        code = f"{self.code} ({values})" if values else self.code
+        return "; ".join([code, *map(str, self.also)])
 
     def __hash__(self) -> int:
         return hash((self.code, tuple(self.values.items()), tuple(self.also)))
@@ -38,11 +38,11 @@ class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     @property
     def codes(self) -> frozenset[str]:
         """The code of this reason and of all that hold too."""
-        found = {self.code}
+        codes = {self.code}
         inner = [value for value in self.values.values() if isinstance(value, Reason)]
-        for one in [*inner, *self.also]:
-            found |= codes_of(one)
-        return frozenset(found)
+        for reason in [*inner, *self.also]:
+            codes |= codes_of(reason)
+        return frozenset(codes)
 
 
 Why = LongText | Reason
@@ -62,11 +62,9 @@ def _value(given: Any) -> bool | int | float | str | Reason:
     """
     if hasattr(given, "item"):
         given = given.item()
-    return (
-        given
-        if isinstance(given, bool | int | float | str | Reason)
-        else " ".join(file_text(given).split())
-    )
+    if isinstance(given, bool | int | float | str | Reason):
+        return given
+    return " ".join(file_text(given).split())
 
 
 def with_mend(reason: Why, mend: Why) -> Why:
@@ -77,9 +75,11 @@ def with_mend(reason: Why, mend: Why) -> Why:
 def together(*reasons: Why) -> Why:
     """One reason that says all of these, in their order; '' without any."""
     given = [reason for reason in reasons if reason]
-    if len(given) < 2:
-        return given[0] if given else ""
+    if not given:
+        return ""
     first, *others = given
+    if not others:
+        return first
     if isinstance(first, Reason):
         return Reason(first.code, first.values, [*first.also, *others])
     return Reason("quoted", {"text": first}, others)
@@ -107,10 +107,11 @@ def reason_given(error: BaseException) -> Reason | None:
     """The reason that an exception of any class was raised with; None if it has a text, or
     nothing.
     """
+    given: object = None
     if isinstance(error, UsageError):
-        given: object = error.why
-    else:
-        given = error.args[0] if error.args else None
+        given = error.why
+    elif error.args:
+        given = error.args[0]
     return given if isinstance(given, Reason) else None
 
 
@@ -118,12 +119,10 @@ def cause_of(why: Why) -> Hashable:
     """Equal for reasons of one cause, which differ in numbers and in quoted names."""
     if isinstance(why, str):
         return without_details(why)
-    said = [value for value in why.values.values() if isinstance(value, str | Reason)]
-    return (
-        why.code,
-        tuple(cause_of(one) for one in said),
-        tuple(cause_of(one) for one in why.also),
-    )
+    texts = [value for value in why.values.values() if isinstance(value, str | Reason)]
+    causes_of_values = tuple(cause_of(text) for text in texts)
+    causes_of_others = tuple(cause_of(other) for other in why.also)
+    return why.code, causes_of_values, causes_of_others
 
 
 def code_of(reason: Why) -> str:
@@ -132,8 +131,11 @@ def code_of(reason: Why) -> str:
     """
     if isinstance(reason, str):
         return ""
-    inner = reason.values.get("why") if reason.code == "about" else None
-    return code_of(inner) if isinstance(inner, str | Reason) else reason.code
+    if reason.code == "about":
+        inner = reason.values.get("why")
+        if isinstance(inner, str | Reason):
+            return code_of(inner)
+    return reason.code
 
 
 def codes_of(reason: Why) -> frozenset[str]:

@@ -102,9 +102,8 @@ class _OnTarget(_Base, kw_only=True):
     @property
     def target_key(self) -> str:
         """``stack@api:adapter``, with ``#device`` where adapters share a name."""
-        return f"{self.stack}@{self.api}:{self.adapter}" + (
-            f"#{self.device}" if self.device else ""
-        )
+        device = f"#{self.device}" if self.device else ""
+        return f"{self.stack}@{self.api}:{self.adapter}{device}"
 
 
 class Target(_OnTarget, kw_only=True):
@@ -135,10 +134,9 @@ class Target(_OnTarget, kw_only=True):
     def __post_init__(self) -> None:
         """Raises ``BadValue``."""
         check_struct(self)
-        known = next(
-            (name for name in KNOWN_APIS if name.casefold() == self.api.casefold()), self.api
-        )
-        msgspec.structs.force_setattr(self, "api", known)
+        for name in KNOWN_APIS:
+            if name.casefold() == self.api.casefold():
+                msgspec.structs.force_setattr(self, "api", name)
 
     @property
     def key(self) -> str:
@@ -173,15 +171,17 @@ class Figure(Shown, _Base, kw_only=True):
         """The value with its interval; None where the status carries none or the size is
         implausible.
 
+        A figure is what a file holds; a ``Value`` is what is calculated with.
+
         It has no interval where an end is missing or implausible.
         """
         if self.value is None or self.status not in VALUED or not is_plausible(self.value):
             return None
-        bounded = all(end is not None and is_plausible(end) for end in (self.low, self.high))
-        ends = (self.low, self.high) if bounded else (None, None)
-        return Value(
-            self.value, *ends, self.status, self.reason, self.unit, origin=Origin(figure=self)
-        )
+        low, high = self.low, self.high
+        if low is None or high is None or not is_plausible(low) or not is_plausible(high):
+            low, high = None, None
+        origin = Origin(figure=self)
+        return Value(self.value, low, high, self.status, self.reason, self.unit, origin=origin)
 
 
 class Point(_Base, kw_only=True):
@@ -215,17 +215,22 @@ class WithFigures(Struct, frozen=True):
 
     def figure(self, name: str) -> Figure | None:
         """The figure of that name, or None where there is none."""
-        return next((f for f in self.figures if f.name == name), None)
+        for figure in self.figures:
+            if figure.name == name:
+                return figure
+        return None
 
     def measured(self, name: str) -> Value | None:
         """The value of that figure with its interval; None where it has no value to show."""
-        found = self.figure(name)
-        return found.measured if found is not None else None
+        figure = self.figure(name)
+        return None if figure is None else figure.measured
 
     def value(self, name: str) -> float | None:
         """The value of that figure alone, in its unit, or None if it has none."""
-        found = self.figure(name)
-        return found.value if found is not None and found.status in VALUED else None
+        figure = self.figure(name)
+        if figure is None or figure.status not in VALUED:
+            return None
+        return figure.value
 
 
 class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
@@ -297,8 +302,8 @@ class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
         """The value of that figure with its interval and this record's device; None where it has no
         value to show.
         """
-        found = WithFigures.measured(self, name)
-        return None if found is None else replace(found, source=self.device)
+        value = WithFigures.measured(self, name)
+        return None if value is None else replace(value, source=self.device)
 
 
 class Comparison(Shown, _Base, WithFigures, kw_only=True):
@@ -446,9 +451,13 @@ class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
 
     def __post_init__(self) -> None:
         loops = {record.key for record in self.records if record.is_ufunc_loop}
-        if loops:
-            kept = [c for c in self.comparisons if loops.isdisjoint((c.of, *c.against))]
-            msgspec.structs.force_setattr(self, "comparisons", kept)
+        if not loops:
+            return
+        kept = []
+        for comparison in self.comparisons:
+            if loops.isdisjoint((comparison.of, *comparison.against)):
+                kept.append(comparison)
+        msgspec.structs.force_setattr(self, "comparisons", kept)
 
 
 def case_key(of: Case | Record) -> str:

@@ -168,16 +168,17 @@ def own_stacks() -> Mapping[str, StackFacts]:
 
 def key_figure_lines() -> list[dict[str, Any]]:
     """The lines of the key figures, as the file has them."""
-    found: list[dict[str, Any]] = _table()["key_figures"]
-    return found
+    lines: list[dict[str, Any]] = _table()["key_figures"]
+    return lines
 
 
 def stacks_in(role: StackRole, stacks: Mapping[str, StackFacts] | None = None) -> tuple[str, ...]:
     """The names of the stacks with this role, in their order. ``stacks``: without them the suite's
     own.
     """
-    found = own_stacks() if stacks is None else stacks
-    return tuple(name for name, facts in found.items() if role in facts.roles)
+    if stacks is None:
+        stacks = own_stacks()
+    return tuple(name for name, facts in stacks.items() if role in facts.roles)
 
 
 def facts_of(stack: str, others: Mapping[str, StackFacts] | None = None) -> StackFacts:
@@ -186,16 +187,21 @@ def facts_of(stack: str, others: Mapping[str, StackFacts] | None = None) -> Stac
 
     ``others``: the facts that a file carries. Those of the suite's own stacks are the suite's.
     """
-    found = own_stacks().get(stack) or (others or {}).get(stack) or StackFacts()
-    label = found.label or stack
-    has_row = found.rows or found.graphs or "reference" in found.roles
-    rows = found.rows if has_row else [StackRow(label=label)]
-    return msgspec.structs.replace(
-        found, label=label, colour=found.colour or _colour_by_name(stack), rows=rows
-    )
+    given = own_stacks().get(stack)
+    if given is None and others is not None:
+        given = others.get(stack)
+    if given is None:
+        given = StackFacts()
+    label = given.label or stack
+    rows = given.rows
+    if not rows and not given.graphs and "reference" not in given.roles:
+        rows = [StackRow(label=label)]
+    colour = given.colour or _colour_by_name(stack)
+    return msgspec.structs.replace(given, label=label, colour=colour, rows=rows)
 
 
 def _colour_by_name(stack: str) -> str:
     """A colour for a stack that gives none, the same on every machine."""
     colours: list[str] = _table()["colours_of_others"]
-    return colours[hashlib.sha256(stack.encode()).digest()[0] % len(colours)]
+    first_byte = hashlib.sha256(stack.encode()).digest()[0]
+    return colours[first_byte % len(colours)]

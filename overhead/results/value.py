@@ -24,6 +24,11 @@ class Value:
     """A value with its interval; an end is None where it is unknown or unbounded. Equal ones have
     the same numbers.
 
+    A ``Figure`` is what a file holds: one measured number by its name, or the reason why there is
+    none. A ``Value`` is what is calculated with: it always has a number, and a difference or a
+    ratio of figures, which no file has, is one too. ``Figure.measured`` makes the value of a
+    figure.
+
     ``status``, ``reason``: of the figure; a result has those of its first operand that is not
     ``ok``. ``unit``: of a quotient ``ratio`` where both have one unit. ``source``: the device that
     was measured; '' for a plain number or a comparison that a run formed itself. ``origin``: what
@@ -65,14 +70,11 @@ class Value:
         """Of a ratio ``first / second``: the share of ``first`` (0.46 is 46 %) that ``second``
         saves.
         """
-        low, high = (
-            None if end is None or end <= 0 else 1 - 1 / end for end in (self.low, self.high)
-        )
         return replace(
             self,
             value=1 - 1 / self.value,
-            low=low,
-            high=high,
+            low=_share_saved(self.low),
+            high=_share_saved(self.high),
             unit="share",
             origin=formed("share saved", self.origin),
         )
@@ -81,56 +83,55 @@ class Value:
         """The same with all that is below ``least`` raised to ``least``: the value and the ends of
         its interval.
         """
-        low, high = (None if end is None else max(end, least) for end in (self.low, self.high))
         return replace(
             self,
             value=max(self.value, least),
-            low=low,
-            high=high,
+            low=None if self.low is None else max(self.low, least),
+            high=None if self.high is None else max(self.high, least),
             origin=formed("at least", self.origin, least),
         )
 
     def __add__(self, other: Value) -> Value:
-        low = None if self.low is None or other.low is None else self.low + other.low
-        high = None if self.high is None or other.high is None else self.high + other.high
+        """The sum. Each end of its interval is the sum of these ends of both."""
         return replace(
             self._with(other),
             value=self.value + other.value,
-            low=low,
-            high=high,
+            low=_sum(self.low, other.low),
+            high=_sum(self.high, other.high),
             origin=formed("+", self.origin, other.origin),
         )
 
     def __sub__(self, other: Value) -> Value:
+        """The difference, whose interval is as wide as both together."""
         return self + other * -1
 
     def __mul__(self, by: float) -> Value:
-        low, high = (
-            None if end is None else end * by
-            for end in (self.low, self.high)[:: 1 if by >= 0 else -1]
-        )
-        return replace(
-            self, value=self.value * by, low=low, high=high, origin=formed("*", self.origin, by)
-        )
+        """The product with a number; a number below zero swaps the ends of the interval."""
+        low, high = _product(self.low, by), _product(self.high, by)
+        if by < 0:
+            low, high = high, low
+        origin = formed("*", self.origin, by)
+        return replace(self, value=self.value * by, low=low, high=high, origin=origin)
 
     def __truediv__(self, by: Value | float) -> Value:
         """The quotient by a number or value above zero; no upper end where the divisor's interval
         reaches zero.
         """
         if not isinstance(by, Value):
-            low, high = (None if end is None else end * (1 / by) for end in (self.low, self.high))
             return replace(
-                self, value=self.value / by, low=low, high=high, origin=formed("/", self.origin, by)
+                self,
+                value=self.value / by,
+                low=_product(self.low, 1 / by),
+                high=_product(self.high, 1 / by),
+                origin=formed("/", self.origin, by),
             )
-        low = None if self.low is None or by.high is None else self.low / by.high
-        high = None if self.high is None or by.low is None or by.low <= 0 else self.high / by.low
-        unit = "ratio" if self.unit == by.unit else self.unit
+        # The quotient is lowest where the divisor is highest, and the other way round.
         return replace(
             self._with(by),
             value=self.value / by.value,
-            low=low,
-            high=high,
-            unit=unit,
+            low=_quotient(self.low, by.high),
+            high=_quotient(self.high, by.low),
+            unit="ratio" if self.unit == by.unit else self.unit,
             origin=formed("/", self.origin, by.origin),
         )
 
@@ -141,6 +142,33 @@ class Value:
         unclear = other if self.status == "ok" else self
         source = max(self.source, other.source, key=len)
         return replace(self, status=unclear.status, reason=unclear.reason, source=source)
+
+
+def _sum(end: float | None, other: float | None) -> float | None:
+    """The end of an interval of a sum; None where one of the ends is unknown."""
+    if end is None or other is None:
+        return None
+    return end + other
+
+
+def _product(end: float | None, by: float) -> float | None:
+    return None if end is None else end * by
+
+
+def _quotient(end: float | None, divisor: float | None) -> float | None:
+    """The end of an interval of a quotient; None where an end is unknown, and where the divisor may
+    be zero, so that the quotient has no end.
+    """
+    if end is None or divisor is None or divisor <= 0:
+        return None
+    return end / divisor
+
+
+def _share_saved(end: float | None) -> float | None:
+    """The end of ``Value.share_saved``; None where the end of the ratio is unknown or no ratio."""
+    if end is None or end <= 0:
+        return None
+    return 1 - 1 / end
 
 
 def exactly(number: float, unit: str = "") -> Value:
@@ -154,7 +182,9 @@ def ratio(first: Value | None, second: Value | None) -> Value | None:
     """
     if first is None or second is None or first.value <= 0 or second.value <= 0:
         return None
-    return None if are_apart(first.source, second.source) else first / second
+    if are_apart(first.source, second.source):
+        return None
+    return first / second
 
 
 def are_apart(first: str, second: str) -> bool:

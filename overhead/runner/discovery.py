@@ -8,8 +8,8 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from itertools import chain
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,9 +42,26 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
             unknown = unknown_name("stack", name, known)
             broken = [about("unavailable", package.reason) for package in unavailable_packages()]
             raise UsageError(together(str(unknown), *broken)) if broken else unknown
-    return list(dict.fromkeys(stacks)) or [
-        name for name, probe in known.items() if not probe.on_request
-    ]
+    if stacks:
+        return list(dict.fromkeys(stacks))
+    return [name for name, probe in known.items() if not probe.on_request]
+
+
+class StackAnswer(NamedTuple):
+    """What a stack answered with these environment variables."""
+
+    stack: str
+    environment: dict[str, str]
+    found: FoundTargets
+
+
+@dataclasses.dataclass(frozen=True)
+class _Question:
+    """A stack that is asked for its targets with these environment variables."""
+
+    stack: str
+    environment: dict[str, str]
+    answer: Future[FoundTargets]
 
 
 def ask_stacks(
@@ -52,27 +69,34 @@ def ask_stacks(
     plugins: Sequence[str] = (),
     working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
-) -> list[tuple[str, dict[str, str], FoundTargets]]:
-    """For each stack and each set of environment variables that it wants: its name, the variables,
-    and its answer.
+) -> list[StackAnswer]:
+    """The answer of each stack, for each set of environment variables that it wants.
 
     ``working`` is called at the beginning and after each answer, with how many came and which are
     awaited.
     """
-    pool = ThreadPoolExecutor(
-        max_workers=min(8, (os.cpu_count() or 1) + 1)
-    )  # a browser mostly waits
-    asked = [(name, environment) for name in stacks for environment in _environments(name)]
+    # One more than processors, because a browser mostly waits.
+    pool = ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 1))
+    questions: list[_Question] = []
     try:
-        answers = [pool.submit(_ask, *one, plugins, interpreter) for one in asked]
-        for count, _ in enumerate(chain([None], as_completed(answers))):
-            now = [
-                name for (name, _), answer in zip(asked, answers, strict=True) if answer.running()
-            ]
-            working(AnswersCame(count, len(asked), list(dict.fromkeys(now))))
-        return [(*one, answer.result()) for one, answer in zip(asked, answers, strict=True)]
+        for name in stacks:
+            for environment in _environments(name):
+                answer = pool.submit(_ask, name, environment, plugins, interpreter)
+                questions.append(_Question(name, environment, answer))
+        working(_answers_came(0, questions))
+        for count, _ in enumerate(as_completed([each.answer for each in questions]), 1):
+            working(_answers_came(count, questions))
+        return [
+            StackAnswer(each.stack, each.environment, each.answer.result()) for each in questions
+        ]
     finally:  # after Ctrl-C the threads end when their workers do
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _answers_came(answered: int, questions: Sequence[_Question]) -> AnswersCame:
+    """How many have answered, and which stacks are asked now, each once."""
+    running = [question.stack for question in questions if question.answer.running()]
+    return AnswersCame(answered, len(questions), list(dict.fromkeys(running)))
 
 
 def discover(
@@ -86,18 +110,20 @@ def discover(
     """
     targets: dict[str, Target] = {}
     missing = []
-    for name, environment, found in ask_stacks(stacks, plugins, working, interpreter):
+    for stack, environment, found in ask_stacks(stacks, plugins, working, interpreter):
         if not found.targets:
             reason = found.reason or because("no-device-found")
             missing.append(
-                MissingStack(stack=name, reason=reason, mend=found.mend, environment=environment)
+                MissingStack(stack=stack, reason=reason, mend=found.mend, environment=environment)
             )
         for target in found.targets:
-            targets.setdefault(target.key, msgspec.structs.replace(target, environment=environment))
+            placed = msgspec.structs.replace(target, environment=environment)
+            targets.setdefault(placed.key, placed)
     return Discovery(list(targets.values()), missing)
 
 
 def _environments(name: str) -> list[dict[str, str]]:
+    """The sets of environment variables with which the stack is asked."""
     try:
         return environments_of(registry()[name]) or [{}]
     except KeyboardInterrupt:
@@ -112,11 +138,9 @@ def _ask(
     """The answer of a stack. A worker that dies, unless after a long silence, may be an accident:
     ask once more.
     """
-    job, began, again = (
-        Job(worker=f"discover {name}", stack=name, plugins=list(plugins)),
-        time.monotonic(),
-        False,
-    )
+    job = Job(worker=f"discover {name}", stack=name, plugins=list(plugins))
+    began_s = time.monotonic()
+    is_second = False
     while True:
         worker = WorkerProcess(
             job, environment, interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES
@@ -125,11 +149,12 @@ def _ask(
             answer = worker.receive()
             worker.release()
         except WorkerDied as death:
-            if again or time.monotonic() - began > _SILENCE_S:
+            if is_second or time.monotonic() - began_s > _SILENCE_S:
                 return FoundTargets(reason=death.reason, mend=registry()[name].mend, failed=True)
-            again = True
+            is_second = True
         else:
-            nothing = FoundTargets(reason=because("worker-gave-no-answer"), failed=True)
-            return answer if isinstance(answer, FoundTargets) else nothing
+            if isinstance(answer, FoundTargets):
+                return answer
+            return FoundTargets(reason=because("worker-gave-no-answer"), failed=True)
         finally:
             worker.end()

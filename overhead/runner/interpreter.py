@@ -26,6 +26,8 @@ from overhead.probes import registry
 from overhead.results import EnvironmentVariables
 
 _ANSWER_S = 60.0
+_MOST_VERSION = 200
+"""Characters of a version: the file has no longer names."""
 _CHOOSE_PACKAGES = {"PYTHONPATH", "PYTHONHOME"}
 """With these, the workers would have other packages than the versions in the file say."""
 _QUESTION_CODE = """
@@ -74,8 +76,11 @@ class Interpreter:
         """
         if not self.python:
             return machine.versions(distributions)
-        own = {name: self.packages[name][:200] for name in distributions if name in self.packages}
-        return {**machine.versions(), "python": self.python, **own}
+        versions = {**machine.versions(), "python": self.python}
+        for name in distributions:
+            if name in self.packages:
+                versions[name] = self.packages[name][:_MOST_VERSION]
+        return versions
 
 
 HERE = Interpreter()
@@ -90,34 +95,43 @@ def find_interpreters(paths: Sequence[str], stacks: Sequence[str] = ()) -> list[
     """
     if not paths:
         return [HERE]
-    # A folder with this package, without the packages that are installed next to it.
-    folder, package = (
-        Path(tempfile.mkdtemp(dir=scratch.folder())),
-        Path(__file__).resolve().parents[1],
-    )
+    folder = _folder_with_package()
+    needed = dict.fromkeys(_NEEDED)
+    for stack in stacks:
+        needed |= dict.fromkeys(registry()[stack].worker_packages)
+    return [_other(path, str(folder), list(needed)) for path in paths]
+
+
+def _folder_with_package() -> Path:
+    """A new folder with this package alone, without the packages that are installed next to it:
+    another interpreter must find its own.
+    """
+    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
+    package = Path(__file__).resolve().parents[1]
     try:
         (folder / package.name).symlink_to(package, target_is_directory=True)
     except OSError:  # on Windows most users may not create links
         shutil.copytree(package, folder / package.name)
-    needed = list(
-        dict.fromkeys(
-            [*_NEEDED, *(name for stack in stacks for name in registry()[stack].worker_packages)]
-        )
-    )
-    return [_other(path, str(folder), needed) for path in paths]
+    return folder
 
 
 def _other(path: str, folder: str, needed: Sequence[str]) -> Interpreter:
+    """The interpreter with this name or path. ``folder``: where it finds this package. Raises
+    ``UsageError`` if it has not all packages that workers need.
+    """
     program = shutil.which(path)
     if program is None:
         raise UsageError(f"--python {path}: no such program")
-    found = _ask(path, program, needed)
+    answer = _ask(path, program, needed)
+    search_path = [folder]
     inherited = os.environ.get("PYTHONPATH")
+    if inherited:
+        search_path.append(inherited)
     return Interpreter(
         python_command=(program, "-P"),
-        environment={"PYTHONPATH": folder + (os.pathsep + inherited if inherited else "")},
-        python=found["python"],
-        packages=found["packages"],
+        environment={"PYTHONPATH": os.pathsep.join(search_path)},
+        python=answer["python"],
+        packages=answer["packages"],
     )
 
 
@@ -125,17 +139,18 @@ def _ask(path: str, program: str, needed: Sequence[str]) -> dict[str, Any]:
     """The versions of an interpreter and of its packages. Raises ``UsageError``, one line with the
     command to type.
     """
-    distributions = sorted({name for probe in registry().values() for name in probe.distributions})
-    command = [program, "-c", _QUESTION_CODE, json.dumps(distributions), json.dumps(needed)]
+    distributions: set[str] = set()
+    for probe in registry().values():
+        distributions.update(probe.distributions)
+    command = [program, "-c", _QUESTION_CODE, json.dumps(sorted(distributions)), json.dumps(needed)]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_ANSWER_S
         )
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(
-            f"--python {path}: {getattr(error, 'strerror', None) or 'gave no answer'}"
-        ) from None
+        cause = getattr(error, "strerror", None) or "gave no answer"
+        raise UsageError(f"--python {path}: {cause}") from None
     except (IndexError, ValueError):
         raise _not_python(path, done) from None
     if not answer["new"]:
@@ -149,7 +164,8 @@ def _ask(path: str, program: str, needed: Sequence[str]) -> dict[str, Any]:
             f" {install}"
         )
     for name, why in missing.items():
-        raise UsageError(f"--python {path}: {name} does not import: {' '.join(why.split())[:200]}")
+        cause = " ".join(why.split())[:200]
+        raise UsageError(f"--python {path}: {name} does not import: {cause}")
     return answer
 
 
@@ -157,15 +173,13 @@ def _not_python(path: str, done: subprocess.CompletedProcess[str]) -> UsageError
     """Why a program that was asked in Python gave no answer. A shell prints the question as its
     error.
     """
-    last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    asked = [
-        line.strip() for line in [*_QUESTION_CODE.splitlines(), *done.args[3:]] if line.strip()
-    ]
-    if any(line in last_line for line in asked):
-        return UsageError(
-            f"--python {path}: is no Python interpreter (exit code {done.returncode})"
-        )
-    return UsageError(f"--python {path}: this Python does not work: {last_line[:200]}")
+    exit_code = f"exit code {done.returncode}"
+    error_texts = done.stderr.strip().splitlines() or [exit_code]
+    last_text = error_texts[-1]
+    for asked in [*_QUESTION_CODE.splitlines(), *done.args[3:]]:
+        if asked.strip() and asked.strip() in last_text:
+            return UsageError(f"--python {path}: is no Python interpreter ({exit_code})")
+    return UsageError(f"--python {path}: this Python does not work: {last_text[:200]}")
 
 
 def with_variables(
@@ -176,31 +190,38 @@ def with_variables(
 
     With ``new``, a single interpreter becomes two, which are compared. Raises ``UsageError``.
     """
-    common, own = _parsed("--env", both), _parsed("--env-new", new)
-    *others, last = [given[0], given[0]] if own and len(given) == 1 else given
-    found = []
-    for one, variables in [*((other, common) for other in others), (last, common | own)]:
-        environment = {**one.environment, **variables}
-        found.append(dataclasses.replace(one, environment=environment, variables=variables))
+    common, of_last = _parsed("--env", both), _parsed("--env-new", new)
+    compares_variables = bool(of_last) and len(given) == 1
+    interpreters = [given[0], given[0]] if compares_variables else list(given)
+    changed = [_with(interpreter, common) for interpreter in interpreters[:-1]]
+    changed.append(_with(interpreters[-1], common | of_last))
+    in_file = [variables_for_file(interpreter) for interpreter in changed]
     try:
-        msgspec.convert([variables_for_file(one) for one in found], list[EnvironmentVariables])
+        msgspec.convert(in_file, list[EnvironmentVariables])
     except msgspec.ValidationError as error:
         raise UsageError(f"--env: too many or too long variables: {error}") from None
-    return found
+    return changed
+
+
+def _with(interpreter: Interpreter, variables: Mapping[str, str]) -> Interpreter:
+    """The interpreter with these variables of the user."""
+    environment = {**interpreter.environment, **variables}
+    return dataclasses.replace(interpreter, environment=environment, variables=variables)
 
 
 def variables_for_file(interpreter: Interpreter) -> dict[str, str]:
     """The variables of a run as its file has them: without secrets, host, user and absolute
     paths.
     """
-    return {
-        name: machine.redact(machine.hide_secrets(name, value))
-        for name, value in interpreter.variables.items()
-    }
+    in_file = {}
+    for name, value in interpreter.variables.items():
+        in_file[name] = machine.redact(machine.hide_secrets(name, value))
+    return in_file
 
 
 def _parsed(option: str, given: Sequence[str]) -> dict[str, str]:
-    found = {}
+    """The variables ``NAME=VALUE`` by name. Raises ``UsageError``, which names the option."""
+    variables = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not name or not equals or not is_utf8(text):
@@ -213,5 +234,5 @@ def _parsed(option: str, given: Sequence[str]) -> dict[str, str]:
             raise UsageError(
                 f"{option} {name}: this variable changes the packages; use --python for that"
             )
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables

@@ -12,7 +12,7 @@ from msgspec import Struct
 from overhead.blocks.parts import Heading, Part, StatusLine, Table, Text
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.reading.missing_values import by_mend
-from overhead.results import MissingStack, Target
+from overhead.results import MissingStack, Target, Why
 from overhead.runner.discovery import discover, known_stacks
 from overhead.runner.events import RunStep
 from overhead.words import runner as words
@@ -43,43 +43,46 @@ def list_stacks(
     Installed packages that cannot be used come last. ``working``: as in ``ask_stacks``. Raises
     ``UsageError``.
     """
-    replaced = {
-        name: why for plugin in plugins for name, why in load_plugin(plugin, trial=True).items()
-    }
+    replaced: dict[str, Why] = {}
+    for plugin in plugins:
+        replaced |= load_plugin(plugin, trial=True)
     probes = registry()
     if stacks:
         known_stacks(stacks)
         probes = {name: probes[name] for name in stacks}
-    found = discover(probes, [str(p) for p in plugins], working)
-    rows = [
-        Listed(
-            stack=name,
-            title=probe.title,
-            on_request=probe.on_request,
-            targets=[t for t in found.targets if t.stack == name],
-            missing=[m for m in found.missing if m.stack == name],
-            note=sentence(replaced.get(name, "")),
+    found = discover(probes, [str(plugin) for plugin in plugins], working)
+    rows = []
+    for name, probe in probes.items():
+        rows.append(
+            Listed(
+                stack=name,
+                title=probe.title,
+                on_request=probe.on_request,
+                targets=[target for target in found.targets if target.stack == name],
+                missing=[missing for missing in found.missing if missing.stack == name],
+                note=sentence(replaced.get(name, "")),
+            )
         )
-        for name, probe in probes.items()
-    ]
-    packages = unavailable_packages()
-    return rows + [
-        Listed(stack=m.stack, title=words.UNUSABLE_PACKAGE, missing=[m]) for m in packages
-    ]
+    for package in unavailable_packages():
+        rows.append(Listed(stack=package.stack, title=words.UNUSABLE_PACKAGE, missing=[package]))
+    return rows
 
 
 def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
     """A table of the stacks on this machine, and what is missing with the command that adds it."""
-    targets = []
-    for t in (target for row in rows for target in row.targets):
-        targets.append([t.stack, t.api, words.device(t), words.driver(t)])
-    if targets:
-        _, _, _, driver = range(4)
-        yield Table(
-            words.STACKS_HERE, ["stack", "api", "device", "driver"], targets, optional=(driver,)
-        )
-    yield from missing_blocks([one for row in rows for one in row.missing])
-    if notes := [row.note for row in rows if row.note]:
+    columns = ["stack", "api", "device", "driver"]
+    cells: list[list[str]] = []
+    missing: list[MissingStack] = []
+    for row in rows:
+        missing += row.missing
+        for target in row.targets:
+            cells.append([target.stack, target.api, words.device(target), words.driver(target)])
+    if cells:
+        driver = columns.index("driver")
+        yield Table(words.STACKS_HERE, columns, cells, optional=(driver,))
+    yield from missing_blocks(missing)
+    notes = [row.note for row in rows if row.note]
+    if notes:
         yield Text(notes)
 
 
@@ -90,10 +93,10 @@ def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
     if missing:
         yield Heading(words.NOT_HERE)
     for mend, stacks in by_mend(missing).items():
-        for one in stacks:
-            where = "".join(
-                f"with {key}={value} " for key, value in one.environment.items()
-            ).rstrip()
-            name = f"{one.stack} {where}".rstrip()
-            added = [words.to_add(len(stacks), mend)] if mend and one is stacks[-1] else []
-            yield StatusLine(name, sentence(one.reason), added, names=True)
+        for stack in stacks:
+            variables = [f"with {name}={value}" for name, value in stack.environment.items()]
+            name = " ".join([stack.stack, *variables]).rstrip()
+            added = []
+            if mend and stack is stacks[-1]:
+                added = [words.to_add(len(stacks), mend)]
+            yield StatusLine(name, sentence(stack.reason), added, names=True)

@@ -56,7 +56,7 @@ class _Exists(UsageError):
 
 
 class Journal:
-    """A new journal of a run, to which lines are appended. Writes are buffered until ``sync``.
+    """A new journal of a run, to which entries are appended. Writes are buffered until ``sync``.
 
     The header and the plan are held back until the first measurement, so a run that ends earlier
     leaves at most an empty file. ``kept``: whether the file stays when it is closed, because it is
@@ -67,30 +67,34 @@ class Journal:
         """Create the file. Raises ``UsageError`` if it or another file of the run exists, or cannot
         have its name.
         """
-        written = (fingerprint_path(path), samples_path(path))
-        for own in (path, *written, *map(files.part_path, written)):
-            _check_name(own)
-        for other in written:
+        written_at_end = (fingerprint_path(path), samples_path(path))
+        _check_name(path)
+        for other in written_at_end:
+            _check_name(other)
+            _check_name(files.part_path(other))
+        for other in written_at_end:
             if os.path.lexists(other):
                 raise _Exists(other)
-        self.path, self.kept = path, False
+        self.path = path
+        self.kept = False
         self._file = _create(path)
         self._held: list[bytes] = []
 
-    def write(self, lines: Iterable[JournalEntry]) -> None:
-        """Append these lines. Raises ``CannotWrite``."""
+    def write(self, entries: Iterable[JournalEntry]) -> None:
+        """Append these entries. Raises ``CannotWrite``."""
         with self._raising():
-            for line in lines:
+            for entry in entries:
+                encoded = results.encode_entry(entry)
                 if self.kept:
-                    self._file.write(results.encode_entry(line))
-                else:
-                    self._held.append(results.encode_entry(line))
-                    if not isinstance(line, _PLAN):
-                        self.keep()
+                    self._file.write(encoded)
+                    continue
+                self._held.append(encoded)
+                if not isinstance(entry, _PLAN):
+                    self.keep()
 
-    def append(self, lines: Iterable[JournalEntry]) -> None:
-        """Append these lines, and write everything to the disk. Raises ``UsageError``."""
-        self.write(map(redacted, lines))
+    def append(self, entries: Iterable[JournalEntry]) -> None:
+        """Append these entries, and write everything to the disk. Raises ``UsageError``."""
+        self.write(map(redacted, entries))
         self.sync()
 
     def keep(self) -> None:
@@ -127,10 +131,10 @@ class Journal:
     def discard(self) -> None:
         """Remove the file, if nobody has put another one in its place, and close it."""
         self.kept = False
-        own = not self._file.closed and _is_at(self._file, self.path)
+        is_ours = not self._file.closed and _is_at(self._file, self.path)
         with contextlib.suppress(OSError):
             self._file.close()  # before the removal: Windows removes no open file
-        if own:
+        if is_ours:
             self.path.unlink(missing_ok=True)
 
     def _raising(self) -> AbstractContextManager[None]:
@@ -157,12 +161,14 @@ def _check_name(path: Path) -> None:
         except FileNotFoundError:
             return
     if not stat.S_ISREG(mode):
-        raise CannotWrite(
-            f"{path}: is a {'folder' if stat.S_ISDIR(mode) else 'special file'}, not a file"
-        )
+        kind = "folder" if stat.S_ISDIR(mode) else "special file"
+        raise CannotWrite(f"{path}: is a {kind}, not a file")
 
 
 def _create(path: Path) -> io.BufferedRandom:
+    """A new file at this path, open for writing and reading. Raises ``UsageError`` if there is one,
+    so that two runs never write to the same file.
+    """
     with raising_cannot_write(path):
         try:
             return open(path, "x+b")
@@ -194,19 +200,23 @@ class Outcome(Shown):
     @property
     def measured(self) -> bool:
         """Whether any case was measured, with any of the interpreters."""
-        own = self.fingerprint
-        found = any(
-            s not in _NOT_MEASURED
-            for s in (*(r.status for r in own.records), *(c.status for c in own.contention))
-        )
-        return found or (self.second is not None and self.second.measured)
+        statuses = [record.status for record in self.fingerprint.records]
+        statuses += [peers.status for peers in self.fingerprint.contention]
+        if any(status not in _NOT_MEASURED for status in statuses):
+            return True
+        return self.second is not None and self.second.measured
 
     def without_figure(self, stacks: Iterable[str]) -> dict[str, Why]:
         """The stacks among these for which no figure has a value, each with the reason."""
-        have = {r.stack for r in self.fingerprint.records if r.status in results.VALUED}
-        return {
-            name: missing_stack(self.fingerprint, name).why for name in stacks if name not in have
-        }
+        have = set()
+        for record in self.fingerprint.records:
+            if record.status in results.VALUED:
+                have.add(record.stack)
+        reasons = {}
+        for name in stacks:
+            if name not in have:
+                reasons[name] = missing_stack(self.fingerprint, name).why
+        return reasons
 
 
 def folder_name(text: str) -> str:
@@ -236,24 +246,28 @@ def reserve_journals(
     time = datetime.now(UTC).strftime(_TIME)
     if out is None or not per_node:
         return _reserve((out or DEFAULT_FOLDER) / f"{time}.jsonl", sides)
-    node = folder_name(os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0])
-    names = itertools.chain([time], (f"{time}-{number}" for number in itertools.count(2)))
-    while True:
+    host = socket.gethostname().partition(".")[0]
+    folder = out / folder_name(os.environ.get("SLURMD_NODENAME") or host)
+    name = time
+    for number in itertools.count(2):
         with contextlib.suppress(_Exists):  # of another task on this node
-            return _reserve(out / node / f"{next(names)}.jsonl", sides)
+            return _reserve(folder / f"{name}.jsonl", sides)
+        name = f"{time}-{number}"
+    raise AssertionError("the numbers have no end")
 
 
 def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
     """The journal of each side; if one of them cannot be had, none is changed."""
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as at_error:
         journals = []
         for side in sides:
-            own = path.parent / side / path.name
-            with raising_cannot_write(own.parent):
-                files.make_folder(own.parent)
-            journals.append(Journal(own))
-            stack.callback(journals[-1].close)
-        stack.pop_all()
+            folder = path.parent / side
+            with raising_cannot_write(folder):
+                files.make_folder(folder)
+            journal = Journal(folder / path.name)
+            journals.append(journal)
+            at_error.callback(journal.close)
+        at_error.pop_all()
     return journals
 
 
@@ -268,22 +282,22 @@ def write_files(journals: Sequence[Journal]) -> Outcome:
     return replace(first, second=others[0]) if others else first
 
 
-def write_entries(lines: Iterable[JournalEntry], out: Path | None) -> Outcome:
-    """Write the files of a run that was measured elsewhere, from the lines of its journal. Raises
+def write_entries(entries: Iterable[JournalEntry], out: Path | None) -> Outcome:
+    """Write the files of a run that was measured elsewhere, from the entries of its journal. Raises
     ``UsageError``.
     """
     (journal,) = reserve_journals(out)
     try:
-        journal.write(lines)
+        journal.write(entries)
         return write_files([journal])
     finally:
         journal.close()
 
 
 def _write(journal: Journal) -> Outcome:
-    from overhead.loading.reduce import (
-        reduce_journal,
-    )  # after the measurement: a run begins sooner without it
+    """Write the fingerprint and the samples of a journal, which stays until ``discard``."""
+    # Imported after the measurement: a run begins sooner without it.
+    from overhead.loading.reduce import reduce_journal
 
     journal.keep()
     journal.sync()

@@ -151,11 +151,13 @@ class Progress(Listener):
     def left(self, seconds: float) -> None:
         """Move the bar; outside a terminal, print the time left at first and then every 20 s."""
         self._tells_time_left = True
-        elapsed = self._clock() - self._began
         left = words.time_left(seconds)
-        self._bar.update(self._task, completed=elapsed / (elapsed + seconds + 1e-9), left=left)
+        elapsed_s = self._clock() - self._began
+        whole_s = elapsed_s + seconds + 1e-9  # not zero, at the begin of a run of no time
+        self._bar.update(self._task, completed=elapsed_s / whole_s, left=left)
         self._bar.refresh()
-        if not self._console.is_terminal and self._clock() - self._last_line >= _LINE_EVERY_S:
+        is_due = self._clock() - self._last_line >= _LINE_EVERY_S
+        if not self._console.is_terminal and is_due:
             self._last_line = self._clock()
             self.note(f"  {left}")
 

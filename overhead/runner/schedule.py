@@ -305,9 +305,10 @@ def schedule(
         _check_workloads(choice, [offer.space for offer in offers])
 
     groups = {offer.target.key: _with_companions(offer, offers) for offer in offers}
-    candidates = {
-        offer.target.key: _candidates(offer, groups[offer.target.key]) for offer in offers
-    }
+    candidates = {}
+    for offer in offers:
+        worker = offer.target.key
+        candidates[worker] = _candidates(offer, groups[worker])
     allotment = allot(candidates, plan)
     for worker, key, reason in allotment.left_out:
         case = _name_for_worker(worker, groups[worker], key)

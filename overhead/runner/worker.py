@@ -6,6 +6,7 @@ import contextlib
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from overhead.child import Parent, serve
 from overhead.errors import BadPlugin
@@ -35,19 +36,24 @@ class Worker:
     """Runs one job. Lines are added to the answers, and delivered where nothing is measured."""
 
     def __init__(self, job: Job, parent: Parent) -> None:
-        self.job, self.parent = job, parent
+        self.job = job
+        self.parent = parent
         self.note: Note | None = None
-        with contextlib.suppress(
-            OSError
-        ):  # someone has deleted the file: it only serves to explain a death
-            self.note = Note(Path(job.doing_file)) if job.doing_file else None
+        if job.doing_file:
+            # If someone has deleted the file, go on: it only serves to explain a death.
+            with contextlib.suppress(OSError):
+                self.note = Note(Path(job.doing_file))
         self.chains: dict[str, Chain] = {}
         self.opened: set[str] = set()
         self.ran: set[str] = set()
         """Targets by key: those with an opened case, and those with a unit that ran."""
-        self.index = {a.key: i for i, a in enumerate(job.assignments)}
-        self.by_id = {a.key: a for a in job.assignments}
-        self.names = {a.key: a.entry_fields(job.worker, job.process) for a in job.assignments}
+        self.index: dict[str, int] = {}
+        self.by_key: dict[str, Assignment] = {}
+        self.names: dict[str, dict[str, Any]] = {}
+        for index, assignment in enumerate(job.assignments):
+            self.index[assignment.key] = index
+            self.by_key[assignment.key] = assignment
+            self.names[assignment.key] = assignment.entry_fields(job.worker, job.process)
         self.paused = time.monotonic()
 
     def note_step(self, case: str, what: str) -> None:
@@ -68,16 +74,15 @@ class Worker:
         except Unavailable as error:
             found = FoundTargets(reason=error.reason, mend=error.mend)
         except BaseException as error:  # a library that fails to load may raise anything
-            found = FoundTargets(
-                reason=reason_of(error), mend=registry()[self.job.stack].mend, failed=True
-            )
+            mend = registry()[self.job.stack].mend
+            found = FoundTargets(reason=reason_of(error), mend=mend, failed=True)
         self.parent(found)
 
     def open_and_measure(self) -> None:
         """Open every chain, wait for the turn, measure, close."""
-        for name, assignment in self.by_id.items():
-            self.note_step(name, "opening")
-            self._open(name, assignment)
+        for key, assignment in self.by_key.items():
+            self.note_step(key, "opening")
+            self._open(assignment)
             self.parent.flush()  # before the next open, which may compile for long or crash
         self.note_step("", "waiting for its turn")
         self.parent(Ready())
@@ -91,30 +96,33 @@ class Worker:
         self.note_step("", "ending")
         self.parent(EndedEntry(worker=self.job.worker, process=self.job.process, rule=rule))
         self.parent.wait()
-        for name in list(self.chains):
-            self._close(name)
+        for key in list(self.chains):
+            self._close(key)
 
-    def _open(self, name: str, assignment: Assignment) -> None:
-        target, case = assignment.target, assignment.case
-        begin = time.perf_counter_ns()
+    def _open(self, assignment: Assignment) -> None:
+        """Open the chain of a case, and send what it is and how long that took; or send why the
+        case failed.
+        """
+        key, target = assignment.key, assignment.target
+        names = self.names[key]
+        began_ns = time.perf_counter_ns()
         try:
             is_first = self._runs_first() and target.key not in self.opened
-            chain = self.chains[name] = open_case(
-                registry()[target.stack], target, case, is_first=is_first
-            )
-            took = time.perf_counter_ns() - begin
+            probe = registry()[target.stack]
+            chain = open_case(probe, target, assignment.case, is_first=is_first)
+            self.chains[key] = chain
+            opening_ns = time.perf_counter_ns() - began_ns
             self.opened.add(target.key)
-            found = describe(chain)
-            opening = opening_of(chain)
+            description = describe(chain)
+            parts_of_opening = opening_of(chain)
         except BaseException as error:  # sys.exit in a stack must not end the other cases
-            self.parent.add(
-                FailedEntry(**self.names[name], status=status_of(error), reason=reason_of(error))
-            )
-            self._close(name)
+            failed = FailedEntry(**names, status=status_of(error), reason=reason_of(error))
+            self.parent.add(failed)
+            self._close(key)
             return
-        self.parent.add(OpenedEntry(**self.names[name], **vars(found)))
-        for figure, value in {"open": took, **opening}.items():
-            self.parent.add(OneOffEntry(**self.names[name], name=figure, values=[value]))
+        self.parent.add(OpenedEntry(**names, **vars(description)))
+        for figure, value in {"open": opening_ns, **parts_of_opening}.items():
+            self.parent.add(OneOffEntry(**names, name=figure, values=[value]))
 
     def _runs_first(self) -> bool:
         """Whether this is the first process of its targets. Later ones run what has run in an
@@ -122,21 +130,23 @@ class Worker:
         """
         return self.job.process == 0
 
-    def _judge_first_call(self, name: str, error: BaseException) -> BaseException:
+    def _judge_first_call(self, key: str, error: BaseException) -> BaseException:
         """The error of a case's first call; ``Unavailable`` if the machine is the cause, because no
         unit has run.
         """
-        target = self.by_id[name].target
-        if not self._runs_first() or target.key in self.ran or not isinstance(error, Exception):
+        target = self.by_key[key].target
+        has_run_before = not self._runs_first() or target.key in self.ran
+        if has_run_before or not isinstance(error, Exception):
             return error
         return cannot_here(error, registry()[target.stack], CANNOT) or error
 
-    def _close(self, name: str) -> None:
+    def _close(self, key: str) -> None:
         """Close the chain, if it is open. Errors are ignored, because its results or its failure
         are delivered.
         """
         with contextlib.suppress(Exception):
-            if chain := self.chains.pop(name, None):
+            chain = self.chains.pop(key, None)
+            if chain is not None:
                 chain.close()
 
     def _take(self, event: Event) -> None:
@@ -148,7 +158,8 @@ class Worker:
                 self.ran.add(event.target)
             self.parent.add(event)
             return
-        if not event.case or time.monotonic() - self.paused > LONGEST_SILENCE_S:
+        silent_s = time.monotonic() - self.paused
+        if not event.case or silent_s > LONGEST_SILENCE_S:
             self._pause(event.others)
         self.note_step(event.case, event.what)
 
@@ -162,6 +173,7 @@ class Worker:
 
 
 def _answer(job: Job, parent: Parent) -> None:
+    """Carry out the one job of this process, which then ends."""
     allow_entry_points(job.entry_points)
     try:
         for plugin in job.plugins:
@@ -169,7 +181,10 @@ def _answer(job: Job, parent: Parent) -> None:
     except BadPlugin as error:
         raise SystemExit(str(error)) from None
     worker = Worker(job, parent)
-    worker.discover() if job.stack else worker.open_and_measure()
+    if job.stack:
+        worker.discover()
+    else:
+        worker.open_and_measure()
     raise SystemExit
 
 

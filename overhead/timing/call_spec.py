@@ -16,7 +16,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -67,6 +67,15 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     division: Division | None = None
 
 
+class VariedCall(NamedTuple):
+    """A statement by its position, and what is assigned before it: names and values as texts, empty
+    if nothing is varied.
+    """
+
+    position: int
+    assignment: dict[str, str]
+
+
 class CallSpec(Struct, frozen=True, kw_only=True):
     """The statements to measure. ``wait``: a name of ``KNOWN_WAITS``, a statement that waits, or
     empty to find out.
@@ -96,11 +105,12 @@ class CallSpec(Struct, frozen=True, kw_only=True):
         return assignments(self.vary)
 
     @property
-    def cases(self) -> list[tuple[int, dict[str, str]]]:
-        """Each statement, by its position, with each assignment; those of one statement follow one
-        another.
-        """
-        return [(position, given) for position in range(len(self.calls)) for given in self.given]
+    def cases(self) -> list[VariedCall]:
+        """Each statement with each assignment; those of one statement follow one another."""
+        cases = []
+        for position in range(len(self.calls)):
+            cases += [VariedCall(position, assignment) for assignment in self.given]
+        return cases
 
     def add_path(self) -> None:
         """Add ``path`` to ``sys.path``, so that imports find what the caller's imports find."""
@@ -144,10 +154,8 @@ def setup_of(function: Callable[[], object], name: str) -> str:
     if os.environ.get(VARIABLE):
         raise _script_runs_again()
     refuse_in_script_run_again()
-    module, path = (
-        getattr(function, "__module__", None) or "",
-        getattr(function, "__qualname__", ""),
-    )
+    module = getattr(function, "__module__", None) or ""
+    path = getattr(function, "__qualname__", "")
     can_import = False
     with contextlib.suppress(ImportError, AttributeError, ValueError):
         can_import = import_function(module, path) is function
@@ -157,9 +165,8 @@ def setup_of(function: Callable[[], object], name: str) -> str:
         import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         try:
-            return _setup(
-                name, "unpickle_function", base64.b64encode(cloudpickle.dumps(function)).decode()
-            )
+            pickled = cloudpickle.dumps(function)
+            return _setup(name, "unpickle_function", base64.b64encode(pickled).decode())
         except Exception as error:  # an object that it holds may raise anything
             raise UsageError(
                 f"{path}: cannot be handed to another process: {one_line(error)}"
@@ -187,12 +194,12 @@ def function_of_script(file: str, path: str) -> Any:
     """The function with this qualified name in a script, which runs without its ``if __name__ ==
     "__main__"``.
     """
-    return operator.attrgetter(path)(
-        types.SimpleNamespace(**runpy.run_path(file, run_name=_SCRIPT))
-    )
+    names = runpy.run_path(file, run_name=_SCRIPT)
+    return operator.attrgetter(path)(types.SimpleNamespace(**names))
 
 
 def _script_runs_again() -> UsageError:
+    """The error in a worker that reaches the measurement of its own script again."""
     return UsageError(
         "a worker runs this script again to find the function: put the measurement under "
         'if __name__ == "__main__":, or install cloudpickle, which hands over the function alone: '
@@ -208,7 +215,9 @@ def refuse_in_script_run_again() -> None:
         raise _script_runs_again()
 
 
-def _setup(name: str, how: str, *arguments: str) -> str:
+def _setup(name: str, finder: str, *arguments: str) -> str:
+    """Python text that defines ``name`` as what a function of this module finds."""
     return (
-        f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find(*{arguments!r})"
+        f"from {__name__} import {finder} as _overhead_find\n"
+        f"{name} = _overhead_find(*{arguments!r})"
     )

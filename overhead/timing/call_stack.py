@@ -29,8 +29,11 @@ class CallProbe(Probe):
     def targets(self) -> list[Target]:
         """One target: the first device that a statement uses, else the CPU."""
         spec = read_spec()
-        first = next((one for one in spec.found if one.api != "CPU"), spec.found[0])
-        threads = f"threads {os.environ[THREAD_VARIABLES[0]]}" if spec.threads else ""
+        on_devices = [found for found in spec.found if found.api != "CPU"]
+        first = on_devices[0] if on_devices else spec.found[0]
+        threads = ""
+        if spec.threads:
+            threads = f"threads {os.environ[THREAD_VARIABLES[0]]}"
         return [Target(stack=self.name, api=first.api, adapter=first.adapter, device=threads)]
 
     def space(self, target: Target) -> Space:
@@ -39,10 +42,11 @@ class CallProbe(Probe):
         """
         spec = read_spec()
         base = Case(pattern="per-submit", unit="call", params={"position": 0, "given": 0})
-        calls = [vary(base, "position", n) for n in range(len(spec.calls))]
-        return Space(
-            base, extra=[vary(call, "given", n) for call in calls for n in range(len(spec.given))]
-        )
+        cases = []
+        for position in range(len(spec.calls)):
+            call = vary(base, "position", position)
+            cases += [vary(call, "given", number) for number in range(len(spec.given))]
+        return Space(base, extra=cases)
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of calls of one statement; what they print is thrown away."""
@@ -51,5 +55,6 @@ class CallProbe(Probe):
         sys.stdout.flush()
         with open(os.devnull, "wb") as nowhere:  # what the statements print would fill the pipe
             os.dup2(nowhere.fileno(), 1)
-        position, given = int(case.params["position"]), int(case.params["given"])
-        return CallChain(spec, position * len(spec.given) + given)
+        position = int(case.params["position"])
+        assignment = int(case.params["given"])
+        return CallChain(spec, position * len(spec.given) + assignment)

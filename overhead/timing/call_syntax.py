@@ -45,6 +45,8 @@ _DOES_NOTHING = frozenset(
 anything.
 """
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_HIDING = ("eval", "exec", "locals", "vars")
+"""Functions through which statements may read any name."""
 
 
 def named_function(call: str) -> str:
@@ -56,13 +58,20 @@ def named_function(call: str) -> str:
     text = call.strip()
     if _FILE.fullmatch(text):
         return text
-    found = _MODULE.fullmatch(text)
-    if found is None:
+    names = _MODULE.fullmatch(text)
+    if names is None:
         return ""
-    is_module = all(
-        part.isidentifier() and not keyword.iskeyword(part) for part in found["place"].split(".")
-    )
-    return text if is_module else ""
+    for part in names["place"].split("."):
+        if not part.isidentifier() or keyword.iskeyword(part):
+            return ""
+    return text
+
+
+def _statements(text: str) -> list[ast.stmt]:
+    """The statements of a text that may be indented as a whole. Raises ``SyntaxError`` or
+    ``ValueError``.
+    """
+    return ast.parse(textwrap.dedent(text).strip("\n")).body
 
 
 def check_does_something(call: str) -> None:
@@ -72,45 +81,50 @@ def check_does_something(call: str) -> None:
     ``StatementLoop``.
     """
     try:
-        body = ast.parse(textwrap.dedent(call).strip("\n")).body
+        body = _statements(call)
     except (SyntaxError, ValueError):
         return
     if not body or all(isinstance(statement, ast.Pass) for statement in body):
         return
     last = body[-1]
-    value = getattr(last, "value", None)
-    if len(body) == 1 and isinstance(value, ast.Lambda):
-        raise UsageError(
-            "CALL makes a function and does not call it: write its body, or (lambda: ...)()"
-        )
-    if len(body) == 1 and isinstance(value, ast.GeneratorExp):
-        raise UsageError(
-            "CALL makes a generator and does not run it: write list(...) or sum(...) around it"
-        )
+    _refuse_single(body)
     if all(isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) for statement in body):
         name = getattr(last, "name", "f")
         raise UsageError(
             f"CALL defines {name} and does not call it: put the def into --setup, and write"
             f" {name}()"
         )
-    if (
-        len(body) == 1
-        and isinstance(value, ast.BinOp | ast.Compare | ast.Subscript)
-        and _is_constant(value)
-    ):
+    if _is_idle(body):
+        raise UsageError(because("call-does-nothing", why=_why_idle(last)))
+
+
+def _refuse_single(body: Sequence[ast.stmt]) -> None:
+    """Raise ``UsageError`` for one statement that makes a function or generator and does not run
+    it, or that Python computes before it runs.
+    """
+    if len(body) != 1:
+        return
+    value = getattr(body[0], "value", None)
+    if isinstance(value, ast.Lambda):
+        raise UsageError(
+            "CALL makes a function and does not call it: write its body, or (lambda: ...)()"
+        )
+    if isinstance(value, ast.GeneratorExp):
+        raise UsageError(
+            "CALL makes a generator and does not run it: write list(...) or sum(...) around it"
+        )
+    if isinstance(value, ast.BinOp | ast.Compare | ast.Subscript) and _is_constant(value):
         shown = ast.unparse(value)[:80]
         raise UsageError(
             f"Python computes {shown} once, before CALL runs; give its parts names in --setup:"
             " x + y"
         )
-    if _is_idle(body):
-        raise UsageError(because("call-does-nothing", why=_why_idle(last)))
 
 
 def read_only(call: str) -> str:
     """The text of a CALL that is nothing but an attribute, such as ``x.sum``; else an empty one."""
     try:
-        body = ast.parse(textwrap.dedent(call).strip("\n")).body
+        body = _statements(call)
     except (SyntaxError, ValueError):
         return ""
     match body:
@@ -120,6 +134,7 @@ def read_only(call: str) -> str:
 
 
 def _why_idle(last: ast.stmt) -> Reason:
+    """What a statement is that does nothing."""
     match last:
         case ast.AnnAssign():
             return because("call-is-an-annotation")
@@ -140,10 +155,17 @@ def _is_idle(body: list[ast.stmt]) -> bool:
         code = _in_function(body)
     except (SyntaxError, ValueError):
         return False
+    return _does_nothing(code)
+
+
+def _does_nothing(code: CodeType) -> bool:
     return all(instruction.opname in _DOES_NOTHING for instruction in dis.get_instructions(code))
 
 
 def _in_function(body: list[ast.stmt]) -> CodeType:
+    """The code of a function with these statements: in it, names are local variables, which it
+    loads and stores without a look-up that could do something.
+    """
     tree = ast.parse("def call(): pass")
     function = tree.body[0]
     assert isinstance(function, ast.FunctionDef)
@@ -153,11 +175,12 @@ def _in_function(body: list[ast.stmt]) -> CodeType:
 
 
 def _is_constant(node: ast.expr) -> bool:
+    """Whether the interpreter computes an expression when it compiles it, such as ``2 * 3``."""
     try:
         code = compile(ast.Expression(node), "CALL", "eval")
     except (SyntaxError, ValueError, TypeError):  # a target, such as x[1] = 2
         return False
-    return all(instruction.opname in _DOES_NOTHING for instruction in dis.get_instructions(code))
+    return _does_nothing(code)
 
 
 def assignments(vary: str) -> list[dict[str, str]]:
@@ -168,12 +191,13 @@ def assignments(vary: str) -> list[dict[str, str]]:
     """
     if not vary:
         return [{}]
-    name, _, values = vary.partition("=")
-    name = name.strip()
-    found = _at_commas(values)
-    if not name.isidentifier() or keyword.iskeyword(name) or not all(found):
+    name_text, _, values_text = vary.partition("=")
+    name = name_text.strip()
+    values = _at_commas(values_text)
+    is_name = name.isidentifier() and not keyword.iskeyword(name)
+    if not is_name or "" in values:
         raise UsageError(f"--vary {vary}: not of the form NAME=VALUE,VALUE, such as n=64,256")
-    return [{name: value} for value in found]
+    return [{name: value} for value in values]
 
 
 def uses(text: str, name: str) -> bool:
@@ -183,21 +207,24 @@ def uses(text: str, name: str) -> bool:
     A function of theirs may have an argument or a variable of this name, which is another one.
     """
     try:
-        body = ast.parse(textwrap.dedent(text).strip("\n")).body
-        return _uses(body, name) or any(
-            _uses(body, hiding) for hiding in ("eval", "exec", "locals", "vars")
-        )
+        body = _statements(text)
+        return any(_uses(body, used) for used in (name, *_HIDING))
     except (SyntaxError, ValueError):
         return True
 
 
 def _uses(body: list[ast.stmt], name: str) -> bool:
+    """Whether statements read a name that is defined before them, also in a function of theirs."""
     defined = ast.parse(f"{name} = None").body
     scope = scope_of([*defined, *body])
-    if scope.lookup(name).is_referenced() or any(_adds_to(statement, name) for statement in body):
+    if scope.lookup(name).is_referenced():
         return True
-    inner = [each.lookup(name) for each in inner_scopes(scope) if name in each.get_identifiers()]
-    return any(symbol.is_free() for symbol in inner)
+    if any(_adds_to(statement, name) for statement in body):
+        return True
+    for inner in inner_scopes(scope):
+        if name in inner.get_identifiers() and inner.lookup(name).is_free():
+            return True
+    return False
 
 
 def _adds_to(statement: ast.stmt, name: str) -> bool:
@@ -220,7 +247,8 @@ def check_varied(
         )
     if any(_binds(call, name) for call in calls):
         raise UsageError(f"--vary {name}: CALL gives {name} another value; use another name there")
-    if not (reaches_functions or any(uses(text, name) for text in (setup, wait, *calls))):
+    is_used = any(uses(text, name) for text in (setup, wait, *calls))
+    if not reaches_functions and not is_used:
         raise UsageError(
             f"--vary {name}: neither CALL nor SETUP uses {name}, so all rows would measure the same"
         )
@@ -231,17 +259,18 @@ def _is_replaced(setup: str, name: str) -> bool:
     what it was.
     """
     try:
-        body = ast.parse(textwrap.dedent(setup).strip("\n")).body
-        return any(
-            _assigns([statement], name) and not _uses([statement], name) for statement in body
-        )
+        for statement in _statements(setup):
+            if _assigns([statement], name) and not _uses([statement], name):
+                return True
     except (SyntaxError, ValueError):
         return False
+    return False
 
 
 def _binds(call: str, name: str) -> bool:
+    """Whether a statement assigns or imports a name; False for a text that does not compile."""
     try:
-        return _assigns(ast.parse(textwrap.dedent(call).strip("\n")).body, name)
+        return _assigns(_statements(call), name)
     except (SyntaxError, ValueError):
         return False
 
@@ -257,9 +286,12 @@ def _at_commas(text: str) -> list[str]:
     """The parts of a text between commas that stand in no brackets and no quotes. Raises
     ``UsageError``.
     """
-    parts, closing, quote, escaped = [""], [""], "", False
+    parts = [""]
+    closing: list[str] = []  # what closes the open brackets, the innermost last
+    quote = ""  # the quote that is open
+    escaped = False
     for character in text:
-        if character == "," and not quote and closing == [""]:
+        if character == "," and not quote and not closing:
             parts.append("")
             continue
         parts[-1] += character
@@ -272,11 +304,12 @@ def _at_commas(text: str) -> list[str]:
         elif character in _CLOSING:
             closing.append(_CLOSING[character])
         elif character in _CLOSING.values():
-            if character != closing[-1]:
+            if not closing or character != closing[-1]:
                 raise UsageError(f"--vary: {text}: the bracket {character} closes none")
             closing.pop()
-    if quote or closing != [""]:
-        raise UsageError(f"--vary: {text}: {quote or closing[-1]} is missing at the end")
+    if quote or closing:
+        missing = quote or closing[-1]
+        raise UsageError(f"--vary: {text}: {missing} is missing at the end")
     return [part.strip() for part in parts]
 
 
@@ -289,9 +322,16 @@ def shown_statement(call: str) -> str:
     lines = [line for line in textwrap.dedent(call).strip("\n").splitlines() if line.strip()]
     if len(lines) < 2:
         return call.strip()
+    joint = "; " if _is_one_block(lines) else " \u23ce "
+    return joint.join(line.strip() for line in lines)
+
+
+def _is_one_block(lines: Sequence[str]) -> bool:
+    """Whether each line is a statement of its own, and none is nested."""
     indents = {len(line) - len(line.lstrip()) for line in lines}
+    if len(indents) > 1:
+        return False
     try:
-        simple = len(indents) == 1 and len(ast.parse("\n".join(lines)).body) == len(lines)
+        return len(ast.parse("\n".join(lines)).body) == len(lines)
     except (SyntaxError, ValueError):
-        simple = False
-    return ("; " if simple else " \u23ce ").join(line.strip() for line in lines)
+        return False

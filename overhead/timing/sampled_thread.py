@@ -31,6 +31,9 @@ time.
 """
 WORD = 8
 """Bytes of a pointer; other processors are refused."""
+_STANDARD_LIBRARY = os.path.dirname(os.__file__)
+_SUITE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""The folders of Python's own modules, and of this package."""
 _WORDS_OF_STATE = 64
 _WORDS_OF_POINTED = 4
 _WORDS_OF_FRAME = 16
@@ -141,8 +144,8 @@ def this_thread(phase: Phase) -> SampledThread:
             wide=places.characters("overhead\u00e9", "latin-1"),
             phase=phase.address,
             folders=_package_folders(),
-            standard=[os.path.dirname(os.__file__)],
-            suite=os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+            standard=[_STANDARD_LIBRARY],
+            suite=_SUITE,
             executable=os.path.realpath(sys.executable),
         )
 
@@ -250,6 +253,7 @@ class _Places:
 
 
 def _offset_of(value: int, words: Sequence[int]) -> int:
+    """The offset in bytes of a value among the words of an object. Raises ``Unavailable``."""
     if value not in words:
         raise _unknown_layout()
     return words.index(value) * WORD
@@ -264,6 +268,5 @@ def _package_folders() -> list[str]:
     """The folders of this interpreter where ``pip``, or the packages of a Linux distribution,
     install.
     """
-    return sorted(
-        {entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))}
-    )
+    installed = ("site-packages", "dist-packages")
+    return sorted({entry for entry in sys.path if entry.endswith(installed)})

@@ -10,11 +10,11 @@ import importlib.machinery
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -34,6 +34,7 @@ from overhead.results import (
     Reason,
     Record,
     Scalar,
+    Value,
     Why,
     WithFigures,
     about,
@@ -76,16 +77,31 @@ if TYPE_CHECKING:
 
 _STACK = Path(__file__).with_name("call_stack.py")
 _MOST_CALLS = 8
+"""Statements that are measured in turn, at most. Chosen, not measured; more of them leave each too
+little of the minute.
+"""
+_SAMPLED_S = 20.0
+_PROCESSES = 5
+_WALL_S = 45.0
+"""Seconds of sampling over all processes, fresh processes, and the limit of a run in seconds.
+Chosen, not measured; the whole takes up to a minute.
+"""
 _SLOW_CALL_S = 0.03
+_SLOW_PROCESSES = 3
+_SLOW_CALLS = 60
+"""Calls that take longer than ``_SLOW_CALL_S`` are measured in fewer processes, of which each
+samples at least so many calls. Chosen, not measured; fewer calls give no line.
+"""
+_PRECISION = 0.03
+"""The half-width that sampling aims at, as a share of the cost. Chosen, not measured."""
 _LEAST_SILENCE_S = 10.0
 """A process that measures may be silent for this long, and for three times the time of the
 trial.
 """
-_CALLS_PER_PROCESS = 60
-"""Calls of a slow statement that a process samples."""
 _MOST_VERSIONS = 32
 """So many versions that differ are named."""
 _OF_RECORD = ("status", "reason", "bound", "flags", "figures")
+"""What the row of a statement takes over from its record."""
 
 
 class CallTiming(Shown, WithFigures, frozen=True, kw_only=True):
@@ -122,9 +138,8 @@ class CallTiming(Shown, WithFigures, frozen=True, kw_only=True):
         """Whether something waits for the work of the call, so that it may return before its work
         is done.
         """
-        if isinstance(
-            self.wait, str
-        ):  # the call of a library that waits; in older files also what says that none does
+        if isinstance(self.wait, str):
+            # The call of a library that waits; in older files also what says that none does.
             return self.on != "CPU"
         return self.wait != NOTHING.said
 
@@ -191,7 +206,8 @@ class TimeInterrupted(SaidInOneLine, KeyboardInterrupt):
     """
 
     def __init__(self, timing: Timing) -> None:
-        super().__init__(because("interrupted-time", calls="; ".join(map(str, timing.calls))))
+        calls = "; ".join(str(call) for call in timing.calls)
+        super().__init__(because("interrupted-time", calls=calls))
         self.timing = timing
 
     def __str__(self) -> str:
@@ -249,27 +265,29 @@ def time(  # noqa: PLR0913 - a public interface
     ``timing`` holds what was measured until then.
     """
     calls = [call, *others]
-    variable, *_ = [*assignments(vary)[0], ""]
+    varied_names = list(assignments(vary)[0])
+    variable = varied_names[0] if varied_names else ""
     named = _named(calls, arguments, variable)
+    path = list(named.path)
+    if pythons:
+        path.append(os.getcwd())  # another interpreter starts elsewhere than this one
     spec = CallSpec(
         calls=named.texts,
         setup=setup,
         before=named.before,
         wait=wait,
-        path=[
-            *named.path,
-            *([os.getcwd()] if pythons else []),
-        ],  # which starts elsewhere than this one
+        path=path,
         vary=vary,
-        threads=[*dict.fromkeys(threads.split(","))] if threads else [],
-        pythons=[*pythons],
+        threads=_different(threads.split(",")) if threads else [],
+        pythons=list(pythons),
         first=True,
     )
     _check_number(spec)
     if variable:
-        statements = [one for one in calls if isinstance(one, str) and not named_function(one)]
-        functions = any(isinstance(one, str) and named_function(one) for one in calls)
-        check_varied(variable, statements, setup, wait, reaches_functions=functions)
+        statements = [text for text in calls if isinstance(text, str) and not named_function(text)]
+        check_varied(
+            variable, statements, setup, wait, reaches_functions=_any_named_function(calls)
+        )
     if not all(number.isdecimal() and int(number) for number in spec.threads):
         raise UsageError(f"--threads {threads}: not numbers of 1 or more, such as 1,4")
     if threads and pythons:
@@ -282,7 +300,18 @@ def time(  # noqa: PLR0913 - a public interface
         return time_statements(spec, listener, labels=names or named.labels, quick=quick)
 
 
+def _different(texts: Iterable[str]) -> list[str]:
+    """The texts in their order, each once."""
+    return list(dict.fromkeys(texts))
+
+
+def _any_named_function(calls: Iterable[str | Callable[[], object]]) -> bool:
+    """Whether one of the calls is ``FILE.py:FUNCTION`` or ``module:function``."""
+    return any(isinstance(call, str) and named_function(call) for call in calls)
+
+
 def _check_number(spec: CallSpec) -> None:
+    """Raise ``UsageError`` for no statement, and for more than are measured in turn."""
     if not 1 <= len(spec.cases) <= _MOST_CALLS:
         raise UsageError(
             f"{len(spec.cases)} statements given; 1 to {_MOST_CALLS} are measured in turn"
@@ -298,39 +327,37 @@ def _named(
     ``variable``: what ``--vary`` varies. A function that is named gets it as an argument: the setup
     could bring it there through a module only, which all cases of a process share.
     """
-    texts: list[str] = []
-    labels: list[str] = []
-    before: list[str] = []
-    path: list[str] = []
-    if arguments and not any(isinstance(one, str) and named_function(one) for one in calls):
+    if arguments and not _any_named_function(calls):
         raise UsageError(
             "--arg: only for FILE.py:FUNCTION or module:function; write the arguments into the"
             " statement"
         )
-    for number, one in enumerate(calls):
+    texts: list[str] = []
+    labels: list[str] = []
+    before: list[str] = []
+    path: list[str] = []
+    for number, call in enumerate(calls):
         name = f"{CALLED_AS}{number}"
-        if isinstance(one, str) and not named_function(one):
-            check_does_something(one)
-            texts.append(one)
-            labels.append(shown_statement(one))
-            continue
-        texts.append(f"{name}()")
-        if isinstance(one, str):
-            source = step_named(named_function(one), arguments, variable)
-            _check_module(one)
+        if not isinstance(call, str):
+            texts.append(f"{name}()")
+            labels.append(f"{getattr(call, '__qualname__', type(call).__qualname__)}()")
+            before.append(f"{setup_of(call, name)}\n")
+            path += sys.path
+        elif named_function(call):
+            source = step_named(named_function(call), arguments, variable)
+            _check_module(call)
+            texts.append(f"{name}()")
+            labels.append(named_function(call))
             before.append(
                 f"{source.setup}\n{name} = step\n{FOUND_AS}{number} = found_step\ndel step,"
                 " found_step\n"
             )
-            labels.append(named_function(one))
             path += source.path
         else:
-            before.append(f"{setup_of(one, name)}\n")
-            labels.append(f"{getattr(one, '__qualname__', type(one).__qualname__)}()")
-            path += sys.path
-    return _Named(
-        texts=texts, labels=labels, before="".join(before), path=list(dict.fromkeys(path))
-    )
+            check_does_something(call)
+            texts.append(call)
+            labels.append(shown_statement(call))
+    return _Named(texts=texts, labels=labels, before="".join(before), path=_different(path))
 
 
 def _check_module(named: str) -> None:
@@ -375,27 +402,55 @@ def time_statements(
     rows: list[CallTiming] = []
     with _keeping_first_answers(spec, rows):
         trials = _try_all(spec, variants, listener, silence_s, labels, rows)
-        packages = sorted({package for one in trials[0] for package in one.packages})
-        first = replace(
-            _first_answers(spec, rows),
-            versions=variants[0][1].versions(packages),
-            second_versions=variants[-1][1].versions(packages) if len(spec.pythons) > 1 else {},
-        )
-        answered = [row for row in rows if row.figures and not quick]
-        for row in answered:
-            listener.note(because("first-answer-of-row", row=str(row)))
+        first = _with_versions(_first_answers(spec, rows), spec, variants, trials[0])
+        if not quick:
+            for row in rows:
+                if row.figures:
+                    listener.note(because("first-answer-of-row", row=str(row)))
     if quick:
         return first
+
     if not spec.found:
         spec = replace(spec, found=trials[0])
-        anchors_s = 3 * ANCHORS.longest_ns / 1e9
-        slowest_s = max(one.one_ns for one in spec.found) / 1e9
-        silence_s = min(
-            silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s + anchors_s
-        )
+        trial_s = monotonic() - began
+        silence_s = min(silence_s, _silence_s(trial_s, spec.found))
     plan = plan or sampling_plan(spec.found * max(1, len(spec.threads)))
     outcome, judged = _measured(spec, first, plan, silence_s, listener)
     return _timing(first, outcome, judged, others_may_fail, plan.wall_s)
+
+
+def _with_versions(
+    first: Timing,
+    spec: CallSpec,
+    variants: Sequence[_Variant],
+    trials: Iterable[FoundCall],
+) -> Timing:
+    """The first answers with the versions of the packages that the statements use, in each of the
+    interpreters.
+    """
+    used: set[str] = set()
+    for trial in trials:
+        used.update(trial.packages)
+    packages = sorted(used)
+    second_versions: dict[str, str] = {}
+    if len(spec.pythons) > 1:
+        second_versions = variants[-1].interpreter.versions(packages)
+    return replace(
+        first,
+        versions=variants[0].interpreter.versions(packages),
+        second_versions=second_versions,
+    )
+
+
+def _silence_s(trial_s: float, trials: Sequence[FoundCall]) -> float:
+    """For how long a process that measures may be silent before it counts as hung, s.
+
+    It may set up and try like the trial did, make some of the slowest calls, and wait for the
+    longest anchors. Chosen, not measured: three times the trial, and 100 calls.
+    """
+    anchors_s = 3 * ANCHORS.longest_ns / 1e9
+    slowest_s = max(trial.one_ns for trial in trials) / 1e9
+    return _LEAST_SILENCE_S + 3 * trial_s + 100 * slowest_s + anchors_s
 
 
 @contextlib.contextmanager
@@ -411,7 +466,7 @@ def _keeping_first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Iterat
 
 def _try_all(
     spec: CallSpec,
-    variants: Sequence[tuple[dict[str, str], Interpreter]],
+    variants: Sequence[_Variant],
     listener: Listener,
     silence_s: float,
     labels: Sequence[str],
@@ -421,15 +476,18 @@ def _try_all(
     interruption keeps.
     """
     trials: list[list[FoundCall]] = []
-    for varied, interpreter in variants:
+    for variant in variants:
         listener.working(because("trying-each-statement"))
-        found = spec.found or try_statements(spec, interpreter, silence_s=silence_s).found
-        trials.append(found)
-        if [one.waits for one in found] != [one.waits for one in trials[0]]:
+        found_calls = spec.found
+        if not found_calls:
+            found_calls = try_statements(spec, variant.interpreter, silence_s=silence_s).found
+        trials.append(found_calls)
+        if [call.waits for call in found_calls] != [call.waits for call in trials[0]]:
             raise UsageError(
                 "the two interpreters need different waits, so nothing is compared; give --wait"
             )
-        rows += [_first_row(one, spec, labels, varied, number) for number, one in enumerate(found)]
+        for number, call in enumerate(found_calls):
+            rows.append(_first_row(call, spec, labels, variant.varied, number))
     return trials
 
 
@@ -446,58 +504,61 @@ def _first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Timing:
     )
 
 
+class _Measured(NamedTuple):
+    """The finished run. ``judged``: by case the verdicts on two interpreters; empty for one."""
+
+    outcome: Outcome
+    judged: Mapping[str, CaseVerdict]
+
+
 def _measured(
     spec: CallSpec, first: Timing, plan: Plan, silence_s: float, listener: Listener
-) -> tuple[Outcome, dict[str, CaseVerdict]]:
-    """The finished run, and by case the verdicts for two interpreters. Raises
-    ``TimeInterrupted``.
+) -> _Measured:
+    """Measure the statements in fresh processes. Raises ``TimeInterrupted``, which keeps the
+    ``first`` answers.
     """
-    from overhead.comparing import (
-        compare,
-    )  # not needed for the first answer, which comes sooner without it
+    # Not needed for the first answer, which comes sooner without this import.
+    from overhead.comparing import compare
 
-    with (
-        handing_over_spec(spec),
-        tempfile.TemporaryDirectory() as folder,
-    ):  # ``measure`` empties ``scratch``
+    # ``measure`` empties ``scratch``, so its journals are in a folder of their own.
+    with handing_over_spec(spec), tempfile.TemporaryDirectory() as folder:
+        request = RunRequest(
+            ["call"],
+            Choice(),
+            "quick",
+            plan,
+            [str(_STACK)],
+            Path(folder),
+            spec.pythons,
+            limits=WorkerLimits(silence_s=silence_s),
+        )
         try:
-            limits, plugins = WorkerLimits(silence_s=silence_s), [str(_STACK)]
-            request = RunRequest(
-                ["call"],
-                Choice(),
-                "quick",
-                plan,
-                plugins,
-                Path(folder),
-                spec.pythons,
-                limits=limits,
-            )
             outcome = measure(request, listener)
         except BadFile:
             raise UsageError(
                 "the answers of a process cannot be read: the program writes to a file descriptor"
                 " that it has not opened, or forks a child process that runs on (os.fork)"
             ) from None
-        except (
-            Interrupted
-        ) as stopped:  # its journals are in this folder, which ends with this block
+        except Interrupted as stopped:
+            # Its journals are in this folder, which ends with this block.
             raise TimeInterrupted(_cut_short(first, stopped.journals)) from None
         except KeyboardInterrupt:
             raise TimeInterrupted(_cut_short(first)) from None
         finally:
             unload_plugin(_STACK, "call")
-        judged = compare(outcome, outcome.second).cases if outcome.second else ()
-    return outcome, {case.case: case for case in judged}
+        verdicts = compare(outcome, outcome.second).cases if outcome.second else ()
+    return _Measured(outcome, {verdict.case: verdict for verdict in verdicts})
 
 
 def _first_row(
     found: FoundCall, spec: CallSpec, labels: Sequence[str], varied: Mapping[str, str], number: int
 ) -> CallTiming:
     """The row of one case with its first answer. ``number``: of the case."""
-    position, given = spec.cases[number]
+    case = spec.cases[number]
+    shown = labels or spec.calls
     return CallTiming(
-        call=(labels or spec.calls)[position],
-        varied={**varied, **given},
+        call=shown[case.position],
+        varied={**varied, **case.assignment},
         libraries=found.libraries,
         taken=found.taken,
         returned=found.returned,
@@ -521,20 +582,18 @@ def _cut_short(first: Timing, journals: Sequence[Path] = ()) -> Timing:
     for journal in journals:
         with contextlib.suppress(UsageError):  # it ends before the first process did
             records += load(journal).records
-    calls = list(first.calls)
-    if len(records) == len(calls):
-        measured = [record.measured("complete") is not None for record in records]
-        calls = [
-            replace(row, **_of_record(record)) if known else row
-            for row, record, known in zip(calls, records, measured, strict=True)
-        ]
-    only_first = calls == first.calls
-    note = (
-        because("interrupted-with-first-answers")
-        if only_first
-        else because("interrupted-with-fewer-processes")
-    )
-    return replace(first, calls=calls, notes=[note], quick=only_first)
+
+    rows = list(first.calls)
+    if len(records) == len(rows):
+        for index, record in enumerate(records):
+            if record.measured("complete") is not None:
+                rows[index] = replace(rows[index], **_of_record(record))
+    only_first = rows == first.calls
+    if only_first:
+        note = because("interrupted-with-first-answers")
+    else:
+        note = because("interrupted-with-fewer-processes")
+    return replace(first, calls=rows, notes=[note], quick=only_first)
 
 
 def _of_record(record: Record) -> dict[str, Any]:
@@ -542,34 +601,46 @@ def _of_record(record: Record) -> dict[str, Any]:
     return {name: getattr(record, name) for name in _OF_RECORD}
 
 
-def _variants(spec: CallSpec) -> list[tuple[dict[str, str], Interpreter]]:
-    """What differs between processes, a number of threads or the interpreter, each with how to
-    start one.
+class _Variant(NamedTuple):
+    """What is different in some of the processes, and how to start one of these. ``varied``: the
+    column of the table and its value, such as ``threads`` and ``4``; empty where nothing differs.
     """
+
+    varied: dict[str, str]
+    interpreter: Interpreter
+
+
+def _variants(spec: CallSpec) -> list[_Variant]:
+    """What differs between processes: a number of library threads, or the interpreter."""
     if spec.threads:
-        return [
-            ({"threads": n}, Interpreter(environment=dict.fromkeys(THREAD_VARIABLES, n)))
-            for n in spec.threads
-        ]
-    named = [{"python": path} for path in spec.pythons] or [{}]
-    return list(zip(named, find_interpreters(spec.pythons), strict=True))
+        variants = []
+        for number in spec.threads:
+            environment = dict.fromkeys(THREAD_VARIABLES, number)
+            variants.append(_Variant({"threads": number}, Interpreter(environment=environment)))
+        return variants
+    varied = [{"python": path} for path in spec.pythons] or [{}]
+    interpreters = find_interpreters(spec.pythons)
+    return [_Variant(*each) for each in zip(varied, interpreters, strict=True)]
 
 
 def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     """The plan of a run: 20 s of sampling in five processes; if calls are slow, three with at least
     60 calls each.
     """
-    slowest_s = max(one.one_ns for one in found) / 1e9
-    slow = slowest_s > _SLOW_CALL_S
-    processes = 3 if slow else 5
-    case_s = max(20.0 / processes / len(found), _CALLS_PER_PROCESS * slowest_s if slow else 0.0)
+    slowest_s = max(call.one_ns for call in found) / 1e9
+    processes = _PROCESSES
+    least_case_s = 0.0
+    if slowest_s > _SLOW_CALL_S:
+        processes = _SLOW_PROCESSES
+        least_case_s = _SLOW_CALLS * slowest_s
+    case_s = max(_SAMPLED_S / processes / len(found), least_case_s)
     sampling_s = case_s * processes * len(found)
-    wall_s = max(45.0, 1.5 * sampling_s)
     return Plan(
         processes=processes,
-        precision=0.03,
+        precision=_PRECISION,
+        # A little more than the cases take together, so that rounding omits none of them.
         sampling_s=1.001 * sampling_s,
-        wall_s=wall_s,
+        wall_s=max(_WALL_S, 1.5 * sampling_s),
         case_s=case_s,
     )
 
@@ -605,84 +676,117 @@ def _timing(
     others_may_fail: bool,
     wall_s: float | None,
 ) -> Timing:
-    from overhead.comparing import changed_versions
+    """The result of a finished run. ``first``: the first answers. Raises ``UsageError`` if a
+    statement that must give a figure has none.
+    """
     from overhead.reading.next_run import next_run
 
-    sides = [one.fingerprint for one in (outcome, outcome.second) if one]
-    records = [record for side in sides for record in side.records]
-    for number, record in enumerate(records[: 1 if others_may_fail else None], 1):
-        if record.status in ("failed", "unavailable", "unverified") and not record.figures:
-            raise UsageError(
-                about(f"statement {number}" if len(records) > 1 else "", record.reason)
-            )
-    calls = []
-    for row, record in zip(first.calls, records, strict=True):
-        again = next_run(record, first.machine)
-        calls.append(
-            replace(
-                row, **_of_record(record), next_run=[again.floor, again.ceiling] if again else None
-            )
-        )
-    notes: list[Why] = list(
-        dict.fromkeys(note for side in sides for note in _notes_of(side, wall_s))
-    )
-    if len(sides) > 1 and (changed := changed_versions(sides[0], sides[1])):
-        versions = [
-            because("versions-of-both", field=one.field, base=one.base, new=one.new)
-            for one in changed
-        ]
-        notes.append(
-            because("versions-of-interpreters", versions=together(*versions[:_MOST_VERSIONS]))
-        )
-    return replace(first, calls=calls, ratios=[*_ratios(sides, judged)], notes=notes, quick=False)
-
-
-def _ratios(sides: Sequence[Fingerprint], judged: Mapping[str, CaseVerdict]) -> Iterator[CallRatio]:
-    """The calls against the first one; the same case in other processes against the first of
-    these.
-    """
+    sides = [outcome.fingerprint]
+    if outcome.second:
+        sides.append(outcome.second.fingerprint)
     records: list[Record] = []
-    firsts: dict[tuple[Scalar, ...], int] = {}
     for side in sides:
-        at = {record.key: number for number, record in enumerate(side.records, len(records) + 1)}
         records += side.records
-        for one in side.comparisons:
-            if one.name == "call-ratio":
-                of = {figure.name: figure for figure in one.figures}
-                position, against = at[one.of], at[one.against[0]]
-                yield CallRatio(
-                    position=position,
-                    against=against,
-                    difference=of["difference"],
-                    ratio=of["ratio"],
-                )
-    for number, record in enumerate(records, 1):
-        against = firsts.setdefault(tuple(record.params.values()), number)
-        if against < number:
-            case, base = judged.get(record.key), records[against - 1]
-            times = (
-                case.ratio
-                if case
-                else ratio(record.measured("complete"), base.measured("complete"))
-            )
-            lacking = [
-                n
-                for n, one in ((against, base), (number, record))
-                if one.measured("complete") is None
-            ]
-            reason = (
-                _without_cost(lacking)
-                or (case.reason if case else "")
-                or because("ratio-not-formed")
-            )
-            found = Figure(name="ratio", unit="ratio", status="unavailable", reason=reason)
-            if times is not None:
-                found = Figure(
-                    name="ratio", unit="ratio", value=times.value, low=times.low, high=times.high
-                )
+    _refuse_without_figure(records, others_may_fail=others_may_fail)
+
+    rows = []
+    for row, record in zip(first.calls, records, strict=True):
+        found = next_run(record, first.machine)
+        range_ns = [found.floor, found.ceiling] if found else None
+        rows.append(replace(row, **_of_record(record), next_run=range_ns))
+
+    notes: list[Why] = []
+    for side in sides:
+        notes += _notes_of(side, wall_s)
+    notes = list(dict.fromkeys(notes))
+    if len(sides) > 1:
+        notes += _different_versions(*sides)
+    ratios = [*_ratios_of_comparisons(sides), *_ratios_of_variants(records, judged)]
+    return replace(first, calls=rows, ratios=ratios, notes=notes, quick=False)
+
+
+def _refuse_without_figure(records: Sequence[Record], *, others_may_fail: bool) -> None:
+    """Raise ``UsageError`` for a statement that failed and has no figure; for the first one only,
+    if the others may fail.
+    """
+    needed = records[:1] if others_may_fail else records
+    for number, record in enumerate(needed, 1):
+        failed = record.status in ("failed", "unavailable", "unverified")
+        if failed and not record.figures:
+            which = f"statement {number}" if len(records) > 1 else ""
+            raise UsageError(about(which, record.reason))
+
+
+def _different_versions(first: Fingerprint, second: Fingerprint) -> list[Reason]:
+    """The versions that differ between two interpreters; empty if none do."""
+    from overhead.comparing import changed_versions
+
+    versions = [
+        because("versions-of-both", field=changed.field, base=changed.base, new=changed.new)
+        for changed in changed_versions(first, second)
+    ]
+    if not versions:
+        return []
+    return [because("versions-of-interpreters", versions=together(*versions[:_MOST_VERSIONS]))]
+
+
+def _ratios_of_comparisons(sides: Sequence[Fingerprint]) -> Iterator[CallRatio]:
+    """The calls of each side against its first one, as they were measured in turn."""
+    rows_before = 0
+    for side in sides:
+        row_of = {record.key: row for row, record in enumerate(side.records, rows_before + 1)}
+        rows_before += len(side.records)
+        for comparison in side.comparisons:
+            if comparison.name != "call-ratio":
+                continue
+            figures = {figure.name: figure for figure in comparison.figures}
             yield CallRatio(
-                position=number, against=against, ratio=found, verdict=case.verdict if case else ""
+                position=row_of[comparison.of],
+                against=row_of[comparison.against[0]],
+                difference=figures["difference"],
+                ratio=figures["ratio"],
             )
+
+
+def _ratios_of_variants(
+    records: Sequence[Record], judged: Mapping[str, CaseVerdict]
+) -> Iterator[CallRatio]:
+    """The same case in processes of another kind against the first of these: another interpreter,
+    or another number of threads.
+    """
+    first_row_of: dict[tuple[Scalar, ...], int] = {}
+    for row, record in enumerate(records, 1):
+        against = first_row_of.setdefault(tuple(record.params.values()), row)
+        if against == row:
+            continue
+        verdict = judged.get(record.key)
+        base = records[against - 1]
+        without_cost = []
+        if base.measured("complete") is None:
+            without_cost.append(against)
+        if record.measured("complete") is None:
+            without_cost.append(row)
+
+        if verdict is not None:
+            times = verdict.ratio
+        else:
+            times = ratio(record.measured("complete"), base.measured("complete"))
+        reason = _without_cost(without_cost)
+        if not reason and verdict is not None:
+            reason = verdict.reason
+        yield CallRatio(
+            position=row,
+            against=against,
+            ratio=_ratio_figure(times, reason or because("ratio-not-formed")),
+            verdict=verdict.verdict if verdict else "",
+        )
+
+
+def _ratio_figure(times: Value | None, reason: Why) -> Figure:
+    """The ratio as a figure; without a value for this reason if there is none."""
+    if times is None:
+        return Figure(name="ratio", unit="ratio", status="unavailable", reason=reason)
+    return Figure(name="ratio", unit="ratio", value=times.value, low=times.low, high=times.high)
 
 
 def _without_cost(rows: Sequence[int]) -> Why:

@@ -11,8 +11,8 @@ import inspect
 import os
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -49,9 +49,13 @@ from overhead.timing.waits import (
 )
 
 SILENCE_S = 60.0
-"""The longest that SETUP, or a call, may take in the trial."""
+"""The longest that SETUP, or a call, may take in the trial. Chosen, not measured; a library that
+compiles takes up to tens of seconds.
+"""
 LONGEST_CALL_S = 0.5
-"""The longest call that is measured, s."""
+"""The longest call that is measured, s. Chosen, not measured; of longer ones too few fit into the
+time of a run for a line.
+"""
 _PACKAGES = (
     "cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "mlx", "numba", "numpy", "torch", "triton",
     "wgpu", "wgpudawn",
@@ -80,12 +84,26 @@ _CLOCKS = (
 )
 _TRUE_CLOCKS = {name: getattr(time, name) for name in _CLOCKS if hasattr(time, name)}
 """The clocks that measure, as they are before a program runs."""
-_MOST_CALLS_PER_TICK = 1 << 20
-_ENOUGH_NS = 50_000_000
+_FEWEST_CALLS = 4
 _MOST_CALLS = 256
+_MOST_AT_ONCE = 64
+_ENOUGH_NS = 50_000_000
+"""The trial makes at least the fewest calls, and ends after so many calls or so long; between two
+waits it makes ``_MOST_AT_ONCE``. Chosen, not measured; the first calls may compile.
+"""
+_MOST_CALLS_PER_TICK = 1 << 20
+"""So many calls must take longer than a step of the clock. Chosen, not measured."""
 _forks: list[None] = []
+"""An entry for each time that this process was forked."""
+_MOST_TYPE = 200
+"""Most characters of the name of a type."""
 _MOST_TEXT = 2000
 """Most characters of a message that is passed on."""
+_SHORT_CHAIN_NS = 1e6
+_FEWEST_SLOPES = 3
+"""The first answer is the median of so many slopes or more, between a chain of this length and one
+three times as long. Chosen, not measured.
+"""
 _SAMPLED_S = 0.4
 """Seconds that a statement runs while it is sampled."""
 _MOST_SAMPLED_S = 2.0
@@ -147,12 +165,15 @@ def try_statements(
     answers = child_answers(
         __name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter
     )
-    with contextlib.closing(answers) as said_by_child:
-        found = [_with_division(next(said_by_child), said_by_child, spec) for _ in spec.cases]
-        return msgspec.structs.replace(spec, found=found)
+    found_calls = []
+    with contextlib.closing(answers) as of_child:
+        for _ in spec.cases:
+            found = next(of_child)
+            found_calls.append(_with_division(found, of_child, spec))
+    return msgspec.structs.replace(spec, found=found_calls)
 
 
-def _with_division(found: FoundCall, said_by_child: Iterator[Any], spec: CallSpec) -> FoundCall:
+def _with_division(found: FoundCall, of_child: Iterator[Any], spec: CallSpec) -> FoundCall:
     """What was found, and how the time of the call divides, if a first answer is asked for.
 
     The child runs the call again for that, and its next answer says where its thread can be
@@ -160,7 +181,7 @@ def _with_division(found: FoundCall, said_by_child: Iterator[Any], spec: CallSpe
     """
     if not spec.first:
         return found
-    place: SampledThread | NotSampled = next(said_by_child)
+    place: SampledThread | NotSampled = next(of_child)
     if isinstance(place, NotSampled):
         return msgspec.structs.replace(found, division=Division(reason=place.reason))
     try:
@@ -183,8 +204,14 @@ def child_answers(
     """
     step: Why = because("starting-a-process")
     try:
-        limits, command = ChildLimits(silence_s), interpreter.python_command
-        with ChildProcess(module, job, decode, limits, interpreter.environment, command) as child:
+        with ChildProcess(
+            module,
+            job,
+            decode,
+            ChildLimits(silence_s),
+            interpreter.environment,
+            interpreter.python_command,
+        ) as child:
             for answer in child:
                 match answer:
                     case DoesNext(what):
@@ -198,13 +225,21 @@ def child_answers(
         raise UsageError(because("ended-while-doing", doing=step, why=ended.reason)) from None
 
 
+class TriedCall(NamedTuple):
+    """What the trial of a statement found out, the open statement, and what waits for its work."""
+
+    found: FoundCall
+    statement: StatementLoop
+    finish: Callable[[], object]
+
+
 def try_call(
     spec: CallSpec,
     call: str,
     longest_s: float,
     doing: Callable[[Why], None],
     names: tuple[str, str] = ("SETUP", "CALL"),
-) -> tuple[FoundCall, StatementLoop, Callable[[], object]]:
+) -> TriedCall:
     """What a few runs of a statement find out, the open statement and its wait. Raises
     ``UsageError``.
 
@@ -220,23 +255,17 @@ def try_call(
     with _no_copy(call_name), _no_unawaited(call_name):
         _issue(statement, 1, 0, call_name)
     _check_clocks(setup_name, call_name)
-    if (read := read_only(call)) and inspect.isroutine(next(iter(statement.results), None)):
-        raise UsageError(f"{call_name} reads {read} and does not call it: write {read}()")
+    _refuse_uncalled(call, statement, call_name)
+
     returned = unfinished_of(list(statement.results))
     unfinished = returned or kept.running_since(statement.names)
     if unfinished is not None and not spec.wait:
         raise UsageError(_why_unfinished(unfinished, call_name, is_returned=returned is not None))
+
     libraries = libraries_seen(statement.names, statement.results)
-    named = wait_named(spec.wait, statement.names, statement.results) if spec.wait else None
-    by_text = bool(spec.wait) and named is None
-    waits = [named] if named else [] if by_text else find_waits(statement.names, statement.results)
-    if any(wait.keeps for wait in waits) and not statement.keeps:
-        raise UsageError(
-            'CALL has no result to wait for: end it with an expression or "name = ...", or give'
-            " --wait"
-        )
+    waits = _waits_of(spec, statement)
     finish = joined_actions([wait.make(statement.names, statement.results) for wait in waits])
-    if by_text:
+    if spec.wait and not waits:  # a statement of the user waits
         statement.close()
         statement = StatementLoop(call, spec.setup, spec.wait, before=spec.before)
         _checked(statement, statement.open)
@@ -244,50 +273,107 @@ def try_call(
     if not any(wait.keeps for wait in waits):
         statement.drop_results()
     _checked(statement, finish)
+
     doing(call_name)
     one_ns = _time(statement, finish, longest_s, call_name)
-    first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
-    number = call.removeprefix(CALLED_AS).removesuffix("()")
-    step: FoundStep | None = (
-        statement.names.get(f"{FOUND_AS}{number}") if call.startswith(CALLED_AS) else None
-    )
-    said = _said_of(spec.wait, waits)
-    if unfinished is not None and returned is not None:
-        said = together(said, because("returned-work-may-be-missing", what=unfinished.what))
-    elif unfinished is not None:
-        said = together(said, because("kept-work-may-be-missing", what=unfinished.what))
+    how_awaited = _said_of(spec.wait, waits)
+    if unfinished is not None:
+        doubt = because("kept-work-may-be-missing", what=unfinished.what)
+        if returned is not None:
+            doubt = because("returned-work-may-be-missing", what=unfinished.what)
+        how_awaited = together(how_awaited, doubt)
+    first = None
+    if spec.first:
+        first = _checked(statement, lambda: first_answer(statement.issue, finish, one_ns))
+    on_device = _device_wait(waits)
+    step = _found_step(call, statement)
     found = FoundCall(
         one_ns=one_ns,
         waits=[wait.name for wait in waits],
-        said=said,
-        api=first.api if first else "CPU",
-        adapter=first.adapter if first else "CPU",
-        first=(
-            _checked(statement, lambda: first_answer(statement.issue, finish, one_ns))
-            if spec.first
-            else None
-        ),
-        packages=[
-            one
-            for one in _PACKAGES
-            if uses_package(one.partition("-")[0], statement.names, statement.results)
-        ],
+        said=how_awaited,
+        api=on_device.api if on_device else "CPU",
+        adapter=on_device.adapter if on_device else "CPU",
+        first=first,
+        packages=_packages_used(statement),
         libraries=libraries,
-        taken="" if step is None else "returned" if step.is_returned else "itself",
-        returned=step.returned[:200] if step else "",
+        taken=_taken(step),
+        returned=step.returned[:_MOST_TYPE] if step else "",
     )
-    return found, statement, finish
+    return TriedCall(found, statement, finish)
+
+
+def _refuse_uncalled(call: str, statement: StatementLoop, call_name: str) -> None:
+    """Raise ``UsageError`` for a statement such as ``x.sum``, which reads a function and does not
+    call it.
+    """
+    attribute = read_only(call)
+    result = next(iter(statement.results), None)
+    if attribute and inspect.isroutine(result):
+        raise UsageError(f"{call_name} reads {attribute} and does not call it: write {attribute}()")
+
+
+def _waits_of(spec: CallSpec, statement: StatementLoop) -> list[Wait]:
+    """What waits for the work of a statement; empty if ``--wait`` gives a statement that does.
+
+    Without ``--wait`` the libraries in use tell. Raises ``UsageError`` for a wait that needs a
+    result where the statement has none.
+    """
+    if spec.wait:
+        named = wait_named(spec.wait, statement.names, statement.results)
+        waits = [named] if named else []
+    else:
+        waits = find_waits(statement.names, statement.results)
+    if any(wait.keeps for wait in waits) and not statement.keeps:
+        raise UsageError(
+            'CALL has no result to wait for: end it with an expression or "name = ...", or give'
+            " --wait"
+        )
+    return waits
+
+
+def _device_wait(waits: Sequence[Wait]) -> Wait | None:
+    """The first wait for a device, else the first wait; None if there is none."""
+    for wait in waits:
+        if wait.api != "CPU":
+            return wait
+    return waits[0] if waits else None
+
+
+def _found_step(call: str, statement: StatementLoop) -> FoundStep | None:
+    """How the function of a call was found, if the call is a function that was named."""
+    if not call.startswith(CALLED_AS):
+        return None
+    number = call.removeprefix(CALLED_AS).removesuffix("()")
+    step: FoundStep | None = statement.names.get(f"{FOUND_AS}{number}")
+    return step
+
+
+def _taken(step: FoundStep | None) -> Literal["", "returned", "itself"]:
+    """What of a function that was named is measured: what it returned, or the function itself."""
+    if step is None:
+        return ""
+    return "returned" if step.is_returned else "itself"
+
+
+def _packages_used(statement: StatementLoop) -> list[str]:
+    """The distributions of ``_PACKAGES`` whose package a statement uses."""
+    used = []
+    for distribution in _PACKAGES:
+        package = distribution.partition("-")[0]
+        if uses_package(package, statement.names, statement.results):
+            used.append(distribution)
+    return used
 
 
 def _why_unfinished(unfinished: Unfinished, call_name: str, *, is_returned: bool) -> Why:
     """Why a call whose work is not done cannot be measured, and what to write instead."""
     values = {"call": call_name, "what": unfinished.what, "finish": unfinished.finish}
-    why = (
-        because("returns-unfinished-work", **values)
-        if is_returned
-        else because("keeps-unfinished-work", **values)
-    )
-    return together(why, because("wait-none-leaves-it-out")) if call_name == "CALL" else why
+    why = because("keeps-unfinished-work", **values)
+    if is_returned:
+        why = because("returns-unfinished-work", **values)
+    if call_name != "CALL":
+        return why
+    return together(why, because("wait-none-leaves-it-out"))
 
 
 def _said_of(asked: str, waits: list[Wait]) -> Why:
@@ -296,11 +382,10 @@ def _said_of(asked: str, waits: list[Wait]) -> Why:
         return because("waits-by-statement", statement=asked[:200])
     if asked and waits == [NOTHING]:
         return because("nothing-as-asked")
-    first, *others = [wait.said for wait in waits]
-    said = first
-    for other in others:
-        said = because("waits-for-both", first=said, second=other)
-    return said
+    how_awaited = waits[0].said
+    for wait in waits[1:]:
+        how_awaited = because("waits-for-both", first=how_awaited, second=wait.said)
+    return how_awaited
 
 
 @contextlib.contextmanager
@@ -308,11 +393,11 @@ def _no_unawaited(part: str) -> Iterator[None]:
     """Raise ``UsageError`` if the block makes coroutines that nothing awaits, of which Python only
     warns.
     """
-    told: list[str] = []
+    warned: list[str] = []
     usual = warnings.showwarning
 
     def show(message: Warning | str, *more: Any, **named: Any) -> None:
-        told.append(str(message))
+        warned.append(str(message))
         usual(message, *more, **named)
 
     warnings.showwarning = show
@@ -320,7 +405,7 @@ def _no_unawaited(part: str) -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = usual
-    if any(text.endswith("was never awaited") for text in told):
+    if any(text.endswith("was never awaited") for text in warned):
         raise UsageError(f"{part} makes a coroutine that does not run: write await before it")
 
 
@@ -360,7 +445,8 @@ def _no_copy(part: str) -> Iterator[None]:
     """Raise ``UsageError`` in a forked copy of this process that outlives the block, which tells
     the parent.
     """
-    parent, forks = os.getpid(), len(_forks)
+    parent = os.getpid()
+    forks = len(_forks)
     try:
         yield
     finally:
@@ -398,25 +484,32 @@ def _time(
     """A rough time of one call with its wait, ns; the first calls may compile. Raises
     ``UsageError``.
     """
-    made, n, best, began = 1, 1, float("inf"), time.perf_counter_ns()
-    while made <= _MOST_CALLS and (made < 4 or time.perf_counter_ns() - began < _ENOUGH_NS):
-        took = _timed(statement, finish, n, made, name)
-        best = min(best, took / n)
-        if best > longest_s * 1e9 and made > 1:
+    made = 1
+    n = 1
+    best_ns = float("inf")
+    began = time.perf_counter_ns()
+    while made <= _MOST_CALLS:
+        if made >= _FEWEST_CALLS and time.perf_counter_ns() - began >= _ENOUGH_NS:
+            break
+        took_ns = _timed(statement, finish, n, made, name)
+        best_ns = min(best_ns, took_ns / n)
+        if best_ns > longest_s * 1e9 and made > 1:
             raise UsageError(
-                f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured,"
-                " because a longer one needs no method: time it with a clock"
+                f"one call takes {best_ns / 1e9:.2g} s; calls of up to {longest_s:g} s are"
+                " measured, because a longer one needs no method: time it with a clock"
             )
-        made, n = made + n, min(2 * n, 64)
-    while not best:  # the clock moves in steps that are longer than these calls
+        made += n
+        n = min(2 * n, _MOST_AT_ONCE)
+    while not best_ns:  # the clock moves in steps that are longer than these calls
         if n > _MOST_CALLS_PER_TICK:
             raise UsageError(
                 f"the clock of this machine does not move during {n:,} calls, so nothing can be"
                 " timed"
             )
-        best = _timed(statement, finish, n, made, name) / n
-        made, n = made + n, 4 * n
-    return best
+        best_ns = _timed(statement, finish, n, made, name) / n
+        made += n
+        n *= 4
+    return best_ns
 
 
 def _timed(
@@ -442,33 +535,39 @@ def first_answer(
     """
     import numpy as np
 
-    few = max(1, round(1e6 / one_ns))
+    few = max(1, round(_SHORT_CHAIN_NS / one_ns))
+    many = 3 * few
 
-    def total(n: int) -> int:
+    def chain_ns(n: int) -> int:
         began = time.perf_counter_ns()
         issue(n)
         wait()
         return time.perf_counter_ns() - began
 
-    slopes: list[float] = []
+    slopes_ns: list[float] = []
     end_s = time.monotonic() + seconds
-    while len(slopes) < 3 or time.monotonic() < end_s:
-        slopes.append((total(3 * few) - total(few)) / (2 * few))
-    reason = because("first-answer", few=few, many=3 * few)
-    value = float(np.median(slopes))
+    while len(slopes_ns) < _FEWEST_SLOPES or time.monotonic() < end_s:
+        longer_ns = chain_ns(many)
+        shorter_ns = chain_ns(few)
+        slopes_ns.append((longer_ns - shorter_ns) / (many - few))
     return Figure(
-        name="complete", unit="ns", value=value, status="noisy", reason=reason, processes=1
+        name="complete",
+        unit="ns",
+        value=float(np.median(slopes_ns)),
+        status="noisy",
+        reason=because("first-answer", few=few, many=many),
+        processes=1,
     )
 
 
 def _alone(spec: CallSpec, number: int) -> CallSpec:
     """The statement of one case; the assignment runs before its SETUP."""
-    position, given = spec.cases[number]
-    lines = [f"{name} = {value!r}" for name, value in literals(given).items()]
+    case = spec.cases[number]
+    lines = [f"{name} = {value!r}" for name, value in literals(case.assignment).items()]
     before = "\n".join([*lines, spec.before])
     found = spec.found[number : number + 1]
     return msgspec.structs.replace(
-        spec, calls=[spec.calls[position]], before=before, vary="", found=found
+        spec, calls=[spec.calls[case.position]], before=before, vary="", found=found
     )
 
 
@@ -482,24 +581,34 @@ class CallChain(HeldChain):
     def __init__(self, spec: CallSpec, number: int) -> None:
         spec = _alone(spec, number)
         (found,) = spec.found
-        self._waits_for, self._made = ", ".join(found.waits) or spec.wait, 0
-        by_text = not found.waits
-        wait_text = spec.wait if by_text else ""
+        waits_by_statement = not found.waits
         self._statement = StatementLoop(
-            spec.calls[0], spec.setup, wait_text, before=spec.before, keep="jax" in found.waits
+            spec.calls[0],
+            spec.setup,
+            spec.wait if waits_by_statement else "",
+            before=spec.before,
+            keep="jax" in found.waits,
         )
         _checked(self._statement, self._statement.open)
         names, results = self._statement.names, self._statement.results
-        waits = [wait for name in found.waits if (wait := wait_named(name, names, results))]
-        finish = [wait.make(names, results) for wait in waits]
-        self._finish = self._statement.wait if by_text else joined_actions(finish)
+        waits: list[Wait] = []
+        for name in found.waits:
+            wait = wait_named(name, names, results)
+            if wait is not None:
+                waits.append(wait)
+        self._finish: Callable[[], object] = self._statement.wait
+        if not waits_by_statement:
+            self._finish = joined_actions([wait.make(names, results) for wait in waits])
         self._loop = self._statement.issue
-        self._clock = next((wait.clock for wait in waits if wait.clock), None)
+        self._waits_for = ", ".join(found.waits) or spec.wait
+        self._made = 0
+        clocks = [wait.clock for wait in waits if wait.clock]
+        self._clock = clocks[0] if clocks else None
         self._held_part = 1
         self.least_ns = int(4 * found.one_ns) if found.one_ns > _LONG_CALL_NS else 0
         self.synchronous = found.waits == [NOTHING.name]
         self.overlap = "serial" if self.synchronous else "pipelined"
-        self.wait_spins = by_text or any(wait.spins for wait in waits)
+        self.wait_spins = waits_by_statement or any(wait.spins for wait in waits)
 
     def issue(self, n: int) -> None:
         """Call the statement n times, without waiting for device work."""
@@ -541,6 +650,10 @@ class CallChain(HeldChain):
 
 
 def _answer(job: tuple[CallSpec, float], send: Send) -> None:
+    """Try each case in this child process, and send what was found: for each case a ``FoundCall``,
+    and where its thread can be sampled, if first answers are asked for. ``job``: the statements,
+    and the longest call, s.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the statements print
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=lambda: _forks.append(None))
@@ -571,7 +684,7 @@ def _run_for_samples(
     the call.
     """
     phase = Phase()
-    few = max(1, round(_BETWEEN_WAITS_NS / one_ns))
+    calls_between_waits = max(1, round(_BETWEEN_WAITS_NS / one_ns))
     try:
         send(this_thread(phase))
     except Unavailable as error:
@@ -580,9 +693,12 @@ def _run_for_samples(
     began = time.monotonic()
     # What a call raises now is said by the measurement that follows, which makes more calls.
     with contextlib.suppress(BaseException):
-        while time.monotonic() - began < (_MOST_SAMPLED_S if phase.needs_more else _SAMPLED_S):
+        while True:
+            longest_s = _MOST_SAMPLED_S if phase.needs_more else _SAMPLED_S
+            if time.monotonic() - began >= longest_s:
+                break
             phase.set(RUNNING)
-            statement.issue(few)
+            statement.issue(calls_between_waits)
             phase.set(OUTSIDE)
             finish()
     phase.set(OVER)

@@ -69,24 +69,37 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
     alone if none.
     """
     values = list(results)
-    found = [
-        wait for make in KNOWN_WAITS.values() if (wait := make(names, values, False)) is not None
-    ]
-    if all(wait.api == "CPU" for wait in found) and has_cuda_context():
+    waits: list[Wait] = []
+    for make in KNOWN_WAITS.values():
+        wait = make(names, values, False)
+        if wait is not None:
+            waits.append(wait)
+
+    if all(wait.api == "CPU" for wait in waits) and has_cuda_context():
+        # No library shows how the statement uses CUDA, so the wait is for the whole device.
         torch = sys.modules.get("torch")
         name = "torch" if torch is not None and torch.cuda.is_available() else "cuda"
-        found = [
-            wait for wait in [KNOWN_WAITS[name](names, values, True), *found] if wait is not None
-        ]
-    on_cuda = [wait for wait in found if wait.api == "CUDA" and not wait.keeps]
+        of_device = KNOWN_WAITS[name](names, values, True)
+        if of_device is not None:
+            waits.insert(0, of_device)
+
     # Each of these waits for the whole CUDA device, so the first of them waits for the others' work
     # too.
-    return [wait for wait in found if wait not in on_cuda[1:] and wait is not NOTHING] or [NOTHING]
+    whole_device = [wait for wait in waits if wait.api == "CUDA" and not wait.keeps]
+    needless = [*whole_device[1:], NOTHING]
+    return [wait for wait in waits if wait not in needless] or [NOTHING]
 
 
 def joined_actions(actions: Sequence[Callable[[], object]]) -> Callable[[], object]:
     """A function that runs all of these, one after another; a single one itself."""
-    return actions[0] if len(actions) == 1 else lambda: [action() for action in actions]
+    if len(actions) == 1:
+        return actions[0]
+
+    def run_all() -> None:
+        for action in actions:
+            action()
+
+    return run_all
 
 
 def _imported(name: str, asked: bool) -> Any:
@@ -101,36 +114,49 @@ def _imported(name: str, asked: bool) -> Any:
 
 
 def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | None:
+    """The wait of PyTorch for the devices of a kind: ``cuda`` (also AMD's), ``xpu`` or ``mps``.
+    None if the statement does not use them and nobody ``asked`` for it.
+    """
     torch = _imported("torch", asked)
     if torch is None or not hasattr(torch, kind):
         return None
     module = getattr(torch, kind)
     if asked and not getattr(module, "is_available", torch.backends.mps.is_available)():
         raise Unavailable(because("torch-without-device", version=torch.__version__, kind=kind))
-    if not (asked or _torch_uses(torch, kind, [*names.values(), *results])):
+    if not asked and not _torch_uses(torch, kind, [*names.values(), *results]):
         return None
     adapter = "Apple GPU" if kind == "mps" else str(module.get_device_name())
-    said, make = f"torch.{kind}.synchronize()", lambda names, results: module.synchronize
-    if kind != "cuda" or torch.version.hip:
-        name, api = {"cuda": ("torch", "HIP"), "xpu": ("xpu", "LevelZero"), "mps": ("mps", "MPS")}[
-            kind
-        ]
-        return Wait(name, said, api, adapter, make, spins=kind == "cuda")
+    called = f"torch.{kind}.synchronize()"
+
+    def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        synchronize: Callable[[], object] = module.synchronize
+        return synchronize
+
+    if kind == "xpu":
+        return Wait("xpu", called, "LevelZero", adapter, make)
+    if kind == "mps":
+        return Wait("mps", called, "MPS", adapter, make)
+    if torch.version.hip:
+        return Wait("torch", called, "HIP", adapter, make, spins=True)
     from overhead.probes.torch.chains import TorchClock
 
-    return Wait("torch", said, "CUDA", adapter, make, spins=True, clock=TorchClock)
+    return Wait("torch", called, "CUDA", adapter, make, spins=True, clock=TorchClock)
 
 
 def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
     """Whether torch has started the device, or a value of the statement is there."""
     if getattr(getattr(torch, kind), "is_initialized", bool)():
         return True
-    found = _flat(values)
-    tensors = [
-        each for value in found if isinstance(value, torch.nn.Module) for each in value.parameters()
-    ]
-    tensors += [value for value in found if isinstance(value, torch.Tensor)]
-    return any(tensor.device.type == kind for tensor in tensors)
+    for value in _flat(values):
+        if isinstance(value, torch.nn.Module):
+            tensors = list(value.parameters())
+        elif isinstance(value, torch.Tensor):
+            tensors = [value]
+        else:
+            continue
+        if any(tensor.device.type == kind for tensor in tensors):
+            return True
+    return False
 
 
 def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
@@ -195,12 +221,14 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
     if jax is None:
         return None
     arrays = _jax_arrays(jax, [*results, *_flat(names.values())])
-    if not (arrays or asked or _jax_has_started()):
+    is_used = bool(arrays) or _jax_has_started()
+    if not is_used and not asked:
         return None
-    first = next(iter(arrays[0].devices())) if arrays else jax.devices()[0]
-    api = {"cpu": "CPU", "cuda": "CUDA", "gpu": "CUDA", "rocm": "HIP"}.get(
-        first.platform, first.platform.upper()
-    )
+    if arrays:
+        device = next(iter(arrays[0].devices()))
+    else:
+        device = jax.devices()[0]
+    api = _API_OF_JAX.get(device.platform, device.platform.upper())
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
         def wait() -> None:
@@ -219,8 +247,13 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
     said = because("waits-for-results-of-jax")
     if results and not _jax_arrays(jax, results):
         said = because("waits-for-kept-arrays-of-jax")
-    adapter = "CPU" if first.platform == "cpu" else first.device_kind
-    return Wait("jax", said, api, adapter, make, spins=first.platform != "cpu", keeps=True)
+    on_device = device.platform != "cpu"
+    adapter = device.device_kind if on_device else "CPU"
+    return Wait("jax", said, api, adapter, make, spins=on_device, keeps=True)
+
+
+_API_OF_JAX = {"cpu": "CPU", "cuda": "CUDA", "gpu": "CUDA", "rocm": "HIP"}
+"""By JAX's name of a platform. Other platforms have their own name."""
 
 
 def _jax_arrays(jax: Any, values: list[Any]) -> list[Any]:
@@ -238,8 +271,11 @@ def _mlx(names: Names, results: list[Any], asked: bool) -> Wait | None:
     if mx is None:
         return None
     on_cpu = mx.default_device() == mx.Device(mx.cpu, 0)
-    api = "CPU" if on_cpu else "Metal" if mx.metal.is_available() else "CUDA"
-    adapter = "CPU" if on_cpu else str(mx.device_info(mx.default_device())["device_name"])
+    if on_cpu:
+        api = adapter = "CPU"
+    else:
+        api = "Metal" if mx.metal.is_available() else "CUDA"
+        adapter = str(mx.device_info(mx.default_device())["device_name"])
     return Wait(
         "mlx",
         because("waits-for-evaluated-arrays-of-mlx"),
@@ -253,18 +289,13 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
     wgpu = _imported(module, asked)
     if wgpu is None:
         return None
-    device = next(
-        (
-            value
-            for value in _flat([*names.values(), *results])
-            if isinstance(value, wgpu.GPUDevice)
-        ),
-        None,
-    )
-    if device is None:
+    values = _flat([*names.values(), *results])
+    devices = [value for value in values if isinstance(value, wgpu.GPUDevice)]
+    if not devices:
         if asked:
             raise Unavailable(because("setup-without-webgpu-device"))
         return None
+    device = devices[0]
 
     from overhead.probes.webgpu.library import library, wait_call
 
@@ -273,7 +304,8 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
         return library(stack).waiter(own, own.queue)
 
     info = device.adapter.info
-    return Wait(stack, wait_call(stack), str(info["backend_type"]), str(info["device"])[:200], make)
+    api, adapter = str(info["backend_type"]), str(info["device"])
+    return Wait(stack, wait_call(stack), api, adapter[:200], make)
 
 
 def _flat(values: Iterable[Any]) -> list[Any]:
@@ -344,20 +376,19 @@ def _module_of(value: Any) -> str:
 
 
 def _is_installed(package: str) -> bool:
-    is_program = package.startswith(
-        "__"
-    )  # the script itself: __main__, or as a worker runs it again
+    """Whether a package is one that somebody installed, and whose version is worth naming."""
+    # The script itself: __main__, or as a worker runs it again.
+    is_program = package.startswith("__")
     if is_program or package in _NOT_NAMED or package in sys.stdlib_module_names:
         return False
     module = sys.modules.get(package)
-    folders = [
-        str(getattr(module, "__file__", None) or ""),
-        *map(str, getattr(module, "__path__", ())),
-    ]
-    return any(map(is_in_packages, folders))
+    places = [str(getattr(module, "__file__", None) or "")]
+    places += [str(folder) for folder in getattr(module, "__path__", ())]
+    return any(is_in_packages(place) for place in places)
 
 
 def _version_of(package: str) -> str:
+    """The version of an imported package; empty if it does not tell one."""
     version = getattr(sys.modules[package], "__version__", None)
     if isinstance(version, str):
         return version[:40]

@@ -1,20 +1,25 @@
-"""What in a recording contradicts it, or may be missing from it: calls and device work in,
-nanoseconds out. Pure.
+"""What in the steps of a recording contradicts it: waits without work, long calls, side by side
+threads. Pure; ns.
 """
 
 from __future__ import annotations
 
-import bisect
-import math
-import operator
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from overhead.traces.recording import SKEW_NS
-from overhead.traces.trace import DeviceWork, HostCall, HostOperation, union_of_spans
+from overhead.traces.clocks import SKEW_NS
+from overhead.traces.spans import start_of
+from overhead.traces.trace import (
+    DeviceWork,
+    HostCall,
+    HostOperation,
+    TimeRange,
+    union_of_spans,
+)
+from overhead.traces.work_times import WorkTimes
 
-_start = operator.attrgetter("start")
 _WAIT = re.compile(r"\w*Synchronize\w*|urQueueFinish|urEventWait")
 """Calls that do nothing but wait. A free or a copy works on the host too."""
 _POLL = re.compile(r"\w*Query\w*")
@@ -35,107 +40,52 @@ _MOSTLY = 0.9
 """The share of such a call in which the device works. Chosen, not measured."""
 
 
-class WorkTimes:
-    """When device work runs, from the start and end of each piece."""
-
-    def __init__(self, times: Sequence[tuple[float, float]]) -> None:
-        self._ends = sorted(end for _, end in times)
-        self._busy = union_of_spans(times)
-        self._before = [0.0]  # how long the device has worked before each span
-        for start, end in self._busy:
-            self._before.append(self._before[-1] + end - start)
-
-    def last_end(self, at: float) -> float:
-        """When the last work ended, of what has ended until then; minus infinity if none has."""
-        index = bisect.bisect_right(self._ends, at)
-        return self._ends[index - 1] if index else -math.inf
-
-    def busy_until(self, at: float) -> float:
-        """How long the device has worked until then, ns."""
-        begun = bisect.bisect_right(self._busy, at, key=_begin)
-        if not begun:
-            return 0.0
-        start, end = self._busy[begun - 1]
-        return self._before[begun - 1] + min(at, end) - start
-
-    def busy_share(self, start: float, end: float) -> float:
-        """In which share of this time the device works."""
-        if end <= start:
-            return 0.0
-        return self.busy_between(start, end) / (end - start)
-
-    def busy_between(self, start: float, end: float) -> float:
-        """How long the device works between two times, ns."""
-        return self.busy_until(end) - self.busy_until(start)
-
-
-def _begin(span: tuple[float, float]) -> float:
-    return span[0]
-
-
 def unexplained_wait_ns(call: HostCall, times: WorkTimes) -> float:
-    """How long a call waits although no recorded work ends for which it can have waited, ns."""
-    if not _WAIT.fullmatch(call.name) or call.end - call.start <= _IDLE_WAIT_NS:
-        return 0.0
-    last = times.last_end(call.end + SKEW_NS)
-    if last < call.start:
-        return call.end - call.start
-    after = call.end - last
-    return after if after > _WAKE_LATE_NS else 0.0
+    """How long a call waits although no recorded work ends for which it can have waited, ns.
 
-
-def lost_work_ns(
-    lost: Iterable[HostCall], issuing: Sequence[tuple[float, float]], times: WorkTimes, end: float
-) -> float:
-    """The longest time that the work of these calls may have taken beside the recorded work, ns.
-
-    It had ended when work of a later call began. ``issuing``: when each call began that issued
-    work, in order, and when its work began. ``end``: of the last step.
+    Such a wait tells that the trace has lost work, or that its clocks differ.
     """
-    # For each call, when the first work of it and of all later calls began.
-    first_work = list[float]()
-    first = math.inf
-    for _, work_began in reversed(issuing):
-        first = min(first, work_began)
-        first_work.append(first)
-    first_work.reverse()
-
-    spans = []
-    for call in lost:
-        later = bisect.bisect_right(issuing, call.start, key=_begin)
-        until = first_work[later] if later < len(issuing) else max(end, call.end)
-        if until > call.start:
-            spans.append((call.start, until))
-    beside_recorded = [
-        until - since - times.busy_between(since, until) for since, until in union_of_spans(spans)
-    ]
-    return sum(beside_recorded)
+    length_ns = call.end - call.start
+    if not _WAIT.fullmatch(call.name) or length_ns <= _IDLE_WAIT_NS:
+        return 0.0
+    last_end = times.last_end(call.end + SKEW_NS)
+    if last_end < call.start:
+        return length_ns
+    after_work_ns = call.end - last_end
+    return after_work_ns if after_work_ns > _WAKE_LATE_NS else 0.0
 
 
-def lost_nodes(
+class GraphNodes(NamedTuple):
+    """The pieces of work of replayed graphs: how many are recorded, and how many are missing."""
+
+    recorded: int
+    missing: int
+
+
+def graph_nodes(
     calls: Iterable[HostCall], by_correlation: Mapping[int, Sequence[DeviceWork]]
-) -> tuple[int, int]:
-    """How many pieces of work the replays of graphs have in this recording, and how many of them
-    are missing.
+) -> GraphNodes:
+    """How much work the replays of graphs have in this recording, and how much of it is missing.
 
     Replays of one graph are alike. Two replays count as of one graph if they begin with the same
     kernel, and the one with fewer pieces of work has none that the other has not.
     """
-    replays: dict[str, list[Counter[str]]] = defaultdict(list)
+    replays_by_first_kernel: dict[str, list[Counter[str]]] = defaultdict(list)
     for call in calls:
         work = by_correlation.get(call.correlation, ()) if call.correlation else ()
         if "GraphLaunch" in call.name and work:
-            first = min(work, key=_start)
-            kernels = Counter(each.name for each in work)
-            replays[first.name].append(kernels)
+            first = min(work, key=start_of)
+            kernels = Counter(piece.name for piece in work)
+            replays_by_first_kernel[first.name].append(kernels)
+
     recorded = missing = 0
-    for replays_of_graph in replays.values():
-        largest = max(replays_of_graph, key=Counter.total)
-        for kernels in replays_of_graph:
-            recorded += kernels.total()
-            if kernels <= largest:
-                missing += largest.total() - kernels.total()
-    return recorded, missing
+    for replays in replays_by_first_kernel.values():
+        largest = max(replays, key=Counter.total)
+        for replay in replays:
+            recorded += replay.total()
+            if replay <= largest:
+                missing += largest.total() - replay.total()
+    return GraphNodes(recorded, missing)
 
 
 def may_wait(call: HostCall, times: WorkTimes) -> bool:
@@ -145,53 +95,55 @@ def may_wait(call: HostCall, times: WorkTimes) -> bool:
     Also a call that only waits counts as host work where all streams have work left when it
     returns: it may wait for an event before that work, or the clocks differ.
     """
-    length = call.end - call.start
+    length_ns = call.end - call.start
     if _WAIT.fullmatch(call.name):
-        return length > _IDLE_WAIT_NS and call.blocked <= 0
-    if length <= call.no_work:  # all of it is known as a wait
+        return length_ns > _IDLE_WAIT_NS and call.blocked <= 0
+    if length_ns <= call.no_work:
         return False
-    asks = _POLL.fullmatch(call.name) is not None
-    if length < _LONG_CALL_NS and not asks:
+    if length_ns < _LONG_CALL_NS and not _POLL.fullmatch(call.name):
         return False
     return times.busy_share(call.start, call.end) >= _MOSTLY
 
 
 def working_threads(operations: Iterable[HostOperation], calls: Sequence[HostCall]) -> set[str]:
-    """The threads that run operations or launch; all that make calls if there is none. A watchdog
-    only asks.
+    """The threads that run operations or launch; all that make calls if there is none.
+
+    Other threads, such as a watchdog that only asks for the state of the device, do not hold up
+    the program.
     """
-    run_operations = {operation.thread for operation in operations}
-    launch = {call.thread for call in calls if call.kind == "launch"}
-    working = run_operations | launch
-    return working or {call.thread for call in calls}
+    threads = {operation.thread for operation in operations}
+    threads |= {call.thread for call in calls if call.kind == "launch"}
+    return threads or {call.thread for call in calls}
 
 
 def other_threads_wait_ns(calls: Iterable[HostCall], operations: Iterable[HostOperation]) -> float:
-    """How long a thread waits for the device while another one runs operations, ns."""
-    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    """How long a thread waits for the device while another one runs operations, ns.
+
+    The replay puts all host work in a row, so it counts work side by side twice.
+    """
+    ranges_by_thread: dict[str, list[TimeRange]] = defaultdict(list)
     for operation in operations:
-        spans[operation.thread].append((operation.start, operation.end))
-    times_by_thread = {thread: WorkTimes(own) for thread, own in spans.items()}
+        ranges_by_thread[operation.thread].append((operation.start, operation.end))
+    times_by_thread = {thread: WorkTimes(ranges) for thread, ranges in ranges_by_thread.items()}
 
     waited_ns = 0.0
     for call in calls:
         if call.blocked <= 0:
             continue
-        beside_ns = [
-            times.busy_between(call.start, call.end)
-            for thread, times in times_by_thread.items()
-            if thread != call.thread
-        ]
-        waited_ns += max(beside_ns, default=0.0)
+        busiest_ns = 0.0
+        for thread, times in times_by_thread.items():
+            if thread != call.thread:
+                busiest_ns = max(busiest_ns, times.busy_between(call.start, call.end))
+        waited_ns += busiest_ns
     return waited_ns
 
 
-def profiler_ns(costs: Sequence[tuple[float, float]], calls: Iterable[HostCall]) -> float:
+def held_up_by_profiler_ns(costs: Sequence[TimeRange], calls: Iterable[HostCall]) -> float:
     """How long calls that count as host work were held up by the profiler itself, ns. ``costs``:
     when it worked.
     """
     if not costs:
         return 0.0
-    times = WorkTimes(costs)
-    working = union_of_spans((call.start, call.end) for call in calls if not call.no_work)
-    return sum(times.busy_between(start, end) for start, end in working)
+    profiler_times = WorkTimes(costs)
+    in_calls = union_of_spans((call.start, call.end) for call in calls if not call.no_work)
+    return sum(profiler_times.busy_between(start, end) for start, end in in_calls)

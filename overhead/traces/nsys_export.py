@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from overhead.bounded_files import first_bytes
 from overhead.errors import BadFile
-from overhead.traces.chrome_trace import EventArguments, TraceEvent, steps_of
+from overhead.traces.assembly import TraceSource, assemble
+from overhead.traces.events import EventKind, TraceEvent
+from overhead.traces.marks import kind_of_range
 from overhead.traces.nsys_queries import GPU_NAME, SELECTS, TABLES
 from overhead.traces.trace import Trace
 
-_MOST_ROWS, _MOST_SECONDS = 4_000_000, 60.0
-_MOST_TEXT, _MOST_NAMES = 10_000_000, 100_000_000
+_DATABASE = b"SQLite format 3\0"
+"""How a database of SQLite begins."""
+_REPORTS = (".nsys-rep", ".qdrep", ".qdstrm")
+"""How the names of files end that Nsight Systems has to export before anybody can read them."""
+_MOST_ROWS = 4_000_000
+_MOST_SECONDS = 60.0
+"""Most rows that are read, and seconds for a query. Chosen, not measured; a hostile database may
+compute without an end.
+"""
+_MOST_TEXT = 10_000_000
+_MOST_NAMES = 100_000_000
 """Most bytes of a value, also of one that the database computes, and most characters of all
 different names.
 """
@@ -26,6 +38,30 @@ _ADDED = re.compile(r"_v\d{4,}$|, (?:op_id|seq|sizes) = .*")
 """Nsight Systems adds CUDA's version to a call (``cudaLaunchKernel_v7000``), PyTorch a number to an
 operation.
 """
+_KINDS = {
+    "range": EventKind.OPERATION,
+    "call": EventKind.CALL,
+    "work": EventKind.WORK,
+}
+"""By the word in the queries what a row is."""
+
+
+def is_of_nsys(path: Path) -> bool:
+    """Whether a file is a database, or a report that can be exported as one."""
+    if path.suffix in _REPORTS:
+        return True
+    return first_bytes(path, len(_DATABASE)) == _DATABASE
+
+
+def read_nsys_file(path: Path) -> Trace:
+    """The steps of an exported database. Raises ``BadFile``, also for a report that is not
+    exported yet.
+    """
+    if path.suffix in _REPORTS:
+        raise BadFile(
+            f"a report of Nsight Systems; export it: nsys export --type sqlite {path.name}", path
+        )
+    return read_nsys_export(path)
 
 
 def read_nsys_export(path: Path) -> Trace:
@@ -34,55 +70,24 @@ def read_nsys_export(path: Path) -> Trace:
     """
     if not path.is_file():
         raise BadFile("no such file", path)
-    _check_whole(path)
-    stop = time.monotonic() + _MOST_SECONDS
+    _refuse_unfinished(path)
     try:
-        with contextlib.closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-        ) as base:
-            base.set_progress_handler(lambda: time.monotonic() > stop, 1000)
-            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
-            base.execute("PRAGMA trusted_schema = OFF")
-            stored = base.execute(TABLES).fetchall()
-            tables = {table for (table,) in stored}
-            if not tables & set(SELECTS):
-                raise ValueError("none of its tables is there")
-            if "StringIds" not in tables:
-                raise ValueError("no table StringIds, which holds the names")
-            rows = _rows(base, tables)
-            gpu = _gpu(base, tables)
-        processes = Counter[int]()
-        for process, kind, _, start, end, *_ in rows:
-            if kind == "kernel":
-                processes[process] += max(1, (end or 0) - (start or 0))
-        own = max(processes, key=processes.__getitem__, default=None)
-        rows_of_process = [row for row in rows if row[0] == own]
-        timed = [row for row in rows_of_process if row[3] is not None and row[4] is not None]
-        events = [
-            TraceEvent(
-                start / 1e3,
-                "X",
-                kind,
-                name,
-                (end - start) / 1e3,
-                pid,
-                tid,
-                EventArguments(int(number or 0)),
-            )
-            for _, kind, name, start, end, pid, tid, number in timed
-        ]
-        for event in events:
-            event.name = _ADDED.sub("", event.name)
-        steps, recording, _ = steps_of(events, unreadable=len(rows_of_process) - len(timed))
-        recording = dataclasses.replace(recording, memory_recorded=False)
-        return Trace(steps, gpu, processes=len(processes), recording=recording)
+        database = _read_database(path)
+        process = _busiest_process(database.rows)
+        rows = [row for row in database.rows if row.process == process.number]
+        timed = [row for row in rows if row.start is not None and row.end is not None]
+        source = TraceSource(
+            device=database.gpu,
+            processes=process.processes,
+            unreadable=len(rows) - len(timed),
+        )
+        return assemble(_events_of(timed), source)
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
-        raise BadFile(
-            f"not an export of Nsight Systems: {' '.join(str(error).split())[:200]}", path
-        ) from None
+        message = " ".join(str(error).split())[:200]
+        raise BadFile(f"not an export of Nsight Systems: {message}", path) from None
 
 
-def _check_whole(path: Path) -> None:
+def _refuse_unfinished(path: Path) -> None:
     """Raise ``BadFile`` if rows of the database lie in a file beside it, which is not read."""
     whole = path.resolve()
     remedies = {"-wal": "'PRAGMA wal_checkpoint(TRUNCATE)'", "-journal": ".tables"}
@@ -100,21 +105,67 @@ def _check_whole(path: Path) -> None:
             )
 
 
-def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[tuple[Any, ...]]:
+class _Row(NamedTuple):
+    """A row of a query. Times are ns; None where the database has none. ``device``, ``track``: of
+    device work, device and stream; else 0 and the thread.
+    """
+
+    process: int
+    kind: str
+    name: str
+    start: int | None
+    end: int | None
+    device: int
+    track: int
+    correlation: int | None
+
+
+@dataclass(frozen=True)
+class _Database:
+    """What was read of a database. ``gpu``: the name of the first GPU; empty where it is not
+    told.
+    """
+
+    rows: Sequence[_Row]
+    gpu: str
+
+
+def _read_database(path: Path) -> _Database:
+    """Read a database within bounds of time and memory. Raises ``ValueError`` for one of another
+    program.
+    """
+    stop = time.monotonic() + _MOST_SECONDS
+    address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    with contextlib.closing(sqlite3.connect(address, uri=True)) as base:
+        base.set_progress_handler(lambda: time.monotonic() > stop, 1000)
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
+        base.execute("PRAGMA trusted_schema = OFF")
+        tables = {table for (table,) in base.execute(TABLES).fetchall()}
+        if tables.isdisjoint(SELECTS):
+            raise ValueError("none of its tables is there")
+        if "StringIds" not in tables:
+            raise ValueError("no table StringIds, which holds the names")
+        return _Database(_rows(base, tables), _gpu(base, tables))
+
+
+def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[_Row]:
     """The rows of all tables. Raises ``ValueError`` for too many, or for names that are too long
     together.
     """
-    rows, names, size = list[tuple[Any, ...]](), dict[str, str](), 0
+    rows: list[_Row] = []
+    names: dict[str, str] = {}  # a name is kept once, though millions of rows may have it
+    characters = 0
     for table, select in SELECTS.items():
         if table not in tables:
             continue
         for process, kind, name, *rest in base.execute(f"SELECT {select} LIMIT {_MOST_ROWS + 1}"):
             text = str(name or "")
             if text not in names:
-                size += len(text)
-                if size > _MOST_NAMES:
+                names[text] = text
+                characters += len(text)
+                if characters > _MOST_NAMES:
                     raise ValueError(f"names of more than {_MOST_NAMES:,} characters")
-            rows.append((process, kind, names.setdefault(text, text), *rest))
+            rows.append(_Row(process, kind, names[text], *rest))
             if len(rows) > _MOST_ROWS:
                 raise ValueError(f"more than {_MOST_ROWS:,} rows")
     return rows
@@ -124,5 +175,44 @@ def _gpu(base: sqlite3.Connection, tables: Collection[str]) -> str:
     """The name of the GPU; empty where the table was not exported."""
     if "TARGET_INFO_GPU" not in tables:
         return ""
-    found = base.execute(GPU_NAME).fetchone()
-    return str(found[0])[:200] if found else ""
+    row = base.execute(GPU_NAME).fetchone()
+    return str(row[0])[:200] if row else ""
+
+
+class _Process(NamedTuple):
+    """The process that is read, None if none has device work, and how many have some."""
+
+    number: int | None
+    processes: int
+
+
+def _busiest_process(rows: Iterable[_Row]) -> _Process:
+    """The process whose device work takes longest; a database may hold those of all ranks."""
+    busy_ns = Counter[int]()
+    for row in rows:
+        if _KINDS[row.kind] is EventKind.WORK:
+            length_ns = (row.end or 0) - (row.start or 0)
+            busy_ns[row.process] += max(1, length_ns)
+    number = max(busy_ns, key=busy_ns.__getitem__, default=None)
+    return _Process(number, len(busy_ns))
+
+
+def _events_of(rows: Iterable[_Row]) -> Iterator[TraceEvent]:
+    """The rows of one process as events. All have start and end."""
+    for row in rows:
+        name = _ADDED.sub("", row.name)
+        kind = _KINDS[row.kind]
+        stream = ""
+        if kind is EventKind.OPERATION:
+            kind = kind_of_range(name, otherwise=kind)
+        elif kind is EventKind.WORK:
+            stream = f"{row.device}:{row.track}"
+        yield TraceEvent(
+            kind=kind,
+            name=name,
+            start=float(row.start or 0),
+            end=float(row.end or 0),
+            thread=str(row.track),
+            stream=stream,
+            correlation=int(row.correlation or 0),
+        )

@@ -16,21 +16,21 @@ _WORK = {
 """The names of device work, by table. CUPTI numbers the kinds of copies and of memory."""
 SELECTS = {
     f"CUPTI_ACTIVITY_KIND_{table}": (
-        f"""globalPid >> 24, 'kernel', {name}, start, end, deviceId, streamId,
+        f"""globalPid >> 24, 'work', {name}, start, end, deviceId, streamId,
     correlationId FROM CUPTI_ACTIVITY_KIND_{table}"""
     )
     for table, name in _WORK.items()
 } | {
     "CUPTI_ACTIVITY_KIND_RUNTIME": (
-        f"""globalTid >> 24, 'cuda_runtime', {_TEXT.format("nameId")}, start, end,
+        f"""globalTid >> 24, 'call', {_TEXT.format("nameId")}, start, end,
     0, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME"""
     ),
     "NVTX_EVENTS": (
-        f"""globalTid >> 24, 'cpu_op', coalesce(substr(text, 1, 1000), {_TEXT.format("textId")}),
+        f"""globalTid >> 24, 'range', coalesce(substr(text, 1, 1000), {_TEXT.format("textId")}),
     start, end, 0, globalTid, 0 FROM NVTX_EVENTS WHERE end IS NOT NULL"""
     ),
 }
-"""By table: the process, category, name, times in ns, device, thread or stream, correlation.
+"""By table: the process, what the row is, name, times in ns, device, thread or stream, correlation.
 
 The lowest 24 bits of a global number are a thread.
 """

@@ -18,15 +18,14 @@ from overhead.results import LongText
 from overhead.traces.recording import Recording
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
-TO_HOST = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
+TimeRange = tuple[float, float]
+"""Start and end, ns."""
+_TO_PAGEABLE = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
 """A copy into pageable memory blocks its call, also without a synchronisation after it."""
-_FROM_PAGEABLE, _STAGED_NS = re.compile(r"Memcpy HtoD.*Pageable ->", re.I), 10_000.0
+_FROM_PAGEABLE = re.compile(r"Memcpy HtoD.*Pageable ->", re.I)
+_STAGED_NS = 10_000.0
 """A copy from pageable memory blocks its call too, unless it is so short that CUDA stages it: 64
 KiB.
-"""
-LOADER = "enumerate(DataLoader)#"
-"""How the annotation of PyTorch begins that holds a DataLoader's ``next``; it counts as an
-operation.
 """
 
 
@@ -126,12 +125,14 @@ class DeviceWork:
     @property
     def uploads_pageable(self) -> bool:
         """Whether it copies from pageable memory, and its call waits for the work before it."""
-        return self.end - self.start >= _STAGED_NS and bool(_FROM_PAGEABLE.search(self.name))
+        if self.end - self.start < _STAGED_NS:
+            return False
+        return _FROM_PAGEABLE.search(self.name) is not None
 
     @property
     def copies_to_pageable(self) -> bool:
         """Whether it copies into pageable memory, and its call returns when that is done."""
-        return bool(TO_HOST.search(self.name))
+        return bool(_TO_PAGEABLE.search(self.name))
 
     @property
     def blocks(self) -> bool:
@@ -159,47 +160,60 @@ class StepTrace:
     @cached_property
     def by_correlation(self) -> Mapping[int, list[DeviceWork]]:
         """The device work by its number, which the call that issued it has too."""
-        found: dict[int, list[DeviceWork]] = {}
+        by_number: dict[int, list[DeviceWork]] = {}
         for work in self.device:
-            found.setdefault(work.correlation, []).append(work)
-        return found
+            by_number.setdefault(work.correlation, []).append(work)
+        return by_number
 
     @cached_property
     def synchronisations(self) -> list[HostCall]:
-        """Calls that wait for the device. A copy to the host and the wait for it within one
-        operation are one.
+        """Calls that wait for the device, by start.
+
+        A copy to the host and the wait for it within one operation are one synchronisation: PyTorch
+        reads a value by a copy that does not wait, and a wait after it.
         """
-        found: list[HostCall] = []
+        waits: list[HostCall] = []
         for call in self.calls:
             if call.kind == "synchronisation":
-                last = found[-1] if found else None
-                if (
-                    last is not None
-                    and last.kind == "copy"
-                    and last.operation is call.operation is not None
-                ):
-                    found.pop()
-                    blocked, copy = (
-                        min(last.blocked + call.blocked, call.end - last.start),
-                        last.correlation,
-                    )
-                    call = dataclasses.replace(
-                        call, start=last.start, blocked=blocked, correlation=copy
-                    )
-                found.append(call)
-            elif call.kind == "copy" and any(
-                each.blocks for each in self.by_correlation.get(call.correlation, ())
-            ):
-                found.append(call)
-        return found
+                if waits and _is_copy_before(waits[-1], call):
+                    call = _with_copy(call, waits.pop())
+                waits.append(call)
+            elif call.kind == "copy" and self._blocks(call):
+                waits.append(call)
+        return waits
+
+    @property
+    def blocked_ns(self) -> float:
+        """How long the host waits for the device, ns."""
+        return sum(call.blocked for call in self.synchronisations)
+
+    def _blocks(self, copy: HostCall) -> bool:
+        """Whether a call waits for the copy that it issues."""
+        return any(work.blocks for work in self.by_correlation.get(copy.correlation, ()))
 
     def count(self, kind: CallKind) -> int:
         """How many calls of this kind the step makes."""
-        return (
-            len(self.synchronisations)
-            if kind == "synchronisation"
-            else sum(c.kind == kind for c in self.calls)
-        )
+        if kind == "synchronisation":
+            return len(self.synchronisations)
+        return len([call for call in self.calls if call.kind == kind])
+
+
+def _is_copy_before(earlier: HostCall, wait: HostCall) -> bool:
+    """Whether a wait follows this copy in the same operation."""
+    if earlier.kind != "copy" or wait.operation is None:
+        return False
+    return earlier.operation is wait.operation
+
+
+def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
+    """A wait that begins with the copy before it."""
+    both_blocked = copy.blocked + wait.blocked
+    return dataclasses.replace(
+        wait,
+        start=copy.start,
+        blocked=min(both_blocked, wait.end - copy.start),
+        correlation=copy.correlation,
+    )
 
 
 _NOTHING_LOST = Recording()
@@ -233,8 +247,9 @@ class Trace:
         """
         if not self.alike:
             return self
-        longest = max(_quietest(step.end - step.start for step in self.steps), default=0.0)
-        return Trace([step for step in self.steps if step.end - step.start <= longest])
+        quietest_ns = _quietest(step.end - step.start for step in self.steps)
+        longest_ns = max(quietest_ns, default=0.0)
+        return Trace([step for step in self.steps if step.end - step.start <= longest_ns])
 
     @property
     def alike(self) -> bool:
@@ -246,8 +261,8 @@ class Trace:
         """How long the host waits for the device in a typical step, ns: the median; 0 without a
         step.
         """
-        waits = [sum(call.blocked for call in step.synchronisations) for step in self.steps]
-        return statistics.median(waits) if waits else 0.0
+        waits_ns = [step.blocked_ns for step in self.steps]
+        return statistics.median(waits_ns) if waits_ns else 0.0
 
     @property
     def has_device(self) -> bool:
@@ -268,17 +283,16 @@ def quiet_mean(times: Iterable[float]) -> float:
 
 def busy_ns(work: Iterable[DeviceWork]) -> float:
     """How long at least one of these pieces of work runs, ns."""
-    return sum(
-        end - start for start, end in union_of_spans((each.start, each.end) for each in work)
-    )
+    ranges = union_of_spans((piece.start, piece.end) for piece in work)
+    return sum(end - start for start, end in ranges)
 
 
 def busy_by_device(work: Iterable[DeviceWork]) -> dict[str, float]:
     """How long each device runs at least one of these pieces of work, ns, by its number."""
-    found: dict[str, list[DeviceWork]] = {}
-    for each in work:
-        found.setdefault(each.device, []).append(each)
-    return {device: busy_ns(found[device]) for device in sorted(found)}
+    by_device: dict[str, list[DeviceWork]] = {}
+    for piece in work:
+        by_device.setdefault(piece.device, []).append(piece)
+    return {device: busy_ns(by_device[device]) for device in sorted(by_device)}
 
 
 def busiest_ns(work: Iterable[DeviceWork]) -> float:
@@ -286,12 +300,16 @@ def busiest_ns(work: Iterable[DeviceWork]) -> float:
     return max(busy_by_device(work).values(), default=0.0)
 
 
-def union_of_spans(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The spans (start and end) that these spans cover together, in order and without overlap."""
-    spans: list[tuple[float, float]] = []
+def union_of_spans(times: Iterable[TimeRange]) -> list[TimeRange]:
+    """The times that these cover together, in order and without overlap.
+
+    Of work side by side on several streams, each moment counts once then.
+    """
+    union: list[TimeRange] = []
     for start, end in sorted(times):
-        if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+        if union and start <= union[-1][1]:
+            last_start, last_end = union[-1]
+            union[-1] = (last_start, max(last_end, end))
         else:
-            spans.append((start, end))
-    return spans
+            union.append((start, end))
+    return union

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overhead.reading.chains import ArmFit, Group, bends_below_zero
 from overhead.reading.missing_values import why
-from overhead.reading.view import words
+from overhead.reading.view import parameter_texts
 from overhead.results import Record
 from overhead.words.format import unresolved
 from overhead.words.reasons import sentence, with_status
@@ -27,7 +27,7 @@ def arm_label(arm: ArmFit) -> str:
     """The way in words: ``dawn, fused checks=off``, ``cuda-graph, replay made by the CUDA
     driver``.
     """
-    variant = [arm.record.pattern, *words(dict(arm.own))]
+    variant = [arm.record.pattern, *parameter_texts(dict(arm.own))]
     if "maker" in arm.record.params:
         variant.append(f"made by {arm.maker}")
     return f"{arm.short}, {' '.join(variant)}"

@@ -8,8 +8,8 @@ from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, do
 from overhead.reading.missing_values import why
 from overhead.reading.plain_text import plain
 from overhead.reading.precision import mode_of
-from overhead.results import Record, RowGroup, Value
-from overhead.words.format import cost_text, ends_text, micro, micro_of, number
+from overhead.results import Record, RowGroup
+from overhead.words.format import cost_text, ends_text, micro, micro_of
 from overhead.words.reasons import one_line
 
 KIND_TITLES: dict[Kind, str] = {
@@ -38,13 +38,6 @@ def title(costs: DispatchCosts) -> str:
 def device_name(costs: DispatchCosts) -> str:
     """The GPU, or the CPU where there is no GPU."""
     return costs.device if costs.hardware else f"{costs.device}, no GPU"
-
-
-def mark_text(costs: tuple[Value, ...]) -> str:
-    """The printed costs of a mark, with the digits that the intervals allow, as in the tables;
-    ``3.7 or 4.5``.
-    """
-    return " or ".join(number(cost) for cost in costs)
 
 
 def why_unresolved(record: Record) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 from overhead.reading.precision import mode_of, resolved, two_speeds
 from overhead.results import Figure, Origin, Record, Value, formed
@@ -146,10 +147,15 @@ def cost_text(record: Record) -> str:
     figure = record.figure("complete")
     if figure is None:
         return ""
-    speeds = [mode_of(figure, speed) / 1e3 for speed in two_speeds(figure)]
-    if not speeds:
-        return micro(figure)
-    return " or ".join(number(speed) for speed in speeds)
+    speeds_us = [mode_of(figure, speed) / 1e3 for speed in two_speeds(figure)]
+    return costs_text(speeds_us) if speeds_us else micro(figure)
+
+
+def costs_text(costs_us: Sequence[Value]) -> str:
+    """The costs of a mark in microseconds without their unit, with the digits that the intervals
+    allow: one, or both of two speeds, ``3.7 or 4.5``.
+    """
+    return " or ".join(number(cost) for cost in costs_us)
 
 
 def micro_spread(figure: Figure | None) -> str:

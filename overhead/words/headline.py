@@ -22,10 +22,11 @@ from overhead.reading.headline import (
 from overhead.reading.next_run import half_width, kind_of, spread_of
 from overhead.reading.view import graph_maker
 from overhead.results import Machine, Record, Value, formed
-from overhead.words.dispatch_costs import KIND_WORDS, mark_text, why_unresolved
+from overhead.words.dispatch_costs import KIND_WORDS, why_unresolved
 from overhead.words.format import (
     MICRO,
     cost_text,
+    costs_text,
     ends_text,
     factor_spread,
     listed,
@@ -80,12 +81,12 @@ def _cheapest(costs: DispatchCosts) -> str:
     unit = "launch" if costs.hardware else "call"
     next_run = next_run_text(record, costs.view.fingerprint.machine)
     again = f" (run-to-run range {next_run})" if next_run else ""
-    cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(record)}"
+    cost = f"{costs_text(row.marks['python'])} {MICRO}{_doubt(record)}"
     sentence = f"The cheapest {unit} from Python goes through {row.name}: {cost}{again}."
 
     alike = []
     for other in not_told_apart(costs, row):
-        alike.append(f"{other.name} ({mark_text(other.marks['python'])})")
+        alike.append(f"{other.name} ({costs_text(other.marks['python'])})")
     if not alike:
         return sentence
     verb = "costs" if len(alike) == 1 else "cost"
@@ -96,7 +97,7 @@ def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
     """What WebGPU costs by one caller."""
     texts = []
     for row in webgpu_rows(costs, kind):
-        cost = f"{mark_text(row.marks[kind])} {MICRO}"
+        cost = f"{costs_text(row.marks[kind])} {MICRO}"
         texts.append(f"{cost} through {row.name}{_doubt(row.records[kind])}")
     if not texts:
         return ""
@@ -120,7 +121,7 @@ def _batches(costs: DispatchCosts) -> str:
     texts = []
     for batch in found:
         noisy = " (noisy)" if _doubt(batch.alone) else ""
-        cost = f"{mark_text(batch.row.marks['batched'])} {MICRO}{_doubt(batch.record)}"
+        cost = f"{costs_text(batch.row.marks['batched'])} {MICRO}{_doubt(batch.record)}"
         less = f" ({_times_less(batch.less)} times less)" if batch.less is not None else ""
         alone = f"{cost_text(batch.alone)} {MICRO} alone{noisy}"
         texts.append(f"{cost} instead of {alone} through {batch.row.name}{less}")
@@ -178,7 +179,7 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
             record = row.records["compiled"]
             host = record.figure("host")
             busy = micro(host) if host is not None else ""
-            cost = f"{mark_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"
+            cost = f"{costs_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"
             texts.append(
                 f"{row.name} takes {cost} for each launch, and the CPU works for {busy} {MICRO} of"
                 " them"

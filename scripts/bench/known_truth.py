@@ -35,7 +35,7 @@ from overhead.results import FailedEntry, OneOffEntry, RoundEntry, codes_of
 from overhead.words.reasons import sentence
 from scripts.bench.requirement import Requirement, print_requirements
 from scripts.bench.scenarios import SCENARIOS, Scenario
-from tests.fakes.machine import CANARY_NS, FakeClock, FastFakeChain, PollingFakeChain
+from tests.fakes.machine import REFERENCE_NS, FakeClock, FastFakeChain, PollingFakeChain
 
 TIME_FIGURES = ("issue", "host", "complete", "fixed")
 KNEE_FIGURES = ("knee_n", "queue_depth")
@@ -183,7 +183,7 @@ def process_of(events: list[Event], number: int, case: str = "case") -> Process:
 
 def pace_of(processes: Sequence[Process]) -> float:
     """The mean time of the reference loop in these processes over its undisturbed time."""
-    return float(np.mean([process.pace for process in processes])) / CANARY_NS
+    return float(np.mean([process.pace for process in processes])) / REFERENCE_NS
 
 
 def oracle(scenario: Scenario, counts: dict[int, int], figure: str, processes: int) -> float:

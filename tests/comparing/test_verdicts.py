@@ -304,7 +304,7 @@ def test_what_differs_between_two_machines_is_listed(tmp_path: Path) -> None:
 def test_a_list_of_the_state_is_compared_as_text_with_commas() -> None:
     base = fingerprint(volatile={"gpu_celsius": ["44", "45"]})
     new = fingerprint(volatile={"gpu_celsius": ["41", "45"]})
-    assert judge._differences(base, new) == [Difference("gpu_celsius", "44, 45", "41, 45")]
+    assert judge._differences(base, new) == (Difference("gpu_celsius", "44, 45", "41, 45"),)
 
 
 def test_runs_without_raw_samples_get_ratios_and_no_verdict(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -21,52 +21,63 @@ SLICES = Shared(
     library=500.0, device=1_000.0, units=512, slice=50_000.0, hand_over=10_000.0, long_ns=24_000_000
 )
 LOCK = Shared(library=3_000.0, locked=2_000.0)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What peers share, the time of a unit of four together, and the limit that follows."""
+
+    shared: Shared
+    together_ns: float
+    limit: str
+
+
 CAUSES = {
-    "nothing": (HOST, 500, ""),
-    "a device each": (replace(HOST, way="devices"), 500, ""),
-    "two processors": (replace(HOST, processors=2), 1_000, "processors"),
-    "busy neighbours": (replace(HOST, way="busy", processors=2, sets=8), 5_500, "processors"),
-    "busy neighbours on other processors": (
+    "nothing": Cause(HOST, 500, ""),
+    "a device each": Cause(replace(HOST, way="devices"), 500, ""),
+    "two processors": Cause(replace(HOST, processors=2), 1_000, "processors"),
+    "busy neighbours": Cause(replace(HOST, way="busy", processors=2, sets=8), 5_500, "processors"),
+    "busy neighbours on other processors": Cause(
         replace(HOST, way="busy", slower=1.35),
         2_700,
         "processors",
     ),
-    "a queue": (DEVICE, 3_000, "device"),
-    "a queue of whole chains": (
+    "a queue": Cause(DEVICE, 3_000, "device"),
+    "a queue of whole chains": Cause(
         replace(DEVICE, library=500.0, units=128, depth=1024),
         3_000,
         "device",
     ),
-    "a queue that hides behind one host": (replace(HOST, device=1_200.0), 1_200, "device"),
-    "a queue that peers poll": (
+    "a queue that hides behind one host": Cause(replace(HOST, device=1_200.0), 1_200, "device"),
+    "a queue that peers poll": Cause(
         replace(HOST, device=1_900.0, processors=2, spins=True),
         1_900,
         "device",
     ),
-    "a queue and a lock": (
+    "a queue and a lock": Cause(
         replace(DEVICE, locked=1_900.0, processors=1, spins=True),
         3_000,
         "device",
     ),
-    "three causes": (
+    "three causes": Cause(
         replace(DEVICE, device=2_000.0, locked=1_000.0, processors=2, spins=True),
         2_000,
         "unknown",
     ),
-    "slices": (SLICES, 1_200, "slices"),
-    "unfair slices": (
+    "slices": Cause(SLICES, 1_200, "slices"),
+    "unfair slices": Cause(
         replace(SLICES, weights=(1.0, 2.0, 1.0, 1.0), long_ns=40_000_000),
         1_160,
         "slices",
     ),
-    "slices that end early": (replace(SLICES, library=1_050.0), 1_200, "device"),
-    "a lock of processes": (LOCK, 2_000, "lock"),
-    "a lock of devices": (replace(LOCK, way="devices"), 2_000, "lock"),
-    "a lock of compiled threads": (replace(LOCK, way="threads", case=NATIVE), 2_000, "lock"),
-    "threads without a compiled caller": (PYTHON, 4_000, "unknown"),
-    "slower processors": (replace(HOST, slower=1.35), 675, "unknown"),
+    "slices that end early": Cause(replace(SLICES, library=1_050.0), 1_200, "device"),
+    "a lock of processes": Cause(LOCK, 2_000, "lock"),
+    "a lock of devices": Cause(replace(LOCK, way="devices"), 2_000, "lock"),
+    "a lock of compiled threads": Cause(replace(LOCK, way="threads", case=NATIVE), 2_000, "lock"),
+    "threads without a compiled caller": Cause(PYTHON, 4_000, "unknown"),
+    "slower processors": Cause(replace(HOST, slower=1.35), 675, "unknown"),
 }
-"""What peers share, ns per unit of four together, and the limit."""
+"""By a name for what slows the peers."""
 
 
 def by_peers(lines: Lines) -> dict[int, Contention]:
@@ -75,7 +86,7 @@ def by_peers(lines: Lines) -> dict[int, Contention]:
 
 @pytest.mark.parametrize("cause", CAUSES)
 def test_costs_and_limit(cause: str) -> None:
-    shared, together, limit = CAUSES[cause]
+    shared, limit = CAUSES[cause].shared, CAUSES[cause].limit
     lines, rates = simulate(shared)
     found = by_peers(lines)
     for peers, sets in rates.items():
@@ -86,7 +97,7 @@ def test_costs_and_limit(cause: str) -> None:
         assert found[peers].costs == pytest.approx(
             list(np.median(1 / np.array(sets), axis=0)), rel=0.03
         )
-    assert found[4].value("each") == pytest.approx(together, rel=0.03)
+    assert found[4].value("each") == pytest.approx(CAUSES[cause].together_ns, rel=0.03)
     assert found[4].limit == limit, found[4].why
     assert min(found) == (0 if shared.way == "busy" else 1)
     assert (found[2].figure("slice") is not None) == (limit == "slices")

@@ -45,11 +45,12 @@ def peers(
 ) -> Contention:
     """A record of so many peers with these figures, times in µs. ``common``: more of them."""
     target = Target(stack="numpy" if api == "CPU" else "dawn", api=api, adapter="A")
-    made = [
-        Figure(name=name, value=scale * value, low=scale * low, high=scale * high, processes=4)
-        for name, (value, low, high) in {**common, **figures}.items()
-        for scale in [1.0 if name in ("slowdown", "work", "ready") else 1e3]
-    ]
+    made = []
+    for name, (value, low, high) in {**common, **figures}.items():
+        scale = 1.0 if name in ("slowdown", "work", "ready") else 1e3
+        made.append(
+            Figure(name=name, value=scale * value, low=scale * low, high=scale * high, processes=4)
+        )
     return Contention(
         way=way,
         peers=count,

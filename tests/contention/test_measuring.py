@@ -194,11 +194,10 @@ def test_peers_are_bound_next_to_their_device() -> None:
 
 def test_a_node_gets_the_seconds_that_its_gpus_need() -> None:
     node, cpu = scope_of("node"), Target(stack="numpy", api="CPU", adapter="CPU")
-    gpus = [
-        Target(stack="torch", api="CUDA", adapter=model, device=str(n))
-        for n in range(4)
-        for model in ("A", "B")
-    ]
+    gpus = []
+    for number in range(4):
+        for model in ("A", "B"):
+            gpus.append(Target(stack="torch", api="CUDA", adapter=model, device=str(number)))
     software = [
         Target(stack="wgpu", api="Vulkan", adapter="cpu", device=str(n), software=True)
         for n in range(4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from itertools import pairwise
 from pathlib import Path
 from typing import get_args
@@ -31,7 +32,7 @@ from tests.terminal.test_goldens import printed
 
 
 def view(*cases: list[Contention]) -> View:
-    return View(fingerprint(contention=[one for case in cases for one in case]))
+    return View(fingerprint(contention=list(itertools.chain(*cases))))
 
 
 def rows(shown: View, way: Way = "processes") -> list[dict[str, str]]:
@@ -40,9 +41,11 @@ def rows(shown: View, way: Way = "processes") -> list[dict[str, str]]:
 
 
 def notes(shown: View, way: Way = "processes") -> str:
-    return " ".join(
-        p for block in way_blocks(shown, way) if isinstance(block, Text) for p in block.paragraphs
-    )
+    paragraphs: list[str] = []
+    for block in way_blocks(shown, way):
+        if isinstance(block, Text):
+            paragraphs += block.paragraphs
+    return " ".join(paragraphs)
 
 
 def stacks(*of: RatioAt) -> list[str]:

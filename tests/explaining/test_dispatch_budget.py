@@ -21,7 +21,8 @@ import pytest
 
 from overhead.explaining.dispatch_budget import END_OF_BLOCK, BlockCounts, add_calls, count_block
 from overhead.results import codes_of
-from overhead.traces.chrome_trace import SITE_MARK, read_chrome_trace
+from overhead.traces.chrome_trace import read_chrome_trace
+from overhead.traces.marks import SITE_MARK
 
 needs_torch = pytest.mark.needs("torch")
 needs_cuda = pytest.mark.needs("torch", "cuda")

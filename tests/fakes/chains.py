@@ -156,16 +156,16 @@ def lines(
     )
 
 
-def at_canaries(slopes: Sequence[float], ns: Sequence[float]) -> Series:
-    """One process for each slope, with its best canary in ``ns``."""
+def at_paces(slopes: Sequence[float], ns: Sequence[float]) -> Series:
+    """One process for each slope, with its best reference loop in ``ns``."""
     made = lines(*slopes)
     return replace(
         made, processes=[replace(p, pace=pace) for p, pace in zip(made.processes, ns, strict=True)]
     )
 
 
-def with_canaries(slopes: Sequence[float], canaries: Sequence[float]) -> Series:
-    """One process for each slope; ``canaries``: the sum of both canary times in its rounds, us."""
+def with_reference_loops(slopes: Sequence[float], loops: Sequence[float]) -> Series:
+    """One process for each slope; ``loops``: the sum of both reference loops in its rounds, us."""
     made = lines(*slopes)
     return replace(
         made,
@@ -174,6 +174,6 @@ def with_canaries(slopes: Sequence[float], canaries: Sequence[float]) -> Series:
                 p,
                 rounds=[msgspec.structs.replace(r, canary=[round(500 * us)] * 2) for r in p.rounds],
             )
-            for p, us in zip(made.processes, canaries, strict=True)
+            for p, us in zip(made.processes, loops, strict=True)
         ],
     )

@@ -42,8 +42,8 @@ class Disturbance:
     preempted_ns: tuple[float, float] = (50e3, 5e6)
 
 
-CANARY_NS = 50e3
-"""Both times of the canary at speed 1."""
+REFERENCE_NS = 50e3
+"""Both times of the reference loop at speed 1."""
 CALM = Disturbance(spread=0.0, preemptions=0.0)
 
 
@@ -101,10 +101,10 @@ class FakeClock:
     def release_threads(self) -> None:
         return
 
-    def canary(self) -> list[int]:
-        """The two times of the canary under the current disturbance, ns."""
+    def reference_loop(self) -> list[int]:
+        """The two times of the reference loop under the current disturbance, ns."""
         work = (
-            np.array([CANARY_NS, CANARY_NS])
+            np.array([REFERENCE_NS, REFERENCE_NS])
             * self.speed
             * (1 + 0.004 * self.random.standard_normal(2))
         )

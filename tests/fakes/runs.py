@@ -93,11 +93,11 @@ class Made:
                 for one in ids.values()
             ]
             for number in range(6):
-                canary = clock.canary()
+                loops = clock.reference_loop()
                 for name, chain in chains.items():
                     samples = chain.sample(LADDER, False) + chain.sample((1, 64), True)
                     lines.append(
-                        RoundEntry(**ids[name], round=number, samples=samples, canary=canary)
+                        RoundEntry(**ids[name], round=number, samples=samples, canary=loops)
                     )
             lines.append(EndedEntry(worker=key, process=process, rule="6 rounds"))
         return lines

@@ -60,9 +60,10 @@ def places(body: Any) -> list[tuple[Any, Any]]:
     """Every container in a JSON value with each of its keys."""
     keys = list(body) if isinstance(body, dict) else list(range(len(body)))
     found = [(body, key) for key in keys]
-    return found + [
-        one for key in keys if isinstance(body[key], dict | list) for one in places(body[key])
-    ]
+    for key in keys:
+        if isinstance(body[key], dict | list):
+            found += places(body[key])
+    return found
 
 
 def change(body: Any, data: st.DataObject) -> None:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from overhead.reading.chains import groups
+from overhead.reading.chains import Group, groups
 from overhead.reading.graphs import graphs
 from overhead.reading.view import View
-from overhead.results import DifferentBoardsError, Params, Record, are_apart, ratio
+from overhead.results import DifferentBoardsError, Record, are_apart, ratio
 from tests.fakes.report import driver, fingerprint, record, replay
 
-_BOARDS = ("a" * 12, "b" * 12)
+FIRST = "a" * 12
+SECOND = "b" * 12
 
 
-def _on(board: int, made: Record) -> Record:
-    return msgspec.structs.replace(made, device=_BOARDS[board])
+def on(board: str, made: Record) -> Record:
+    return msgspec.structs.replace(made, device=board)
 
 
 def test_a_difference_or_ratio_of_two_boards_is_refused() -> None:
-    assert are_apart(*_BOARDS)
-    assert not are_apart("0", "1")
-    assert not are_apart("", "")
-    first, second = (_on(board, record()).measured("complete") for board in (0, 1))
+    assert are_apart(FIRST, SECOND)
+    first = on(FIRST, record()).measured("complete")
+    second = on(SECOND, record()).measured("complete")
     assert first is not None
     assert second is not None
     assert ratio(first, second) is None
@@ -33,36 +35,54 @@ def test_a_difference_or_ratio_of_two_boards_is_refused() -> None:
         first / second
 
 
+def test_devices_without_the_id_of_a_board_are_not_apart() -> None:
+    assert not are_apart("0", "1")
+    assert not are_apart("", "")
+
+
 def test_a_graph_is_compared_with_the_launch_on_its_board() -> None:
-    (found,) = graphs(View(fingerprint(_on(0, driver(4_000.0)), _on(0, replay(1_000.0)))))
+    launch = on(FIRST, driver(4_000.0))
+    (found,) = graphs(View(fingerprint(launch, on(FIRST, replay(1_000.0)))))
     assert found.saved_per_node is not None
     assert found.saved_per_node.value == pytest.approx(3_000.0)
-    (alone,) = graphs(View(fingerprint(_on(0, driver(4_000.0)), _on(1, replay(1_000.0)))))
+    (alone,) = graphs(View(fingerprint(launch, on(SECOND, replay(1_000.0)))))
     assert alone.saved_per_node is None
 
 
+def way(stack: str, pattern: Any, each: float, board: str) -> Record:
+    """A way to run a chain, on a board."""
+    step = record(stack, pattern, each, unit="step", params={"elements": 4096})
+    return on(board, msgspec.structs.replace(step, workload="recurrence"))
+
+
+EAGER = way("torch", "per-submit", 9_000.0, FIRST)
+FUSED = way("dawn", "fused", 90.0, FIRST)
+
+
+def stacks_of(group: Group) -> set[str]:
+    return {arm.record.stack for arm in group.arms}
+
+
 def test_ways_to_run_a_chain_are_compared_on_one_board() -> None:
-    params: Params = {"elements": 4096}
+    graph = way("cuda-graph", "replay", 1_000.0, FIRST)
+    (together,) = groups(View(fingerprint(EAGER, graph)))
+    assert stacks_of(together) == {"torch", "cuda-graph"}
 
-    def arm(stack: str, pattern: str, each: float, board: int) -> Record:
-        own = record(stack, pattern, each, unit="step", params=params)  # type: ignore[arg-type]
-        return _on(board, msgspec.structs.replace(own, workload="recurrence"))
 
-    eager, fused = arm("torch", "per-submit", 9_000.0, 0), arm("dawn", "fused", 90.0, 0)
-    (together,) = groups(View(fingerprint(eager, arm("cuda-graph", "replay", 1_000.0, 0))))
-    two = groups(View(fingerprint(eager, fused, arm("cuda-graph", "replay", 1_000.0, 1))))
-    assert [len(own.arms) for own in two] == [2, 1]
-    assert {arm.record.stack for arm in together.arms} == {"torch", "cuda-graph"}
-    assert not any({"torch", "cuda-graph"} <= {arm.record.stack for arm in own.arms} for own in two)
-    h100, a2000 = ({"adapter": f"NVIDIA {name}"} for name in ("H100 80GB HBM3", "RTX A2000"))
-    named = [
-        msgspec.structs.replace(eager, **h100),
-        msgspec.structs.replace(arm("torch", "per-submit", 8.0, 1), **a2000),
-    ]
-    unnamed = [
-        msgspec.structs.replace(fused, device=str(i), **model)
-        for i, model in enumerate((h100, a2000))
-    ]
-    for own in groups(View(fingerprint(*named, *unnamed))):
-        assert len({arm.record.adapter for arm in own.arms}) == 1
-        assert len(own.arms) == 2
+def test_ways_to_run_a_chain_on_two_boards_are_two_groups() -> None:
+    graph = way("cuda-graph", "replay", 1_000.0, SECOND)
+    first, second = groups(View(fingerprint(EAGER, FUSED, graph)))
+    assert stacks_of(first) == {"torch", "dawn"}
+    assert stacks_of(second) == {"cuda-graph"}
+
+
+def test_a_way_that_names_no_board_is_on_each_board_of_its_model() -> None:
+    records = []
+    for number, name in enumerate(("NVIDIA H100 80GB HBM3", "NVIDIA RTX A2000")):
+        board = (FIRST, SECOND)[number]
+        eager = msgspec.structs.replace(EAGER, device=board, adapter=name)
+        fused = msgspec.structs.replace(FUSED, device=str(number), adapter=name)
+        records += [eager, fused]
+    for group in groups(View(fingerprint(*records))):
+        assert len(group.arms) == 2
+        assert len({arm.record.adapter for arm in group.arms}) == 1

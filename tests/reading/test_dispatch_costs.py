@@ -32,8 +32,9 @@ from overhead.reading.next_run import next_run
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.headline_figure import headline_figure
-from overhead.results import Figure, Record
-from overhead.words.dispatch_costs import mark_text, why_unresolved
+from overhead.results import Figure, Params, Record
+from overhead.words.dispatch_costs import why_unresolved
+from overhead.words.format import costs_text
 from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
 from overhead.words.next_run import next_run_sentence, next_run_text
 from tests.fakes.report import H200, figure, fingerprint, record, share
@@ -46,6 +47,12 @@ def met(low: float, high: float, processes: int = 5) -> Figure:
     return Figure(name="met", value=(low + high) / 2, low=low, high=high, processes=processes)
 
 
+def graph_node(each: float) -> Record:
+    """A node of a graph that the CUDA driver made."""
+    made_by_driver: Params = {"maker": "driver"}
+    return record("cuda-graph", "replay", each, params=made_by_driver, **{**GPU, "unit": "node"})
+
+
 def gpu_run() -> list[Record]:
     return [
         record("wgpu-native", each=40_000.0, **VULKAN),
@@ -56,9 +63,7 @@ def gpu_run() -> list[Record]:
         record("vulkan", each=11_000.0, caller="native", **VULKAN),
         record("cuda-driver", each=4_000.0, **GPU),
         record("cuda-driver", each=3_500.0, caller="native", **GPU),
-        record(
-            "cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}
-        ),
+        graph_node(900.0),
         record("torch", each=2_000.0, api="CPU", adapter="CPU"),
         record("lavapipe", each=1_000.0, software=True),
     ]
@@ -75,7 +80,11 @@ def row(found: DispatchCosts, label: str) -> DispatchRow:
 
 
 def values(found: DispatchCosts, label: str) -> dict[str, list[float]]:
-    return {kind: [cost.value for cost in marks] for kind, marks in row(found, label).marks.items()}
+    """By kind the costs of a row in microseconds."""
+    by_kind: dict[str, list[float]] = {}
+    for kind, marks in row(found, label).marks.items():
+        by_kind[kind] = [cost.value for cost in marks]
+    return by_kind
 
 
 def test_the_rows_of_dispatch_costs_are_sorted_by_cost_from_python_and_hold_hardware_only() -> None:
@@ -152,18 +161,19 @@ def test_an_unresolved_cost_has_its_value_its_reason_and_its_place_in_the_order(
     found = costs(*dawn, record("jax", each=15_000.0, **GPU))
     assert [one.stack for one in found.rows] == ["jax", "dawn"]
     assert values(found, "WebGPU, Dawn") == {"python": [20.0], "compiled": [9.0]}
-    assert [row(found, "WebGPU, Dawn").is_resolved(kind) for kind in ("python", "compiled")] == [
-        False,
-        True,
-    ]
+    of_dawn = row(found, "WebGPU, Dawn")
+    assert not of_dawn.is_resolved("python")
+    assert of_dawn.is_resolved("compiled")
     assert doubt_of(dawn[0]) == "status"
     assert why_unresolved(dawn[0]).endswith("19.6 to 20.4")
     assert cheapest(found) is found.rows[0]
-    wide = costs(
-        record("dawn", each=None, more=(figure("complete", 12_000.0, width=2.0),), **VULKAN)
-    )
-    assert doubt_of(wide.rows[0].records["python"]) == "not-above-zero"
-    assert why_unresolved(wide.rows[0].records["python"]).endswith("−12 to 36")
+
+
+def test_a_cost_whose_interval_reaches_zero_is_not_resolved() -> None:
+    wide = figure("complete", 12_000.0, width=2.0)
+    made = record("dawn", each=None, more=(wide,), **VULKAN)
+    assert doubt_of(made) == "not-above-zero"
+    assert why_unresolved(made).endswith("−12 to 36")
 
 
 def test_a_row_notes_an_unusual_unit_or_operation() -> None:
@@ -210,8 +220,10 @@ def test_a_share_of_python_that_may_be_zero_is_no_share() -> None:
     assert python is not None
     assert not python.resolved
     assert python_shares(found) == []
+    texts: list[str] = []
     with draw.style():
-        texts = [text.get_text() for ax in headline_figure(found).axes for text in ax.texts]
+        for axes in headline_figure(found).axes:
+            texts += [text.get_text() for text in axes.texts]
     assert texts
     assert not any("%" in text for text in texts)
 
@@ -239,7 +251,7 @@ def test_on_the_cpu_there_is_no_wait_that_could_overstate_a_cost() -> None:
 def test_the_value_of_a_mark_has_the_digits_of_the_table() -> None:
     wide = record("dawn", each=None, more=(figure("complete", 73_600.0, width=0.075),), **VULKAN)
     (found,) = costs(wide).rows
-    assert mark_text(found.marks["python"]) == "74"
+    assert costs_text(found.marks["python"]) == "74"
 
 
 def test_a_noisy_batch_is_less_by_what_the_interval_allows() -> None:
@@ -274,14 +286,11 @@ def test_the_share_of_python_is_shown_only_where_both_times_are_resolved(
         record("dawn", each=30e3, **VULKAN),
         record("dawn", each=10e3, caller="native", **VULKAN),
     )
-    figures = [
-        f if f.name != "host" else figure("host", 8_000.0, width=width) for f in native.figures
-    ]
+    figures = [known_figure for known_figure in native.figures if known_figure.name != "host"]
+    figures.append(figure("host", 8_000.0, width=width))
     native = msgspec.structs.replace(native, figures=figures)
-    share_of_python = row(
-        costs(top, native, comparisons=[share("python-share", top, native, 16e3)]), "WebGPU, Dawn"
-    )
-    assert (share_of_python.python is not None) == known
+    found = costs(top, native, comparisons=[share("python-share", top, native, 16e3)])
+    assert (row(found, "WebGPU, Dawn").python is not None) == known
 
 
 def test_without_a_gpu_the_rows_are_of_software_adapters() -> None:
@@ -327,9 +336,7 @@ def test_the_sentence_on_batches_names_both_speeds_and_prefers_webgpu_to_a_cuda_
         status="bimodal",
         modes=[3_700.0, 4_500.0],
     )
-    node = record(
-        "cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}
-    )
+    node = graph_node(900.0)
     graphed = [record("cuda-driver", each=4_000.0, **GPU), node]
     found = costs(
         *graphed, record("dawn", **VULKAN), record("dawn", "one-pass", None, more=(two,), **VULKAN)

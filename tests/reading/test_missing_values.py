@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from overhead.reading.missing_values import (
+    MissingValue,
     missing_case,
     missing_figures,
     missing_record,
@@ -30,55 +31,50 @@ def test_every_status_without_a_value_has_a_reason(status: str) -> None:
 
 
 def test_a_figures_own_reason_is_preferred_to_that_of_its_record() -> None:
-    own = record(
-        each=None, status="failed", reason="the case's", more=(figure("host", None, "nonlinear"),)
-    )
-    assert why(own, "host") == about("nonlinear", "the case's")
-    both = record(
-        each=None,
-        status="failed",
-        reason="c",
-        more=(figure("host", None, "nonlinear", reason="r"),),
-    )
-    assert why(both, "host") == about("nonlinear", "r")
+    without_reason = figure("host", None, "nonlinear")
+    of_case = record(each=None, status="failed", reason="the case's", more=(without_reason,))
+    assert why(of_case, "host") == about("nonlinear", "the case's")
+    with_reason = figure("host", None, "nonlinear", reason="its own")
+    of_figure = record(each=None, status="failed", reason="the case's", more=(with_reason,))
+    assert why(of_figure, "host") == about("nonlinear", "its own")
+
+
+def test_a_figure_that_a_measured_case_lacks_was_not_measured() -> None:
     assert codes_of(why(record(), "device_span")) == {"not-measured"}
 
 
 def test_figures_with_the_same_reason_are_listed_together() -> None:
-    more = tuple(figure(name, None, "below-resolution", reason="fast") for name in ("one", "two"))
-    found = missing_figures(record(more=(*more, figure("three", None, "failed"))))
-    assert [(m.status, m.detail, names) for m, names in found.items()] == [
-        ("below-resolution", "fast", ["one", "two"]),
-        ("failed", "", ["three"]),
-    ]
-
-
-def test_a_case_without_a_reason_has_the_reasons_of_its_figures() -> None:
-    more = tuple(figure(name, None, "failed", reason=name) for name in ("one", "two"))
-    found = missing_case(record(each=None, status="failed", more=more))
-    assert (found.status, found.detail) == ("failed", together("one", "two"))
-
-
-def test_the_reason_for_a_missing_stack_is_its_own_or_that_of_its_first_case() -> None:
-    run = fingerprint(
-        broken("failed", "crash"),
-        unavailable=[
-            MissingStack(stack="jax", reason="no jax", mend="pip install jax"),
-            MissingStack(stack="cupy", reason="no device"),
-        ],
+    figures = (
+        figure("one", None, "below-resolution", reason="fast"),
+        figure("two", None, "below-resolution", reason="fast"),
+        figure("three", None, "failed"),
     )
-    found = {stack: missing_stack(run, stack) for stack in ("jax", "cupy", "wgpu-native", "torch")}
-    assert {stack: (missing.status, missing.detail) for stack, missing in found.items()} == {
-        "jax": ("", "no jax"),
-        "cupy": ("", "no device"),
-        "wgpu-native": ("failed", "crash"),
-        "torch": ("", because("not-measured-in-this-run")),
+    assert missing_figures(record(more=figures)) == {
+        MissingValue("below-resolution", "fast"): ["one", "two"],
+        MissingValue("failed", ""): ["three"],
     }
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_case_that_the_planner_left_out_has_the_planners_reason(whole: bool) -> None:
-    one = record()
-    left = LeftOut(target=one.target_key, case="all" if whole else one.case.key, reason="left out")
-    assert missing_record(fingerprint(left_out=[left]), one).why == "left out"
-    assert missing_record(fingerprint(), one).why == ""
+def test_a_case_without_a_reason_has_the_reasons_of_its_figures() -> None:
+    figures = tuple(figure(name, None, "failed", reason=name) for name in ("one", "two"))
+    found = missing_case(record(each=None, status="failed", more=figures))
+    assert found == MissingValue("failed", together("one", "two"))
+
+
+def test_the_reason_for_a_missing_stack_is_its_own_or_that_of_its_first_case() -> None:
+    no_jax = MissingStack(stack="jax", reason="no jax", mend="pip install jax")
+    no_cupy = MissingStack(stack="cupy", reason="no device")
+    run = fingerprint(broken("failed", "crash"), unavailable=[no_jax, no_cupy])
+    assert missing_stack(run, "jax") == MissingValue("", "no jax")
+    assert missing_stack(run, "cupy") == MissingValue("", "no device")
+    assert missing_stack(run, "wgpu-native") == MissingValue("failed", "crash")
+    not_measured = because("not-measured-in-this-run")
+    assert missing_stack(run, "torch") == MissingValue("", not_measured)
+
+
+@pytest.mark.parametrize("case", ["all", record().case.key])
+def test_a_case_that_the_planner_left_out_has_the_planners_reason(case: str) -> None:
+    lacking = record()
+    left = LeftOut(target=lacking.target_key, case=case, reason="left out")
+    assert missing_record(fingerprint(left_out=[left]), lacking).why == "left out"
+    assert missing_record(fingerprint(), lacking).why == ""

@@ -9,6 +9,7 @@ import itertools
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,10 +26,11 @@ ONE = ClassSpread(s=0.05, degrees=4, boards=6, kinds=2, figures=10)
 
 
 def test_the_half_width_of_a_next_run_range_is_students_t_times_the_spread() -> None:
-    assert next_run.half_width(ONE) == pytest.approx(2.1318 * 0.05 * math.sqrt(2), rel=1e-4)
-    assert next_run.half_width(ONE, runs=3) == pytest.approx(
-        2.1318 * 0.05 * math.sqrt(4 / 3), rel=1e-4
-    )
+    quantile = 2.1318  # of Student's t with 4 degrees of freedom, for 90 % of both sides
+    after_one_run = quantile * 0.05 * math.sqrt(2)
+    after_three_runs = quantile * 0.05 * math.sqrt(4 / 3)
+    assert next_run.half_width(ONE) == pytest.approx(after_one_run, rel=1e-4)
+    assert next_run.half_width(ONE, runs=3) == pytest.approx(after_three_runs, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +108,8 @@ def test_an_unknown_kind_of_machine_has_no_next_run_range_but_a_reason(
 
 
 def test_a_machine_with_several_equal_gpus_is_of_the_same_kind_as_one_with_a_single_gpu() -> None:
-    assert next_run.kind_of(msgspec.structs.replace(H200, gpus=H200.gpus * 8)) == next_run.kind_of(
-        H200
-    )
+    eight = msgspec.structs.replace(H200, gpus=H200.gpus * 8)
+    assert next_run.kind_of(eight) == next_run.kind_of(H200)
 
 
 def test_the_text_of_a_next_run_range_has_both_ends_in_microseconds(
@@ -166,11 +167,10 @@ GROUP = "host, a GPU"
 
 
 def every_difference(runs: list[making.ObservedRun]) -> list[making.FigureOfTwo]:
-    return [
-        one
-        for base, new in itertools.combinations(runs, 2)
-        for one in making.differences(base, new)
-    ]
+    differences: list[making.FigureOfTwo] = []
+    for base, new in itertools.combinations(runs, 2):
+        differences += making.differences(base, new)
+    return differences
 
 
 def made_up(boards: int, figures: int, s: float, seed: int = 1) -> list[making.ObservedRun]:
@@ -178,13 +178,21 @@ def made_up(boards: int, figures: int, s: float, seed: int = 1) -> list[making.O
     their logarithm.
     """
     dice = random.Random(seed)
-    cases = [(f"case {i}", "complete") for i in range(figures)]
-    return [
-        making.ObservedRun(
-            f"{b}.json", "a GPU", f"{b:012d}", {key: (dice.gauss(1.0, s), "host") for key in cases}
-        )
-        for b in range(boards)
-    ]
+    cases = [(f"case {number}", "complete") for number in range(figures)]
+    runs = []
+    for board in range(boards):
+        logs: Any = {case: (dice.gauss(1.0, s), "host") for case in cases}
+        runs.append(making.ObservedRun(f"{board}.json", "a GPU", f"{board:012d}", logs))
+    return runs
+
+
+def changed(run: making.ObservedRun, by: float, figures: int) -> making.ObservedRun:
+    """The run with the logarithms of its first figures changed."""
+    logs = dict(run.logs)
+    for case in [*logs][:figures]:
+        log, figure_class = logs[case]
+        logs[case] = (log + by, figure_class)
+    return dataclasses.replace(run, logs=logs)
 
 
 def test_the_script_finds_the_known_spread_between_made_up_boards() -> None:
@@ -195,11 +203,7 @@ def test_the_script_finds_the_known_spread_between_made_up_boards() -> None:
 
 def test_a_few_figures_that_are_far_off_do_not_widen_the_range_of_all() -> None:
     runs = made_up(boards=12, figures=200, s=0.05)
-    odd = {
-        key: (value + 2.0 if int(key[0].split()[1]) < 6 else value, own)
-        for key, (value, own) in runs[0].logs.items()
-    }
-    runs[0] = dataclasses.replace(runs[0], logs=odd)
+    runs[0] = changed(runs[0], by=2.0, figures=6)
     assert making.spreads(every_difference(runs))[GROUP].s == pytest.approx(0.05, rel=0.1)
 
 
@@ -210,9 +214,8 @@ def test_runs_on_a_single_board_give_no_spread_between_boards() -> None:
 
 def test_coverage_of_a_pair_of_boards_is_judged_by_a_spread_from_the_other_boards() -> None:
     runs = made_up(boards=4, figures=50, s=0.02)
-    odd = making.ObservedRun(
-        "odd.json", "a GPU", "f" * 12, {k: (v + 1.0, "host") for k, (v, _) in runs[0].logs.items()}
-    )
+    far_off = changed(runs[0], by=1.0, figures=50)
+    odd = dataclasses.replace(far_off, name="odd.json", board="f" * 12)
     table = making.table_of([*runs, odd])
     assert table.worst_pair < 0.1
     assert table.coverage[GROUP].pairs == 50 * 5 * 4 / 2
@@ -224,6 +227,5 @@ def test_a_new_run_is_predicted_from_runs_on_other_boards_only() -> None:
     inside, count, half = making.predicted(runs, runs[0])["host"]
     assert count == 100
     assert inside >= 90
-    assert half == pytest.approx(
-        next_run.half_width(making.spreads(every_difference(runs[1:]))[GROUP], 4)
-    )
+    spread = making.spreads(every_difference(runs[1:]))[GROUP]
+    assert half == pytest.approx(next_run.half_width(spread, 4))

@@ -9,10 +9,14 @@ from overhead.results import Fingerprint
 from tests.fakes.report import fingerprint, record
 
 _FULL = [
-    record(stack, caller=caller)
-    for stack in ("dawn", "torch", "vulkan")
-    for caller in ("binding", "native")
+    record("dawn", caller="binding"),
+    record("dawn", caller="native"),
+    record("torch", caller="binding"),
+    record("torch", caller="native"),
+    record("vulkan", caller="binding"),
+    record("vulkan", caller="native"),
 ]
+"""A case by each of two callers through three stacks."""
 
 
 def shown(*runs: Fingerprint) -> int:

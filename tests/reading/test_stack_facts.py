@@ -82,7 +82,9 @@ def test_relations_between_our_stacks_name_stacks_that_are_known() -> None:
         makers = [maker.stack for maker in facts.graphs.values()]
         related = {facts.below, facts.library, *makers} - {""}
         assert related <= own_stacks().keys(), name
-    orders = [row.order for facts in own_stacks().values() for row in facts.rows]
+    orders = []
+    for facts in own_stacks().values():
+        orders += [row.order for row in facts.rows]
     assert len(set(orders)) == len(orders), "two rows of one place"
 
 

@@ -20,11 +20,8 @@ ABSENT = [
 
 def missing_on(*gpus: Gpu) -> MissingStacks:
     run = fingerprint(unavailable=ABSENT)
-    return missing_stacks(
-        View(
-            msgspec.structs.replace(run, machine=msgspec.structs.replace(run.machine, gpus=[*gpus]))
-        )
-    )
+    machine = msgspec.structs.replace(run.machine, gpus=[*gpus])
+    return missing_stacks(View(msgspec.structs.replace(run, machine=machine)))
 
 
 @pytest.mark.parametrize(

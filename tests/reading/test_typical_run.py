@@ -36,12 +36,10 @@ def costs_of(
     the first stack.
     """
     factors = [factor if first is None else first, *[factor] * (len(STACKS) - 1)]
-    records = [
-        msgspec.structs.replace(
-            record(stack, each=times * 10_000.0, api="CUDA", **more), device=board, bound=bound
-        )
-        for stack, times in zip(STACKS, factors, strict=True)
-    ]
+    records = []
+    for stack, times in zip(STACKS, factors, strict=True):
+        made = record(stack, each=times * 10_000.0, api="CUDA", **more)
+        records.append(msgspec.structs.replace(made, device=board, bound=bound))
     found = dispatch_costs(View(fingerprint(*records, machine=H200)))
     assert found is not None
     return found
@@ -49,7 +47,9 @@ def costs_of(
 
 def verdict(place: Place) -> str:
     assert not (place.is_fast and place.is_slow)
-    return "fast" if place.is_fast else "slow" if place.is_slow else ""
+    if place.is_fast:
+        return "fast"
+    return "slow" if place.is_slow else ""
 
 
 @pytest.fixture
@@ -102,7 +102,8 @@ def test_a_board_is_not_compared_with_itself() -> None:
 def test_costs_that_the_device_bounds_and_unknown_machines_have_no_place() -> None:
     assert place_of(costs_of(1.0, bound="device")) is None
     assert place_of(costs_of(1.0, software=True)) is None
-    other = dispatch_costs(View(fingerprint(*(record(stack, api="CUDA") for stack in STACKS))))
+    of_unknown_machine = [record(stack, api="CUDA") for stack in STACKS]
+    other = dispatch_costs(View(fingerprint(*of_unknown_machine)))
     assert other is not None
     assert place_sentence(other) == ""
 
@@ -116,19 +117,20 @@ def test_the_committed_costs_are_those_of_the_committed_runs() -> None:
     kind = "NVIDIA H100 80GB HBM3 with Intel(R) Xeon(R) Processor"
     for path in (*DATA.glob("*.json"), *(DATA / "again").glob("*.json")):
         run = json.loads(path.read_bytes())
-        if f"{run['machine']['gpus'][0]['name']} with {run['machine']['cpu']}" == kind:
-            boards = {
-                r["device"] for r in run.get("records", ()) if len(r.get("device", "")) == BOARD
-            }
-            for r in run.get("records", ()) if len(boards) == 1 else ():
-                if _is_torch(r):
-                    wanted.setdefault(min(boards), []).append(_cost(r))
-    own = committed_table().costs[kind][case]
-    assert own.keys() == {board for board, costs in wanted.items() if any(costs)}
-    for board, cost in own.items():
-        assert cost == pytest.approx(
-            math.exp(statistics.fmean(map(math.log, filter(None, wanted[board])))), rel=1e-3
-        )
+        gpu = run["machine"]["gpus"][0]["name"]
+        if f"{gpu} with {run['machine']['cpu']}" != kind:
+            continue
+        records = run.get("records", ())
+        devices = {made.get("device", "") for made in records}
+        boards = [device for device in devices if len(device) == BOARD]
+        if len(boards) == 1:
+            costs = [_cost(made) for made in records if _is_torch(made)]
+            wanted.setdefault(boards[0], []).extend(costs)
+    committed_costs = committed_table().costs[kind][case]
+    assert committed_costs.keys() == {board for board, costs in wanted.items() if any(costs)}
+    for board, cost in committed_costs.items():
+        logs = [math.log(each) for each in wanted[board] if each]
+        assert cost == pytest.approx(math.exp(statistics.fmean(logs)), rel=1e-3)
 
 
 def _is_torch(r: dict[str, Any]) -> bool:
@@ -179,9 +181,8 @@ def test_a_typical_run_has_the_stacks_that_half_of_the_runs_have_and_the_newest_
 
 def test_no_run_is_typical_where_no_place_is_known() -> None:
     assert most_typical([]) is None
-    assert (
-        most_typical([View(fingerprint(*(record(stack, api="CUDA") for stack in STACKS)))]) is None
-    )
+    of_unknown_machine = [record(stack, api="CUDA") for stack in STACKS]
+    assert most_typical([View(fingerprint(*of_unknown_machine))]) is None
 
 
 def test_the_run_that_the_readme_draws_is_neither_fast_nor_slow() -> None:

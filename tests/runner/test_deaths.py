@@ -85,10 +85,11 @@ def test_a_case_that_crashed_in_every_process_or_once_had_wrong_values_has_no_fi
 
 def test_a_process_in_which_a_case_failed_does_not_count_for_that_case(tmp_path: Path) -> None:
     found = reduced(tmp_path, [*Made(processes=5).lines(), failed(4)])
-    by_size = {
-        str(r.params["size"]): next(f.processes for f in r.figures if f.name == "complete")
-        for r in found.records
-    }
+    by_size = {}
+    for record in found.records:
+        cost = record.figure("complete")
+        assert cost is not None
+        by_size[record.params["size"]] = cost.processes
     assert by_size == {"small": 4, "middle": 5, "large": 5}
 
 

@@ -102,15 +102,10 @@ def test_only_the_chosen_patterns_are_planned() -> None:
 
 
 def test_cases_of_several_workloads_are_planned_in_turn() -> None:
-    cases = [
-        Case(pattern="fused", workload=name, params={"elements": n})
-        for name in "ab"
-        for n in range(3)
-    ]
-    named = Choice(workloads=frozenset("ab")).select([BASE, *cases])
-    assert [(c.workload, c.params["elements"]) for c in named] == [
-        (w, n) for n in range(3) for w in "ab"
-    ]
+    of_a = [Case(pattern="fused", workload="a", params={"elements": n}) for n in range(3)]
+    of_b = [Case(pattern="fused", workload="b", params={"elements": n}) for n in range(3)]
+    named = Choice(workloads=frozenset("ab")).select([BASE, *of_a, *of_b])
+    assert named == [of_a[0], of_b[0], of_a[1], of_b[1], of_a[2], of_b[2]]
     assert Choice().select([NATIVE, BASE]) == [NATIVE, BASE]
 
 
@@ -135,11 +130,10 @@ def test_beside_its_gpu_the_host_of_a_stack_is_measured_only_on_request() -> Non
 
 
 def test_a_target_with_many_cases_has_the_unpinned_cost_of_the_first_case_of_each_caller() -> None:
-    cases = [
-        Case(pattern="per-submit", caller=c, params={"n": n})
-        for n in range(3)
-        for c in ("binding", "native")
-    ]
+    cases = []
+    for n in range(3):
+        cases.append(Case(pattern="per-submit", caller="binding", params={"n": n}))
+        cases.append(Case(pattern="per-submit", caller="native", params={"n": n}))
     own = [Assignment(target("dawn"), case) for case in cases]
     task = Task(target("dawn"), tuple(own), 1.0, 2)
     assert task.unpinned(alone=True) == task.staged == (own[0].key, own[1].key)

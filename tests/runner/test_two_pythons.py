@@ -197,7 +197,9 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(
         (good, good, good): "3 interpreters",
     }
     for pythons, words in wanted.items():
-        options = [word for python in pythons for word in ("--python", python)]
+        options: list[str] = []
+        for python in pythons:
+            options += ["--python", python]
         arguments = [
             "run",
             "--plugin",

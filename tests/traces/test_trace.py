@@ -14,7 +14,8 @@ import pytest
 from overhead.errors import BadFile
 from overhead.explaining.host_work import HostTimes, gap_rows, step_counts, synchronisation_rows
 from overhead.explaining.replay import queue_model, replayed_step_ns
-from overhead.traces.chrome_trace import call_kind, read_chrome_trace
+from overhead.traces.calls import call_kind
+from overhead.traces.chrome_trace import read_chrome_trace
 from overhead.traces.trace import Trace, busy_ns
 
 

@@ -24,10 +24,11 @@ from overhead.errors import BadFile, UsageError
 from overhead.explaining.ranks import compare_ranks, rank_reasons
 from overhead.explaining.record import Explanation
 from overhead.explaining.replay import launch_delays
-from overhead.explaining.trace_file import explain_traces, read_trace_file
+from overhead.explaining.trace_file import explain_traces
 from overhead.results import Reason, because, codes_of
 from overhead.traces import nsys_export
-from overhead.traces.recording import clocks_of
+from overhead.traces.clocks import Bound, Clocks, clocks_of
+from overhead.traces.formats import read_trace_file
 from overhead.words.reasons import sentence
 from tests.traces.test_trace_file import DEVICE_BOUND, events_of, kineto, nsys
 
@@ -304,14 +305,35 @@ def test_times_that_no_clock_explains_give_no_verdict(tmp_path: Path) -> None:
         assert explained(tmp_path, wrong).verdict.kind == "unclear"
 
 
-def test_clocks_are_compared_by_waits_and_launches() -> None:
-    assert clocks_of([(0, -5000)], [(0, 4000)]).late_ns == 0
-    assert clocks_of([(0, 3000)], [(0, 11_000)]).late_ns == 7000
-    assert clocks_of([(0, 3000)], [(0, 900_000)]).late_ns == 9000, (
-        "no launch is close, so the wait tells"
-    )
-    assert clocks_of([], [(0, -50_000)]).late_ns < -50_000
-    assert clocks_of([(0, 50_000)], [(0, 10_000)]).wrong_ns == 40_000
+def clocks_with(*, work_ends_after_wait: float | None, work_starts_after_call: float) -> Clocks:
+    """The clocks of a recording with one wait, or none, and one call that issues work; ns."""
+    waits = [] if work_ends_after_wait is None else [Bound(0, work_ends_after_wait)]
+    return clocks_of(waits, [Bound(0, work_starts_after_call)])
+
+
+def test_clocks_agree_where_work_starts_after_its_call_and_ends_before_its_wait() -> None:
+    found = clocks_with(work_ends_after_wait=-5000, work_starts_after_call=4000)
+    assert found.late_ns == 0
+
+
+def test_a_late_clock_lies_between_what_waits_and_launches_allow() -> None:
+    found = clocks_with(work_ends_after_wait=3000, work_starts_after_call=11_000)
+    assert found.late_ns == 7000
+
+
+def test_where_no_launch_is_close_a_wait_returns_six_us_after_its_work() -> None:
+    found = clocks_with(work_ends_after_wait=3000, work_starts_after_call=900_000)
+    assert found.late_ns == 9000
+
+
+def test_work_that_starts_before_its_call_tells_of_an_early_clock() -> None:
+    found = clocks_with(work_ends_after_wait=None, work_starts_after_call=-50_000)
+    assert found.late_ns < -50_000
+
+
+def test_a_wait_and_a_launch_that_no_clock_explains_contradict_each_other() -> None:
+    found = clocks_with(work_ends_after_wait=50_000, work_starts_after_call=10_000)
+    assert found.wrong_ns == 40_000
 
 
 def test_times_that_are_rounded_to_microseconds_give_no_verdict(tmp_path: Path) -> None:
@@ -1389,7 +1411,9 @@ def test_the_line_of_a_drifting_clock_crosses_its_bounds_least(seed: int) -> Non
         [0, 0, 1], bounds, limits, bounds=[(None, None), (None, None), (-6000, None)]
     )
 
-    found = clocks_of([*zip(at, lower, strict=True)], [*zip(at, upper, strict=True)])
+    waits = [Bound(*bound) for bound in zip(at, lower, strict=True)]
+    starts = [Bound(*bound) for bound in zip(at, upper, strict=True)]
+    found = clocks_of(waits, starts)
     line = np.array([found.late_at(x) for x in at])
     assert max((lower - line).max(), (line - upper).max()) == pytest.approx(expected.fun, abs=0.01)
     assert found.drift == pytest.approx(expected.x[1] / length, abs=0.01 / length)

@@ -20,10 +20,11 @@ from overhead.errors import BadFile
 from overhead.explaining.record import BETWEEN, save_explanation
 from overhead.explaining.replay import launch_delays
 from overhead.explaining.saved import read_explanation
-from overhead.explaining.trace_file import explain_traces, host_times, read_trace_file
+from overhead.explaining.trace_file import explain_traces, host_times
 from overhead.explaining.verdict import UNCHECKED
 from overhead.results import Reason, Why, because, codes_of
 from overhead.traces import nsys_export
+from overhead.traces.formats import read_trace_file
 from tests.fakes.profiled_program import Launch, Parts, Python, Read, SimulatedDevice, Wait
 
 DEVICE = SimulatedDevice()

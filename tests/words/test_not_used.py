@@ -48,7 +48,7 @@ PRESENTERS = sorted({
     *PACKAGE.glob("*/show.py"),
     *PACKAGE.glob("*/sections.py"),
     *PACKAGE.glob("*/figure.py"),
-    PACKAGE / "explain" / "page.py",
+    PACKAGE / "explaining" / "page.py",
     PACKAGE / "runner" / "listing.py",
 })  # fmt: skip
 """The modules whose strings a person reads."""

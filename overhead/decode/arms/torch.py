@@ -137,7 +137,8 @@ class TorchGraphDecode(TorchDecode):
         self.write_state(self.reference.after_prompt)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         super().run_steps(2)
-        capture_timed(self._graph, torch.cuda.Stream(), functools.partial(super().run_steps, 1))
+        eager_step = functools.partial(super().run_steps, 1)
+        capture_timed(self._graph, torch.cuda.Stream(), eager_step)
         self._replay = repeated(self._graph.replay)
 
     def run_steps(self, steps: int) -> None:

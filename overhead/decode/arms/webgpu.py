@@ -192,10 +192,10 @@ class WebGpuDecode(LoweredDecode):
         super().__init__(case)
         self.session = session(target, limits=self.lowered.limits.beyond_webgpu())
         self.library = self.session.library
+        device = self.session.device
         shared = _shared_on(f"{target.key} {id(self.session)}", case.workload)
-        self.program = WebGpuProgram(
-            self.library, self.session.device, self.lowered, self.initial_values(), shared
-        )
+        values = self.initial_values()
+        self.program = WebGpuProgram(self.library, device, self.lowered, values, shared)
         self.resources = DeviceBuffers(self.session)
         self._submits_each = case.pattern == "per-submit"
         self.overlap = "serial" if self.latency else "pipelined"
@@ -331,13 +331,15 @@ def _c_calls(session: WebGpuSession, program: WebGpuProgram, submits_each: bool)
         per=1 if submits_each else len(program.dispatches),
     )
     pipelines, groups, grids = zip(*program.dispatches, strict=True)
-    sizes_in_x_y_z = zip(*grids, strict=True)
+    pipeline_cycle = Cycle(tuple(pipeline._internal for pipeline in pipelines))
+    group_cycle = Cycle(tuple(group._internal for group in groups))
+    in_x, in_y, in_z = zip(*grids, strict=True)
     given = {
         "create encoder": (session.device._internal, null),
         "begin pass": (null,),
-        "set pipeline": (Cycle(tuple(pipeline._internal for pipeline in pipelines)),),
-        "set bind group": (0, Cycle(tuple(group._internal for group in groups)), 0, null),
-        "dispatch": tuple(Cycle(sizes) for sizes in sizes_in_x_y_z),
+        "set pipeline": (pipeline_cycle,),
+        "set bind group": (0, group_cycle, 0, null),
+        "dispatch": (Cycle(in_x), Cycle(in_y), Cycle(in_z)),
         "finish": (null,),
         "submit": (session.queue._internal,),
     }

@@ -97,7 +97,8 @@ class _Mlp(nn.Module):  # type: ignore[misc]
         self.down_proj = _Linear(shape.inner, shape.width, bias=False)
 
     def forward(self, x: Any) -> Any:
-        return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+        gate = functional.silu(self.gate_proj(x))
+        return self.down_proj(gate * self.up_proj(x))
 
 
 class _Layer(nn.Module):  # type: ignore[misc]

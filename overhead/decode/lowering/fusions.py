@@ -39,7 +39,8 @@ def _norm(flow: DataFlow, position: int) -> Replacement:
     ``lowering.decoder`` write it.
     """
     mean = flow.operation_at(position, RowReduction)
-    require(mean.kind == "mean" and flow.only_reader(mean.x) == position)
+    require(mean.kind == "mean")
+    require(flow.only_reader(mean.x) == position)
 
     # Each of the other operations is the only reader of what the one before it wrote.
     positions = [flow.writer(mean.x), position]
@@ -63,13 +64,16 @@ def _norm(flow: DataFlow, position: int) -> Replacement:
 
     # Each reads the whole of what the one before it wrote, and not another view of the buffer.
     require(mean.x == square.output)
-    require(add.inputs == (mean.output,) and len(add.scalars) == 1)
+    require(add.inputs == (mean.output,))
+    require(len(add.scalars) == 1)
     require(root.inputs == (add.output,))
     require(other_input(scaled, root.output) == x)
     weight = other_input(weighed, scaled.output)
 
-    require(mean.output.shape == (*x.shape[:-1], 1) and weight.shape == x.shape[-1:])
-    require(square.output.shape == scaled.output.shape == weighed.output.shape == x.shape)
+    require(mean.output.shape == (*x.shape[:-1], 1))
+    require(weight.shape == x.shape[-1:])
+    for step in (square, scaled, weighed):
+        require(step.output.shape == x.shape)
     new = Norm(
         x=x,
         weight=weight,
@@ -87,12 +91,14 @@ def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
     their product.
     """
     activation = flow.operation_at(position, Elementwise)
-    require(activation.kind in REAL and len(activation.inputs) == 1)
+    require(activation.kind in REAL)
+    require(len(activation.inputs) == 1)
     at_product = flow.only_reader(activation.output)
     product = flow.operation_at(at_product, Elementwise)
     up_output = other_input(product, activation.output)
     require(product.kind == "mul")
-    require(up_output.shape == activation.output.shape == product.output.shape)
+    require(up_output.shape == activation.output.shape)
+    require(up_output.shape == product.output.shape)
 
     at_gate = _product_of(flow, activation.inputs[0], position)
     at_up = _product_of(flow, up_output, at_product)
@@ -101,7 +107,8 @@ def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
     up = flow.operation_at(at_up, Gemv)
     gate_matrix = gate.products[0].matrix
     up_matrix = up.products[0].matrix
-    require(gate.x == up.x and gate_matrix.shape == up_matrix.shape)
+    require(gate.x == up.x)
+    require(gate_matrix.shape == up_matrix.shape)
     new = GatedGemv(
         x=gate.x,
         gate=gate_matrix,
@@ -119,8 +126,10 @@ def _product_of(flow: DataFlow, view: TensorView, reader: int) -> int:
     """
     at_product = flow.writer(view)
     products = flow.operation_at(at_product, Gemv).products
-    require(len(products) == 1 and flow.only_reader(view) == reader)
-    require(products[0].bias is None and products[0].output == view)
+    require(len(products) == 1)
+    require(flow.only_reader(view) == reader)
+    require(products[0].bias is None)
+    require(products[0].output == view)
     return at_product
 
 
@@ -136,7 +145,9 @@ def _projections(flow: DataFlow, position: int) -> Replacement:
     at_first, at_second = sorted([at_key, at_value])
     first = flow.operation_at(at_first, Gemv)
     second = flow.operation_at(at_second, Gemv)
-    require(first.x == second.x and len(first.products) == len(second.products) == 1)
+    require(first.x == second.x)
+    require(len(first.products) == 1)
+    require(len(second.products) == 1)
     new = Gemv(x=first.x, products=(*first.products, *second.products), place=first.place)
     return Replacement(frozenset({at_first, at_second}), new, at=at_first)
 
@@ -175,10 +186,13 @@ def _residual_norm(flow: DataFlow, position: int) -> Replacement:
     at_add = flow.writer(norm.x)
     add = flow.operation_at(at_add, Elementwise)
     require(norm.residual is None)
-    require(add.kind == "add" and add.output == norm.x and len(add.inputs) == 2)
+    require(add.kind == "add")
+    require(add.output == norm.x)
+    require(len(add.inputs) == 2)
     x, residual = add.inputs
     for view in (x, residual):
-        require(view.shape == norm.x.shape and view.number == "f32")
+        require(view.shape == norm.x.shape)
+        require(view.number == "f32")
     new = dataclasses.replace(norm, x=x, residual=residual, total=add.output)
     return Replacement(frozenset({at_add, position}), new, at=position)
 
@@ -188,7 +202,8 @@ def _rotary(flow: DataFlow, position: int) -> Replacement:
     this position.
     """
     concat = flow.operation_at(position, Concat)
-    require(len(concat.inputs) == 2 and flow.only_reader(concat.inputs[0]) == position)
+    require(len(concat.inputs) == 2)
+    require(flow.only_reader(concat.inputs[0]) == position)
     negated, low_half = concat.inputs
     at_negation = flow.writer(negated)
     at_sine = flow.only_reader(concat.output)
@@ -202,12 +217,14 @@ def _rotary(flow: DataFlow, position: int) -> Replacement:
     cosine = flow.operation_at(at_cosine, Elementwise)
     kinds = (negation.kind, sine.kind, cosine.kind, add.kind)
     require(kinds == ("neg", "mul", "mul", "add"))
-    require(negation.output == negated and cosine.output == cosine_output)
+    require(negation.output == negated)
+    require(cosine.output == cosine_output)
     require(flow.only_reader(cosine.output) == at_add)
 
     x, cos = _x_and_cos(cosine, low_half, negation.inputs[0])
     sin = other_input(sine, concat.output)
-    require(add.output.shape == x.shape and concat.dimension == len(x.shape) - 1)
+    require(add.output.shape == x.shape)
+    require(concat.dimension == len(x.shape) - 1)
     new = Rotary(x=x, cos=cos, sin=sin, output=add.output, place=concat.place)
     removed = frozenset({at_negation, position, at_sine, at_cosine, at_add})
     return Replacement(removed, new, at=at_add)
@@ -275,11 +292,14 @@ def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> _Uncopied:
     with contextlib.suppress(NoMatch):
         at_copy = flow.writer(view)
         copy = flow.operation_at(at_copy, Elementwise)
-        require(copy.kind == "copy" and len(copy.inputs) == 1 and flow.only_reader(view) == reader)
+        require(copy.kind == "copy")
+        require(len(copy.inputs) == 1)
+        require(flow.only_reader(view) == reader)
         source = copy.inputs[0]
 
         # Repeated heads are a dimension with stride 0 between the heads and the rows.
-        require(len(source.shape) == 5 and source.strides[2] == 0)
+        require(len(source.shape) == 5)
+        require(source.strides[2] == 0)
         require(copy.output.count == view.count)
         batch, heads, repeats, rows, width = source.shape
         repeated = (batch, heads * repeats, rows, width)
@@ -295,9 +315,12 @@ def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWr
     and the write. Raises ``NoMatch``.
     """
     writers = flow.writers(cache)
-    require(len(writers) == 1 and writers[0] < before)
+    require(len(writers) == 1)
+    require(writers[0] < before)
     write = flow.operation_at(writers[0], IndexWrite)
-    require(write.target == cache and write.dimension == 2 and write.source.shape[2] == 1)
+    require(write.target == cache)
+    require(write.dimension == 2)
+    require(write.source.shape[2] == 1)
     return writers[0], write
 
 

@@ -122,17 +122,19 @@ class Program:
     @functools.cached_property
     def limits(self) -> DeviceLimits:
         """What a device must offer."""
-        kernels = self.kernels.values()
+        bindings = [len(kernel.bindings) for kernel in self.kernels.values()]
+        shared_bytes = [kernel.shared_bytes for kernel in self.kernels.values()]
         sizes = [self.buffers[name].bytes for name in _buffers_of(self.operations)]
         return DeviceLimits(
             binding_bytes=max(sizes, default=0),
-            bindings=max((len(kernel.bindings) for kernel in kernels), default=0),
-            shared_bytes=max((kernel.shared_bytes for kernel in kernels), default=0),
+            bindings=max(bindings, default=0),
+            shared_bytes=max(shared_bytes, default=0),
         )
 
     def bytes(self, role: str) -> int:
         """The bytes of all buffers with this role, without sharing memory among temporaries."""
-        return sum(buffer.bytes for buffer in self.buffers.values() if buffer.role == role)
+        with_role = [buffer for buffer in self.buffers.values() if buffer.role == role]
+        return sum(buffer.bytes for buffer in with_role)
 
     def with_operations(self, operations: tuple[Operation, ...], *savings: Saving) -> Program:
         """This program with other operations. Temporaries and constants that are not used any more

@@ -71,7 +71,8 @@ class DataFlow:
         """
         writers = self._writers[view.buffer]
         is_temporary = self._program.buffers[view.buffer].role == "temporary"
-        require(len(writers) == 1 and is_temporary)
+        require(len(writers) == 1)
+        require(is_temporary)
         return writers[0]
 
     def only_reader(self, view: TensorView) -> int:
@@ -82,7 +83,8 @@ class DataFlow:
         """
         self.writer(view)
         readers = self._readers[view.buffer]
-        require(len(readers) == 1 and view.buffer not in self._outputs)
+        require(len(readers) == 1)
+        require(view.buffer not in self._outputs)
         return readers[0]
 
     def allows(self, replacement: Replacement) -> bool:
@@ -111,7 +113,9 @@ def other_input(operation: Elementwise, known: TensorView) -> TensorView:
     Raises ``NoMatch``.
     """
     others = [view for view in operation.inputs if view.buffer != known.buffer]
-    require(len(operation.inputs) == 2 and len(others) == 1 and known in operation.inputs)
+    require(len(operation.inputs) == 2)
+    require(len(others) == 1)
+    require(known in operation.inputs)
     return others[0]
 
 

@@ -128,8 +128,11 @@ class GraphReader(OperationReader):
 
     def _outputs(self, node: Any) -> tuple[TensorView, ...]:
         """The tensors that the module returns, in order, without those that are None."""
-        leaves = torch.utils._pytree.tree_leaves(node.args)
-        return tuple(self.as_view(self._value(leaf)) for leaf in leaves if leaf is not None)
+        outputs = []
+        for leaf in torch.utils._pytree.tree_leaves(node.args):
+            if leaf is not None:
+                outputs.append(self.as_view(self._value(leaf)))
+        return tuple(outputs)
 
     def _placeholder(self, node: Any, spec: Any) -> TensorView | Folded | None:
         """What an input, a parameter or a buffer of the module becomes; None if nothing uses it."""
@@ -150,7 +153,8 @@ class GraphReader(OperationReader):
         elif is_written:
             role = "state"
         name = spec.target or spec.arg.name
-        view = self._buffer(name, number_type(example.dtype, name), tuple(example.shape), role)
+        number = number_type(example.dtype, name)
+        view = self._buffer(name, number, tuple(example.shape), role)
         if role == "input":
             self._inputs.append(view)
         return view

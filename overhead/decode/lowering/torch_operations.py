@@ -82,22 +82,19 @@ def _changed_view(
     storage = base.untyped_storage()._cdata
     if any(tensor.untyped_storage()._cdata != storage for tensor in tensors):
         return None
-    views = [
-        dataclasses.replace(
-            view,
-            shape=tuple(tensor.shape),
-            strides=tuple(tensor.stride()),
-            offset=tensor.storage_offset(),
-        )
-        for tensor in tensors
-    ]
+    views = []
+    for tensor in tensors:
+        shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+        offset = tensor.storage_offset()
+        views.append(dataclasses.replace(view, shape=shape, strides=strides, offset=offset))
     return views if isinstance(changed, list | tuple) else views[0]
 
 
 def _with_rows_along(view: TensorView, dimension: int) -> TensorView:
     """The view with this dimension moved to the end, so that it spans the rows."""
     moved = dimension % len(view.shape)
-    order = [i for i in range(len(view.shape)) if i != moved] + [moved]
+    order = [i for i in range(len(view.shape)) if i != moved]
+    order.append(moved)
     shape = tuple(view.shape[i] for i in order)
     strides = tuple(view.strides[i] for i in order)
     return dataclasses.replace(view, shape=shape, strides=strides)
@@ -373,7 +370,9 @@ class OperationReader:
         weight = self._optional(given.get("weight"))
         bias = self._optional(given.get("bias"))
         # ``rms_norm`` without an epsilon takes the smallest step of its type.
-        epsilon = torch.finfo(torch.float32).eps if given["eps"] is None else float(given["eps"])
+        epsilon = torch.finfo(torch.float32).eps
+        if given["eps"] is not None:
+            epsilon = float(given["eps"])
         output = self._output(result)
         x = self.as_view(given["input"])
         self.append_dispatch(

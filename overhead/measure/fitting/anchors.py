@@ -60,15 +60,15 @@ ANCHOR_MAY_DIFFER = _RULE.off
 
 
 @dataclass(frozen=True)
-class Held:
-    """What the anchors show about one figure. ``to``: the line was seen to hold up to this n; 0 if
-    it was not.
+class AnchorVerdict:
+    """What the anchors show about one figure. ``holds_to``: the line was seen to hold up to this n;
+    0 if it was not.
 
     ``bends``: T(n) is no line. ``unclear``: it is not known whether T(n) is a line. ``drifts``: the
     cost has changed since the rounds. '' where there is no such reason.
     """
 
-    to: int = 0
+    holds_to: int = 0
     bends: Why = ""
     unclear: Why = ""
     drifts: Why = ""
@@ -95,18 +95,19 @@ class _Anchor:
     reference: float
 
 
-def held(
+def judge_anchors(
     processes: Sequence[Process],
     lines: Sequence[Line | None],
+    *,
     of_enqueue: bool,
     quantum: float = 0.0,
-) -> Held:
+) -> AnchorVerdict:
     """What the anchors of these processes say of their ``lines``. ``of_enqueue``: these are the
     lines of ``issue``, not of the total.
 
     ``quantum``: ns between two polls of the wait. An anchor that is a hundred times the line's
-    largest n extends ``to`` only where it fits, and makes T(n) bent only where it is off by more
-    than its own spread.
+    largest n extends ``holds_to`` only where it fits, and makes T(n) bent only where it is off by
+    more than its own spread.
     """
     name = "anchor_issue" if of_enqueue else "anchor"
     anchors: list[_Anchor] = []
@@ -115,12 +116,12 @@ def held(
         if anchor is not None:
             anchors.append(anchor)
     if len(anchors) < _RULE.processes:
-        return Held(unclear=_why_none_taken(processes))
+        return AnchorVerdict(unclear=_why_none_taken(processes))
 
     if not quantum and not of_enqueue:
         drifts = _why_drifted(anchors)
         if drifts:
-            return Held(drifts=drifts)
+            return AnchorVerdict(drifts=drifts)
 
     off = np.array([anchor.off for anchor in anchors])
     median_off = median(off)
@@ -130,7 +131,7 @@ def held(
     n = min(anchor.n for anchor in anchors)
     if abs(median_off) <= allowed:
         if of_enqueue:
-            return Held(n)
+            return AnchorVerdict(holds_to=n)
         return _held_at_far_anchors(processes, n, slope, median_off)
 
     clear = np.array([anchor.clear for anchor in anchors])
@@ -146,9 +147,9 @@ def held(
             beyond_us=beyond / 1e3,
             anchor=n,
         )
-        return Held(bends=bends, slopes=(slope, beyond))
+        return AnchorVerdict(bends=bends, slopes=(slope, beyond))
     unclear = because("anchors-differ", anchor=n, least=off.min(), most=off.max())
-    return Held(unclear=unclear)
+    return AnchorVerdict(unclear=unclear)
 
 
 def _why_none_taken(processes: Sequence[Process]) -> Why:
@@ -309,26 +310,26 @@ def _off_far(process: Process) -> float:
 
 def _held_at_far_anchors(
     processes: Sequence[Process], n: int, slope: float, off_at_n: float
-) -> Held:
+) -> AnchorVerdict:
     """That the line holds up to ``n``, or up to the n of the far anchors where these fit as well.
 
     ``off_at_n``: the share by which the anchors at ``n`` are off, which the far ones add to.
     """
     with_far = [process for process in processes if process.values("anchor_far")]
     if len(with_far) < _RULE.processes:
-        return Held(n)
+        return AnchorVerdict(holds_to=n)
     off = np.array([_off_far(process) for process in with_far])
     mean_off = float(off.mean())
     far_n = min(process.one_off["anchor_far"].at[1] for process in with_far)
     off_at_far_n = (1 + off_at_n) * (1 + mean_off) - 1
     if abs(off_at_far_n) <= _RULE.off:
-        return Held(far_n)
+        return AnchorVerdict(holds_to=far_n)
 
     off_to_mean_side = off * np.sign(mean_off)
     if not np.all(off_to_mean_side > _RULE.far_off * _RULE.off):
-        return Held(n)
+        return AnchorVerdict(holds_to=n)
     if abs(mean_off) <= _RULE.far_off * float(np.ptp(off)):
-        return Held(n)
+        return AnchorVerdict(holds_to=n)
     beyond = slope * (1 + mean_off)
     bends: Reason = because(
         "bends-before-far-anchor",
@@ -337,4 +338,4 @@ def _held_at_far_anchors(
         beyond_us=beyond / 1e3,
         anchor=far_n,
     )
-    return Held(bends=bends, slopes=(slope, beyond))
+    return AnchorVerdict(bends=bends, slopes=(slope, beyond))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from overhead.measure.fitting.anchors import Held
+from overhead.measure.fitting.anchors import AnchorVerdict
 from overhead.measure.fitting.curvature import slope_change, why_bent, why_intercept_too_low
 from overhead.measure.fitting.drift import find_drift_beyond_reference
 from overhead.measure.fitting.figure_at_two_speeds import figure_at_two_speeds
@@ -247,8 +247,8 @@ def nonlinear_at_anchors(figure: Figure, case: CaseFits) -> Figure:
     """
     if not _is_judged_by_anchors(figure, case):
         return figure
-    seen = _held(figure, case)
-    if not seen.bends or seen.to or _enqueue_of_pipeline(figure, case):
+    seen = _anchors_of(figure, case)
+    if not seen.bends or seen.holds_to or _enqueue_of_pipeline(figure, case):
         return figure
     bent = without_value(figure, "nonlinear", seen.bends)
     return replace(bent, modes=list(seen.slopes))
@@ -260,12 +260,12 @@ def _is_judged_by_anchors(figure: Figure, case: CaseFits) -> bool:
     """
     if figure.value is None or not case.series.anchored:
         return False
-    return not case.complete_held.drifts
+    return not case.complete_anchors.drifts
 
 
-def _held(figure: Figure, case: CaseFits) -> Held:
+def _anchors_of(figure: Figure, case: CaseFits) -> AnchorVerdict:
     """What the anchors show about the line that the figure is the slope of."""
-    return case.complete_held if figure.name == "complete" else case.enqueue_held
+    return case.complete_anchors if figure.name == "complete" else case.enqueue_anchors
 
 
 def _enqueue_of_pipeline(figure: Figure, case: CaseFits) -> bool:
@@ -294,9 +294,9 @@ def noisy_if_drifted_after_rounds(figure: Figure, case: CaseFits) -> Figure:
     """The figure is ``noisy`` if the longest chains cost something else beside the anchors, at the
     end of the processes, than in the rounds.
     """
-    if figure.value is None or not case.series.anchored or not case.complete_held.drifts:
+    if figure.value is None or not case.series.anchored or not case.complete_anchors.drifts:
         return figure
-    return replace(figure, status="noisy", reason=case.complete_held.drifts)
+    return replace(figure, status="noisy", reason=case.complete_anchors.drifts)
 
 
 def noisy_unless_checked_beyond(figure: Figure, case: CaseFits) -> Figure:
@@ -308,9 +308,9 @@ def noisy_unless_checked_beyond(figure: Figure, case: CaseFits) -> Figure:
     """
     if not _is_judged_by_anchors(figure, case):
         return figure
-    seen = _held(figure, case)
-    if seen.to:
-        return replace(figure, holds_to=seen.to)
+    seen = _anchors_of(figure, case)
+    if seen.holds_to:
+        return replace(figure, holds_to=seen.holds_to)
     if _enqueue_of_pipeline(figure, case):
         below_knee = [fit.samples(of_enqueue=True).n for fit in case.whole.fits]
         return replace(figure, holds_to=max(int(n.max()) for n in below_knee))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead.measure.fitting.anchors import Held, held
+from overhead.measure.fitting.anchors import AnchorVerdict, judge_anchors
 from overhead.measure.fitting.interval import mean_of_processes
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.line_start import LineStart, line_start
@@ -163,16 +163,18 @@ class CaseFits:
         return self.usual
 
     @functools.cached_property
-    def complete_held(self) -> Held:
+    def complete_anchors(self) -> AnchorVerdict:
         """What the anchors show about T(n)."""
         lines = [fit.complete for fit in self.whole.fits]
-        return held(self.whole.processes, lines, False, self.whole.longest_quantum)
+        return judge_anchors(
+            self.whole.processes, lines, of_enqueue=False, quantum=self.whole.longest_quantum
+        )
 
     @functools.cached_property
-    def enqueue_held(self) -> Held:
+    def enqueue_anchors(self) -> AnchorVerdict:
         """What the anchors show about the time until ``issue`` returns."""
         lines = [fit.enqueue for fit in self.whole.fits]
-        return held(self.whole.processes, lines, True)
+        return judge_anchors(self.whole.processes, lines, of_enqueue=True)
 
     @functools.cached_property
     def complete_start(self) -> LineStart:

@@ -1,7 +1,8 @@
-"""The clock of every sample, a test of the processor's speed (the *canary*), and the processors of
-the thread.
+"""The clock of every sample, a test of the processor's speed (the *reference loop*), and the
+processors of the thread.
 
-The canary is a fixed loop. Its time shows how fast the processor runs at that moment.
+The reference loop is fixed work (``canary`` in files). Its time shows how fast the processor runs
+at that moment.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None:
         """Let time pass without using the processor."""
 
-    def canary(self) -> list[int]:
+    def reference_loop(self) -> list[int]:
         """``[python_ns, native_ns]``: the time of a fixed pure-Python loop and of a fixed native
         loop.
         """
@@ -165,8 +166,11 @@ class SystemClock:
         except (OSError, ValueError, IndexError):
             return 0
 
-    def canary(self) -> list[int]:
-        """``[python_ns, native_ns]``, about 50 us each."""
+    def reference_loop(self) -> list[int]:
+        """``[python_ns, native_ns]``, about 50 us each.
+
+        Older files have the times of exactly this work: an edit would make runs incomparable.
+        """
         start = time.perf_counter_ns()
         x = 1
         for _ in range(700):
@@ -235,15 +239,15 @@ def _next_step(clock: Clock) -> int:
 
 
 def cpu_clock_counts(clock: Clock) -> bool:
-    """Whether the CPU clock counts the canary's work: in steps shorter than that, and at the pace
-    of the wall clock.
+    """Whether the CPU clock counts the work of the reference loop: in steps shorter than that, and
+    at the pace of the wall clock.
     """
     if not clock.cpu_is_fine:
         return False
     for _ in range(_RULE.blocks):
         wall_began = clock.now()
         cpu_began = clock.thread_cpu()
-        clock.canary()
+        clock.reference_loop()
         wall_ns = clock.now() - wall_began
         cpu_ns = clock.thread_cpu() - cpu_began
         if 0.5 * wall_ns <= cpu_ns <= 1.1 * wall_ns:  # less if another thread had the processor

@@ -109,7 +109,7 @@ class UndisturbedProcessor:
         first one meets cold caches.
         """
         self._move(position)
-        self.clock.canary()
+        self.clock.reference_loop()
         return self._read()
 
     def _move(self, position: int) -> None:
@@ -121,7 +121,7 @@ class UndisturbedProcessor:
         """Time the reference loop, and keep its Python time: the usual best is computed from these
         readings, each time while they are few.
         """
-        times = self.clock.canary()
+        times = self.clock.reference_loop()
         self.seen.append(times[0])
         self.readings += 1
         are_few = self.readings < 2 * _RULE.update_every

@@ -39,7 +39,7 @@ _HEADERS = {
 }
 
 
-class Body(NamedTuple):
+class HttpBody(NamedTuple):
     """What the server sends to a client."""
 
     data: bytes
@@ -65,12 +65,12 @@ class PageServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         """Listen on a free port, and serve requests in a thread from now on."""
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.files: dict[str, Body] = {}
+        self.files: dict[str, HttpBody] = {}
         for name, text in page_files().items():
             _, _, suffix = name.rpartition(".")
-            self.files[f"/{name}"] = Body(text.encode(), f"{TYPES[suffix]}; charset=utf-8")
+            self.files[f"/{name}"] = HttpBody(text.encode(), f"{TYPES[suffix]}; charset=utf-8")
         self.files["/"] = self.files["/index.html"]
-        self.files["/page-data.json"] = Body(messages.encode(page_data()), "application/json")
+        self.files["/page-data.json"] = HttpBody(messages.encode(page_data()), "application/json")
         self.host = f"127.0.0.1:{self.server_port}"
         self.origin = f"http://{self.host}"
         self._token = secrets.token_urlsafe(24)
@@ -198,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Do nothing."""
 
-    def _respond(self, handle: Callable[[], Body]) -> None:
+    def _respond(self, handle: Callable[[], HttpBody]) -> None:
         """Send what ``handle`` returns, or the text of the refusal that it or the head raises."""
         status = 200
         try:
@@ -206,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = handle()
         except _Refusal as refusal:
             status, text = refusal.args
-            body = Body(f"{text}\n".encode(), "text/plain; charset=utf-8")
+            body = HttpBody(f"{text}\n".encode(), "text/plain; charset=utf-8")
         self.send_response_only(status)
         for name, value in _HEADERS.items():
             self.send_header(name, value)
@@ -227,12 +227,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise _Refusal(403, "wrong site")
 
-    def _file(self) -> Body:
+    def _file(self) -> HttpBody:
         if self.path not in self.server.files:
             raise _Refusal(404, "no such file")
         return self.server.files[self.path]
 
-    def _message(self) -> Body:
+    def _message(self) -> HttpBody:
         """Give the page's message to the server, and return the server's answer. Only the page of
         this server may send one.
         """
@@ -256,7 +256,7 @@ class _Handler(BaseHTTPRequestHandler):
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise _Refusal(400, f"not understood: {reason}") from None
-        return Body(messages.encode(answer), "application/json")
+        return HttpBody(messages.encode(answer), "application/json")
 
     def _sent_bytes(self) -> bytes:
         """The body of the request. Its length is checked before any of it is read."""

@@ -99,7 +99,7 @@ def lines_path(stack: str) -> str:
 def panel_name(record: Record) -> str:
     """A name for the panel of the record: the same in every run, for files and anchors."""
     digest = hashlib.sha256(record.key.encode()).hexdigest()[:6]
-    return slug(f"line {record.stack} {record.pattern} {record.caller} {digest}")
+    return slug(" ".join(["line", record.stack, record.pattern, record.caller, digest]))
 
 
 @dataclasses.dataclass(frozen=True)

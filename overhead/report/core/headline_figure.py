@@ -35,12 +35,11 @@ from overhead.results import Value
 from overhead.words.dispatch_costs import (
     GROUP_TITLES,
     KIND_TITLES,
-    mark_text,
     notes,
     remarks,
     title,
 )
-from overhead.words.format import percent
+from overhead.words.format import costs_text, percent
 from overhead.words.report.headline_figure import (
     AXIS_TITLE,
     HOLLOW,
@@ -430,7 +429,7 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
     if kind == "compiled" and row.limit(kind) in LIMIT_WORDS:
         place = {**place, "xytext": _BELOW_A_RING}
     ax.annotate(
-        mark_text(tuple(costs)),
+        costs_text(costs),
         (x, y),
         textcoords="offset points",
         fontsize=_FONT,

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.blocks.parts import Cell, Column, Part, micro_cell, table_of
+from overhead.blocks.parts import Cell, Column, InMicroseconds, Part, micro_cell, table_of
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.view import View
 from overhead.report.core.registry import register
-from overhead.words.format import MICRO, spread
+from overhead.words.format import spread
 from overhead.words.report.launches import (
     graph_name,
     launch_instead,
@@ -35,10 +35,10 @@ def launches(view: View) -> Iterator[Part]:
         return
     columns: list[Column[Graph]] = [
         Column("graph", _name),
-        Column(f"each node, {MICRO}", _node_cost, is_number=True),
-        Column(f"a launch instead, {MICRO}", launch_instead, is_number=True),
-        Column(f"each replay, one-off, {MICRO}", _one_off_cost, is_number=True),
-        Column(f"making {_MADE_NODES} nodes, {MICRO}", _making_time, is_number=True),
+        Column(InMicroseconds("each node"), _node_cost, is_number=True),
+        Column(InMicroseconds("a launch instead"), launch_instead, is_number=True),
+        Column(InMicroseconds("each replay, one-off"), _one_off_cost, is_number=True),
+        Column(InMicroseconds(f"making {_MADE_NODES} nodes"), _making_time, is_number=True),
     ]
     for nodes in _NODES:
         heading = pays_off_heading(nodes)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from overhead.contention.rows import MeetAtDevice, MostPeers, PeersRow, Placing, RatioAt
 from overhead.devices import without_brackets
 from overhead.reading.plain_text import plain
-from overhead.reading.view import words
+from overhead.reading.view import parameter_texts
 from overhead.results import Caller, Contention, Limit, Placement, Value, Way
 from overhead.words.format import MICRO, TIMES, between, factor_spread, listed, micro_of, number
 from overhead.words.names import CALLER_WORDS
@@ -110,7 +110,7 @@ def _device(row: PeersRow) -> list[str]:
 
 def _case(row: PeersRow) -> list[str]:
     """What tells a row apart from other rows of its stack: the adapter, and its parameters."""
-    parameters = words(dict(row.params))
+    parameters = parameter_texts(dict(row.params))
     adapter = " ".join(plain(without_brackets(name), 28) for name in row.on)
     return [f"on {adapter}", *parameters] if adapter else parameters
 

@@ -11,12 +11,16 @@ from overhead.words.reasons import sentence
 
 def over_budget_text(exceeded: Iterable[OverBudget]) -> str:
     """What exceeds its limit, with the lines of the program; empty for nothing."""
-    return "\n".join(line for one in exceeded for line in _lines_of(one))
+    rows: list[str] = []
+    for over in exceeded:
+        rows += _rows_of(over)
+    return "\n".join(rows)
 
 
-def _lines_of(one: OverBudget) -> Iterator[str]:
-    yield f"{one.kind} ({sentence(one.means)}): {len(one.found)}, the budget is {one.most}:"
-    wide = max(len(name) for name, _ in one.found)
+def _rows_of(over: OverBudget) -> Iterator[str]:
+    """What exceeds one limit: a title, and a row for each call and line of the program."""
+    yield f"{over.kind} ({sentence(over.means)}): {len(over.found)}, the budget is {over.most}:"
+    wide = max(len(name) for name, _ in over.found)
     # A counter keeps the order of the first occurrences.
-    for (name, line), times in Counter(one.found).items():
+    for (name, line), times in Counter(over.found).items():
         yield f"{times:7} x  {name:{wide}}  {line or 'line unknown'}"

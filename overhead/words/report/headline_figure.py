@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow
 from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, MissingStack
-from overhead.words.dispatch_costs import KIND_TITLES, device_name, mark_text, remarks
-from overhead.words.format import MICRO, count, listed
+from overhead.words.dispatch_costs import KIND_TITLES, device_name, remarks
+from overhead.words.format import MICRO, costs_text, count, listed
 from overhead.words.reasons import sentence
 
 LIMIT_WORDS = {
@@ -61,7 +61,7 @@ def alternative(costs: DispatchCosts) -> str:
     rows = []
     for row in costs.rows:
         if row.marks:
-            rows.append(f"{row.label} {mark_text(row.marks[row.first])} {KIND_TITLES[row.first]}")
+            rows.append(f"{row.label} {costs_text(row.marks[row.first])} {KIND_TITLES[row.first]}")
     return f"{picture_title(costs)}, from the cheapest to the most expensive: {listed(rows)}."
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from overhead.reading.missing_values import why
 from overhead.reading.plain_text import plain
 from overhead.reading.synchronising import StepKind, Synchronised, varied_for_label, wait_of
-from overhead.reading.view import TargetView, stack_name, words
+from overhead.reading.view import TargetView, parameter_texts, stack_name
 from overhead.results import Record, Value
 from overhead.words.format import MICRO, cost_text, ends_text, listed, micro_spread, number
 from overhead.words.names import CALLER_WORDS
@@ -164,7 +164,7 @@ def wait_label(target: TargetView, record: Record) -> str:
     wait = wait_of(record)
     if wait:
         named.append(plain(str(wait), 24))
-    return ", ".join([*named, *words(varied)])
+    return ", ".join([*named, *parameter_texts(varied)])
 
 
 def synchronised_remark(found: Synchronised) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from overhead.results import Figure
 from overhead.timing.timing import CallTiming, Timing
 from overhead.words.format import time
 from overhead.words.reasons import sentence
@@ -10,24 +11,26 @@ from overhead.words.timing.division import short_division
 
 def timing_line(found: Timing) -> str:
     """Each call with its cost."""
-    return "; ".join(map(call_line, found.calls))
+    return "; ".join(call_line(call) for call in found.calls)
 
 
 def call_line(call: CallTiming) -> str:
     """The call and its cost; also the unpinned cost, where that is another time."""
-    complete, met = call.figure("complete"), call.figure("met")
-    name = ", ".join([call.call, *(f"{name} = {value}" for name, value in call.varied.items())])
-    shown = [f"{name}: {time(complete) if complete else sentence(call.reason)}"]
-    if (
-        met
-        and (free := met.measured)
-        and not free.floor <= (call.value("complete") or 0.0) <= free.ceiling
-    ):
-        shown.append(f"unpinned {time(met)}")
+    complete = call.figure("complete")
+    names = [call.call]
+    names += [f"{name} = {value}" for name, value in call.varied.items()]
+    cost = time(complete) if complete else sentence(call.reason)
+    shown = [f"{', '.join(names)}: {cost}"]
+    unpinned = call.figure("met")
+    if unpinned and _is_another_time(unpinned, call.value("complete") or 0.0):
+        shown.append(f"unpinned {time(unpinned)}")
     if call.division is not None and call.division.parts:
-        shown.append(
-            f"of it {short_division(call.division)}"
-            if call.on == "CPU"
-            else short_division(call.division)
-        )
+        division = short_division(call.division)
+        shown.append(f"of it {division}" if call.on == "CPU" else division)
     return ", ".join(shown)
+
+
+def _is_another_time(unpinned: Figure, cost_ns: float) -> bool:
+    """Whether the cost lies outside the range of the unpinned one."""
+    known = unpinned.measured
+    return known is not None and not known.floor <= cost_ns <= known.ceiling

@@ -76,16 +76,21 @@ def _short_share(share: Figure) -> str:
 
 
 def _interval_alone(share: Figure) -> str:
+    """The interval of a share whose value lies near one end of a wide interval; '' for others."""
     found = share.measured
     if found is None or found.low is None or found.high is None:
         return ""
-    below, above = found.value - found.low, found.high - found.value
-    if below + above < _WIDE or max(below, above) < _AT_AN_END * min(below, above):
+    below = found.value - found.low
+    above = found.high - found.value
+    is_narrow = below + above < _WIDE
+    is_in_the_middle = max(below, above) < _AT_AN_END * min(below, above)
+    if is_narrow or is_in_the_middle:
         return ""
     return f"{100 * found.low:.0f} to {100 * found.high:.0f} %"
 
 
 def _whole(call: str, cost: Figure | None, on_device: bool) -> str:
+    """What is divided: a call and its time on the host."""
     until = " on the CPU until it returns" if on_device else ""
     if cost is None or not cost.measured:
         return f"{call}{until}"
@@ -93,25 +98,37 @@ def _whole(call: str, cost: Figure | None, on_device: bool) -> str:
 
 
 def _shown(division: Division) -> list[CallPart]:
-    return [
-        part
-        for part in division.parts
-        if part.name == "own-python" or (part.share.value or 0.0) >= _LEAST_SHOWN
-    ]
+    """The parts that a sentence names: the user's own Python, and each that is not tiny."""
+    shown = []
+    for part in division.parts:
+        share = part.share.value or 0.0
+        if part.name == "own-python" or share >= _LEAST_SHOWN:
+            shown.append(part)
+    return shown
 
 
 def _said(part: CallPart) -> str:
     """The part with the files of its compiled code."""
     named = [plain(name, 40) for name, share in part.objects.items() if share >= _LEAST_NAMED]
-    files = [name.partition(".so")[0].partition(".cpython-")[0] for name in named[:_MOST_NAMED]]
+    files = [_without_ending(name) for name in named[:_MOST_NAMED]]
     name = _name(part)
-    return f"{name} ({', '.join(files)})" if files and files != part.of else name
+    if not files or files == part.of:
+        return name
+    return f"{name} ({', '.join(files)})"
+
+
+def _without_ending(file: str) -> str:
+    """The name of a file of compiled code: ``libtorch_cpu`` of ``libtorch_cpu.so``."""
+    return file.partition(".so")[0].partition(".cpython-")[0]
 
 
 def _name(part: CallPart) -> str:
+    """What a part is called, with its packages."""
     packages = [_CALLED.get(name) or plain(name, 40) for name in part.of]
-    more = ["others"] if len(packages) > _MOST_NAMED else []
-    of = listed([*packages[:_MOST_NAMED], *more])
+    named = packages[:_MOST_NAMED]
+    if len(packages) > _MOST_NAMED:
+        named.append("others")
+    of = listed(named)
     match part.name:
         case "own-python":
             return "your Python"

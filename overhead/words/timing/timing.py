@@ -63,7 +63,8 @@ def title(timing: Timing, where: str, library: str) -> str:
     there is one.
     """
     start = "A first answer, from one process: the" if timing.quick else "The"
-    return f"{start} cost of a call, {where}{f', {library}' if library else ''}"
+    used = f", {library}" if library else ""
+    return f"{start} cost of a call, {where}{used}"
 
 
 def meaning(name: str) -> str:

@@ -1,7 +1,7 @@
 """A stack on a simulated clock. The cost of its large case differs between processes.
 
 The environment variable ``WANDERS`` names a file with the costs of the next processes, one per
-line. The canary time of its workers is constant.
+line. The reference loop of its workers is constant.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Wandering(Probe):
         )
 
     def open(self, target: Target, case: Case) -> Chain:
-        setattr(SystemClock, "canary", lambda clock: [50_000, 50_000])  # noqa: B010 - in this process alone
+        setattr(SystemClock, "reference_loop", lambda clock: [50_000, 50_000])  # noqa: B010 - in this process alone
         cost = 1_000.0
         if case.params["size"] == "large":
             file = Path(os.environ["WANDERS"])

@@ -31,7 +31,7 @@ def with_one_off(series: Series, one_off: Mapping[str, OneOffEntry]) -> Series:
 
 
 def test_every_slope_and_the_intercept_are_corrected_for_the_processor_speed() -> None:
-    """Seven processes whose costs are proportional to their canary."""
+    """Seven processes whose costs are proportional to their reference loop."""
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
     made = lines(*(600.0 * pace for pace in paces))
     paced: list[Process] = []

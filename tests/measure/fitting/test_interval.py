@@ -1,5 +1,5 @@
-"""The mean of one value per process: its interval, the effect of the canary, outliers, and the
-status.
+"""The mean of one value per process: its interval, the effect of the reference loop, outliers, and
+the status.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_the_interval_of_a_mean_of_processes_is_that_of_students_t() -> None:
 @pytest.mark.needs("scipy")
 def test_changes_that_follow_the_processor_speed_do_not_widen_the_interval() -> None:
     """As in scipy's regression: the mean, with the standard error of the line at the mean
-    canary.
+    reference loop.
     """
 
     from scipy import stats
@@ -103,8 +103,8 @@ def test_one_process_gives_no_interval_and_none_gives_no_value() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [4, 5, 8, 12])
 def test_intervals_cover_the_truth_in_about_95_percent(processes: int) -> None:
-    """1,000 draws with a canary that varies. Below five processes the interval includes the changes
-    of the canary.
+    """1,000 draws with a reference loop that varies. Below five processes the interval includes its
+    changes.
     """
     draw, held = np.random.default_rng(1), 0
     for _ in range(1_000):

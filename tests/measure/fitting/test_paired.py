@@ -17,7 +17,7 @@ from overhead.measure.fitting.paired import (
     marginal_costs,
 )
 from overhead.results import because
-from tests.fakes.chains import at_canaries, lines, one_round, series, with_canaries
+from tests.fakes.chains import at_paces, lines, one_round, series, with_reference_loops
 from tests.fakes.machine import Disturbance, Law
 from tests.fakes.reasons import values_of
 
@@ -72,9 +72,9 @@ def test_two_cases_are_compared_round_by_round_within_a_process() -> None:
 
 def test_differences_ratios_and_marginal_costs_are_corrected_for_the_processor_speed() -> None:
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
-    canaries = [6e4 * pace for pace in paces]
-    per_submit = at_canaries([6_000.0 * pace for pace in paces], canaries)
-    one_pass = at_canaries([600.0 * pace for pace in paces], canaries)
+    reference = [6e4 * pace for pace in paces]
+    per_submit = at_paces([6_000.0 * pace for pace in paces], reference)
+    one_pass = at_paces([600.0 * pace for pace in paces], reference)
     family = {PER_SUBMIT: per_submit, ONE_PASS: one_pass}
     found = difference_and_ratio(per_submit, one_pass, "complete", 0.01)
     parts = marginal_costs(family, 0.01, figure="issue")
@@ -188,21 +188,28 @@ def test_a_comparison_leaves_out_the_slow_rounds_of_either_case() -> None:
     slow = (100, 101, 99, 160)
     of = (600.0, 600.0, 600.0, 960.0)
     against = (300.0, 300.0, 300.0, 480.0)
-    found = difference_and_ratio(with_canaries(of, slow), with_canaries(against, calm), "complete")
+    found = difference_and_ratio(
+        with_reference_loops(of, slow), with_reference_loops(against, calm), "complete"
+    )
     assert found.difference.value == pytest.approx(300.0)
     assert (found.difference.status, found.difference.processes) == ("ok", 3)
     few = difference_and_ratio(
-        with_canaries(of[:2], slow[2:]), with_canaries(against[:2], calm[2:]), "complete"
+        with_reference_loops(of[:2], slow[2:]),
+        with_reference_loops(against[:2], calm[2:]),
+        "complete",
     )
     assert few.difference.processes == 2
-    family = {PER_SUBMIT: with_canaries(of, slow), ONE_PASS: with_canaries(against, calm)}
+    family = {
+        PER_SUBMIT: with_reference_loops(of, slow),
+        ONE_PASS: with_reference_loops(against, calm),
+    }
     assert marginal_costs(family, figure="issue")["per_dispatch"].processes == 3
 
 
 def test_a_comparison_uses_all_rounds_if_too_few_fast_ones_are_common() -> None:
     """The slow rounds of one case are undisturbed ones of the other."""
-    of = with_canaries((600.0, 600.0, 600.0, 600.0), (150, 100, 101, 100))
-    against = with_canaries((300.0, 300.0, 300.0, 300.0), (100, 101, 100, 150))
+    of = with_reference_loops((600.0, 600.0, 600.0, 600.0), (150, 100, 101, 100))
+    against = with_reference_loops((300.0, 300.0, 300.0, 300.0), (100, 101, 100, 150))
     assert difference_and_ratio(of, against, "complete").difference.processes == 4
     costs = marginal_costs({PER_SUBMIT: of, ONE_PASS: against}, figure="issue")
     assert costs["per_dispatch"].processes == 4

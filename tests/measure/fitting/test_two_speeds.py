@@ -37,12 +37,12 @@ def test_a_noisy_figure_that_follows_the_processor_speed_is_split_by_it() -> Non
     owners = np.repeat(np.arange(5), 20)
     slow = np.arange(100) % 2 == 0
     values = np.where(slow, 150.0, 100.0) * draw.normal(1, 0.12, 100)
-    canaries = np.where(slow, 150.0, 100.0) * draw.normal(1, 0.005, 100)
+    reference = np.where(slow, 150.0, 100.0) * draw.normal(1, 0.005, 100)
     assert two_groups(values, owners) is None
-    found = split_speeds(values, canaries, owners)
+    found = split_speeds(values, reference, owners)
     assert found is not None
     assert found.by == "canary"
-    assert split_speeds(draw.normal(100, 12, 100), canaries, owners) is None
+    assert split_speeds(draw.normal(100, 12, 100), reference, owners) is None
     assert split_speeds(values, np.zeros(0), owners) is None
-    assert reference_changed(canaries).any()
+    assert reference_changed(reference).any()
     assert not reference_changed(np.zeros(0)).any()

@@ -35,7 +35,7 @@ class Machine(FakeClock):
         self.moves += 1
         self.on = processors[0] - 10 if processors else -1
 
-    def canary(self) -> list[int]:
+    def reference_loop(self) -> list[int]:
         times = 1.6 if self.on in self.slow_ones else 1.0
         self.time += 100_000 * times
         return [int(50_000 * times), int(50_000 * times)]
@@ -92,9 +92,9 @@ def test_rounds_are_measured_on_fast_processors_only() -> None:
             super().issue(n)
 
     _, events, _ = measured({"case": Watched(machine)}, machine)
-    canaries = [tuple(e.canary) for e in events if isinstance(e, RoundEntry)]
-    assert canaries
-    assert set(canaries) == {(50_000, 50_000)}
+    loops = [tuple(e.canary) for e in events if isinstance(e, RoundEntry)]
+    assert loops
+    assert set(loops) == {(50_000, 50_000)}
     assert on == {-1, 1, 3}
     assert machine.on == -1
 

@@ -139,10 +139,10 @@ def test_the_resolution_and_the_cost_of_a_clock_are_measured() -> None:
     assert window.clock_of(Steady(FakeClock()), facts) == facts
 
 
-def test_the_clocks_and_the_canary_of_this_machine_work() -> None:
+def test_the_clocks_and_the_reference_loop_of_this_machine_work() -> None:
     clock = SystemClock()
     facts = clock_facts(clock)
     assert facts.resolution_ns >= 1
     assert facts.cost_ns > 0
     clock.sleep(0)
-    assert [ns > 0 for ns in clock.canary()] == [True, True]
+    assert [ns > 0 for ns in clock.reference_loop()] == [True, True]

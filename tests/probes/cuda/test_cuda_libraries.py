@@ -57,8 +57,8 @@ def test_each_way_into_a_library_is_measured_with_0_1_8_and_16_arguments(
         counts_by_entry.setdefault(entry, set()).add(case.params["arguments"])
 
     assert set(counts_by_entry) == set(probe.entries or [None])
-    for entry, counts in counts_by_entry.items():
-        has_nothing_to_convert_without_arguments = str(entry).endswith("from-dlpack")
+    for name, counts in counts_by_entry.items():
+        has_nothing_to_convert_without_arguments = str(name).endswith("from-dlpack")
         if has_nothing_to_convert_without_arguments:
             assert counts == {1, 8, 16}
         else:

@@ -119,7 +119,10 @@ class _RowTiles:
     @property
     def size(self) -> int:
         """The rows of a tile: as many as a thread can sum at once and as divide the rows evenly."""
-        return max(size for size in range(1, _MOST_ROWS + 1) if self.rows % size == 0)
+        size = _MOST_ROWS
+        while self.rows % size:
+            size -= 1
+        return size
 
     @property
     def columns(self) -> int:
@@ -175,7 +178,8 @@ class _RowTiles:
             for row in range(self.size):
                 start_lines.append(f"f32 {array}{column}_{row} = 0.0;")
         starts = "\n".join(start_lines)
-        ends = "\n".join(self._of_column(column, end(column)) for column in range(self.columns))
+        end_texts = [self._of_column(column, end(column)) for column in range(self.columns)]
+        ends = "\n".join(end_texts)
         return f"""\
 u32 column = group * {self.columns}u;
 for (u32 first = 0u; first < {self.rows}u; first += {self.size}u) {{

@@ -1,0 +1,290 @@
+"""Assemble the steps of a program from the events of a trace, of whatever format."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from overhead.traces.calls import host_calls
+from overhead.traces.clock_bounds import compare_clocks
+from overhead.traces.clocks import Clocks
+from overhead.traces.doubts import (
+    graph_nodes,
+    held_up_by_profiler_ns,
+    may_wait,
+    other_threads_wait_ns,
+    unexplained_wait_ns,
+    working_threads,
+)
+from overhead.traces.events import EventKind, TraceEvent
+from overhead.traces.losses import with_losses
+from overhead.traces.marks import collective_in, site_in
+from overhead.traces.operations import outermost_operations
+from overhead.traces.recording import Recording
+from overhead.traces.sorted_events import SortedEvents
+from overhead.traces.spans import Span, Spans, start_of, started_between
+from overhead.traces.trace import (
+    CallSite,
+    DeviceWork,
+    HostCall,
+    HostOperation,
+    StepTrace,
+    Trace,
+    union_of_spans,
+)
+from overhead.traces.windows import (
+    StepWindow,
+    marked_windows,
+    trimmed_window,
+    whole_window,
+)
+from overhead.traces.work_times import WorkTimes
+
+_MOST_STREAMS = 1000
+"""Most streams of all devices in a trace. Chosen, not measured; a file with more is not trusted."""
+_MOST_NAME = 1000
+_MOST_COLLECTIVE = 200
+"""Most characters of the name of a piece of work, and of a collective."""
+
+_ByCorrelation = Mapping[int, Sequence[DeviceWork]]
+"""By the number of a call the device work that it issued."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TraceSource:
+    """What a file tells beside its events. ``unit_ns``: its times are floats in this unit.
+
+    ``device``: the name of the device. ``rank``: whose file it is, of ``ranks`` of the program; 0
+    if unknown. ``processes``: of how many the reader chose one. ``unreadable``: needed events that
+    the reader could not read.
+    """
+
+    unit_ns: float = 1.0
+    device: str = ""
+    rank: str = ""
+    ranks: int = 0
+    processes: int = 1
+    unreadable: int = 0
+
+
+def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool = True) -> Trace:
+    """The steps of a trace, each with the device work that it issued.
+
+    A trace without marks of steps is one step; where it is ``trimmed``, that step begins with the
+    first launch and ends with the last device work. Raises ``BadFile`` for processes that cannot be
+    told apart, and ``ValueError`` for too many streams, or if no event can be read.
+    """
+    by_kind = SortedEvents(events)
+    processes = max(source.processes, by_kind.keep_one_process())
+    unreadable = source.unreadable + by_kind.unreadable
+    if unreadable and not by_kind.count:
+        raise ValueError("none of its events can be read")
+    if len({event.stream for event in by_kind.of(EventKind.WORK)}) > _MOST_STREAMS:
+        raise ValueError(f"more than {_MOST_STREAMS:,} streams")
+
+    calls_seen = by_kind.of(EventKind.CALL)
+    work = _device_work(by_kind)
+    clocks = compare_clocks(calls_seen, work)
+    work = [_on_host_clock(piece, clocks) for piece in work]
+    by_correlation = _by_correlation(work)
+
+    windows = marked_windows(by_kind.of(EventKind.STEP))
+    sites = _sites(by_kind)
+    operations = outermost_operations(_within_steps(by_kind, windows), sites)
+    calls = list(host_calls(calls_seen, operations, sites, by_correlation))
+    recording = Recording(
+        marked=bool(windows),
+        doubled=by_kind.doubled,
+        backwards=by_kind.backwards,
+        unreadable=unreadable,
+        events=unreadable + by_kind.backwards + by_kind.count,
+        memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
+        rounded_ns=by_kind.rounded_ns(source.unit_ns),
+        clocks=clocks,
+    )
+
+    whole = whole_window(operations, calls)
+    if whole is not None and not windows:
+        last_end = max([whole.end, *(piece.end for piece in work)])
+        recording = dataclasses.replace(recording, recorded_ns=last_end - whole.start)
+        windows = [whole]
+        if trimmed:
+            found = trimmed_window(whole, operations, calls, by_correlation)
+            windows = [found.window]
+            recording = dataclasses.replace(
+                recording, start_up=found.start_up, start_up_ns=found.start_up_ns
+            )
+
+    if windows:
+        begin = windows[0].start
+        end = max(window.end for window in windows)
+        recording = with_losses(recording, calls, work, begin, end)
+        recording = _with_doubts(recording, windows, operations, calls, work)
+        costs = [(event.start, event.end) for event in by_kind.of(EventKind.PROFILER_COST)]
+        profiler_ns = held_up_by_profiler_ns(
+            union_of_spans(costs), started_between(calls, begin, end)
+        )
+        recording = dataclasses.replace(recording, profiler_ns=profiler_ns)
+
+    allocated = [event for event in by_kind.of(EventKind.MEMORY) if event.size > 0]
+    allocated.sort(key=start_of)
+    steps = [_step(window, operations, calls, by_correlation, allocated) for window in windows]
+    return Trace(
+        steps=steps,
+        device=source.device,
+        rank=source.rank,
+        processes=processes,
+        recording=recording,
+        ranks=source.ranks,
+    )
+
+
+def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
+    """The device work, each piece with the collective that it or the range around its call
+    tells.
+    """
+    of_calls = _collectives_of_calls(by_kind)
+    work = []
+    for event in by_kind.of(EventKind.WORK):
+        collective = event.collective or of_calls.get(event.correlation, "")
+        work.append(
+            DeviceWork(
+                name=event.name[:_MOST_NAME],
+                stream=event.stream,
+                start=event.start,
+                end=event.end,
+                correlation=event.correlation,
+                collective=collective[:_MOST_COLLECTIVE],
+                group=event.group,
+            )
+        )
+    return work
+
+
+def _collectives_of_calls(by_kind: SortedEvents) -> dict[int, str]:
+    """By the number of a call that issues a collective: which one.
+
+    A thread issues a collective within a range or an operation that tells its name.
+    """
+    spans: list[Span[str]] = []
+    for event in by_kind.of(EventKind.ANNOTATION) + by_kind.of(EventKind.OPERATION):
+        collective = event.collective or collective_in(event.name)
+        if collective:
+            spans.append(Span(event.thread, event.start, event.end, collective))
+    if not spans:
+        return {}
+    ranges = Spans(spans)
+    by_call: dict[int, str] = {}
+    for call in by_kind.of(EventKind.CALL):
+        around = ranges.around(call.thread, call.start)
+        if call.correlation and around:
+            by_call[call.correlation] = around
+    return by_call
+
+
+def _on_host_clock(work: DeviceWork, clocks: Clocks) -> DeviceWork:
+    """The device work at its times on the host's clock."""
+    late_ns = clocks.late_at(work.start)
+    if not late_ns:
+        return work
+    return dataclasses.replace(work, start=work.start - late_ns, end=work.end - late_ns)
+
+
+def _by_correlation(work: Iterable[DeviceWork]) -> _ByCorrelation:
+    by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
+    for piece in work:
+        by_correlation[piece.correlation].append(piece)
+    return by_correlation
+
+
+def _sites(by_kind: SortedEvents) -> Spans[CallSite]:
+    """The lines of the program, by the ranges that are marked with them."""
+    return Spans(
+        Span(event.thread, event.start, event.end, site_in(event.name))
+        for event in by_kind.of(EventKind.SITE)
+    )
+
+
+def _within_steps(by_kind: SortedEvents, windows: Sequence[StepWindow]) -> list[TraceEvent]:
+    """The operations that are no longer than a marked step.
+
+    A longer one, such as the range of an epoch, holds steps.
+    """
+    longest_ns = max((window.end - window.start for window in windows), default=math.inf)
+    return [
+        event for event in by_kind.of(EventKind.OPERATION) if event.end - event.start <= longest_ns
+    ]
+
+
+def _with_doubts(
+    recording: Recording,
+    windows: Sequence[StepWindow],
+    operations: Sequence[HostOperation],
+    calls: Sequence[HostCall],
+    work: Sequence[DeviceWork],
+) -> Recording:
+    """The recording with what contradicts it in the steps."""
+    work_times = WorkTimes((piece.start, piece.end) for piece in work)
+    calls_of_steps = list(_started_in_steps(calls, windows))
+
+    waits = [call for call in calls_of_steps if call.kind == "synchronisation"]
+    unexplained_ns = []
+    for call in calls_of_steps:
+        wait_ns = unexplained_wait_ns(call, work_times)
+        if wait_ns > 0:
+            unexplained_ns.append(wait_ns)
+
+    may_wait_ns: dict[str, float] = defaultdict(float)
+    working = working_threads(operations, calls_of_steps)
+    for call in calls_of_steps:
+        if call.thread in working and may_wait(call, work_times):
+            may_wait_ns[call.name] += call.end - call.start - call.no_work
+
+    nodes = graph_nodes(calls_of_steps, _by_correlation(work))
+    return dataclasses.replace(
+        recording,
+        steps_ns=sum(window.end - window.start for window in windows),
+        waits=len(waits),
+        unexplained_waits=len(unexplained_ns),
+        unexplained_ns=sum(unexplained_ns),
+        nodes=nodes.recorded,
+        nodes_missing=nodes.missing,
+        may_wait=max(may_wait_ns, key=may_wait_ns.__getitem__, default=""),
+        may_wait_ns=sum(may_wait_ns.values()),
+        beside_ns=other_threads_wait_ns(calls_of_steps, operations),
+    )
+
+
+def _started_in_steps(
+    calls: Sequence[HostCall], windows: Sequence[StepWindow]
+) -> Iterator[HostCall]:
+    """The calls that start in a step, each once also where steps overlap."""
+    for start, end in union_of_spans((window.start, window.end) for window in windows):
+        yield from started_between(calls, start, end)
+
+
+def _step(
+    window: StepWindow,
+    operations: Sequence[HostOperation],
+    calls: Sequence[HostCall],
+    by_correlation: _ByCorrelation,
+    allocated: Sequence[TraceEvent],
+) -> StepTrace:
+    """The step of this window: what started in it, and the device work that its calls issued."""
+    own_calls = started_between(calls, window.start, window.end)
+    issued: list[DeviceWork] = []
+    for call in own_calls:
+        if call.correlation:
+            issued += by_correlation.get(call.correlation, ())
+    allocations = started_between(allocated, window.start, window.end)
+    return StepTrace(
+        start=window.start,
+        end=window.end,
+        operations=started_between(operations, window.start, window.end),
+        calls=own_calls,
+        device=sorted(issued, key=start_of),
+        allocations=[event.size for event in allocations],
+        number=window.number,
+    )

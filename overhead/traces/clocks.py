@@ -1,0 +1,261 @@
+"""Whether the clocks of host and device agree in a recording, and by how much they differ. Pure.
+
+Device work cannot begin before the call that issues it, nor end after the wait for it. So each call
+and each wait bounds how late the device's clock can be.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+SKEW_NS = 2000.0
+"""How far the clocks of host and device may differ without a correction: recordings on healthy
+machines differ so.
+"""
+_WAKE_NS = 6000.0
+"""At most so long after its work a wait returns that waited for it: 6.1 µs in a recorded training
+step on an H200.
+"""
+_MOST_DRIFT = 1e-3
+"""Quartz clocks differ by less than 1e-4; more is no drift of a clock."""
+_SAME_NS = 1e-3
+"""Times that differ by less are the same to the fit of a drifting clock: it ends the search. It is
+far below any time of a recording.
+"""
+_PERIODS = 200
+"""The clocks are compared in so many periods of the recording. Chosen, not measured; more of them
+cost time and let single records weigh more.
+"""
+_MANY = 20
+_MOST_OUTLIERS = 0.02
+_ALONE_NS = 20_000.0
+"""Of ``_MANY`` times or more, at most ``_MOST_OUTLIERS`` are bad records, if they lie so far from
+all others; drift and jitter do not. Chosen, not measured.
+"""
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How late the device's clock is against the host's. ``late_ns``: in the middle; ``drift``: ns
+    for each ns.
+
+    ``checked``: whether a wait for the device was there, without which a late clock cannot be seen.
+    ``wrong_ns``: by how much times contradict each other that no clock explains; 0 if none do.
+    ``outliers``: times that contradict all others, and were not compared.
+    """
+
+    late_ns: float = 0.0
+    drift: float = 0.0
+    middle_ns: float = 0.0
+    checked: bool = False
+    wrong_ns: float = 0.0
+    outliers: int = 0
+
+    def late_at(self, at_ns: float) -> float:
+        """How late the device's clock is at this time, ns."""
+        return self.late_ns + self.drift * (at_ns - self.middle_ns)
+
+
+class Bound(NamedTuple):
+    """A bound for how late the device's clock is. ``at``: when, ns; ``late_ns``: the bound.
+
+    From a wait it is a lower one: the clock is late at least by what the awaited work ends after
+    the wait. From a call that issues work it is an upper one: late at most by what the work begins
+    after the call.
+    """
+
+    at: float
+    late_ns: float
+
+
+_Side = Literal["lower", "upper"]
+
+
+def clocks_of(waits: Sequence[Bound], starts: Sequence[Bound]) -> Clocks:
+    """Compare the clocks of host and device.
+
+    ``waits``: for each wait, when it returns, and how much later the work ends that it waited for.
+    ``starts``: for each call that issues work, when it begins, and how much later the work begins.
+    """
+    lower, odd_lower = _without_outliers(waits, "lower")
+    upper, odd_upper = _without_outliers(starts, "upper")
+    outliers = odd_lower + odd_upper
+    checked = bool(lower)
+    lowest_ns = max((bound.late_ns for bound in lower), default=-math.inf)
+    highest_ns = min((bound.late_ns for bound in upper), default=math.inf)
+
+    if lowest_ns <= SKEW_NS and highest_ns >= -SKEW_NS:
+        return Clocks(checked=checked, outliers=outliers)
+
+    if lowest_ns <= highest_ns:
+        # One correction satisfies all bounds. It lies inside of them, since a wait returns up to
+        # ``_WAKE_NS`` after its work.
+        inside_ns = min((highest_ns - lowest_ns) / 2, _WAKE_NS)
+        late_ns = highest_ns - inside_ns
+        if lowest_ns > SKEW_NS:
+            late_ns = lowest_ns + inside_ns
+        return Clocks(late_ns, checked=checked, outliers=outliers)
+
+    found = _drifting(_tightest(lower, max), _tightest(upper, min), checked)
+    return dataclasses.replace(found, outliers=outliers)
+
+
+class _Kept(NamedTuple):
+    """The bounds that are compared, and how many others are bad records."""
+
+    bounds: Sequence[Bound]
+    outliers: int
+
+
+def _without_outliers(bounds: Sequence[Bound], side: _Side) -> _Kept:
+    """The bounds without a few that contradict equal clocks and all others too.
+
+    One bad record must not move all others.
+    """
+    if len(bounds) < _MANY:
+        return _Kept(bounds, 0)
+    # A larger lower bound is the tighter one. With the sign turned this holds for upper ones too.
+    sign = 1 if side == "lower" else -1
+    tightest_first = sorted((sign * bound.late_ns for bound in bounds), reverse=True)
+    most = max(1, int(_MOST_OUTLIERS * len(bounds)))
+    for odd in range(most, 0, -1):
+        last_odd, first_usual = tightest_first[odd - 1], tightest_first[odd]
+        if last_odd - first_usual > _ALONE_NS and last_odd > SKEW_NS:
+            kept = [bound for bound in bounds if sign * bound.late_ns <= first_usual]
+            return _Kept(kept, odd)
+    return _Kept(bounds, 0)
+
+
+def _tightest(bounds: Sequence[Bound], tighter: Callable[..., Bound]) -> np.ndarray:
+    """The tightest bound of each period of the recording: rows of time and bound, by time.
+
+    ``tighter``: ``max`` for lower bounds, ``min`` for upper ones.
+    """
+    if not bounds:
+        return np.empty((0, 2))
+    first = min(bound.at for bound in bounds)
+    last = max(bound.at for bound in bounds)
+    period_ns = max(last - first, 1.0) / _PERIODS
+    by_period: dict[int, Bound] = {}
+    for bound in bounds:
+        period = int((bound.at - first) / period_ns)
+        best = by_period.get(period, bound)
+        by_period[period] = tighter(best, bound, key=_late_ns)
+    return np.array(sorted(by_period.values()))
+
+
+def _late_ns(bound: Bound) -> float:
+    return bound.late_ns
+
+
+def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
+    """The clock as a straight line between both kinds of bounds, as far from each as can be, up to
+    ``_WAKE_NS``.
+    """
+    times = np.concatenate([lower[:, 0], upper[:, 0]])
+    middle = (times.min() + times.max()) / 2
+    length = max(np.ptp(times), 1.0)
+    # The line is a + b * x with x from -0.5 to 0.5.
+    bounds = _Bounds(
+        x_lower=(lower[:, 0] - middle) / length,
+        lower=lower[:, 1],
+        x_upper=(upper[:, 0] - middle) / length,
+        upper=upper[:, 1],
+    )
+    best = _best_line(bounds, _MOST_DRIFT * length)
+    if best is None or best.crossed > SKEW_NS:
+        return Clocks(checked=checked, wrong_ns=float(lower[:, 1].max() - upper[:, 1].min()))
+    return Clocks(best.late, best.slope / length, float(middle), checked)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The best line with this slope. ``late``: at x = 0. ``crossed``: by how much it crosses a
+    bound, below 0 if by none.
+
+    ``change``: of ``crossed`` for each unit of slope.
+    """
+
+    slope: float
+    late: float
+    crossed: float
+    change: float
+
+    def slope_for(self, crossed: float) -> float:
+        """The slope at which the two bounds that limit this line would be crossed by so much."""
+        return self.slope + (crossed - self.crossed) / self.change
+
+    def slope_as(self, other: _Line) -> float:
+        """The slope at which the bounds that limit this line are crossed as much as those that
+        limit the other: where the two straight pieces of ``crossed`` over the slope meet.
+        """
+        apart_at_zero = other.crossed - self.crossed
+        apart_at_zero += self.change * self.slope
+        apart_at_zero -= other.change * other.slope
+        return apart_at_zero / (self.change - other.change)
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """The line must be above ``lower`` at ``x_lower``, and below ``upper`` at ``x_upper``."""
+
+    x_lower: np.ndarray
+    lower: np.ndarray
+    x_upper: np.ndarray
+    upper: np.ndarray
+
+    def best(self, slope: float) -> _Line:
+        """The line with this slope that crosses the bounds least: in the middle of the two that
+        limit it.
+        """
+        above = self.lower - slope * self.x_lower
+        below = self.upper - slope * self.x_upper
+        highest, lowest = int(above.argmax()), int(below.argmin())
+        late = (above[highest] + below[lowest]) / 2
+        crossed = (above[highest] - below[lowest]) / 2
+        change = (self.x_upper[lowest] - self.x_lower[highest]) / 2
+        return _Line(slope, float(late), float(crossed), float(change))
+
+
+def _best_line(bounds: _Bounds, steepest: float) -> _Line | None:
+    """The line that crosses the bounds least; None if it is steeper than ``steepest``.
+
+    Of lines that stay ``_WAKE_NS`` away from all bounds it is the flattest.
+    """
+    flat = bounds.best(0.0)
+    if flat.change == 0:
+        return flat
+    steep = bounds.best(math.copysign(steepest, -flat.change))
+    lowest = _lowest_between(flat, steep, bounds)
+    if lowest.crossed > -_WAKE_NS:
+        return lowest if abs(lowest.slope) < steepest else None
+    while flat.crossed > _SAME_NS - _WAKE_NS:
+        flat = bounds.best(flat.slope_for(-_WAKE_NS))
+    return flat
+
+
+def _lowest_between(down: _Line, up: _Line, bounds: _Bounds) -> _Line:
+    """The line that crosses the bounds least, between two slopes; ``up`` if the minimum is not
+    between them.
+
+    How much a line crosses is a convex function of its slope, made of straight pieces. Two pieces
+    on different sides of the minimum are followed to where they meet; the piece that is there
+    replaces one of them, until none is above.
+    """
+    while down.change * up.change < 0:
+        slope = down.slope_as(up)
+        between = bounds.best(slope)
+        where_they_meet = down.crossed + down.change * (slope - down.slope)
+        if between.crossed <= where_they_meet + _SAME_NS:
+            return between
+        if between.change * down.change > 0:
+            down = between
+        else:
+            up = between
+    return up

@@ -1,0 +1,81 @@
+"""The formats of traces that can be read, and the steps of a file in one of them.
+
+A new format is a module with its reader, and one line of ``FORMATS``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from overhead.errors import BadFile
+from overhead.results import because
+from overhead.traces.chrome_trace import is_chrome_trace, read_chrome_file
+from overhead.traces.nsys_export import is_of_nsys, read_nsys_file
+from overhead.traces.recording import why_no_verdict
+from overhead.traces.trace import Trace
+
+
+@dataclass(frozen=True)
+class TraceFormat:
+    """A format of traces.
+
+    ``is_format``: whether a file is of this format; mostly by its content, because names of all
+    kinds are in use. ``read``: the steps in such a file; raises ``BadFile``, one line.
+    """
+
+    is_format: Callable[[Path], bool]
+    read: Callable[[Path], Trace]
+
+
+FORMATS = [
+    TraceFormat(is_of_nsys, read_nsys_file),
+    TraceFormat(is_chrome_trace, read_chrome_file),
+]
+"""The first format that claims a file reads it. The last one claims all files."""
+
+
+def read_trace_file(path: Path) -> Trace:
+    """The steps in a file that somebody recorded, in one of ``FORMATS``. Raises ``BadFile``, one
+    line.
+
+    Marked steps without device work are left out, if others have some.
+    """
+    if path.is_dir():
+        raise BadFile("a folder; name the trace files in it", path)
+    trace = _format_of(path).read(path)
+    _refuse_one_half(trace, path)
+    steps = [step for step in trace.steps if step.device] or trace.steps
+    recording = dataclasses.replace(
+        trace.recording, steps_without_work=len(trace.steps) - len(steps)
+    )
+    device = trace.device or ("a device" if trace.has_device else "")
+    return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
+
+
+def _format_of(path: Path) -> TraceFormat:
+    for trace_format in FORMATS:
+        if trace_format.is_format(path):
+            return trace_format
+    raise BadFile("no format of traces that overhead reads", path)
+
+
+def _refuse_one_half(trace: Trace, path: Path) -> None:
+    """Raise ``BadFile`` for a trace of one half: of the device alone, or of launches whose work was
+    not recorded.
+    """
+    if trace.has_device:
+        return
+    recording = trace.recording
+    launches = recording.launches or sum(step.count("launch") for step in trace.steps)
+    has_operations = any(step.operations for step in trace.steps)
+    if has_operations and not launches and not recording.work_without_call:
+        return  # a program on the processor
+    if recording.backwards or recording.work_without_call:
+        why = why_no_verdict(recording) or because("calls-not-recorded")
+        raise BadFile(because("trace-of-one-half", file=str(path), why=why))
+    if launches:
+        raise BadFile(because("trace-of-launches-alone", file=str(path), launches=launches))
+    raise BadFile(because("trace-without-device-work", file=str(path)))

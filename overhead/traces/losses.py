@@ -1,0 +1,236 @@
+"""What of a recording lacks its other half: launches without work, and work without a call. Pure;
+ns.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from overhead.traces.recording import Recording
+from overhead.traces.spans import Span, Spans, started_between
+from overhead.traces.trace import DeviceWork, HostCall, TimeRange, union_of_spans
+from overhead.traces.work_times import WorkTimes
+
+MIGRATION = "Memcpy UVM"
+"""How the name of a copy of managed memory begins, which no call issues."""
+_ONE_KERNEL = re.compile(r"(cuda|hip|cu)\w*LaunchKernel\w*")
+"""Calls that launch exactly one kernel."""
+_COPY_CALL = re.compile(r"(cuda|hip)Memcpy\w*|cuMemcpy\w*")
+"""Also copies that wait."""
+
+
+def with_losses(
+    recording: Recording,
+    calls: Sequence[HostCall],
+    work: Sequence[DeviceWork],
+    begin: float,
+    end: float,
+) -> Recording:
+    """The recording with the counts of what has lost its other half between ``begin`` and ``end``.
+
+    ``calls``: all of them, by start; a call before ``begin`` may have issued work that runs later.
+    """
+    halves = _calls_with_and_without_work(calls, work, begin, end)
+    lost_ns = _longest_lost_ns(halves.lost, _issuing(calls, work), work, end)
+    found = _work_in_time(calls, work, begin, end)
+    return dataclasses.replace(
+        recording,
+        launches=halves.launches,
+        launches_without_work=halves.launches_without_work,
+        copies=halves.copies,
+        copies_without_work=len(halves.lost) - halves.launches_without_work,
+        lost_ns=lost_ns,
+        shared=halves.shared,
+        earlier=found.earlier,
+        work_ns=found.work_ns,
+        work_without_call=len(found.without_call),
+        work_without_call_ns=sum(piece.end - piece.start for piece in found.without_call),
+        migrations=len([piece for piece in found.without_call if _is_migration(piece)]),
+    )
+
+
+def _is_migration(work: DeviceWork) -> bool:
+    return work.name.startswith(MIGRATION)
+
+
+@dataclass
+class _Halves:
+    """The calls that launch, copy or fill. ``lost``: those without work in the recording.
+
+    ``shared``: kernels beyond the one that their launch can have launched.
+    """
+
+    lost: list[HostCall]
+    launches: int = 0
+    launches_without_work: int = 0
+    copies: int = 0
+    shared: int = 0
+
+
+def _calls_with_and_without_work(
+    calls: Sequence[HostCall], work: Sequence[DeviceWork], begin: float, end: float
+) -> _Halves:
+    """Count the calls that issue device work between ``begin`` and ``end``, and those of them
+    whose work is not in the recording.
+    """
+    pieces = Counter(piece.correlation for piece in work if piece.correlation)
+    issuing = [call for call in calls if _issues_work(call)]
+    answered = Spans(
+        Span(call.thread, call.start, call.end, call)
+        for call in issuing
+        if call.correlation in pieces
+    )
+    captures = _captures(calls)
+    found = _Halves(lost=[])
+    for call in started_between(issuing, begin, end):
+        has_work = call.correlation in pieces
+        if has_work and _ONE_KERNEL.fullmatch(call.name):
+            found.shared += pieces[call.correlation] - 1
+        # A launch into a graph that is captured does not run, and one inside another launch is the
+        # same launch.
+        if not has_work and (
+            _lies_in(call.start, captures)
+            or answered.within(call.thread, call.start, call.end) is not None
+        ):
+            continue
+        is_launch = call.kind == "launch"
+        if is_launch:
+            found.launches += 1
+        else:
+            found.copies += 1
+        if not has_work:
+            found.lost.append(call)
+            if is_launch:
+                found.launches_without_work += 1
+    return found
+
+
+def _issues_work(call: HostCall) -> bool:
+    """Whether a call is one that launches, copies or fills; a copy may wait too."""
+    if call.kind in ("launch", "copy", "set"):
+        return True
+    return _COPY_CALL.fullmatch(call.name) is not None
+
+
+def _lies_in(moment: float, ranges: Iterable[TimeRange]) -> bool:
+    return any(start <= moment < end for start, end in ranges)
+
+
+def _captures(calls: Iterable[HostCall]) -> list[TimeRange]:
+    """When CUDA graphs are captured, by any thread."""
+    captures: list[TimeRange] = []
+    began: float | None = None
+    for call in calls:
+        if "BeginCapture" in call.name:
+            began = call.start
+        elif "EndCapture" in call.name and began is not None:
+            captures.append((began, call.end))
+            began = None
+    return captures
+
+
+class _Issue(NamedTuple):
+    """When a call that issues work began, and when its work began; ns."""
+
+    call_start: float
+    work_start: float
+
+
+def _issuing(calls: Sequence[HostCall], work: Sequence[DeviceWork]) -> list[_Issue]:
+    """The calls whose work is in the recording, by start."""
+    first_start: dict[int, float] = {}
+    for piece in work:
+        if piece.correlation:
+            earlier = first_start.get(piece.correlation, math.inf)
+            first_start[piece.correlation] = min(piece.start, earlier)
+    return [
+        _Issue(call.start, first_start[call.correlation])
+        for call in calls
+        if call.correlation in first_start
+    ]
+
+
+def _longest_lost_ns(
+    lost: Iterable[HostCall], issuing: Sequence[_Issue], work: Iterable[DeviceWork], end: float
+) -> float:
+    """The longest time that the work of the ``lost`` calls may have taken beside the recorded
+    work, ns.
+
+    The work of a lost call had ended when work of a later call began, so it took at most the time
+    from its call until then in which the device shows no work. ``end``: of the last step.
+    """
+    # For each issuing call the earliest start of work of it or of a later one.
+    earliest_from: list[float] = []
+    earliest = math.inf
+    for issue in reversed(issuing):
+        earliest = min(earliest, issue.work_start)
+        earliest_from.append(earliest)
+    earliest_from.reverse()
+
+    open_ranges: list[TimeRange] = []
+    for call in lost:
+        later = bisect.bisect_right(issuing, call.start, key=_call_start)
+        if later < len(issuing):
+            until = earliest_from[later]
+        else:
+            until = max(end, call.end)
+        if until > call.start:
+            open_ranges.append((call.start, until))
+
+    times = WorkTimes((piece.start, piece.end) for piece in work)
+    return sum(
+        until - since - times.busy_between(since, until)
+        for since, until in union_of_spans(open_ranges)
+    )
+
+
+def _call_start(issue: _Issue) -> float:
+    return issue.call_start
+
+
+@dataclass
+class _WorkInTime:
+    """The device work in the time of the steps. ``earlier``: pieces that were issued before the
+    recording began, which do not count. ``without_call``: pieces that no recorded call issued.
+    """
+
+    without_call: list[DeviceWork]
+    earlier: int = 0
+    work_ns: float = 0.0
+
+
+def _work_in_time(
+    calls: Sequence[HostCall], work: Iterable[DeviceWork], begin: float, end: float
+) -> _WorkInTime:
+    """The device work that starts from ``begin`` on, until the work of the steps is done: the
+    device may be far behind the host.
+    """
+    work = list(work)
+    numbers = {call.correlation for call in calls} - {0}
+    numbers_of_steps = {call.correlation for call in started_between(calls, begin, end)} - {0}
+    ends = [piece.end for piece in work if piece.correlation in numbers_of_steps]
+    done = max([end, *ends])
+    first_number = min(numbers, default=0)
+    first_start = min(
+        (piece.start for piece in work if piece.correlation in numbers), default=math.inf
+    )
+
+    found = _WorkInTime(without_call=[])
+    for piece in work:
+        if not begin <= piece.start < done:
+            continue
+        # Numbers grow: this was issued before the recording began, and had to wait in the queue.
+        if 0 < piece.correlation < first_number and piece.start < first_start:
+            found.earlier += 1
+            continue
+        found.work_ns += piece.end - piece.start
+        if piece.correlation not in numbers:
+            found.without_call.append(piece)
+    return found

@@ -1,0 +1,69 @@
+"""The outermost operations of a library on the host, each with the line of the program."""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from overhead.traces.events import TraceEvent
+from overhead.traces.spans import Spans, start_of
+from overhead.traces.trace import NO_SITE, CallSite, HostOperation
+
+DISPATCH_MODE = "PythonDispatchMode"
+"""The operation that torch records around a dispatch mode, where the library itself has none around
+it.
+"""
+_BACKWARD = "autograd::engine::evaluate_function: "
+"""How the name of an operation of a backward pass begins; the rest says which it is."""
+_MOST_NAME = 1000
+"""Most characters of a name."""
+
+
+def outermost_operations(
+    events: Iterable[TraceEvent], sites: Spans[CallSite]
+) -> list[HostOperation]:
+    """The operations that lie in no other one of their thread, by start."""
+    by_thread: dict[str, list[TraceEvent]] = defaultdict(list)
+    for event in sorted(events, key=_start_and_longest):
+        by_thread[event.thread].append(event)
+    operations: list[HostOperation] = []
+    for thread_events in by_thread.values():
+        operations += _outermost_of_thread(thread_events, sites)
+    return sorted(operations, key=start_of)
+
+
+def _start_and_longest(event: TraceEvent) -> tuple[float, float]:
+    """To sort events by start, and of those that start together the longest first: it holds the
+    others.
+    """
+    return event.start, -event.end
+
+
+def _outermost_of_thread(
+    events: Sequence[TraceEvent], sites: Spans[CallSite]
+) -> list[HostOperation]:
+    """The outermost operations of one thread. ``events``: by start, the longest first."""
+    operations = []
+    index = 0
+    while index < len(events):
+        event = events[index]
+        after = bisect.bisect_left(events, event.end, key=start_of)
+        after = max(index + 1, after)
+        inner = events[index + 1 : after]
+        if event.name == DISPATCH_MODE and any(each.end > event.end for each in inner):
+            # It holds only the beginning of a range, such as that of a DataLoader's next.
+            index += 1
+            continue
+        operations.append(
+            HostOperation(
+                name=event.name[:_MOST_NAME].removeprefix(_BACKWARD),
+                start=event.start,
+                end=event.end,
+                thread=event.thread,
+                inner=len(inner),
+                site=sites.within(event.thread, event.start, event.end) or NO_SITE,
+            )
+        )
+        index = after
+    return operations

@@ -1,0 +1,61 @@
+"""Look-ups in time: which range holds a moment, and what starts within a time."""
+
+from __future__ import annotations
+
+import bisect
+import operator
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+_Value = TypeVar("_Value")
+start_of = operator.attrgetter("start")
+"""The start of an event, call, operation or piece of device work, ns: to sort and to search by."""
+_DEEPEST = 8
+"""A moment is looked for in so many ranges that begin before it: ranges of marks and of outermost
+operations do not nest deeper. Chosen, not measured; a larger number costs time in long traces.
+"""
+
+
+class Span(NamedTuple, Generic[_Value]):
+    """A time of one thread, ns, and what holds it."""
+
+    thread: str
+    start: float
+    end: float
+    value: _Value
+
+
+class Spans(Generic[_Value]):
+    """Finds the span of a thread that holds a moment."""
+
+    def __init__(self, spans: Iterable[Span[_Value]]) -> None:
+        self._by_thread: dict[str, list[Span[_Value]]] = defaultdict(list)
+        for span in sorted(spans, key=start_of):
+            self._by_thread[span.thread].append(span)
+
+    def around(self, thread: str, moment: float) -> _Value | None:
+        """The value of the innermost span that holds this moment; None if none does."""
+        spans = self._by_thread[thread]
+        after = bisect.bisect_right(spans, moment, key=start_of)
+        for span in reversed(spans[max(0, after - _DEEPEST) : after]):
+            if span.end > moment:
+                return span.value
+        return None
+
+    def within(self, thread: str, start: float, end: float) -> _Value | None:
+        """The value of the first span that begins in this time, else of the one around its
+        start.
+        """
+        spans = self._by_thread[thread]
+        first = bisect.bisect_left(spans, start, key=start_of)
+        if first < len(spans) and spans[first].start < end:
+            return spans[first].value
+        return self.around(thread, start)
+
+
+def started_between(ordered: Sequence[_Value], start: float, end: float) -> Sequence[_Value]:
+    """The elements that start from ``start`` on and before ``end``. ``ordered``: by start."""
+    first = bisect.bisect_left(ordered, start, key=start_of)
+    after = bisect.bisect_left(ordered, end, key=start_of)
+    return ordered[first:after]

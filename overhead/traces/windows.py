@@ -1,0 +1,131 @@
+"""Where the steps of a recording begin and end."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from overhead.traces.events import TraceEvent
+from overhead.traces.marks import PROFILER_STEP
+from overhead.traces.trace import DeviceWork, HostCall, HostOperation
+
+_START_UP = 10
+"""An operation is start-up if its first call takes so many times as long as a later one. Chosen,
+not measured.
+"""
+_MOST_DIGITS = 18
+"""A number of a step fits into 64 bits with so many digits."""
+
+
+class StepWindow(NamedTuple):
+    """Start and end of a step, ns, and the number of its mark; None without one."""
+
+    start: float
+    end: float
+    number: int | None = None
+
+
+def marked_windows(marks: Iterable[TraceEvent]) -> list[StepWindow]:
+    """The marked steps, by start.
+
+    A program may mark steps, batches and tokens, one inside the other. Of marks that differ only in
+    their number, those of PyTorch's profiler are the steps, else those that take longest together.
+    """
+    by_name: dict[str, list[StepWindow]] = defaultdict(list)
+    for mark in marks:
+        name = mark.name.rstrip("0123456789")
+        digits = mark.name[len(name) :]
+        window = StepWindow(mark.start, mark.end, int(digits[:_MOST_DIGITS]))
+        by_name[name].append(window)
+    if PROFILER_STEP in by_name:
+        chosen = by_name[PROFILER_STEP]
+    else:
+        chosen = max(by_name.values(), key=_together_ns, default=[])
+    return sorted(set(chosen))
+
+
+def _together_ns(windows: Iterable[StepWindow]) -> float:
+    return sum(window.end - window.start for window in windows)
+
+
+def whole_window(
+    operations: Iterable[HostOperation], calls: Iterable[HostCall]
+) -> StepWindow | None:
+    """All that the host does, as one step; None if it does nothing."""
+    on_host: list[HostOperation | HostCall] = [*operations, *calls]
+    if not on_host:
+        return None
+    start = min(each.start for each in on_host)
+    # One ns more, so that what starts last starts before the end.
+    end = max(each.end for each in on_host) + 1
+    return StepWindow(start, end)
+
+
+class TrimmedWindow(NamedTuple):
+    """A recording without marks as one step. ``start_up``: the name of the operation that was left
+    out before it, empty for none, and ``start_up_ns``, how long it took.
+    """
+
+    window: StepWindow
+    start_up: str = ""
+    start_up_ns: float = 0.0
+
+
+def trimmed_window(
+    whole: StepWindow,
+    operations: Sequence[HostOperation],
+    calls: Sequence[HostCall],
+    by_correlation: Mapping[int, Sequence[DeviceWork]],
+) -> TrimmedWindow:
+    """What counts as the step of a recording without marks: from the first launch to the last
+    device work.
+
+    Before and after these a program starts and ends. Without device work, it is the whole
+    recording.
+    """
+    issuing = [call for call in calls if call.correlation and by_correlation.get(call.correlation)]
+    if not issuing:
+        return TrimmedWindow(whole)
+
+    launched = issuing[0].start
+    end = _end_of_work(issuing, calls, by_correlation) + 1
+    around = _operation_around(launched, operations)
+    if around is None:
+        return TrimmedWindow(StepWindow(launched, end))
+
+    around_ns = around.end - around.start
+    later_ns = [
+        operation.end - operation.start
+        for operation in operations
+        if operation.name == around.name and operation.start > around.start
+    ]
+    if later_ns and around_ns > _START_UP * statistics.median(later_ns):
+        return TrimmedWindow(StepWindow(around.end, end), around.name, around_ns)
+    return TrimmedWindow(StepWindow(min(around.start, launched), end))
+
+
+def _end_of_work(
+    issuing: Iterable[HostCall],
+    calls: Iterable[HostCall],
+    by_correlation: Mapping[int, Sequence[DeviceWork]],
+) -> float:
+    """When the last device work has ended, and the calls have returned that wait for it."""
+    ends: list[float] = []
+    for call in issuing:
+        ends += [piece.end for piece in by_correlation[call.correlation]]
+    done = max(ends)
+    end = done
+    for call in calls:
+        if call.kind == "synchronisation" and call.start < done <= call.end:
+            end = max(end, call.end)
+    return end
+
+
+def _operation_around(moment: float, operations: Iterable[HostOperation]) -> HostOperation | None:
+    """The first operation that runs at this moment; None if there is none."""
+    for operation in operations:
+        if operation.start <= moment < operation.end:
+            return operation
+    return None

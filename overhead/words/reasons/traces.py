@@ -1,0 +1,121 @@
+"""The sentences of what a recorded trace lacks."""
+
+from __future__ import annotations
+
+TEMPLATES = {
+    # Why a recording allows no verdict.
+    "many-events-backwards": "{backwards:,} of {events:,} events end before they begin",
+    "many-events-unreadable": "{unreadable:,} of {events:,} events cannot be read",
+    "times-rounded": "the times of the recording are rounded to {rounded_ns:micro} µs",
+    "many-launches-without-work": (
+        "{lost:,} of {launches:,} launches ({share:percent}) have no device work in this recording;"
+        " its buffers may have overflowed"
+    ),
+    "much-work-lost": (
+        "{calls} have no device work in this recording; that work may have taken {share:percent} of"
+        " the time of the steps"
+    ),
+    "calls-of-launches": "{lost:,} of {launches:,} launches",
+    "calls-of-copies": "{lost:,} of {copies:,} copies and fills",
+    "calls-of-both": "{launches} and {copies}",
+    "many-migrations-without-call": (
+        "no call in this recording issued {pieces:,} copies of managed memory, which take"
+        " {share:percent} of the device's time"
+    ),
+    "much-work-without-call": (
+        "no call in this recording issued {pieces:,} of the kernels and copies in it, which take"
+        " {share:percent} of the device's time"
+    ),
+    "many-launch-numbers-shared": (
+        "{kernels:,} kernels share the number of a launch with another kernel"
+    ),
+    "replays-differ": (
+        "replays of one graph have different numbers of kernels: {missing:,} of {nodes:,} are"
+        " missing"
+    ),
+    "many-waits-unexplained": (
+        "{waits:count wait} for the device ({share:percent} of the time of the steps) end when no"
+        " recorded work ends, so device work is missing, or the clocks of CPU and device differ"
+    ),
+    "threads-side-by-side": (
+        "for {share:percent} of the time of the steps one thread waits for the device while another"
+        " one runs operations, and threads that work at the same time cannot be told apart"
+    ),
+    "clocks-contradict": (
+        "the times of CPU and device contradict each other by {wrong_ns:micro} µs: a clock may have"
+        " jumped"
+    ),
+    "many-times-contradict": (
+        "{pieces:,} of {launches:,} pieces of device work began before the call that issued them,"
+        " or ended after the wait for them"
+    ),
+    # What a recording does not show, or shows only in part.
+    "taken-as-one-step": (
+        "No steps are marked, so the whole recording of {recorded_ns:length} counts as one step."
+        " Mark the steps with profiler.step(), or with NVTX ranges named step 1, step 2."
+    ),
+    "part-taken-as-one-step": (
+        "No steps are marked, so {shown_ns:length} of the recording of {recorded_ns:length} count"
+        " as one step, from the first launch to the last device work. Mark the steps with"
+        " profiler.step(), or with NVTX ranges named step 1, step 2."
+    ),
+    "start-up-left-out": (
+        "The first call of {operation} ({took_ns:length}) is left out, because it is start-up."
+    ),
+    "steps-without-work-left-out": "Left out: {steps:count marked step} without device work.",
+    "profiler-holds-up-calls": (
+        "The profiler itself delays calls for {share:percent} of the time of the steps. This counts"
+        " as CPU work here."
+    ),
+    "device-clock-apart": (
+        "The device's clock is about {apart_ns:micro} µs {side} against the CPU's. Launches and"
+        " waits were used to correct this."
+    ),
+    "device-clock-drifts": (
+        "The device's clock is about {apart_ns:micro} µs {side} against the CPU's, and drifts by"
+        " {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
+    ),
+    "migrations-left-out": (
+        "Left out: {pieces:count piece} of device work that no call issued ({share:percent} of the"
+        " device's time); {migrations:,} of them move managed memory."
+    ),
+    "work-without-call-left-out": (
+        "Left out: {pieces:count piece} of device work that no call issued ({share:percent} of the"
+        " device's time)."
+    ),
+    "launch-numbers-shared": (
+        "{kernels:count kernel} have the launch number of another kernel; they are kept."
+    ),
+    "earlier-work-left-out": (
+        "Left out: {pieces:count piece} of device work from before the recording."
+    ),
+    "doubled-events-left-out": "Left out: {events:count event} that the recording has twice.",
+    "bad-events-left-out": (
+        "Left out: {events:count event} that cannot be read or end before they begin."
+    ),
+    "launches-without-work": (
+        "{lost:,} of {launches:,} launches have no device work in this recording."
+    ),
+    "copies-without-work": (
+        "{lost:,} of {copies:,} copies and fills have no device work in this recording."
+    ),
+    "nodes-missing": "Replays of one graph differ: {missing:,} of their kernels are missing.",
+    "waits-unexplained": (
+        "{waits:count wait} ({share:percent} of the time of the steps) end when no recorded work"
+        " ends."
+    ),
+    "times-contradict": (
+        "{pieces:count piece} of device work with times that contradict all others."
+    ),
+    # Why a file of a trace is not enough.
+    "trace-of-one-half": "{file}: this trace has no device work that a call launched: {why}",
+    "calls-not-recorded": "its calls were not recorded",
+    "trace-of-launches-alone": (
+        "{file}: this trace has {launches:,} launches and no device work; record both"
+        " (ProfilerActivity.CPU and ProfilerActivity.CUDA)"
+    ),
+    "trace-without-device-work": (
+        "{file}: this trace has no device work that a call launched; record both"
+        " (ProfilerActivity.CPU and ProfilerActivity.CUDA, on a machine with a GPU)"
+    ),
+}

@@ -167,25 +167,18 @@ def _value(summary: Any) -> float | None:
 
 def _child(index: int, path: Path, blocking: bool) -> str:
     """Run the process of one subject. Returns its output and its exit status as text."""
-    command = [
-        sys.executable,
-        "-m",
-        "scripts.agreement.nvbench",
-        str(index),
-        str(path),
-        str(int(blocking)),
-    ]
+    arguments = [str(index), str(path), str(int(blocking))]
+    command = [sys.executable, "-m", "scripts.agreement.nvbench", *arguments]
     root = Path(__file__).resolve().parents[2]
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
-            ended = (
-                "ended with"
-                f" {subprocess.call(command, cwd=root, stdout=said, stderr=said, timeout=LIMIT_S)}"
-            )
+            code = subprocess.call(command, cwd=root, stdout=output, stderr=output, timeout=LIMIT_S)
+            end = f"ended with {code}"
         except subprocess.TimeoutExpired:
-            ended = f"was stopped after {LIMIT_S:.0f} s"
-        said.seek(0)
-        return f"{said.read().decode(errors='replace').rstrip()}\nthe process {ended}"
+            end = f"was stopped after {LIMIT_S:.0f} s"
+        output.seek(0)
+        text = output.read().decode(errors="replace").rstrip()
+    return f"{text}\nthe process {end}"
 
 
 def _run(index: int, path: str, blocking: bool) -> None:
@@ -194,9 +187,13 @@ def _run(index: int, path: str, blocking: bool) -> None:
     from cuda import bench
 
     name = _SUBJECTS[index]
-    measure: Callable[[Any], None] = {TORCH_ADD: _on_add, LCG_STEP: _on_step}.get(
-        name
-    ) or _on_graph(name, Path(path))
+    measure: Callable[[Any], None]
+    if name == TORCH_ADD:
+        measure = _on_add
+    elif name == LCG_STEP:
+        measure = _on_step
+    else:
+        measure = _on_graph(name, Path(path))
 
     def subject(state: Any) -> None:
         try:
@@ -208,16 +205,12 @@ def _run(index: int, path: str, blocking: bool) -> None:
             state.skip(f"{type(error).__name__}: {error}")
 
     bench.register(subject)
+    most_noise = ["--max-noise", f"{100 * INTERVAL:g}"]
+    longest = ["--timeout", f"{PATIENCE_S:g}"]
     # During such short kernels the GPU clock stays low. nvbench would treat this as throttling and
     # discard the results.
-    limits = [
-        "--max-noise",
-        f"{100 * INTERVAL:g}",
-        "--timeout",
-        f"{PATIENCE_S:g}",
-        "--throttle-threshold",
-        "0",
-    ]
+    no_throttling = ["--throttle-threshold", "0"]
+    limits = [*most_noise, *longest, *no_throttling]
     bench.run_all_benchmarks(["nvbench", "--devices", "0", *limits, "--json", path])
 
 
@@ -227,17 +220,20 @@ def _in_torch(state: Any, act: Callable[[], object]) -> None:
     """
     import torch
 
-    with torch.cuda.stream(torch.cuda.ExternalStream(state.get_stream().addressof())):
+    address = state.get_stream().addressof()
+    with torch.cuda.stream(torch.cuda.ExternalStream(address)):
         act()
         torch.cuda.synchronize()
         state.exec(lambda launch: act(), batched=True)
 
 
 def _on_add(state: Any) -> None:
+    """Measure torch's addition."""
     _in_torch(state, adding())
 
 
 def _on_step(state: Any) -> None:
+    """Measure launches of the LCG step on nvbench's stream."""
     launch, session = stepping()
     stream = state.get_stream().addressof()
     launch(stream)
@@ -256,33 +252,30 @@ class _Stream:
 
 
 def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
-    """Measure our chain of the graph and write the answers. Returns the function that nvbench calls
-    to launch it.
+    """Measure our chain of the graph and write the answers next to ``path``. Returns the function
+    that lets nvbench measure the launch of the same graph.
     """
     import torch
 
     from scripts.agreement.ours import measured, opened
 
-    own = torch.cuda.Stream()
-    with torch.cuda.stream(own):
+    our_stream = torch.cuda.Stream()
+    with torch.cuda.stream(our_stream):
         chain = opened(subject)
-        path.with_suffix(OUR_ANSWERS_SUFFIX).write_bytes(
-            msgspec.json.encode(measured({subject: chain}, _GRAPH_SECONDS))
-        )
+        our_answers = measured({subject: chain}, _GRAPH_SECONDS)
+    path.with_suffix(OUR_ANSWERS_SUFFIX).write_bytes(msgspec.json.encode(our_answers))
 
     def on_driver_graph(state: Any) -> None:
-        call, stream, executable = (
-            chain.session.driver.call,
-            chain.session.stream,
-            chain.executable(GRAPH_NODES),
-        )
+        call = chain.session.driver.call
+        stream = chain.session.stream
+        executable = chain.executable(GRAPH_NODES)
         state.set_stream(_Stream(stream))
         state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
 
     def on_torch_graph(state: Any) -> None:
         replay = chain.graphs.launcher(GRAPH_NODES)
-        state.set_stream(_Stream(own.cuda_stream))
-        with torch.cuda.stream(own):
+        state.set_stream(_Stream(our_stream.cuda_stream))
+        with torch.cuda.stream(our_stream):
             state.exec(lambda _: replay(), batched=True)
 
     return on_driver_graph if subject == LCG_STEP_GRAPH else on_torch_graph

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -177,11 +178,11 @@ def many_stacks() -> DispatchCosts:
 def test_of_many_stacks_the_figure_has_the_most_chosen_and_cheapest() -> None:
     costs = many_stacks()
     drawn = rows_drawn(costs)
-    sizes = [len([row for row in drawn if row.group == group]) for group in ROW_GROUPS]
-    assert sum(sizes) == 12
-    assert max(sizes) == 4
-    others = sizes[-1]
-    assert others == 1
+    sizes = Counter(row.group for row in drawn)
+    assert sizes.total() == 12
+    assert max(sizes.values()) == 4
+    others = ROW_GROUPS[-1]
+    assert sizes[others] == 1
     for group in ROW_GROUPS:
         cheapest = next(row for row in costs.rows if row.group == group)
         assert cheapest in drawn

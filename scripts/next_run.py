@@ -1,8 +1,10 @@
 """Print the table of next-run ranges, made from all runs in ``reports/data``, or predict new runs
 from them.
 
-    python scripts/next_run.py --write               # also write overhead/reading/next_run.json
-    python scripts/next_run.py --predict RUN.json... # how many of these runs' figures lie inside
+    python scripts/next_run.py --write
+        # also write overhead/reading/next_run.json
+    python scripts/next_run.py --predict RUN.json...
+        # how many of these runs' figures lie inside
 
 Runs without a device id or with several, or without a figure that has a value, are left out. The
 spread of a class is the one whose range would have held 90 % of all differences between runs on
@@ -34,15 +36,15 @@ from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.next_run import ClassSpread, Coverage, FigureClass, NextRunTable  # noqa: E402
 from overhead.reading.typical_run import LEAST_OTHER_BOARDS, placed_records  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
-from overhead.results import BOARD  # noqa: E402
+from overhead.results import BOARD, Record  # noqa: E402
 
 _DATA = ROOT / "reports" / "data"
 _TABLE = ROOT / "overhead" / "reading" / "next_run.json"
 _FIGURES = ("complete", "naive", "empty_wait")
 _MIN_COMMON_FIGURES = 5
-"""Two runs with fewer figures in common are not compared."""
+"""Two runs with fewer figures in common are not compared. Chosen, not measured."""
 _MIN_BOARDS = 3
-"""Fewer boards tell no spread."""
+"""Fewer boards tell no spread. Chosen, not measured."""
 _TOLD_APART = ("dawn", "wgpu-native")
 """Stacks whose costs are noisy in most runs: their coverage is told apart, since that of all
 figures hides it.
@@ -57,16 +59,23 @@ FigureKey = tuple[str, str]
 """The case on its stack, and the figure's name."""
 
 
+class ObservedFigure(NamedTuple):
+    """The logarithm of a figure's value, and the class whose spread the figure has."""
+
+    log: float
+    figure_class: FigureClass
+
+
 @dataclass(frozen=True)
 class ObservedRun:
-    """One run: its file's name, kind of machine, board, and ln(figure) with its class for every
-    figure of hardware that has a value.
+    """One run: its file's name, kind of machine, board, and every figure of hardware that has a
+    value.
     """
 
     name: str
     kind: str
     board: str
-    logs: Mapping[FigureKey, tuple[float, FigureClass]]
+    logs: Mapping[FigureKey, ObservedFigure]
     headline: frozenset[str] = frozenset()
     """The cases of single dispatches in the run's headline figure that the CPU bounds."""
 
@@ -108,79 +117,87 @@ def observed(path: Path) -> ObservedRun | None:
     """
     fingerprint = load(path)
     of_hardware = [record for record in fingerprint.records if not record.software]
-    boards = {record.device for record in of_hardware if len(record.device) == BOARD}
+    devices = {record.device for record in of_hardware}
+    boards = [device for device in devices if len(device) == BOARD]
     kind = next_run.kind_of(fingerprint.machine)
     if len(boards) != 1 or not kind:
         return None
-
-    logs: dict[FigureKey, tuple[float, FigureClass]] = {}
+    logs: dict[FigureKey, ObservedFigure] = {}
     for record in of_hardware:
         for name in _FIGURES:
-            measured = record.measured(name)
-            figure_class = next_run.class_of(record, name)
-            if measured is not None and measured.value > 0 and figure_class is not None:
-                key = (next_run.case_of(record), name)
-                logs[key] = (math.log(measured.value), figure_class)
+            figure = _observed_figure(record, name)
+            if figure is not None:
+                logs[next_run.case_of(record), name] = figure
     if not logs:
         return None
-
     costs = dispatch_costs(View(fingerprint))
-    headline = frozenset[str]()
+    headline: frozenset[str] = frozenset()
     if costs is not None:
-        headline = frozenset(next_run.case_of(record) for record in placed_records(costs))
-    (board,) = boards
-    return ObservedRun(path.name, kind, board, logs, headline)
+        headline = frozenset(map(next_run.case_of, placed_records(costs)))
+    return ObservedRun(path.name, kind, boards[0], logs, headline)
+
+
+def _observed_figure(record: Record, name: str) -> ObservedFigure | None:
+    """A record's figure by name; None where it has no value above 0 or belongs to no class."""
+    measured = record.measured(name)
+    figure_class = next_run.class_of(record, name)
+    if measured is None or measured.value <= 0 or figure_class is None:
+        return None
+    return ObservedFigure(math.log(measured.value), figure_class)
 
 
 def differences(base: ObservedRun, new: ObservedRun) -> list[FigureOfTwo]:
     """How far the figures of two runs of one kind on different boards lie apart; [] for other pairs
     of runs.
     """
+    if base.kind != new.kind or base.board == new.board:
+        return []
     common = base.logs.keys() & new.logs.keys()
-    if base.kind != new.kind or base.board == new.board or len(common) < _MIN_COMMON_FIGURES:
+    if len(common) < _MIN_COMMON_FIGURES:
         return []
     boards = frozenset({base.board, new.board})
     figures = []
     for key in sorted(common):
-        base_log, figure_class = base.logs[key]
-        new_log, _ = new.logs[key]
-        distance = abs(new_log - base_log)
-        figures.append(FigureOfTwo(key, figure_class, base.kind, boards, distance))
+        of_base = base.logs[key]
+        distance = abs(new.logs[key].log - of_base.log)
+        figures.append(FigureOfTwo(key, of_base.figure_class, base.kind, boards, distance))
     return figures
 
 
-def spreads(found: Sequence[FigureOfTwo], without: Collection[str] = ()) -> dict[str, ClassSpread]:
-    """The spread between boards by class and kind of machine; differences to the boards in
-    ``without`` left out.
+def spreads(
+    compared: Sequence[FigureOfTwo], without: Collection[str] = ()
+) -> dict[str, ClassSpread]:
+    """The spread between boards by class and kind of machine.
+
+    Differences to the boards in ``without`` are left out: a prediction for a board must not use
+    this board. Groups with too few boards have no spread.
     """
-    groups: dict[str, list[FigureOfTwo]] = defaultdict(list)
-    for figure in found:
-        if figure.boards.isdisjoint(without):
-            groups[figure.group].append(figure)
-
-    by_group = {}
-    for group, figures in groups.items():
-        boards = len(_boards_of(figures))
-        if boards < _MIN_BOARDS:
-            continue
-        # A difference of two runs varies by the square root of 2 times as much as one run.
-        within = _share_within([figure.distance for figure in figures])
-        by_group[group] = ClassSpread(
-            s=round(within / (_NORMAL * math.sqrt(2)), 4),
-            degrees=boards - 1,
-            boards=boards,
-            kinds=1,
-            figures=len({figure.key for figure in figures}),
-        )
-    return by_group
+    by_group: dict[str, list[FigureOfTwo]] = defaultdict(list)
+    for difference in compared:
+        if difference.boards.isdisjoint(without):
+            by_group[difference.group].append(difference)
+    found = {}
+    for group, of_group in by_group.items():
+        boards: set[str] = set()
+        for difference in of_group:
+            boards |= difference.boards
+        if len(boards) >= _MIN_BOARDS:
+            found[group] = _class_spread(of_group, len(boards))
+    return found
 
 
-def _boards_of(figures: Sequence[FigureOfTwo]) -> set[str]:
-    """All boards on which one of these figures was measured."""
-    boards: set[str] = set()
-    for figure in figures:
-        boards |= figure.boards
-    return boards
+def _class_spread(compared: Sequence[FigureOfTwo], boards: int) -> ClassSpread:
+    """The spread that explains these differences between so many boards.
+
+    ``s`` is the standard deviation of ln(figure) between boards, if it is normal. A difference of
+    two boards has the standard deviation sqrt(2) s.
+    """
+    distances = [difference.distance for difference in compared]
+    s = _share_within(distances) / (_NORMAL * math.sqrt(2))
+    figures = {difference.key for difference in compared}
+    return ClassSpread(
+        s=round(s, 4), degrees=boards - 1, boards=boards, kinds=1, figures=len(figures)
+    )
 
 
 def _share_within(distances: Sequence[float]) -> float:
@@ -195,52 +212,64 @@ def table_of(runs: Sequence[ObservedRun]) -> NextRunTable:
     A class and a kind whose ranges held fewer figures than they promise, to a whole percent, have a
     coverage but no spread: a board there is so unlike the others that these do not tell of it.
     """
-    pairs = _figures_of_pairs(runs)
-    every = list(itertools.chain.from_iterable(pairs))
-    # The range of a pair comes from the other boards alone, as it does for a new run.
-    boards_of_pairs = {figures[0].boards for figures in pairs}
-    spreads_without = {boards: spreads(every, boards) for boards in boards_of_pairs}
+    pairs = []
+    for base, new in itertools.combinations(runs, 2):
+        of_pair = differences(base, new)
+        if of_pair:
+            pairs.append(of_pair)
+    every_difference = list(itertools.chain.from_iterable(pairs))
+    predictions_of_pairs = _predictions(pairs, every_difference)
+    shares_inside = [_inside(of_pair) for of_pair in predictions_of_pairs]
+    kept_promise = [share >= next_run.NEXT_RUN_SHARE for share in shares_inside]
 
-    predictions: dict[str, list[Prediction]] = defaultdict(list)
-    inside_of_pairs: list[float] = []
-    for figures in pairs:
-        predicted_figures = []
-        for figure in figures:
-            spread = spreads_without[figure.boards].get(figure.group)
-            if spread is not None:
-                prediction = Prediction(figure, next_run.half_width(spread))
-                predicted_figures.append(prediction)
-                predictions[figure.group].append(prediction)
-        if predicted_figures:
-            inside_of_pairs.append(_inside(predicted_figures))
-
-    coverage = {group: _coverage(of_group) for group, of_group in sorted(predictions.items())}
-    kept_spreads = {}
-    for group, spread in sorted(spreads(every).items()):
+    predictions = list(itertools.chain.from_iterable(predictions_of_pairs))
+    coverage = _coverage_by_group(predictions)
+    shown_spreads = {}
+    for group, spread in sorted(spreads(every_difference).items()):
         if group in coverage and round(coverage[group].inside, 2) >= next_run.NEXT_RUN_SHARE:
-            kept_spreads[group] = spread
-    good_pairs = [share for share in inside_of_pairs if share >= next_run.NEXT_RUN_SHARE]
+            shown_spreads[group] = spread
     return NextRunTable(
         runs=len(runs),
         boards=len({run.board for run in runs}),
-        spreads=kept_spreads,
+        spreads=shown_spreads,
         coverage=coverage,
-        by_stack=_by_stack(list(itertools.chain.from_iterable(predictions.values()))),
-        run_pairs=len(inside_of_pairs),
-        run_pairs_over_90=round(len(good_pairs) / len(inside_of_pairs), 3),
-        worst_pair=round(min(inside_of_pairs), 3),
+        by_stack=_by_stack(predictions),
+        run_pairs=len(shares_inside),
+        run_pairs_over_90=round(statistics.fmean(kept_promise), 3),
+        worst_pair=round(min(shares_inside), 3),
         costs=_costs(runs),
     )
 
 
-def _figures_of_pairs(runs: Sequence[ObservedRun]) -> list[list[FigureOfTwo]]:
-    """For each two runs that can be compared their common figures."""
-    pairs = []
-    for base, new in itertools.combinations(runs, 2):
-        figures = differences(base, new)
-        if figures:
-            pairs.append(figures)
-    return pairs
+def _predictions(
+    pairs: Sequence[Sequence[FigureOfTwo]], every_difference: Sequence[FigureOfTwo]
+) -> list[list[Prediction]]:
+    """The figures of each pair of runs with the range that all other boards give.
+
+    Pairs none of whose figures the other boards give a range for are left out.
+    """
+    spreads_of_others: dict[frozenset[str], dict[str, ClassSpread]] = {}
+    predicted_pairs = []
+    for pair in pairs:
+        boards = pair[0].boards
+        if boards not in spreads_of_others:
+            spreads_of_others[boards] = spreads(every_difference, without=boards)
+        predictions = []
+        for difference in pair:
+            spread = spreads_of_others[boards].get(difference.group)
+            if spread is not None:
+                predictions.append(Prediction(difference, next_run.half_width(spread)))
+        if predictions:
+            predicted_pairs.append(predictions)
+    return predicted_pairs
+
+
+def _coverage_by_group(predictions: Sequence[Prediction]) -> dict[str, Coverage]:
+    """How often the ranges held the figures, by class and kind of machine."""
+    by_group: dict[str, list[Prediction]] = defaultdict(list)
+    for prediction in predictions:
+        by_group[prediction.difference.group].append(prediction)
+    return {group: _coverage(of_group) for group, of_group in sorted(by_group.items())}
 
 
 def _inside(predictions: Sequence[Prediction]) -> float:
@@ -254,46 +283,65 @@ def _by_stack(predictions: Sequence[Prediction]) -> dict[str, float]:
     for prediction in predictions:
         case, figure = prediction.difference.key
         stack = case.partition(" ")[0]
-        is_cost = figure == "complete" and prediction.difference.figure_class == "host"
-        if is_cost and stack in _TOLD_APART:
+        is_cpu_bound_cost = prediction.difference.figure_class == "host" and figure == "complete"
+        if is_cpu_bound_cost and stack in _TOLD_APART:
             by_stack[stack].append(prediction)
     return {stack: round(_inside(of_stack), 3) for stack, of_stack in sorted(by_stack.items())}
 
 
-def _costs(runs: Sequence[ObservedRun]) -> dict[str, dict[str, dict[str, float]]]:
-    """By kind of machine and case the CPU-bound cost on each board, for the cases that enough
-    boards have.
-    """
-    shown: set[str] = set()
-    for run in runs:
-        shown |= run.headline
-    # ln of the costs, by kind of machine and case, and then by board.
-    logs: dict[str, dict[str, dict[str, list[float]]]] = {}
-    for run in runs:
-        for (case, figure), (log, figure_class) in run.logs.items():
-            if figure == "complete" and figure_class == "host" and case in shown:
-                by_board = logs.setdefault(run.kind, {}).setdefault(case, {})
-                by_board.setdefault(run.board, []).append(log)
+_CostsByBoard = dict[str, float]
+"""The cost on each board, ns."""
 
-    costs: dict[str, dict[str, dict[str, float]]] = {}
-    for kind, cases in sorted(logs.items()):
-        costs[kind] = {}
-        for case, by_board in sorted(cases.items()):
+
+def _costs(runs: Sequence[ObservedRun]) -> dict[str, dict[str, _CostsByBoard]]:
+    """By kind of machine and case the CPU-bound cost on each board, ns.
+
+    The report shows by these where a new run lies among others, so only cases of the headline
+    figure that enough boards have are in the table.
+    """
+    headline_cases: set[str] = set()
+    for run in runs:
+        headline_cases |= run.headline
+    costs: dict[str, dict[str, _CostsByBoard]] = {}
+    for kind in sorted({run.kind for run in runs}):
+        logs = _logs_by_case([run for run in runs if run.kind == kind], headline_cases)
+        of_kind = {}
+        for case, by_board in sorted(logs.items()):
             if len(by_board) > LEAST_OTHER_BOARDS:
-                costs[kind][case] = _mean_costs(by_board)
+                of_kind[case] = _mean_costs(by_board)
+        if logs:
+            costs[kind] = of_kind
     return costs
 
 
-def _mean_costs(logs_by_board: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The geometric mean of the costs of each board, to six digits."""
+def _logs_by_case(
+    runs: Sequence[ObservedRun], cases: Collection[str]
+) -> dict[str, dict[str, list[float]]]:
+    """By case and board, the logarithms of the CPU-bound costs of the board's runs."""
+    logs: dict[str, dict[str, list[float]]] = {}
+    for run in runs:
+        for (case, figure), observed_figure in run.logs.items():
+            is_cpu_bound_cost = figure == "complete" and observed_figure.figure_class == "host"
+            if is_cpu_bound_cost and case in cases:
+                by_board = logs.setdefault(case, {})
+                by_board.setdefault(run.board, []).append(observed_figure.log)
+    return logs
+
+
+def _mean_costs(by_board: Mapping[str, Sequence[float]]) -> _CostsByBoard:
+    """The geometric mean of each board's costs, ns, to six digits."""
     costs = {}
-    for board, logs in sorted(logs_by_board.items()):
-        cost = math.exp(statistics.fmean(logs))
-        costs[board] = float(f"{cost:.6g}")
+    for board, logs in sorted(by_board.items()):
+        cost_ns = math.exp(statistics.fmean(logs))
+        costs[board] = float(f"{cost_ns:.6g}")
     return costs
 
 
 def _coverage(predictions: Sequence[Prediction]) -> Coverage:
+    """How often these ranges held the figures, and how wide they were.
+
+    ``oracle``: the half-width of the narrowest range that would have held the promised share.
+    """
     half_widths = [prediction.half_width for prediction in predictions]
     distances = [prediction.difference.distance for prediction in predictions]
     return Coverage(
@@ -304,9 +352,9 @@ def _coverage(predictions: Sequence[Prediction]) -> Coverage:
     )
 
 
-class ClassPrediction(NamedTuple):
-    """How many figures of a class were predicted, how many lie inside, and the median half-width of
-    their ranges (of the logarithms).
+class PredictedClass(NamedTuple):
+    """Of one class of figures: how many lie inside, of how many predicted ones, and the median
+    half-width of their ranges.
     """
 
     inside: int
@@ -314,57 +362,83 @@ class ClassPrediction(NamedTuple):
     half_width: float
 
 
-def predicted(runs: Sequence[ObservedRun], new: ObservedRun) -> dict[FigureClass, ClassPrediction]:
-    """How well the runs on other boards of the same kind of machine predict this one, by class."""
+def predicted(runs: Sequence[ObservedRun], new: ObservedRun) -> dict[FigureClass, PredictedClass]:
+    """How many figures of a new run lie in the ranges that runs on other boards give, by class."""
     older = [run for run in runs if run.kind == new.kind and run.board != new.board]
-    every = list(itertools.chain.from_iterable(_figures_of_pairs(older)))
+    of_older: list[FigureOfTwo] = []
+    for base, other in itertools.combinations(older, 2):
+        of_older += differences(base, other)
     spread_of_class = {}
-    for group, spread in spreads(every).items():
-        figure_class = group.partition(", ")[0]
-        spread_of_class[figure_class] = spread
+    for group, spread in spreads(of_older).items():
+        spread_of_class[group.partition(", ")[0]] = spread
 
-    predictions: dict[FigureClass, ClassPrediction] = {}
-    for name in _CLASSES:
-        if name not in spread_of_class:
+    found: dict[FigureClass, PredictedClass] = {}
+    for figure_class in _CLASSES:
+        if figure_class in spread_of_class:
+            of_class = _predicted_class(older, new, figure_class, spread_of_class[figure_class])
+            if of_class is not None:
+                found[figure_class] = of_class
+    return found
+
+
+def _predicted_class(
+    older: Sequence[ObservedRun], new: ObservedRun, figure_class: FigureClass, spread: ClassSpread
+) -> PredictedClass | None:
+    """How many figures of one class lie in their ranges; None if no older run has any of them.
+
+    The middle of a range is the mean over boards, so that a board with many runs counts once.
+    """
+    inside = 0
+    half_widths = []
+    for key, figure in new.logs.items():
+        if figure.figure_class != figure_class:
             continue
-        inside = 0
-        half_widths = []
-        for key, (log, figure_class) in new.logs.items():
-            by_board = _logs_by_board(older, key)
-            if figure_class != name or not by_board:
-                continue
-            # Each board counts once, whatever its number of runs.
-            middle = statistics.fmean(map(statistics.fmean, by_board.values()))
-            half_width = next_run.half_width(spread_of_class[name], len(by_board))
-            half_widths.append(half_width)
-            if abs(log - middle) <= half_width:
-                inside += 1
-        if half_widths:
-            median = statistics.median(half_widths)
-            predictions[name] = ClassPrediction(inside, len(half_widths), median)
-    return predictions
+        by_board = _logs_by_board(older, key)
+        if not by_board:
+            continue
+        middle = statistics.fmean(map(statistics.fmean, by_board.values()))
+        half_width = next_run.half_width(spread, len(by_board))
+        half_widths.append(half_width)
+        if abs(figure.log - middle) <= half_width:
+            inside += 1
+    if not half_widths:
+        return None
+    return PredictedClass(inside, len(half_widths), statistics.median(half_widths))
 
 
 def _logs_by_board(runs: Sequence[ObservedRun], key: FigureKey) -> dict[str, list[float]]:
-    """ln of a figure in each run that has it, by board."""
+    """The logarithm of a figure in each run that has it, by board."""
     by_board: dict[str, list[float]] = defaultdict(list)
     for run in runs:
         if key in run.logs:
-            log, _ = run.logs[key]
-            by_board[run.board].append(log)
+            by_board[run.board].append(run.logs[key].log)
     return by_board
 
 
 def committed_runs() -> list[ObservedRun]:
     """The runs in ``reports/data`` and ``reports/data/again`` that name a board."""
     paths = sorted([*_DATA.glob("*.json"), *(_DATA / "again").glob("*.json")])
-    return _observed_all(paths)
+    return observed_runs(paths)
 
 
-def _observed_all(paths: Iterable[Path]) -> list[ObservedRun]:
-    """The runs in these files, without those that ``observed`` leaves out."""
-    runs = [observed(path) for path in paths]
-    return [run for run in runs if run is not None]
+def observed_runs(paths: Iterable[Path]) -> list[ObservedRun]:
+    """The runs in these files; files without a board or a figure are left out."""
+    runs = []
+    for path in paths:
+        run = observed(path)
+        if run is not None:
+            runs.append(run)
+    return runs
+
+
+def _print_predicted(runs: Sequence[ObservedRun], new: ObservedRun) -> None:
+    """A line for each class of figures of a new run."""
+    for figure_class, of_class in predicted(runs, new).items():
+        share = of_class.inside / of_class.count
+        print(
+            f"{new.name}: {figure_class}: {of_class.inside} of {of_class.count} inside"
+            f" ({share:.0%}), half-width {of_class.half_width:.1%}"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -380,18 +454,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         runs = committed_runs()
-        new_runs = _observed_all(options.predict)
+        new_runs = observed_runs(options.predict)
     except UsageError as error:
         print(f"next_run: {error}", file=sys.stderr)
         return 2
     if options.predict:
         for new in new_runs:
-            for name, found in predicted(runs, new).items():
-                share = found.inside / found.count
-                print(
-                    f"{new.name}: {name}: {found.inside} of {found.count} inside ({share:.0%}),"
-                    f" half-width {found.half_width:.1%}"
-                )
+            _print_predicted(runs, new)
         return 0
     text = msgspec.json.format(msgspec.json.encode(table_of(runs)), indent=1) + b"\n"
     if options.write:

@@ -22,7 +22,7 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,6 +48,8 @@ LIMIT_S = 100.0
 after ``PATIENCE_S``.
 """
 _LOGGED = re.compile(r"(Batch|Cold): ([\d.]+)ms GPU")
+_MOST_REASONS = 3
+"""So many reasons of a missing value are printed: a log may repeat a warning."""
 _TOLD = re.compile(r"^\s*(Warn|Fail|Skip)\w*:?\s*(.+)$", re.MULTILINE | re.IGNORECASE)
 
 
@@ -57,80 +59,101 @@ def nvbench() -> list[ToolAnswer]:
     """
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bench") is None:
         raise ModuleNotFoundError("no module cuda.bench: pip install 'cuda-bench[cu13]'")
-    return [answer for index in range(len(_SUBJECTS)) for answer in ask(index)]
+    found: list[ToolAnswer] = []
+    for index in range(len(_SUBJECTS)):
+        found += ask(index)
+    return found
 
 
 def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> list[ToolAnswer]:
     """The answers for one subject. ``child`` runs a process that writes the JSON, and returns the
     output of it.
     """
+    subject = _SUBJECTS[index]
+    run_child = child or _child
     reasons = []
     with tempfile.TemporaryDirectory() as folder:
         for blocking in (True, False):
             path = Path(folder, f"{blocking}.json")
-            output = (child or _child)(index, path, blocking)
-            found = answers(
-                _SUBJECTS[index], path.read_text("utf-8") if path.exists() else "", output
-            )
-            if any(a.value is not None for a in found):
-                own = path.with_suffix(OUR_ANSWERS_SUFFIX)
-                return found + (
-                    msgspec.json.decode(own.read_bytes(), type=list[ToolAnswer])
-                    if own.exists()
-                    else []
-                )
-            reasons.append(
-                f"{'with' if blocking else 'without'} its blocking kernel: {found[0].reason}"
-            )
+            output = run_child(index, path, blocking)
+            text = path.read_text("utf-8") if path.exists() else ""
+            found = answers(subject, text, output)
+            if any(answer.value is not None for answer in found):
+                return found + _our_answers(path)
+            with_or_without = "with" if blocking else "without"
+            reasons.append(f"{with_or_without} its blocking kernel: {found[0].reason}")
             print(
-                f"nvbench, {_SUBJECTS[index]}, {reasons[-1]}; its process said:",
+                f"nvbench, {subject}, {reasons[-1]}; its process said:",
                 *output.splitlines()[-40:],
                 sep="\n    ",
                 file=sys.stderr,
                 flush=True,
             )
-    return [
-        ToolAnswer("nvbench", _SUBJECTS[index], quantity, reason="; ".join(reasons))
-        for quantity in _QUANTITIES
-    ]
+    reason = "; ".join(reasons)
+    return [ToolAnswer("nvbench", subject, quantity, reason=reason) for quantity in _QUANTITIES]
+
+
+def _our_answers(path: Path) -> list[ToolAnswer]:
+    """Our own figures that were measured in the process that wrote this file of nvbench; [] where
+    we measured none.
+    """
+    ours = path.with_suffix(OUR_ANSWERS_SUFFIX)
+    if not ours.exists():
+        return []
+    return msgspec.json.decode(ours.read_bytes(), type=list[ToolAnswer])
 
 
 def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
     """The values in nvbench's JSON, or else those in its log, or else the reason why there are
     none.
+
+    ``text``: the JSON, '' if there is none. ``output``: the log.
     """
     try:
-        states = [
-            state for benchmark in json.loads(text)["benchmarks"] for state in benchmark["states"]
-        ]
-        tags = {s["tag"]: _value(s) for state in states for s in state.get("summaries") or []}
-        reason = "; ".join(
-            str(state["skip_reason"]) for state in states if state.get("skip_reason")
-        )
+        summaries = _summaries(text)
     except (ValueError, KeyError, TypeError) as error:
-        tags, reason = (
-            {},
-            f"its JSON of {len(text)} characters can't be read ({type(error).__name__}: {error})",
+        unread = (
+            f"its JSON of {len(text)} characters can't be read ({type(error).__name__}: {error})"
         )
-    logged = {kind.lower(): float(ms) * 1e6 for kind, ms in _LOGGED.findall(output)}
-    said = "; ".join([reason, *(text.strip() for _, text in _TOLD.findall(output))][:3]).strip("; ")
+        summaries = _Summaries({}, unread)
+    logged_ns = {kind.lower(): float(ms) * 1e6 for kind, ms in _LOGGED.findall(output)}
+    warnings = [warning.strip() for _, warning in _TOLD.findall(output)]
+    reasons = "; ".join([summaries.skip_reason, *warnings][:_MOST_REASONS]).strip("; ")
+    last_line = (output.strip() or "it said nothing").splitlines()[-1]
+    reason = f"{reasons or 'no such summary'}; last: {last_line}"
+
     found = []
     for quantity in _QUANTITIES:
-        seconds = tags.get(f"nv/{quantity}/time/gpu/mean")
-        value = seconds * 1e9 if seconds is not None else logged.get(quantity)
+        seconds = summaries.value_by_tag.get(f"nv/{quantity}/time/gpu/mean")
+        value = seconds * 1e9 if seconds is not None else logged_ns.get(quantity)
         if value is None:
-            last = (output.strip() or "it said nothing").splitlines()[-1]
-            found.append(
-                ToolAnswer(
-                    "nvbench",
-                    subject,
-                    quantity,
-                    reason=f"{said or 'no such summary'}; last: {last}",
-                )
-            )
+            found.append(ToolAnswer("nvbench", subject, quantity, reason=reason))
         else:
             found.append(ToolAnswer("nvbench", subject, quantity, value))
     return found
+
+
+class _Summaries(NamedTuple):
+    """What nvbench's JSON says: values by tag, times in s, and why benchmarks were skipped."""
+
+    value_by_tag: dict[str, float | None]
+    skip_reason: str
+
+
+def _summaries(text: str) -> _Summaries:
+    """The summaries of all states in nvbench's JSON.
+
+    Raises ``ValueError``, ``KeyError`` or ``TypeError`` if the text is no such JSON.
+    """
+    value_by_tag = {}
+    skip_reasons = []
+    for benchmark in json.loads(text)["benchmarks"]:
+        for state in benchmark["states"]:
+            for summary in state.get("summaries") or []:
+                value_by_tag[summary["tag"]] = _value(summary)
+            if state.get("skip_reason"):
+                skip_reasons.append(str(state["skip_reason"]))
+    return _Summaries(value_by_tag, "; ".join(skip_reasons))
 
 
 def _value(summary: Any) -> float | None:
@@ -144,25 +167,18 @@ def _value(summary: Any) -> float | None:
 
 def _child(index: int, path: Path, blocking: bool) -> str:
     """Run the process of one subject. Returns its output and its exit status as text."""
-    command = [
-        sys.executable,
-        "-m",
-        "scripts.agreement.nvbench",
-        str(index),
-        str(path),
-        str(int(blocking)),
-    ]
+    arguments = [str(index), str(path), str(int(blocking))]
+    command = [sys.executable, "-m", "scripts.agreement.nvbench", *arguments]
     root = Path(__file__).resolve().parents[2]
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
-            ended = (
-                "ended with"
-                f" {subprocess.call(command, cwd=root, stdout=said, stderr=said, timeout=LIMIT_S)}"
-            )
+            code = subprocess.call(command, cwd=root, stdout=output, stderr=output, timeout=LIMIT_S)
+            end = f"ended with {code}"
         except subprocess.TimeoutExpired:
-            ended = f"was stopped after {LIMIT_S:.0f} s"
-        said.seek(0)
-        return f"{said.read().decode(errors='replace').rstrip()}\nthe process {ended}"
+            end = f"was stopped after {LIMIT_S:.0f} s"
+        output.seek(0)
+        text = output.read().decode(errors="replace").rstrip()
+    return f"{text}\nthe process {end}"
 
 
 def _run(index: int, path: str, blocking: bool) -> None:
@@ -171,9 +187,13 @@ def _run(index: int, path: str, blocking: bool) -> None:
     from cuda import bench
 
     name = _SUBJECTS[index]
-    measure: Callable[[Any], None] = {TORCH_ADD: _on_add, LCG_STEP: _on_step}.get(
-        name
-    ) or _on_graph(name, Path(path))
+    measure: Callable[[Any], None]
+    if name == TORCH_ADD:
+        measure = _on_add
+    elif name == LCG_STEP:
+        measure = _on_step
+    else:
+        measure = _on_graph(name, Path(path))
 
     def subject(state: Any) -> None:
         try:
@@ -185,16 +205,12 @@ def _run(index: int, path: str, blocking: bool) -> None:
             state.skip(f"{type(error).__name__}: {error}")
 
     bench.register(subject)
+    most_noise = ["--max-noise", f"{100 * INTERVAL:g}"]
+    longest = ["--timeout", f"{PATIENCE_S:g}"]
     # During such short kernels the GPU clock stays low. nvbench would treat this as throttling and
     # discard the results.
-    limits = [
-        "--max-noise",
-        f"{100 * INTERVAL:g}",
-        "--timeout",
-        f"{PATIENCE_S:g}",
-        "--throttle-threshold",
-        "0",
-    ]
+    no_throttling = ["--throttle-threshold", "0"]
+    limits = [*most_noise, *longest, *no_throttling]
     bench.run_all_benchmarks(["nvbench", "--devices", "0", *limits, "--json", path])
 
 
@@ -204,17 +220,20 @@ def _in_torch(state: Any, act: Callable[[], object]) -> None:
     """
     import torch
 
-    with torch.cuda.stream(torch.cuda.ExternalStream(state.get_stream().addressof())):
+    address = state.get_stream().addressof()
+    with torch.cuda.stream(torch.cuda.ExternalStream(address)):
         act()
         torch.cuda.synchronize()
         state.exec(lambda launch: act(), batched=True)
 
 
 def _on_add(state: Any) -> None:
+    """Measure torch's addition."""
     _in_torch(state, adding())
 
 
 def _on_step(state: Any) -> None:
+    """Measure launches of the LCG step on nvbench's stream."""
     launch, session = stepping()
     stream = state.get_stream().addressof()
     launch(stream)
@@ -233,33 +252,30 @@ class _Stream:
 
 
 def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
-    """Measure our chain of the graph and write the answers. Returns the function that nvbench calls
-    to launch it.
+    """Measure our chain of the graph and write the answers next to ``path``. Returns the function
+    that lets nvbench measure the launch of the same graph.
     """
     import torch
 
     from scripts.agreement.ours import measured, opened
 
-    own = torch.cuda.Stream()
-    with torch.cuda.stream(own):
+    our_stream = torch.cuda.Stream()
+    with torch.cuda.stream(our_stream):
         chain = opened(subject)
-        path.with_suffix(OUR_ANSWERS_SUFFIX).write_bytes(
-            msgspec.json.encode(measured({subject: chain}, _GRAPH_SECONDS))
-        )
+        our_answers = measured({subject: chain}, _GRAPH_SECONDS)
+    path.with_suffix(OUR_ANSWERS_SUFFIX).write_bytes(msgspec.json.encode(our_answers))
 
     def on_driver_graph(state: Any) -> None:
-        call, stream, executable = (
-            chain.session.driver.call,
-            chain.session.stream,
-            chain.executable(GRAPH_NODES),
-        )
+        call = chain.session.driver.call
+        stream = chain.session.stream
+        executable = chain.executable(GRAPH_NODES)
         state.set_stream(_Stream(stream))
         state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
 
     def on_torch_graph(state: Any) -> None:
         replay = chain.graphs.launcher(GRAPH_NODES)
-        state.set_stream(_Stream(own.cuda_stream))
-        with torch.cuda.stream(own):
+        state.set_stream(_Stream(our_stream.cuda_stream))
+        with torch.cuda.stream(our_stream):
             state.exec(lambda _: replay(), batched=True)
 
     return on_driver_graph if subject == LCG_STEP_GRAPH else on_torch_graph

@@ -18,7 +18,7 @@ from overhead.measure.sampling.events import Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import registry
 from overhead.profiles import PROFILES
-from overhead.results import Case, RoundEntry
+from overhead.results import Case, Figure, RoundEntry, Why
 from overhead.runner.schedule import MAX_TIMES_NEED
 from scripts.agreement.protocol import Seen, ToolAnswer
 from scripts.agreement.subjects import (
@@ -31,6 +31,8 @@ from scripts.agreement.subjects import (
 
 _PLAN = PROFILES["default"]
 _FIGURES = ("complete", "host", "device_busy")
+_NODE = " node"
+"""Ends the name of a subject that is one node of a graph of the operation."""
 
 
 def _graph(maker: str) -> Case:
@@ -54,8 +56,8 @@ _STEP = Case(
 _CASES: Mapping[str, tuple[str, Case]] = {
     TORCH_ADD: ("torch", _ADD),
     LCG_STEP: ("cuda-driver", _STEP),
-    f"{TORCH_ADD} node": ("cuda-graph", _graph("torch")),
-    f"{LCG_STEP} node": ("cuda-graph", _graph("driver")),
+    f"{TORCH_ADD}{_NODE}": ("cuda-graph", _graph("torch")),
+    f"{LCG_STEP}{_NODE}": ("cuda-graph", _graph("driver")),
     TORCH_ADD_GRAPH: ("cuda-graph", _launches("torch")),
     LCG_STEP_GRAPH: ("cuda-graph", _launches("driver")),
 }
@@ -66,51 +68,57 @@ def opened(subject: str) -> Any:
     """A new chain of the subject on the first device."""
     stack, case = _CASES[subject]
     probe = registry()[stack]
-    target = next(t for t in probe.targets() if t.api == "CUDA")
-    return probe.open(target, case)
+    cuda_targets = [target for target in probe.targets() if target.api == "CUDA"]
+    return probe.open(cuda_targets[0], case)
 
 
 def measured(chains: Mapping[str, Any], seconds: float) -> list[ToolAnswer]:
     """The figures of newly opened chains, measured in alternation like in one process of the
     default profile.
     """
-    seen, answers = Seen(), list[ToolAnswer]()
-    measure_cases(
-        chains,
-        SystemClock(),
-        Settings(seconds, _PLAN.precision, _PLAN.min_rounds, _PLAN.max_rounds),
-        seen.take,
-    )
+    seen = Seen()
+    settings = Settings(seconds, _PLAN.precision, _PLAN.min_rounds, _PLAN.max_rounds)
+    measure_cases(chains, SystemClock(), settings, seen.take)
+    answers: list[ToolAnswer] = []
     for subject, chain in chains.items():
         series = Series([seen.process(subject)], chain.synchronous, chain.wait_spins, chain.overlap)
         figures = estimate(series, _PLAN.precision)
-        node = subject.endswith(" node")
-        for name in _FIGURES[:1] if node else _FIGURES:
-            found = figures.get(name)
-            reason = seen.dropped.get(subject, "") or (found.reason if found else "not measured")
-            value = found.value if found else None
-            said = "node" if node else name
-            plain = subject.removesuffix(" node")
-            answers.append(
-                ToolAnswer("overhead", plain, said, value, "" if value is not None else reason)
-            )
+        failure = seen.dropped.get(subject, "")
+        if subject.endswith(_NODE):
+            # Tools give one time of a node, its cost, so ours has no other figure.
+            plain = subject.removesuffix(_NODE)
+            answers.append(_answer(plain, "node", figures.get("complete"), failure))
+            continue
+        for name in _FIGURES:
+            answers.append(_answer(subject, name, figures.get(name), failure))
     return answers
 
 
+def _answer(subject: str, quantity: str, figure: Figure | None, failure: Why) -> ToolAnswer:
+    """Our value of one quantity, or why there is none. ``failure``: why the case was dropped."""
+    if figure is not None and figure.value is not None:
+        return ToolAnswer("overhead", subject, quantity, figure.value)
+    reason = failure
+    if not reason:
+        reason = figure.reason if figure is not None else "not measured"
+    return ToolAnswer("overhead", subject, quantity, reason=reason)
+
+
 def ours(
-    subjects: Sequence[str] = (TORCH_ADD, LCG_STEP, f"{TORCH_ADD} node", f"{LCG_STEP} node"),
+    subjects: Sequence[str] = (TORCH_ADD, LCG_STEP, f"{TORCH_ADD}{_NODE}", f"{LCG_STEP}{_NODE}"),
 ) -> list[ToolAnswer]:
     """The figures of these subjects, measured in alternation."""
-    answers, chains = list[ToolAnswer](), dict[str, Any]()
+    answers: list[ToolAnswer] = []
+    chains: dict[str, Any] = {}
     for subject in subjects:
         try:
             chains[subject] = opened(subject)
         except Exception as error:  # if a chain does not open, only its own rows are missing
-            answers.append(
-                ToolAnswer("overhead", subject, "", reason=f"{type(error).__name__}: {error}")
-            )
+            reason = f"{type(error).__name__}: {error}"
+            answers.append(ToolAnswer("overhead", subject, "", reason=reason))
+    seconds = _PLAN.case_s * MAX_TIMES_NEED * len(chains)
     try:
-        answers += measured(chains, _PLAN.case_s * MAX_TIMES_NEED * len(chains))
+        answers += measured(chains, seconds)
     finally:
         for chain in chains.values():
             chain.close()
@@ -123,21 +131,29 @@ class Passes:
     """
 
     def __init__(self, width: float, chain: Any, clock: Clock, facts: ClockFacts) -> None:
-        self.chain, self.clock, self.dice, self.number = chain, clock, random.Random(0), 0
+        self.chain = chain
+        self.clock = clock
+        self.dice = random.Random(0)
+        self.number = 0
         self.series = Series([], chain.synchronous, chain.wait_spins, chain.overlap)
-        self.ladder = calibrate(chain, clock, Limits(width, _PLAN.case_s, knee=False, facts=facts))
+        limits = Limits(width, _PLAN.case_s, knee=False, facts=facts)
+        self.ladder = calibrate(chain, clock, limits)
         self.issued = self.ladder.issued
 
     def more(self, passes: int = 1) -> list[float]:
         """A list with the slope over this number of passes; empty if there is no slope."""
         ns = self.ladder.draw(passes, self.dice)
-        rows = window.sample(self.chain, ns, self.clock)
-        one = RoundEntry(target="", case="", worker="", process=0, round=self.number, samples=rows)
+        samples = window.sample(self.chain, ns, self.clock)
+        entry = RoundEntry(
+            target="", case="", worker="", process=0, round=self.number, samples=samples
+        )
         self.issued += self.chain.units(ns)
         self.number += 1
-        return list(slopes_by_round(Process([one]), self.series, "complete", None).values())
+        slopes = slopes_by_round(Process([entry]), self.series, "complete", None)
+        return list(slopes.values())
 
     def verify(self) -> None:
         """Raise ``Unverified`` unless the device ran as many units as were issued."""
-        if (done := self.chain.executed()) != self.issued:
-            raise Unverified(f"{self.issued} units issued, {done} executed")
+        executed = self.chain.executed()
+        if executed != self.issued:
+            raise Unverified(f"{self.issued} units issued, {executed} executed")

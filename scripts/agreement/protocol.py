@@ -15,6 +15,8 @@ INTERVAL = 0.01
 """The relative width at which tools stop measuring, if it can be set."""
 TRIM = 0.1
 """The share of values that a trimmed mean leaves out at each end, to remove interrupted values."""
+_LEAST_VALUES = 4
+"""Fewer values have no quartiles to judge by. Chosen, not measured."""
 PATIENCE_S = float(os.environ.get("OVERHEAD_BENCH_PATIENCE", "20"))
 """The longest time per tool, s. ``OVERHEAD_BENCH_PATIENCE`` can reduce it to save GPU time."""
 
@@ -41,13 +43,15 @@ def repeat_until(
 
     Stops after ``patience`` seconds in any case.
     """
-    start, values = now(), list[float]()
+    start = now()
+    values: list[float] = []
     while now() - start < patience:
         values += once()
-        if len(values) >= 4:
-            low, middle, high = statistics.quantiles(values, n=4)
-            if middle > 0 and (high - low) <= width * middle:
-                break
+        if len(values) < _LEAST_VALUES:
+            continue
+        low, middle, high = statistics.quantiles(values, n=4)
+        if middle > 0 and high - low <= width * middle:
+            break
     return values
 
 

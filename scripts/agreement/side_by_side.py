@@ -22,7 +22,9 @@ from scripts.agreement.protocol import ToolAnswer
 from scripts.agreement.subjects import LCG_STEP, LCG_STEP_GRAPH, TORCH_ADD, TORCH_ADD_GRAPH
 
 _MAX_DEVIATION = 0.05
-"""The largest allowed deviation from 1 of the ratio of two figures for the same quantity."""
+"""The largest allowed deviation from 1 of the ratio of two figures for the same quantity. Chosen,
+not measured.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,24 @@ class AgreementRow:
 
     @property
     def ratio(self) -> float | None:
-        """Our value divided by theirs."""
-        return (
-            self.ours.value / self.theirs.value if self.ours.value and self.theirs.value else None
-        )
+        """Our value divided by theirs; None where one of them is missing."""
+        if not self.ours.value or not self.theirs.value:
+            return None
+        return self.ours.value / self.theirs.value
 
     @property
     def within(self) -> bool | None:
         """Whether both values agree. None if the quantities differ or a value is missing."""
-        return (
-            None if not self.same or self.ratio is None else abs(self.ratio - 1) <= _MAX_DEVIATION
-        )
+        if not self.same or self.ratio is None:
+            return None
+        return abs(self.ratio - 1) <= _MAX_DEVIATION
+
+    @property
+    def verdict(self) -> str:
+        """Whether both values agree, in a word; or the reason why this is not known."""
+        if self.within is None:
+            return sentence(self.theirs.reason or self.ours.reason or "no value")
+        return "yes" if self.within else "no"
 
 
 @dataclass(frozen=True)
@@ -109,21 +118,30 @@ def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[Agree
     ``theirs`` also contains our own figures that were measured in the tool's process or in
     alternation with it.
     """
-    named = {(a.tool, a.subject, a.quantity): a for a in theirs}
-    beside = [a for a in named.values() if a.tool == "overhead" and a.value is not None]
-    mine = {(a.subject, a.quantity): a for a in [*ours, *beside]}
-    silent = {a.tool: sentence(a.reason) for a in named.values() if a.reason and not a.subject}
+    their_answers: dict[tuple[str, str, str], ToolAnswer] = {}
+    for answer in theirs:
+        their_answers[answer.tool, answer.subject, answer.quantity] = answer
+    our_answers = {(answer.subject, answer.quantity): answer for answer in ours}
+    reason_of_tool = {}
+    for answer in their_answers.values():
+        if answer.tool == "overhead" and answer.value is not None:
+            # Measured beside the tool, so its value counts in place of the one in ``ours``.
+            our_answers[answer.subject, answer.quantity] = answer
+        if answer.reason and not answer.subject:
+            reason_of_tool[answer.tool] = sentence(answer.reason)
+
     found = []
-    for w in WANTED:
-        missing = ToolAnswer(
-            w.tool, w.subject, w.quantity, reason=silent.get(w.tool, "it said nothing of this")
-        )
-        own = ToolAnswer("overhead", w.subject, w.against, reason="not measured")
-        them, us = (
-            named.get((w.tool, w.subject, w.quantity), missing),
-            mine.get((w.subject, w.against), own),
-        )
-        found.append(AgreementRow(them, us, w.same, w.what))
+    for wanted in WANTED:
+        their_answer = their_answers.get((wanted.tool, wanted.subject, wanted.quantity))
+        if their_answer is None:
+            reason = reason_of_tool.get(wanted.tool, "it said nothing of this")
+            their_answer = ToolAnswer(wanted.tool, wanted.subject, wanted.quantity, reason=reason)
+        our_answer = our_answers.get((wanted.subject, wanted.against))
+        if our_answer is None:
+            our_answer = ToolAnswer(
+                "overhead", wanted.subject, wanted.against, reason="not measured"
+            )
+        found.append(AgreementRow(their_answer, our_answer, wanted.same, wanted.what))
     return found
 
 
@@ -159,47 +177,52 @@ def agreement(options: argparse.Namespace, console: Console) -> bool:
     figures agree.
     """
     reason = no_cuda()
-    if reason:
-        note = {"agreement": [], "reason": reason}
-        (
-            print(json.dumps(note))
-            if options.json
-            else console.print(f"agreement: not run: {reason}", highlight=False)
-        )
+    if reason and options.json:
+        print(json.dumps({"agreement": [], "reason": reason}))
         return True
+    if reason:
+        console.print(f"agreement: not run: {reason}", highlight=False)
+        return True
+
+    # These modules can be imported only on a machine with a CUDA GPU.
     from scripts.agreement.ours import ours as measure
     from scripts.agreement.tools import TOOLS
 
     ours = attempt("overhead", measure)
-    theirs = [a for name, act in TOOLS.items() for a in attempt(name, act)]
-    found = rows(theirs, ours)
+    theirs: list[ToolAnswer] = []
+    for name, act in TOOLS.items():
+        theirs += attempt(name, act)
+    pairs = rows(theirs, ours)
     if options.json:
-        body = [{**asdict(r), "ratio": r.ratio, "within": r.within} for r in found]
-        print(json.dumps({"agreement": body, "ours": [asdict(a) for a in ours]}, indent=1))
+        as_data = [{**asdict(pair), "ratio": pair.ratio, "within": pair.within} for pair in pairs]
+        ours_as_data = [asdict(answer) for answer in ours]
+        print(json.dumps({"agreement": as_data, "ours": ours_as_data}, indent=1))
     else:
-        show(blocks(found, ours), console)
-    return all(r.within is not False for r in found)
+        show(blocks(pairs, ours), console)
+    return all(pair.within is not False for pair in pairs)
 
 
-def blocks(found: list[AgreementRow], ours: list[ToolAnswer]) -> Iterator[Part]:
+def blocks(pairs: list[AgreementRow], ours: list[ToolAnswer]) -> Iterator[Part]:
     """Two tables: pairs of the same quantity, and all other pairs; and why figures of ours are
     missing.
     """
-    same, others = [], []
-    for r in found:
-        named = [r.theirs.tool, f"{r.theirs.subject}: {r.theirs.quantity}", _micro(r.theirs)]
-        if r.same:
-            ratio = f"{r.ratio:.3f}" if r.ratio is not None else "-"
-            verdict = {
-                True: "yes",
-                False: "no",
-                None: sentence(r.theirs.reason or r.ours.reason or "no value"),
-            }[r.within]
-            same.append([*named, r.ours.quantity, _micro(r.ours), ratio, verdict])
-        else:
-            others.append(
-                [*named, f"{r.ours.quantity} {_micro(r.ours)}", sentence(r.theirs.reason or r.what)]
-            )
+    yield _table_of_same([pair for pair in pairs if pair.same])
+    yield _table_of_others([pair for pair in pairs if not pair.same])
+    missing = []
+    for answer in ours:
+        if answer.reason:
+            reason = sentence(answer.reason)
+            missing.append(f"overhead: {answer.subject} {answer.quantity}: {reason}")
+    yield Text(missing)
+
+
+def _table_of_same(pairs: list[AgreementRow]) -> Table:
+    """Pairs of values that must agree, with their ratio."""
+    cells = []
+    for pair in pairs:
+        ratio = f"{pair.ratio:.3f}" if pair.ratio is not None else "-"
+        our_cells = [pair.ours.quantity, _micro(pair.ours), ratio, pair.verdict]
+        cells.append([*_their_cells(pair.theirs), *our_cells])
     columns = [
         "tool",
         "of",
@@ -209,13 +232,27 @@ def blocks(found: list[AgreementRow], ours: list[ToolAnswer]) -> Iterator[Part]:
         "ours / theirs",
         f"within {_MAX_DEVIATION:.0%}",
     ]
-    yield Table("the same quantity, measured by both in this run", columns, same, numeric=(2, 4, 5))
-    columns = ["tool", "of", "says, us", "ours, us", "what it is"]
-    yield Table("other quantities, for orientation", columns, others, numeric=(2, 3))
-    yield Text(
-        [f"overhead: {a.subject} {a.quantity}: {sentence(a.reason)}" for a in ours if a.reason]
+    return Table(
+        "the same quantity, measured by both in this run", columns, cells, numeric=(2, 4, 5)
     )
 
 
+def _table_of_others(pairs: list[AgreementRow]) -> Table:
+    """Pairs of different quantities, with what the tool's quantity is or why it is missing."""
+    cells = []
+    for pair in pairs:
+        our_value = f"{pair.ours.quantity} {_micro(pair.ours)}"
+        what = sentence(pair.theirs.reason or pair.what)
+        cells.append([*_their_cells(pair.theirs), our_value, what])
+    columns = ["tool", "of", "says, us", "ours, us", "what it is"]
+    return Table("other quantities, for orientation", columns, cells, numeric=(2, 3))
+
+
+def _their_cells(answer: ToolAnswer) -> list[str]:
+    """The first three cells of a row: the tool, what it measured, and its value."""
+    return [answer.tool, f"{answer.subject}: {answer.quantity}", _micro(answer)]
+
+
 def _micro(answer: ToolAnswer) -> str:
+    """The value in us; ``-`` where it is missing."""
     return "-" if answer.value is None else f"{answer.value / 1e3:.3f}"

@@ -7,13 +7,12 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Literal
 
-TORCH_ADD, LCG_STEP = "torch x.add_(1)", "LCG step"
+TORCH_ADD = "torch x.add_(1)"
+LCG_STEP = "LCG step"
 GRAPH_NODES = 100
 """Number of nodes of the graphs that are launched as a whole."""
-TORCH_ADD_GRAPH, LCG_STEP_GRAPH = (
-    f"{TORCH_ADD}, graph of {GRAPH_NODES}",
-    f"{LCG_STEP}, graph of {GRAPH_NODES}",
-)
+TORCH_ADD_GRAPH = f"{TORCH_ADD}, graph of {GRAPH_NODES}"
+LCG_STEP_GRAPH = f"{LCG_STEP}, graph of {GRAPH_NODES}"
 
 
 def words(mode: Literal["inference", "no_grad"]) -> Any:
@@ -45,11 +44,10 @@ def stepping() -> tuple[Callable[[int], object], Any]:
     from overhead.probes.cuda.session import CudaSession, step_arguments
 
     session = CudaSession(driver(), 0, own_stream=False, places=PLACES)
-    function, turn = (
-        session.kernel("step.cu", "step1"),
-        [step_arguments(session, place) for place in range(PLACES)],
-    )
-    call, arguments = session.driver.call, itertools.cycle(turn)
+    function = session.kernel("step.cu", "step1")
+    arguments_of_places = [step_arguments(session, place) for place in range(PLACES)]
+    arguments = itertools.cycle(arguments_of_places)
+    call = session.driver.call
 
     def launch(stream: int) -> object:
         return call(

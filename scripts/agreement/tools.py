@@ -25,6 +25,7 @@ from scripts.agreement.subjects import LCG_STEP, TORCH_ADD, adding, stepping, wo
 
 _ADDITIONS_PER_TIMING = 1000
 """Additions between two synchronisations of torch's timer."""
+_LAUNCH_CALLS = ("cudaLaunchKernel", "cuLaunchKernel")
 _TURNS = 120
 _TIMER_TURN_S = 0.01
 _OUR_TURN_PASSES = 2
@@ -56,7 +57,8 @@ def torch_timer() -> list[ToolAnswer]:
         "n": _ADDITIONS_PER_TIMING,
     }
     timer = Timer("for _ in range(n):\n    add(1)\nsync()", globals=names)
-    theirs, ours = list[float](), list[float]()
+    their_ns: list[float] = []
+    our_ns: list[float] = []
     clock = SystemClock()
     with (
         contextlib.closing(opened(TORCH_ADD)) as chain,
@@ -65,16 +67,13 @@ def torch_timer() -> list[ToolAnswer]:
         passes = Passes(INTERVAL, chain, clock, clock_facts(clock))
         for _ in range(_TURNS):
             processor.leave_if_slow()
-            theirs.append(
-                timer.blocked_autorange(min_run_time=_TIMER_TURN_S).median
-                * 1e9
-                / _ADDITIONS_PER_TIMING
-            )
-            ours += passes.more(_OUR_TURN_PASSES)
+            timing_s = timer.blocked_autorange(min_run_time=_TIMER_TURN_S).median
+            their_ns.append(timing_s * 1e9 / _ADDITIONS_PER_TIMING)
+            our_ns += passes.more(_OUR_TURN_PASSES)
         passes.verify()
     return [
-        ToolAnswer("torch.utils.benchmark", TORCH_ADD, "complete", middle(theirs)),
-        ToolAnswer("overhead", TORCH_ADD, "complete", middle(ours)),
+        ToolAnswer("torch.utils.benchmark", TORCH_ADD, "complete", middle(their_ns)),
+        ToolAnswer("overhead", TORCH_ADD, "complete", middle(our_ns)),
     ]
 
 
@@ -97,17 +96,11 @@ def cudagraph() -> list[ToolAnswer]:
                 bench = functools.partial(do_bench_cudagraph, act, return_mode="all")
                 values = repeat_until(bench, INTERVAL, PATIENCE_S)
             except Exception as error:
-                answers.append(
-                    ToolAnswer(
-                        "do_bench_cudagraph",
-                        subject,
-                        "node",
-                        reason=f"{type(error).__name__}: {error}",
-                    )
-                )
+                reason = f"{type(error).__name__}: {error}"
+                answers.append(ToolAnswer("do_bench_cudagraph", subject, "node", reason=reason))
                 continue
-            value = statistics.median(values) * 1e6
-            answers.append(ToolAnswer("do_bench_cudagraph", subject, "node", value))
+            value_ns = statistics.median(values) * 1e6
+            answers.append(ToolAnswer("do_bench_cudagraph", subject, "node", value_ns))
     finally:
         torch.cuda.synchronize()
         session.close()
@@ -118,11 +111,8 @@ def do_bench() -> list[ToolAnswer]:
     """The median of ``triton.testing.do_bench``."""
     from triton.testing import do_bench as bench
 
-    return [
-        ToolAnswer(
-            "do_bench", TORCH_ADD, "median", float(bench(adding(), return_mode="median")) * 1e6
-        )
-    ]
+    median_ms = float(bench(adding(), return_mode="median"))
+    return [ToolAnswer("do_bench", TORCH_ADD, "median", median_ms * 1e6)]
 
 
 def profiler() -> list[ToolAnswer]:
@@ -138,13 +128,11 @@ def profiler() -> list[ToolAnswer]:
         for _ in range(_ADDITIONS_PER_TIMING):
             add()
         torch.cuda.synchronize()
-    calls = [
-        e for e in trace.key_averages() if e.key.startswith(("cudaLaunchKernel", "cuLaunchKernel"))
-    ]
-    count = sum(e.count for e in calls)
+    calls = [event for event in trace.key_averages() if event.key.startswith(_LAUNCH_CALLS)]
+    count = sum(event.count for event in calls)
     if not count:
         raise RuntimeError("the trace holds no launch call")
-    total_us = sum(e.cpu_time_total for e in calls)
+    total_us = sum(event.cpu_time_total for event in calls)
     return [ToolAnswer("torch.profiler", TORCH_ADD, "cudaLaunchKernel", total_us * 1e3 / count)]
 
 
@@ -168,8 +156,9 @@ def apart(name: str) -> list[ToolAnswer]:
     try:
         return msgspec.json.decode(done.stdout.strip().splitlines()[-1], type=list[ToolAnswer])
     except (msgspec.DecodeError, IndexError):
-        last = (done.stderr.decode(errors="replace").strip() or "it said nothing").splitlines()[-1]
-        raise RuntimeError(f"its process ended with {done.returncode}: {last}") from None
+        errors = done.stderr.decode(errors="replace").strip() or "it said nothing"
+        last_line = errors.splitlines()[-1]
+        raise RuntimeError(f"its process ended with {done.returncode}: {last_line}") from None
 
 
 TOOLS: dict[str, Callable[[], list[ToolAnswer]]] = {

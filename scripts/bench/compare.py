@@ -9,9 +9,10 @@ import importlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -35,129 +36,253 @@ _POOLS = (
     (("h200-default",), 35),
 )
 """Groups of runs. The processes of a group are mixed and divided at random into two runs of equal
-cost. The number: how many such pairs.
+cost. The number: how many such pairs. Chosen, not measured: 200 pairs in all.
 """
-_PLANTED, _ABOVE, _LIMIT, _EVERY = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5), 1.17, 10.0, 10
-"""The changes; those above the widest next-run range; the limit of the gate, %; one case in so many
-is changed.
-"""
+_PLANTED = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5)
+"""The planted changes: a changed case costs so many times as much. Chosen, not measured."""
+_ABOVE = 1.17
+"""Planted changes above this one are wider than the widest next-run range."""
+_LIMIT = 10.0
+"""The limit of the gate, per cent: ``overhead compare --fail-over 10``. Chosen, not measured."""
+_EVERY = 10
+"""One case in so many is changed. Chosen, not measured."""
+_GATE_CODES = "013"
+"""Exit codes of the gate: it passes, it fails, it could not see a change."""
+
+Counts = defaultdict[str, int]
+"""How often something happened, by its name. ``--json`` prints all names that were ever read."""
+PyperfTest = Callable[[list[float], list[float]], tuple[bool, float]]
+"""pyperf's test whether two lists of times differ: the answer, and the t score."""
 
 
-def pool(names: Sequence[str]) -> dict[str, tuple[Sampled, bool]]:
-    """The samples of the cases that all runs have, whatever their board, and whether the figure is
-    ``ok`` in all.
+@dataclass(frozen=True)
+class PooledCase:
+    """One case of a group of runs, with the processes of all these runs.
+
+    ``ok``: whether the case's figure is ``ok`` in each of the runs.
     """
-    runs = []
-    for path in (_SAMPLES / f"nvidia-{name}.samples.jsonl.gz" for name in names):
-        records, series = load(path).records, series_by_record(path)
-        valued = [r for r in records if WithFigures.measured(r, FIGURE)]
-        runs.append(
-            {
-                re.sub("#[0-9a-f]{12}", "", r.key): (sampled(series[r.key]), r.status == "ok")
-                for r in valued
-            }
-        )
-    return {
-        key: (
-            Sampled(
-                *(
-                    np.concatenate([getattr(r[key][0], f.name) for r in runs])
-                    for f in fields(Sampled)
-                )
-            ),
-            all(r[key][1] for r in runs),
-        )
-        for key in runs[0]
-        if all(key in r for r in runs)
-    }
+
+    samples: Sampled
+    ok: bool
 
 
-def pairs(dice: np.random.Generator) -> Iterator[list[tuple[Sampled, Sampled, bool]]]:
-    """Each case of a pair of equal runs: BASE, NEW, and whether its figure is ``ok``."""
+@dataclass(frozen=True)
+class CaseOfPair:
+    """One case of two runs that truly cost the same. ``ok``: whether its figure is ``ok``."""
+
+    base: Sampled
+    new: Sampled
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Power:
+    """Which share of the planted changes by one factor were found, by us and by pyperf."""
+
+    factor: float
+    told: float
+    by_pyperf: float
+
+
+def pool(names: Sequence[str]) -> dict[str, PooledCase]:
+    """The cases that all of these committed runs have, each with the processes of all runs.
+
+    More processes than one run has are needed to form two runs that differ by chance alone.
+    """
+    runs = [_cases_of_run(name) for name in names]
+    pooled = {}
+    for key in runs[0]:
+        if not all(key in run for run in runs):
+            continue
+        of_each_run = [run[key] for run in runs]
+        samples = _joined([case.samples for case in of_each_run])
+        pooled[key] = PooledCase(samples, all(case.ok for case in of_each_run))
+    return pooled
+
+
+def _cases_of_run(name: str) -> dict[str, PooledCase]:
+    """The cases of one committed run that have a cost, by a key without the board's id.
+
+    Without the id, the cases of runs on different boards are the same ones.
+    """
+    path = _SAMPLES / f"nvidia-{name}.samples.jsonl.gz"
+    series = series_by_record(path)
+    cases = {}
+    for record in load(path).records:
+        if WithFigures.measured(record, FIGURE):
+            key = re.sub("#[0-9a-f]{12}", "", record.key)
+            cases[key] = PooledCase(sampled(series[record.key]), record.status == "ok")
+    return cases
+
+
+def _joined(samples: Sequence[Sampled]) -> Sampled:
+    """The samples of several runs as those of one run."""
+    joined = {}
+    for field in fields(Sampled):
+        joined[field.name] = np.concatenate([getattr(run, field.name) for run in samples])
+    return Sampled(**joined)
+
+
+def pairs(dice: np.random.Generator) -> Iterator[list[CaseOfPair]]:
+    """Pairs of runs that truly cost the same: the processes of a group, divided at random.
+
+    Cases that some process of the group did not measure are left out.
+    """
     for names, count in _POOLS:
-        held = pool(names)
-        most = max(s.numbers.size for s, _ in held.values())
-        whole = {key: one for key, one in held.items() if one[0].numbers.size == most}
+        cases = pool(names).values()
+        processes = max(case.samples.numbers.size for case in cases)
+        complete = [case for case in cases if case.samples.numbers.size == processes]
+        half = processes // 2
         for _ in range(count):
-            mixed = dice.permutation(most)
-            halves = mixed[: most // 2], mixed[most // 2 : most // 2 * 2]
-            yield [(s.at(halves[0]), s.at(halves[1]), ok) for s, ok in whole.values()]
+            mixed = dice.permutation(processes)
+            in_base = mixed[:half]
+            in_new = mixed[half : half * 2]
+            yield [
+                CaseOfPair(case.samples.at(in_base), case.samples.at(in_new), case.ok)
+                for case in complete
+            ]
 
 
-def judged(
-    cases: Sequence[tuple[Sampled, Sampled, bool]], by: float, first: int
-) -> list[CaseVerdict]:
-    """The verdicts where every tenth case from ``first`` on costs ``by`` times as much in NEW."""
-    made = []
-    for i, (base, new, _) in enumerate(cases):
-        moved = np.log(by) * (i % _EVERY == first)
-        slower = replace(new, slopes=new.slopes + moved, whole=new.whole + moved)
-        made.append(CaseSamples.of(CaseVerdict(str(i), "undecided"), [base], [slower], False))
-    return verdicts_by_test([one for one in made if min(one.case.processes) > 1], _LIMIT)
+def judged(cases: Sequence[CaseOfPair], factor: float, first: int) -> list[CaseVerdict]:
+    """The verdicts of ``compare`` where every tenth case costs ``factor`` times as much in NEW.
+
+    ``first``: the index of the first changed case; -1 changes none. A verdict's name is the index
+    of its case.
+    """
+    samples = []
+    for index, case in enumerate(cases):
+        new = case.new
+        if index % _EVERY == first:
+            # slopes and whole are logarithms, so a factor on the cost is added.
+            shift = np.log(factor)
+            new = replace(new, slopes=new.slopes + shift, whole=new.whole + shift)
+        undecided = CaseVerdict(str(index), "undecided")
+        samples.append(CaseSamples.of(undecided, [case.base], [new], False))
+    testable = [one for one in samples if min(one.case.processes) > 1]
+    return verdicts_by_test(testable, _LIMIT)
 
 
 def compare(options: argparse.Namespace, console: Console) -> bool:
-    """Judge all pairs; print the counts; return whether the requirements hold."""
-    try:
-        is_significant = importlib.import_module("pyperf._utils").is_significant
-    except ImportError:
-        is_significant = None
-    dice, count = np.random.default_rng(42), defaultdict[str, int](int)
+    """Judge all pairs of equal runs, with and without planted changes; print how often ``compare``
+    was wrong and how many changes it found; return whether the requirements hold.
+    """
+    pyperf_test = _pyperf_test()
+    counts = Counts(int)
+    dice = np.random.default_rng(42)
     for pair in pairs(dice):
-        count["pairs"] += 1
-        count["false"] += any(v.verdict in ("slower", "faster") for v in judged(pair, 1.0, -1))
-        cases, first = [case for case in pair if case[2]], int(dice.integers(_EVERY))
-        for by in (1.0, *_PLANTED):
-            found = judged(cases, by, first)
-            gate = Verdicts((), (), True, (), Yardstick("nothing-tested"), _LIMIT, tuple(found))
-            count[
-                f"gate {by}: " + ("1" if gate.failed else "0" if gate.tested_enough() else "3")
-            ] += 1
-            mine = [v for v in found if int(v.case) % _EVERY == first]
-            count[f"planted {by}"] += len(mine)
-            count[f"told {by}"] += sum(v.verdict == "slower" for v in mine)
-            for base, new, _ in (cases[int(v.case)] for v in mine) if is_significant else ():
-                significant, _ = is_significant(
-                    np.exp(base.whole).tolist(), (by * np.exp(new.whole)).tolist()
-                )
-                count[f"pyperf {by}"] += significant
-    share = {
-        by: tuple(count[f"{who} {by}"] / count[f"planted {by}"] for who in ("told", "pyperf"))
-        for by in _PLANTED
-    }
-    above = [share[by] for by in _PLANTED if by > _ABOVE]
-    wrong = count["gate 1.0: 1"]
-    held = [
-        Requirement(
-            f"{count['false']} of {count['pairs']} equal pairs have a false verdict (at most"
-            f" {PROMISED:.0%})",
-            count["false"] <= PROMISED * count["pairs"],
-        ),
-        Requirement(
-            f"the gate of {_LIMIT:g} % fails {wrong} of {count['pairs']} equal pairs",
-            wrong <= PROMISED * count["pairs"],
-        ),
-    ]
-    if is_significant:
-        told, other = np.mean(above, axis=0)
-        held.append(
-            Requirement(
-                f"changes above {_ABOVE - 1:.0%}: {told:.1%} told, {other:.1%} by pyperf",
-                told >= other,
-            )
-        )
+        _count_false_verdicts(pair, counts)
+        ok_cases = [case for case in pair if case.ok]
+        first = int(dice.integers(_EVERY))
+        for factor in (1.0, *_PLANTED):
+            _count_planted(ok_cases, factor, first, pyperf_test, counts)
+
+    powers = [_power(factor, counts) for factor in _PLANTED]
+    requirements = _error_requirements(counts)
+    if pyperf_test is not None:
+        requirements.append(_power_requirement(powers))
     else:
         console.print(
             "without pyperf (pip install pyperf) there is nothing to compare the power with"
         )
-    rows = [
-        [
-            f"{by - 1:.0%}",
-            *(f"{one:.1%}" for one in both),
-            *(str(count[f"gate {by}: {code}"]) for code in "013"),
-        ]
-        for by, both in share.items()
+    table = _power_table(powers, counts)
+    if options.json:
+        claims = [asdict(requirement) for requirement in requirements]
+        console.print(json.dumps({"counts": counts, "claims": claims}))
+    else:
+        show([table], console)
+        print_requirements(requirements, console)
+    return all(requirement.holds for requirement in requirements)
+
+
+def _pyperf_test() -> PyperfTest | None:
+    """pyperf's test of significance; None if pyperf is not installed."""
+    try:
+        utils: Any = importlib.import_module("pyperf._utils")
+    except ImportError:
+        return None
+    test: PyperfTest = utils.is_significant
+    return test
+
+
+def _count_false_verdicts(pair: Sequence[CaseOfPair], counts: Counts) -> None:
+    """Count a pair of equal runs, and whether any of its cases is called slower or faster."""
+    counts["pairs"] += 1
+    verdicts = [case.verdict for case in judged(pair, 1.0, -1)]
+    counts["false"] += int("slower" in verdicts or "faster" in verdicts)
+
+
+def _count_planted(
+    cases: Sequence[CaseOfPair],
+    factor: float,
+    first: int,
+    pyperf_test: PyperfTest | None,
+    counts: Counts,
+) -> None:
+    """Plant one change in a pair, and count what the gate said and who found the changed cases."""
+    verdicts = judged(cases, factor, first)
+    counts[f"gate {factor}: {_gate_code(verdicts)}"] += 1
+    changed = [verdict for verdict in verdicts if int(verdict.case) % _EVERY == first]
+    counts[f"planted {factor}"] += len(changed)
+    counts[f"told {factor}"] += [verdict.verdict for verdict in changed].count("slower")
+    if pyperf_test is None:
+        return
+    for verdict in changed:
+        case = cases[int(verdict.case)]
+        base_ns = np.exp(case.base.whole)
+        new_ns = factor * np.exp(case.new.whole)
+        significant, _ = pyperf_test(base_ns.tolist(), new_ns.tolist())
+        counts[f"pyperf {factor}"] += significant
+
+
+def _gate_code(verdicts: Sequence[CaseVerdict]) -> str:
+    """The exit code of ``overhead compare --fail-over`` for these verdicts."""
+    gate = Verdicts((), (), True, (), Yardstick("nothing-tested"), _LIMIT, tuple(verdicts))
+    if gate.failed:
+        return "1"
+    return "0" if gate.tested_enough() else "3"
+
+
+def _power(factor: float, counts: Counts) -> Power:
+    """The shares of the changes by this factor that ``compare`` and pyperf found."""
+    planted = counts[f"planted {factor}"]
+    told = counts[f"told {factor}"] / planted
+    by_pyperf = counts[f"pyperf {factor}"] / planted
+    return Power(factor, told, by_pyperf)
+
+
+def _error_requirements(counts: Counts) -> list[Requirement]:
+    """What ``overhead compare`` promises of runs that truly cost the same."""
+    most = PROMISED * counts["pairs"]
+    failed_gates = counts["gate 1.0: 1"]
+    false_verdicts = (
+        f"{counts['false']} of {counts['pairs']} equal pairs have a false verdict (at most"
+        f" {PROMISED:.0%})"
+    )
+    false_gates = f"the gate of {_LIMIT:g} % fails {failed_gates} of {counts['pairs']} equal pairs"
+    return [
+        Requirement(false_verdicts, counts["false"] <= most),
+        Requirement(false_gates, failed_gates <= most),
     ]
+
+
+def _power_requirement(powers: Sequence[Power]) -> Requirement:
+    """Whether ``compare`` finds at least as many large changes as pyperf."""
+    above = [power for power in powers if power.factor > _ABOVE]
+    told = float(np.mean([power.told for power in above]))
+    by_pyperf = float(np.mean([power.by_pyperf for power in above]))
+    return Requirement(
+        f"changes above {_ABOVE - 1:.0%}: {told:.1%} told, {by_pyperf:.1%} by pyperf",
+        told >= by_pyperf,
+    )
+
+
+def _power_table(powers: Sequence[Power], counts: Counts) -> Table:
+    """A row a planted change: who found which share of it, and what the gate said."""
+    rows = []
+    for power in powers:
+        gates = [str(counts[f"gate {power.factor}: {code}"]) for code in _GATE_CODES]
+        shares = [f"{power.told:.1%}", f"{power.by_pyperf:.1%}"]
+        rows.append([f"{power.factor - 1:.0%}", *shares, *gates])
     columns = [
         "one case in ten slower by",
         "told",
@@ -166,12 +291,4 @@ def compare(options: argparse.Namespace, console: Console) -> bool:
         "fails",
         "could not see",
     ]
-    if options.json:
-        console.print(json.dumps({"counts": count, "claims": [asdict(one) for one in held]}))
-    else:
-        show(
-            [Table(f"{count['pairs']} pairs of equal runs", columns, rows, numeric=range(6))],
-            console,
-        )
-        print_requirements(held, console)
-    return all(one.holds for one in held)
+    return Table(f"{counts['pairs']} pairs of equal runs", columns, rows, numeric=range(6))

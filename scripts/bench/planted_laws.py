@@ -12,10 +12,11 @@ from __future__ import annotations
 import argparse
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -28,16 +29,19 @@ from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES
-from overhead.results import FailedEntry, Why
+from overhead.results import FailedEntry, Figure, Why
 from scripts.bench.known_truth import process_of
 from scripts.bench.requirement import Requirement, print_requirements
 from scripts.bench.scenarios import USUAL_NOISE
 from tests.fakes.machine import CALM, FakeClock, FastFakeChain, Law
 
 Extra = Callable[[Floats], Floats]
-_SEED, _FAR = 20261125, 0.03
+"""What n units cost in addition to the line, ns, for an array of n."""
+_SEED = 20261125
+_FAR = 0.03
+"""An ``ok`` figure misleads if it is off by more than this, relative. Chosen, not measured."""
 _MOST_LOST = 1 / 200
-"""Share of straight laws that noise may make look bent."""
+"""Share of straight laws that noise may make look bent. Chosen, not measured."""
 _STATUSES = ("ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified")
 
 
@@ -57,89 +61,153 @@ class PlantedLaw:
 
 
 class _Dice:
+    """Random numbers that are the same in every run with the same seed."""
+
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
 
     def between(self, low: float, high: float) -> float:
-        """Log-uniform."""
+        """A number whose logarithm is uniform: each order of magnitude is as likely."""
         return float(np.exp(self.random.uniform(np.log(low), np.log(high))))
+
+    def yes_or_no(self) -> bool:
+        return bool(self.random.integers(2))
 
 
 def _line(dice: _Dice, unit: float, **more: object) -> Law:
-    synchronous = bool(dice.random.integers(2))
-    fixed = 0.0 if synchronous else dice.between(2e3, 100e3)
-    noise = {"wake": 0.0 if synchronous else 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
-    return Law(unit, 0.0, fixed, synchronous=synchronous, **noise, **more)  # type: ignore[arg-type]
+    """A simulated stack with the usual noise whose unit costs ``unit`` ns. ``more`` bends it.
+
+    Half of the stacks are synchronous, without a one-off cost and a wait.
+    """
+    noise = {"jitter": 0.005, "scatter": 0.1, "own": 0.003}
+    if dice.yes_or_no():
+        return Law(unit, 0.0, 0.0, synchronous=True, wake=0.0, **noise, **more)  # type: ignore[arg-type]
+    fixed = dice.between(2e3, 100e3)
+    return Law(unit, 0.0, fixed, synchronous=False, wake=1_000.0, **noise, **more)  # type: ignore[arg-type]
+
+
+def _constant(unit: float, _: float) -> float:
+    return unit
+
+
+def _as_line(
+    family: str, law: Law, unit: float, mean: float = 0.0, refused: bool = False
+) -> PlantedLaw:
+    """A law whose unit truly costs the same for every n, whatever else disturbs it."""
+    return PlantedLaw(family, law, partial(_constant, unit), mean, refused)
 
 
 def _stepwise(family: str, dice: _Dice, unit: float, extra: Extra) -> PlantedLaw:
     """A law with ``extra`` host time of n units."""
 
     def cost(n: float) -> float:
-        return unit + float(extra(np.array([n]))[0]) / n
+        extra_of_n = float(extra(np.array([n]))[0])
+        return unit + extra_of_n / n
 
     return PlantedLaw(family, _line(dice, unit, extra=extra), cost)
 
 
 def _flush(dice: _Dice, unit: float) -> PlantedLaw:
-    every, share = round(dice.between(50, 20_000)), dice.between(0.1, 2)
-    return _stepwise("flush", dice, unit, lambda n: np.floor(n / every) * every * share * unit)
+    """After every so many units a buffer is emptied, which costs in proportion to its size."""
+    every = round(dice.between(50, 20_000))
+    share = dice.between(0.1, 2)
+
+    def extra(n: Floats) -> Floats:
+        flushes = np.floor(n / every)
+        return np.asarray(flushes * every * share * unit)
+
+    return _stepwise("flush", dice, unit, extra)
 
 
 def _bucket(dice: _Dice, unit: float) -> PlantedLaw:
-    free, factor = dice.between(100, 50_000), dice.between(1.2, 10)
-    return _stepwise("bucket", dice, unit, lambda n: np.maximum(n - free, 0) * (factor - 1) * unit)
+    """So many units are cheap; each further one costs ``factor`` times as much."""
+    free = dice.between(100, 50_000)
+    factor = dice.between(1.2, 10)
+
+    def extra(n: Floats) -> Floats:
+        beyond = np.maximum(n - free, 0)
+        return np.asarray(beyond * (factor - 1) * unit)
+
+    return _stepwise("bucket", dice, unit, extra)
 
 
 def _cache(dice: _Dice, unit: float) -> PlantedLaw:
-    at, share = dice.between(200, 50_000), dice.between(0.1, 1)
-    return _stepwise("cache", dice, unit, lambda n: np.where(n > at, n * share * unit, 0))
+    """From a number of units on all units cost more, since a cache no longer holds them."""
+    capacity = dice.between(200, 50_000)
+    share = dice.between(0.1, 1)
+
+    def extra(n: Floats) -> Floats:
+        return np.where(n > capacity, n * share * unit, 0)
+
+    return _stepwise("cache", dice, unit, extra)
 
 
 def _cheaper(dice: _Dice, unit: float) -> PlantedLaw:
-    at, share = dice.between(200, 50_000), dice.random.uniform(0.1, 0.8)
-    return _stepwise("cheaper later", dice, unit, lambda n: -np.maximum(n - at, 0) * share * unit)
+    """Units after the first so many cost less."""
+    full_price = dice.between(200, 50_000)
+    share = dice.random.uniform(0.1, 0.8)
+
+    def extra(n: Floats) -> Floats:
+        beyond = np.maximum(n - full_price, 0)
+        return np.asarray(-beyond * share * unit)
+
+    return _stepwise("cheaper later", dice, unit, extra)
 
 
 def _parity(dice: _Dice, unit: float) -> PlantedLaw:
-    of, share = int(dice.random.choice([2, 4, 8, 16, 32])), dice.random.uniform(0.1, 0.5)
-    found = _stepwise("parity", dice, unit, lambda n: np.where(n % of == 0, -n * share * unit, 0))
-    return PlantedLaw("parity", found.law, lambda n: unit, other=unit * (1 - share / of))
+    """Where n is a multiple of 2 to 32, all units cost less: most n cost ``unit`` each."""
+    divisor = int(dice.random.choice([2, 4, 8, 16, 32]))
+    share = dice.random.uniform(0.1, 0.5)
+
+    def extra(n: Floats) -> Floats:
+        return np.where(n % divisor == 0, -n * share * unit, 0)
+
+    law = _line(dice, unit, extra=extra)
+    mean_over_all_n = unit * (1 - share / divisor)
+    return PlantedLaw("parity", law, partial(_constant, unit), other=mean_over_all_n)
 
 
 def _powers(dice: _Dice, unit: float) -> PlantedLaw:
+    """Powers of two are cheaper. A ladder of these n alone would show a wrong cost."""
     share = dice.random.uniform(0.1, 0.6)
 
     def extra(n: Floats) -> Floats:
-        return np.where(np.log2(np.maximum(n, 1)) % 1 == 0, -n * share * unit, 0)
+        is_power_of_two = np.log2(np.maximum(n, 1)) % 1 == 0
+        return np.where(is_power_of_two, -n * share * unit, 0)
 
-    return PlantedLaw("powers of two", _line(dice, unit, extra=extra), lambda n: unit)
+    return _as_line("powers of two", _line(dice, unit, extra=extra), unit)
 
 
 def _warm_up(dice: _Dice, unit: float) -> PlantedLaw:
+    """A unit costs more at first; the surplus falls by a factor of e each 0.05 to 10 s."""
     warm = dice.random.uniform(0.2, 1.0)
-    return PlantedLaw(
-        "warm-up", _line(dice, unit, warm=warm, warm_s=dice.between(0.05, 10)), lambda n: unit
-    )
+    warm_s = dice.between(0.05, 10)
+    return _as_line("warm-up", _line(dice, unit, warm=warm, warm_s=warm_s), unit)
 
 
 def _poll(dice: _Dice, unit: float) -> PlantedLaw:
-    law = _line(dice, unit, poll=dice.between(2e5, 16e6), locked=bool(dice.random.integers(2)))
-    return PlantedLaw("poll", law, lambda n: unit)
+    """A wait looks at the device only every 0.2 to 16 ms."""
+    poll = dice.between(2e5, 16e6)
+    locked = dice.yes_or_no()
+    return _as_line("poll", _line(dice, unit, poll=poll, locked=locked), unit)
 
 
 def _tail(dice: _Dice, unit: float) -> PlantedLaw:
-    size, index = dice.between(10, 1000) * unit, dice.random.uniform(1.5, 3)
+    """A few units take much longer: up to 1,000 times ``size``, with a power law between."""
+    size = dice.between(10, 1000) * unit
+    index = dice.random.uniform(1.5, 3)
     share = dice.between(0.002, 0.05) * unit / size
-    mean = index / (index - 1) * (1 - 1000 ** (1 - index) / index)
     law = _line(dice, unit, tail=share, tail_ns=size, tail_index=index)
-    return PlantedLaw("tail", law, lambda n: unit, unit + share * size * mean)
+
+    # The mean of a Pareto distribution that begins at 1 and is cut off at 1,000.
+    mean_of_tail = index / (index - 1) * (1 - 1000 ** (1 - index) / index)
+    return _as_line("tail", law, unit, mean=unit + share * size * mean_of_tail)
 
 
 def _lazy(dice: _Dice, unit: float) -> PlantedLaw:
-    return PlantedLaw(
-        "lazy", _line(dice, unit, lazy=dice.between(0.1, 20) * unit), lambda n: unit, refused=True
-    )
+    """Work is done only when the values are read: no figure can see it, so none may be ``ok``."""
+    lazy = dice.between(0.1, 20) * unit
+    return _as_line("lazy", _line(dice, unit, lazy=lazy), unit, refused=True)
 
 
 _FAMILIES = (_flush, _bucket, _cache, _cheaper, _parity, _powers, _warm_up, _poll, _tail, _lazy)
@@ -148,7 +216,22 @@ _FAMILIES = (_flush, _bucket, _cache, _cheaper, _parity, _powers, _warm_up, _pol
 def planted_laws(seed: int, count: int = 200) -> list[PlantedLaw]:
     """So many laws, of each family the same number, with units of 0.3 to 50 us."""
     dice = _Dice(seed)
-    return [_FAMILIES[i % len(_FAMILIES)](dice, dice.between(300, 50e3)) for i in range(count)]
+    laws = []
+    for number in range(count):
+        family = _FAMILIES[number % len(_FAMILIES)]
+        unit = dice.between(300, 50e3)
+        laws.append(family(dice, unit))
+    return laws
+
+
+def straight_laws(seed: int, count: int = 1_500) -> list[PlantedLaw]:
+    """So many lines, with units of 30 ns to 50 us and the noise of the planted laws."""
+    dice = _Dice(seed)
+    laws = []
+    for _ in range(count):
+        unit = dice.between(30, 50e3)
+        laws.append(_as_line("straight", _line(dice, unit), unit))
+    return laws
 
 
 @dataclass(frozen=True)
@@ -170,113 +253,144 @@ class LawOutcome:
     fixed: str = ""
 
     def wrong(self, law: PlantedLaw) -> bool:
-        """Whether it is ``ok`` and misleads."""
+        """Whether the figure is ``ok`` and misleads."""
+        if self.status != "ok":
+            return False
         off = max(abs(self.off), abs(self.off_mean))
-        return self.status == "ok" and (law.refused or off > max(_FAR, self.half_width))
+        return law.refused or off > max(_FAR, self.half_width)
 
 
-def _measure(job: tuple[int, int, str]) -> LawOutcome:
-    number, seed, profile = job
-    return measure(planted_laws(seed)[number], number, seed, profile)
+class _Job(NamedTuple):
+    """One law to measure in a worker process, which forms the law again from its number and the
+    seed: laws hold functions, and those cannot be sent to another process.
+    """
+
+    number: int
+    seed: int
+    profile: str
+
+
+def _measure_planted(job: _Job) -> LawOutcome:
+    law = planted_laws(job.seed)[job.number]
+    return measure(law, job.number, job.seed, job.profile)
+
+
+def _measure_straight(job: _Job) -> LawOutcome:
+    law = straight_laws(job.seed)[job.number]
+    return measure(law, job.number, job.seed, job.profile)
 
 
 def measure(planted: PlantedLaw, number: int, seed: int, profile: str) -> LawOutcome:
-    """Measure a law in as many processes as the profile plans."""
+    """Measure a law with the real code, in as many processes as the profile plans, and say how far
+    its cost is off.
+    """
     plan = PROFILES[profile]
-    disturbance = (
-        CALM if planted.mean else USUAL_NOISE
-    )  # what preempts a process is no part of the true mean
-    law, processes = planted.law, list[Process]()
+    # What preempts a process is no part of the true mean.
+    disturbance = CALM if planted.mean else USUAL_NOISE
+    processes: list[Process] = []
     ladders: dict[str, list[int]] = {}
     for index in range(plan.processes):
-        own, events = zlib.crc32(f"{seed} {number} {index}".encode()), list[Event]()
-        clock = FakeClock(disturbance, own)
+        process_seed = zlib.crc32(f"{seed} {number} {index}".encode())
+        clock = FakeClock(disturbance, process_seed)
         settings = Settings(
-            *(plan.case_s, plan.precision, plan.min_rounds, plan.max_rounds, own),
+            plan.case_s,
+            plan.precision,
+            plan.min_rounds,
+            plan.max_rounds,
+            process_seed,
             process=index,
             ladders=ladders,
             far=frozenset() if profile == "quick" else frozenset({"case"}),
         )
-        measure_cases({"case": FastFakeChain(law, clock)}, clock, settings, events.append)
-        if failed := [event for event in events if isinstance(event, FailedEntry)]:
-            return LawOutcome(number, planted.family, failed[0].status, failed[0].reason)
+        events: list[Event] = []
+        chain = FastFakeChain(planted.law, clock)
+        measure_cases({"case": chain}, clock, settings, events.append)
+        for event in events:
+            if isinstance(event, FailedEntry):
+                return LawOutcome(number, planted.family, event.status, event.reason)
         processes.append(process_of(events, index))
+        # All processes use the ladder of the first one, as in a run. A process whose wait polls
+        # (wait_quantum) has to choose its own.
         if "wait_quantum" not in processes[0].one_off:
             ladders = {"case": [int(n) for n in processes[0].values("ladder")]}
-    found = estimate(
-        Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.precision
-    )
-    one = found["complete"]
-    if one.value is None:
-        return LawOutcome(number, planted.family, one.status, one.reason)
-    truths = {one.name: planted.cost(max(one.holds_to, 1))} | (
-        {"everything": planted.mean} if planted.mean else {}
-    )
-    sure = [
-        figure
-        for name in truths
-        if (figure := found.get(name)) and figure.status == "ok" and figure.value
-    ]
-    off = {figure.name: figure.value / truths[figure.name] - 1 for figure in sure if figure.value}
-    if planted.other and one.name in off:
-        off[one.name] = min(off[one.name], one.value / planted.other - 1, key=abs)
-    width = max(
-        ((f.high - f.low) / 2 / truths[f.name] for f in sure if f.high and f.low), default=0.0
-    )
+
+    law = planted.law
+    series = Series(processes, law.synchronous, False, law.overlap, anchored=True)
+    return _outcome(planted, number, estimate(series, plan.precision))
+
+
+def _outcome(planted: PlantedLaw, number: int, figures: Mapping[str, Figure]) -> LawOutcome:
+    """How far the estimated figures of a law are from the true ones.
+
+    Figures that are not ``ok`` mislead nobody: their error counts as 0.
+    """
+    complete = figures["complete"]
+    if complete.value is None:
+        return LawOutcome(number, planted.family, complete.status, complete.reason)
+    truths = {"complete": planted.cost(max(complete.holds_to, 1))}
+    if planted.mean:
+        truths["everything"] = planted.mean
+
+    off: dict[str, float] = {}
+    half_width = 0.0
+    for name, truth in truths.items():
+        figure = figures.get(name)
+        if figure is None or figure.status != "ok" or not figure.value:
+            continue
+        off[name] = figure.value / truth - 1
+        if figure.high and figure.low:
+            half_width = max(half_width, (figure.high - figure.low) / 2 / truth)
+    if planted.other and "complete" in off:
+        # Either of the two true costs is right: the nearer one counts.
+        off_other = complete.value / planted.other - 1
+        off["complete"] = min(off["complete"], off_other, key=abs)
     return LawOutcome(
         number,
         planted.family,
-        one.status,
-        one.reason,
-        holds_to=one.holds_to,
-        off=off.get(one.name, 0.0),
+        complete.status,
+        complete.reason,
+        holds_to=complete.holds_to,
+        off=off.get("complete", 0.0),
         off_mean=off.get("everything", 0.0),
-        half_width=width,
-        holds_from=one.holds_from,
-        fixed=found["fixed"].status,
+        half_width=half_width,
+        holds_from=complete.holds_from,
+        fixed=figures["fixed"].status,
     )
 
 
-def straight_laws(seed: int, count: int = 1_500) -> list[PlantedLaw]:
-    """So many lines, with units of 30 ns to 50 us and the noise of the planted laws."""
-    dice = _Dice(seed)
-    found = []
-    for _ in range(count):
-        unit = dice.between(30, 50e3)
-        found.append(PlantedLaw("straight", _line(dice, unit), partial(_constant, unit)))
-    return found
+def _outcomes(
+    measure_job: Callable[[_Job], LawOutcome], count: int, options: argparse.Namespace
+) -> list[LawOutcome]:
+    """What became of so many laws, measured in several processes."""
+    jobs = [_Job(number, _SEED, options.profile) for number in range(count)]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        return list(pool.map(measure_job, jobs, chunksize=4))
 
 
-def _constant(unit: float, _: float) -> float:
-    return unit
-
-
-def _measure_straight(job: tuple[int, int, str]) -> LawOutcome:
-    number, seed, profile = job
-    return measure(straight_laws(seed)[number], number, seed, profile)
+def _counts_by_status(statuses: Iterable[str]) -> list[str]:
+    """How often each status occurs, as the cells of a row."""
+    counts = Counter(statuses)
+    return [str(counts[status]) for status in _STATUSES]
 
 
 def straight(options: argparse.Namespace, console: Console) -> bool:
     """Measure 1,500 straight lines; return whether no more than 1 in 200 is lost."""
     laws = straight_laws(_SEED)
-    with ProcessPoolExecutor(options.jobs) as pool:
-        jobs = [(number, _SEED, options.profile) for number in range(len(laws))]
-        found = list(pool.map(_measure_straight, jobs, chunksize=4))
-    lost = [outcome for outcome in found if outcome.status != "ok"]
-    later = [outcome for outcome in found if outcome.status == "ok" and outcome.holds_from > 1]
-    counts = Counter(outcome.status for outcome in found)
-    fixed = Counter(outcome.fixed for outcome in found)
+    outcomes = _outcomes(_measure_straight, len(laws), options)
+    lost = [outcome for outcome in outcomes if outcome.status != "ok"]
+    ok = [outcome for outcome in outcomes if outcome.status == "ok"]
+    later = [outcome for outcome in ok if outcome.holds_from > 1]
     rows = [
-        ["the cost", *(str(counts[status]) for status in _STATUSES)],
-        ["the one-off cost", *(str(fixed[status]) for status in _STATUSES)],
+        ["the cost", *_counts_by_status(outcome.status for outcome in outcomes)],
+        ["the one-off cost", *_counts_by_status(outcome.fixed for outcome in outcomes)],
     ]
     show([Table(f"straight laws, profile {options.profile}", ["", *_STATUSES], rows)], console)
     most = len(laws) * _MOST_LOST
     words = f"of {len(laws)} straight laws {len(lost)} are not ok (at most {most:.0f})"
     begins = f"{len(later)} are said to begin after the first unit (at most {most:.0f})"
     requirements = [
-        Requirement("; ".join([words, *map(str, lost)]), len(lost) <= most),
-        Requirement("; ".join([begins, *map(str, later)]), len(later) <= most),
+        Requirement(_with_outcomes(words, lost), len(lost) <= most),
+        Requirement(_with_outcomes(begins, later), len(later) <= most),
     ]
     print_requirements(requirements, console)
     return all(requirement.holds for requirement in requirements)
@@ -287,29 +401,21 @@ def planted(options: argparse.Namespace, console: Console) -> bool:
     misleads.
     """
     laws = planted_laws(_SEED)
-    with ProcessPoolExecutor(options.jobs) as pool:
-        jobs = [(number, _SEED, options.profile) for number in range(len(laws))]
-        found = list(pool.map(_measure, jobs, chunksize=4))
+    outcomes = _outcomes(_measure_planted, len(laws), options)
+    wrong = [outcome for outcome in outcomes if outcome.wrong(laws[outcome.law])]
     rows = []
     for family in dict.fromkeys(law.family for law in laws):
-        own = [outcome for outcome in found if outcome.family == family]
-        counts = Counter(outcome.status for outcome in own)
-        wrong = [outcome for outcome in own if outcome.wrong(laws[outcome.law])]
-        rows.append(
-            [family, *(str(counts.get(status, 0)) for status in _STATUSES), str(len(wrong))]
-        )
-    show(
-        [
-            Table(
-                f"planted laws, profile {options.profile}",
-                ["family", *_STATUSES, "misleading"],
-                rows,
-            )
-        ],
-        console,
-    )
-    wrong = [outcome for outcome in found if outcome.wrong(laws[outcome.law])]
+        statuses = [outcome.status for outcome in outcomes if outcome.family == family]
+        wrong_of_family = [outcome for outcome in wrong if outcome.family == family]
+        rows.append([family, *_counts_by_status(statuses), str(len(wrong_of_family))])
+    title = f"planted laws, profile {options.profile}"
+    show([Table(title, ["family", *_STATUSES, "misleading"], rows)], console)
     off = f"off by over {_FAR:.0%}, and more than their half-width, up to holds_to"
     words = f"of {len(laws)} planted laws {len(wrong)} are ok and {off} (none)"
-    print_requirements([Requirement("; ".join([words, *map(str, wrong)]), not wrong)], console)
+    print_requirements([Requirement(_with_outcomes(words, wrong), not wrong)], console)
     return not wrong
+
+
+def _with_outcomes(words: str, outcomes: Sequence[LawOutcome]) -> str:
+    """The words, and each of these outcomes in full, so that its law can be looked at."""
+    return "; ".join([words, *map(str, outcomes)])

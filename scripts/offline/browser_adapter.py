@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ from overhead.probes.browser import identity
 from overhead.probes.browser.launch import BROWSER, Browser, find_browser, kind_of
 from overhead.probes.browser.session import BrowserSession
 
-TOLD = (
+DEVICE_FACTS = ("vendorId", "deviceId", "driverVersion")
+FEATURES = ("webgpu", "vulkan", "opengl", "gpu_compositing")
+RENDERER_FACTS = (
     "gl_vendor",
     "glRenderer",
     "glVersion",
@@ -57,16 +60,11 @@ def gpu_info(browser: Browser, seconds: float) -> dict[str, Any]:
     to_browser, from_us = os.pipe()
     from_browser, to_us = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = browser.command(Path(profile), "about:blank")
+        *command, _page = browser.command(Path(profile), "about:blank")
+        # Chromium reads its commands from descriptor 3, and answers on descriptor 4.
+        with_pipe = ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{to_us}', "sh", *command]
         child = subprocess.Popen(
-            [
-                "sh",
-                "-c",
-                f'exec "$@" 3<&{to_browser} 4>&{to_us}',
-                "sh",
-                *command[:-1],
-                "--remote-debugging-pipe",
-            ],
+            [*with_pipe, "--remote-debugging-pipe"],
             pass_fds=(to_browser, to_us),
             env={**os.environ, "TMPDIR": profile},
             stdin=subprocess.DEVNULL,
@@ -77,39 +75,41 @@ def gpu_info(browser: Browser, seconds: float) -> dict[str, Any]:
         os.close(to_us)
         try:
             os.write(from_us, b'{"id":1,"method":"SystemInfo.getInfo"}\0')
-            said = _until_zero(from_browser, time.monotonic() + seconds)
+            answer = _until_zero(from_browser, time.monotonic() + seconds)
         except OSError as error:
-            said = json.dumps({"error": str(error)}).encode()
+            answer = json.dumps({"error": str(error)}).encode()
         finally:
             child.kill()
             child.wait()
             os.close(from_us)
             os.close(from_browser)
-    gpu = json.loads(said or b"{}").get("result", {}).get("gpu")
+    gpu = json.loads(answer or b"{}").get("result", {}).get("gpu")
     if gpu is None:
-        return {"reason": said.decode(errors="replace")[:300] or "no answer"}
-    aux = {name: gpu["auxAttributes"].get(name) for name in TOLD}
-    status = gpu.get("featureStatus", {})
-    return {
-        "devices": [
-            {k: d.get(k) for k in ("vendorId", "deviceId", "driverVersion")} for d in gpu["devices"]
-        ],
-        **aux,
-        "features": {
-            name: status.get(name) for name in ("webgpu", "vulkan", "opengl", "gpu_compositing")
-        },
-    }
+        return {"reason": answer.decode(errors="replace")[:300] or "no answer"}
+    devices = [_picked(device, DEVICE_FACTS) for device in gpu["devices"]]
+    renderer = _picked(gpu["auxAttributes"], RENDERER_FACTS)
+    features = _picked(gpu.get("featureStatus", {}), FEATURES)
+    return {"devices": devices, **renderer, "features": features}
+
+
+def _picked(facts: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The facts of these names; None for a fact that Chromium does not tell."""
+    return {name: facts.get(name) for name in names}
 
 
 def _until_zero(source: int, deadline: float) -> bytes:
-    said = b""
-    while time.monotonic() < deadline and not said.endswith(b"\0"):
-        if select.select([source], [], [], 0.2)[0]:
+    """What the browser writes on the pipe until the zero byte that ends its answer, or until the
+    deadline.
+    """
+    answer = b""
+    while time.monotonic() < deadline and not answer.endswith(b"\0"):
+        readable, _, _ = select.select([source], [], [], 0.2)
+        if readable:
             chunk = os.read(source, 1 << 16)
             if not chunk:
                 break
-            said += chunk
-    return said.rstrip(b"\0")
+            answer += chunk
+    return answer.rstrip(b"\0")
 
 
 def main() -> int:
@@ -117,9 +117,13 @@ def main() -> int:
     kind = kind_of(os.environ.get(BROWSER, "chromium"))
     browser = find_browser(kind)
     page = page_adapter(browser, seconds)
-    said = {"page": page, **({"browser": gpu_info(browser, seconds)} if kind == "chromium" else {})}
-    print(json.dumps(said))
-    return 3 if "reason" in page else int(page["software"])
+    answers = {"page": page}
+    if kind == "chromium":
+        answers["browser"] = gpu_info(browser, seconds)
+    print(json.dumps(answers))
+    if "reason" in page:
+        return 3
+    return 1 if page["software"] else 0
 
 
 if __name__ == "__main__":

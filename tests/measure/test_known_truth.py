@@ -171,7 +171,7 @@ def test_the_bench_script_prints_its_tables_and_claims(
     refused = [scenario for scenario in SCENARIOS if scenario.refused]
     kept = [SCENARIOS[1], two_speeds[0], refused[0]]
     monkeypatch.setattr(bench, "SCENARIOS", kept)
-    monkeypatch.setattr(bench, "_one", lambda job: run(kept[job[0]], job[1], job[2]))
+    monkeypatch.setattr(bench, "_run_job", lambda job: run(kept[job[0]], job[1], job[2]))
     monkeypatch.setattr(bench, "ProcessPoolExecutor", _LocalPool)
     code = main.main(["known-truth", "--seeds", "2", "--jobs", "1"])
     printed = capsys.readouterr().out

@@ -9,7 +9,6 @@ import itertools
 import math
 import random
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -181,7 +180,7 @@ def made_up(boards: int, figures: int, s: float, seed: int = 1) -> list[making.O
     cases = [(f"case {number}", "complete") for number in range(figures)]
     runs = []
     for board in range(boards):
-        logs: Any = {case: (dice.gauss(1.0, s), "host") for case in cases}
+        logs = {case: making.ObservedFigure(dice.gauss(1.0, s), "host") for case in cases}
         runs.append(making.ObservedRun(f"{board}.json", "a GPU", f"{board:012d}", logs))
     return runs
 
@@ -190,8 +189,8 @@ def changed(run: making.ObservedRun, by: float, figures: int) -> making.Observed
     """The run with the logarithms of its first figures changed."""
     logs = dict(run.logs)
     for case in [*logs][:figures]:
-        log, figure_class = logs[case]
-        logs[case] = (log + by, figure_class)
+        figure = logs[case]
+        logs[case] = figure._replace(log=figure.log + by)
     return dataclasses.replace(run, logs=logs)
 
 

@@ -389,6 +389,7 @@ class Changes:
         statements = [self._found] * (1 + others)
         case_s = self._case_s(others, compiles)  # seconds for each statement in a process
         self._sampled_s = case_s
+        # A little more than the statements take together, so that rounding omits none of them.
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
         besides_s = COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)
         return dataclasses.replace(

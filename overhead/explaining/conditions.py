@@ -352,7 +352,7 @@ def _trials(busy_threads: int) -> list[_Trial]:
     trials = []
     if gc.isenabled():
         trials.append(_Trial(WITHOUT_COLLECTION, _without_collection()))
-    cores = every_processor()  # empty where the system does not tell them
+    cores = every_processor()  # empty where a thread cannot be bound to processors
     if len(cores) > 1:
         trials.append(_Trial(because("on-one-core"), _on_one_core(cores[0])))
     busy_number = min(len(cores), _MOST_BUSY)

@@ -451,7 +451,7 @@ def _indexing_reads_values(torch: Any, args: Any, number: Any) -> bool:
     writes_number = bool(args[2:]) and args[2] is number
     if writes_number:
         # CUDA copies a number to the device, which waits, unless it fills one mask with it
-        # (``x[mask] = 0``): that needs neither the copy nor the number of places.
+        # (``x[mask] = 0``), which waits for nothing.
         return are_masks != [True]
     return any(are_masks)
 

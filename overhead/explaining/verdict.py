@@ -216,7 +216,7 @@ def _first_reasons(explanation: record.Explanation, *, unresolved: bool) -> list
     """
     no_verdict = explanation.verdict.kind == "unclear"
     lead: list[Why] = _known_without_verdict(explanation) if no_verdict else []
-    # If there is no verdict either, its own sentence tells what is wrong with the time.
+    # Where there is no verdict, the verdict's own sentence says why.
     if unresolved and not no_verdict:
         lead.append(because("untold-time", why=_untold_step(explanation.step.wall)))
         return lead

@@ -166,7 +166,7 @@ class BrowserDecode(PageChain, LoweredDecode):
         for n in ns:
             self.count_tokens()
             rows += super().sample_idle([n], idle_ms)
-            self._counted = 0
+            self._counted_since_restore = 0
             self.count_tokens()
         return rows
 

@@ -96,8 +96,8 @@ class CudaDevice:
 
 
 class CudaDriver:
-    """The library of the CUDA driver, called through ctypes. Methods raise ``CudaError`` if a driver
-    function fails.
+    """The library of the CUDA driver, called through ctypes. Methods raise ``CudaError`` if a
+    driver function fails.
     """
 
     def __init__(self, library: ctypes.CDLL) -> None:

@@ -43,8 +43,8 @@ def own_code(function: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def graph_required(mode: str) -> Iterator[None]:
     """A context in which a step is compiled by torch.compile in this ``mode``. The mode
-    ``reduce-overhead`` should make a CUDA graph of it. Where torch cannot, it silently runs the step
-    without one, and only counts that. Then this raises ``Unsupported`` at the end.
+    ``reduce-overhead`` should make a CUDA graph of it. Where torch cannot, it runs the step without
+    a graph, and counts a skip. Then this raises ``Unsupported`` at the end.
     """
     counters = torch._dynamo.utils.counters["inductor"]
     skips_before = counters["cudagraph_skips"]

@@ -47,7 +47,7 @@ def cuda_torch() -> Any:
     """The torch module. Raises ``Unavailable`` if it cannot use a CUDA device on this machine."""
     from overhead.probes.cuda.api import driver
 
-    driver()  # raises first if the driver is the cause: torch would not say why
+    driver()  # raises with the reason if there is no driver or no device
     torch = import_torch(because("install-extras", extras="torch"))
     if not torch.version.cuda or not torch.cuda.is_available():
         mend = because("install-cuda-torch")

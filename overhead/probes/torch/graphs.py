@@ -23,7 +23,7 @@ def capture_timed(graph: Any, stream: Any, run: Action) -> float:
     """Capture into ``graph`` (a ``CUDAGraph``) the operations that ``run`` issues, on ``stream``,
     which must not be the default stream. Returns how long the capture took, ns.
     """
-    torch.cuda.synchronize()  # so that the time holds no wait for earlier work
+    torch.cuda.synchronize()  # no earlier work runs during the capture
     with torch.cuda.stream(stream):
         began = time.perf_counter_ns()
         # Calls of other threads, which a capture may forbid else, stay allowed.

@@ -352,7 +352,8 @@ def _coverage(predictions: Sequence[Prediction]) -> Coverage:
     )
 
 
-class PredictedClass(NamedTuple):
+@dataclass(frozen=True)
+class PredictedClass:
     """Of one class of figures: how many lie inside, of how many predicted ones, and the median
     half-width of their ranges.
     """

@@ -88,7 +88,8 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
         for number, group in enumerate(wanted):
             left_s = plan.seconds - (time.monotonic() - began_s)
             reason = _why_not_measured(group)
-            if not reason and (left_s <= 0 or left_s < longest_s[group.way]):
+            is_late = left_s <= 0 or left_s < longest_s[group.way]
+            if not reason and is_late:
                 reason = because("beyond-seconds-of-contention", seconds=plan.seconds)
             if reason:
                 _leave_out(group, reason, measuring)
@@ -102,12 +103,12 @@ def _why_not_measured(group: PeerGroup) -> Why:
     """Why the stack cannot be measured in this way; '' if it can."""
     if group.way != "threads":
         return ""
-    return why_one_thread(facts_of_stack(group.targets[0].stack))
+    return why_one_thread(facts_of_stack(group.first.stack))
 
 
 def _leave_out(group: PeerGroup, reason: Why, measuring: Measuring) -> None:
     """Say in the journal and to the user that a group is not measured."""
-    target = group.targets[0].key
+    target = group.first.key
     left_out = LeftOut(target=target, case=f"all, {group.way}", reason=reason)
     measuring.add([OmittedEntry(left_out=left_out)])
     measuring.listener.note(because("left-out", target=target, way=group.way, why=reason))
@@ -119,7 +120,8 @@ def _planned_set_s(plan: ContentionPlan, group: PeerGroup, measuring: Measuring)
     """
     if _why_not_measured(group):
         return 0.0
-    return _Set(plan, group, 0, measuring, dict(enumerate(group.cases))).planned_s()
+    cases = dict(enumerate(group.cases))
+    return _Set(plan, group, 0, measuring, cases).planned_s()
 
 
 def _measure_group(
@@ -145,7 +147,7 @@ def _measure_group(
     set_s = 0.0
     forgives = True
     while cases and measured < plan.sets:
-        target = group.targets[0].key
+        target = group.first.key
         step = because(
             "measuring-set", way=group.way, target=target, number=measured + 1, sets=plan.sets
         )
@@ -201,7 +203,7 @@ class _Set(ExitStack):
         self.number = number
         self.measuring = measuring
         self.cases = cases
-        self.rng = random.Random(f"{group.targets[0].key} {group.way} {number}")
+        self.rng = random.Random(f"{group.first.key} {group.way} {number}")
         self.units: list[int] = []
         self.most: list[int] = []
         self.children: list[ChildProcess[Answer]] = []
@@ -218,7 +220,7 @@ class _Set(ExitStack):
         except ChildEnded as ended:
             self.died = ended.reason
             if self.forgives and ended.why == "died":
-                peers = f"{self.group.targets[0].key}, {self.group.way}"
+                peers = f"{self.group.first.key}, {self.group.way}"
                 why = together(ended.reason, because("measured-again"))
                 self.measuring.listener.note(about(peers, why))
             else:
@@ -240,7 +242,8 @@ class _Set(ExitStack):
         if way == "processes":
             yield from self._open(max(plan.numbers) - 1)
         if way == "busy":
-            self.busy = [self._start({}) for _ in range(max(self._numbers()))]
+            most_busy = max(self._numbers())
+            self.busy = [self._start({}) for _ in range(most_busy)]
         yield from self._measure(list(self._together()))
         yield from self._measure(list(self._alone(at_the_end)))
 
@@ -255,7 +258,9 @@ class _Set(ExitStack):
             processes = max((period.peers for period in placed), default=1)
         at_once = len(every_processor()) or 1
         opening_s = _OPENS_IN_S * (1 + processes / at_once)
-        periods_s = sum(self._length_ns(period) / 1e9 + _BESIDE_PERIOD_S for period in placed)
+        periods_s = 0.0
+        for period in placed:
+            periods_s += self._length_ns(period) / 1e9 + _BESIDE_PERIOD_S
         return opening_s + periods_s
 
     def _length_ns(self, period: _Period) -> int:
@@ -292,7 +297,7 @@ class _Set(ExitStack):
         plan, way = self.plan, self.group.way
         numbers = self._numbers()
         repeats = plan.repeats if way == "busy" else 1
-        shows_slices = way == "processes" and processor_kind(self.group.targets[0]) == "gpu"
+        shows_slices = way == "processes" and processor_kind(self.group.first) == "gpu"
         for case, _ in itertools.product(self.cases, range(repeats)):
             for number, placement, kind in itertools.product(numbers, plan.placements, _KINDS):
                 # Pinned peers are measured at the largest number only, but on devices at each.
@@ -422,7 +427,7 @@ class _Set(ExitStack):
             devices = [target.device for target in self._targets(period)]
         return PeriodEntry(
             way=self.group.way,
-            of=f"{self.group.targets[0].key} {self.group.cases[period.case].key}",
+            of=f"{self.group.first.key} {self.group.cases[period.case].key}",
             process=self.number,
             peers=period.peers,
             placement=period.placement,
@@ -462,7 +467,7 @@ class _Set(ExitStack):
     def _drop(self, case: int, status: Status, reason: Why) -> None:
         """Measure the case no more, and tell the user why."""
         self.cases.pop(case, None)
-        peers = f"{self.group.targets[0].key} {self.group.cases[case].key}, {self.group.way}"
+        peers = f"{self.group.first.key} {self.group.cases[case].key}, {self.group.way}"
         self.measuring.listener.note(about(peers, about(status, reason)))
 
 

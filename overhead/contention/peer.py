@@ -217,7 +217,8 @@ class _Peers:
         The threads and this function meet twice at a barrier: when all are warm, and when the start
         is known.
         """
-        meeting, one_at_a_time = threading.Barrier(job.threads + 1), threading.Lock()
+        meeting = threading.Barrier(job.threads + 1)
+        one_at_a_time = threading.Lock()
         started: list[int] = []
 
         def run_period(chain: Chain, processors: Sequence[int]) -> _ThreadRows:

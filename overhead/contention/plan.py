@@ -60,6 +60,11 @@ class PeerGroup:
     targets: tuple[Target, ...]
     cases: tuple[Case, ...]
 
+    @property
+    def first(self) -> Target:
+        """The target of the first peer, whose key names the group."""
+        return self.targets[0]
+
 
 def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGroup]:
     """What to measure, in order: way by way, and stack by stack."""
@@ -67,7 +72,8 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
     ordered = sorted(targets, key=lambda target: rank.get(target.stack, len(rank)))
     models: dict[tuple[str, str, str], list[Target]] = {}
     for target in ordered:
-        models.setdefault((target.stack, target.api, target.adapter), []).append(target)
+        model = (target.stack, target.api, target.adapter)
+        models.setdefault(model, []).append(target)
     for way in plan.ways:
         for of_model in models.values():
             first = of_model[0]

@@ -118,8 +118,12 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
     for by_peers in groups.values():
         medians = {peers: _of_median_cost(records) for peers, records in by_peers.items()}
         first = next(iter(medians.values()))
-        rows.append(_row(first, medians, view.facts(first.target.stack), of_way))
-    targets = list(dict.fromkeys(record.target.key for record in of_way))
+        facts = view.facts(first.target.stack)
+        rows.append(_row(first, medians, facts, of_way))
+    targets: list[str] = []
+    for record in of_way:
+        if record.target.key not in targets:
+            targets.append(record.target.key)
     return sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
 
 

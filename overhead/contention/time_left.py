@@ -51,7 +51,8 @@ class ContentionTimeLeft:
 
     def end_set(self) -> None:
         """A set of the group is measured."""
-        self._durations.took(self._kinds[self._at], self._clock() - self._set_began_s)
+        took_s = self._clock() - self._set_began_s
+        self._durations.took(self._kinds[self._at], took_s)
         self._set_began_s = self._clock()
         self._measured += 1
 
@@ -69,5 +70,7 @@ class ContentionTimeLeft:
         if sets <= 0 or not self._kinds:
             return 0.0
         kind = self._kinds[self._at]
-        self._durations.runs_for(kind, self._clock() - self._set_began_s)
-        return self._durations.rest_s(kind) + (sets - 1) * self._durations.expected_s(kind)
+        running_s = self._clock() - self._set_began_s
+        self._durations.runs_for(kind, running_s)
+        later_s = (sets - 1) * self._durations.expected_s(kind)
+        return self._durations.rest_s(kind) + later_s

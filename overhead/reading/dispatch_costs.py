@@ -30,8 +30,8 @@ Kind = Literal["python", "compiled", "browser", "batched"]
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
 _SORTED_BY: tuple[Kind, ...] = ("python", "browser", "compiled", "batched")
 _LEFT_OUT_FROM = 1.03
-"""The mean of all samples is shown if it is at least so many times the quiet cost. Closer values
-mean the same. Chosen, not measured.
+"""The mean of all samples is shown if it is at least so many times the undisturbed cost. Closer
+values mean the same. Chosen, not measured.
 """
 ROW_GROUPS: tuple[RowGroup, ...] = get_args(RowGroup)
 """What a person chooses between, in the order of the headline figure."""
@@ -148,10 +148,10 @@ class DispatchCosts:
     view: View
 
     @property
-    def has_met(self) -> bool:
-        """Whether the run has a met cost: that of fresh processes without a fixed processor."""
+    def has_unpinned(self) -> bool:
+        """Whether the run has an unpinned cost: that of fresh processes without a fixed CPU core."""
         records = itertools.chain.from_iterable(row.records.values() for row in self.rows)
-        return any(met_range(record) for record in records)
+        return any(unpinned_range(record) for record in records)
 
 
 def dispatch_costs(view: View) -> DispatchCosts | None:
@@ -363,7 +363,7 @@ def _other_operand(
     return OtherOperand(plain(entry.other_operand, 40), cost)
 
 
-def met_range(record: WithFigures) -> tuple[float, float] | None:
+def unpinned_range(record: WithFigures) -> tuple[float, float] | None:
     """Lowest and highest cost in fresh processes that are not pinned to a processor, in µs; None if
     not measured.
     """
@@ -375,22 +375,22 @@ def met_range(record: WithFigures) -> tuple[float, float] | None:
     return low / 1e3, high / 1e3
 
 
-def over_quiet(record: Record) -> Value | None:
-    """The mean of all samples over the quiet cost, where interruptions or heavy tails add over 3 %;
-    else None.
+def over_undisturbed(record: Record) -> Value | None:
+    """The mean of all samples over the undisturbed cost, where interruptions or heavy tails add
+    over 3 %; else None.
     """
-    quiet = record.measured("complete")
+    undisturbed = record.measured("complete")
     everything = record.measured("everything")
-    if quiet is None or everything is None or quiet.value <= 0:
+    if undisturbed is None or everything is None or undisturbed.value <= 0:
         return None
-    if everything.value < _LEFT_OUT_FROM * quiet.value:
+    if everything.value < _LEFT_OUT_FROM * undisturbed.value:
         return None
-    return everything / quiet.value
+    return everything / undisturbed.value
 
 
-def met_below(record: WithFigures) -> bool:
+def unpinned_below(record: WithFigures) -> bool:
     """Whether all unpinned processes paid less than the interval of the undisturbed cost allows."""
-    unpinned = met_range(record)
+    unpinned = unpinned_range(record)
     undisturbed = record.measured("complete")
     if unpinned is None or undisturbed is None:
         return False

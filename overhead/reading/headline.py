@@ -7,7 +7,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, met_below, met_range
+from overhead.reading.dispatch_costs import (
+    DispatchCosts,
+    DispatchRow,
+    Kind,
+    unpinned_below,
+    unpinned_range,
+)
 from overhead.reading.key_figures import overstatement
 from overhead.reading.precision import resolved
 from overhead.results import Record, Value, ratio
@@ -149,8 +155,12 @@ def unpinned_pays_more(costs: DispatchCosts) -> bool:
     """
     for row in costs.rows:
         for record in row.records.values():
-            ends, quiet = met_range(record), record.measured("complete")
-            if ends is not None and quiet is not None and ends[0] > quiet.ceiling / 1e3:
+            unpinned = unpinned_range(record)
+            undisturbed = record.measured("complete")
+            if unpinned is None or undisturbed is None:
+                continue
+            lowest_us, _ = unpinned
+            if lowest_us > undisturbed.ceiling / 1e3:
                 return True
     return False
 
@@ -159,5 +169,5 @@ def unpinned_pays_less(costs: DispatchCosts) -> list[tuple[DispatchRow, Kind]]:
     """The costs that unpinned processes all stayed below, each by its row and kind."""
     found: list[tuple[DispatchRow, Kind]] = []
     for row in costs.rows:
-        found += [(row, kind) for kind, record in row.records.items() if met_below(record)]
+        found += [(row, kind) for kind, record in row.records.items() if unpinned_below(record)]
     return found

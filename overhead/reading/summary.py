@@ -16,8 +16,8 @@ measured.
 
 @dataclasses.dataclass(frozen=True)
 class CanaryRange:
-    """The shortest and the longest time of the canary, in microseconds, over the processes of a
-    run.
+    """The shortest and the longest time of the reference loop, in microseconds, over the processes
+    of a run.
     """
 
     least_us: float

@@ -19,7 +19,7 @@ from overhead.blocks.parts import (
     micro_cell,
     table_of,
 )
-from overhead.reading.dispatch_costs import dispatch_costs, met_range
+from overhead.reading.dispatch_costs import dispatch_costs, unpinned_range
 from overhead.reading.findings import findings_of
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
@@ -202,7 +202,7 @@ def _status(case: _Case) -> str:
 def _unpinned(case: _Case) -> str:
     """The range of the unpinned costs of several processes; their median where there is none."""
     time = _time("met", case)
-    ends = met_range(case.record)
+    ends = unpinned_range(case.record)
     return between(*ends) if ends is not None else time
 
 

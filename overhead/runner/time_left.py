@@ -177,21 +177,30 @@ class RunTimeLeft:
         least_rounds: int = 0,
         opening_s: float = OPENING_S,
     ) -> None:
-        self._planned = {process.kind: process for process in planned}
-        self._limit_s, self._least_rounds = limit_s, least_rounds
-        self._rounds = max((process.times for process in self._planned.values()), default=0)
-        self._beside = Durations(dict.fromkeys(self._planned, opening_s))
-        self._measuring = Durations(
-            {kind: process.measuring_s for kind, process in self._planned.items()}
-        )
+        self._planned: dict[str, PlannedProcess] = {}
+        self._rounds = 0
+        opening_of_kinds_s: dict[str, float] = {}
+        measuring_of_kinds_s: dict[str, float] = {}
+        for process in planned:
+            self._planned[process.kind] = process
+            self._rounds = max(self._rounds, process.times)
+            opening_of_kinds_s[process.kind] = opening_s
+            measuring_of_kinds_s[process.kind] = process.measuring_s
+        self._beside = Durations(opening_of_kinds_s)
+        self._measuring = Durations(measuring_of_kinds_s)
+        self._limit_s = limit_s
+        self._least_rounds = least_rounds
         self._round = -1
         self._waiting: list[str] = []
         self._group: _Group | None = None
 
     def round_s(self, number: int) -> float:
         """Seconds that this round takes; rounds count from 0."""
-        due = [kind for kind, process in self._planned.items() if process.times > number]
-        return sum(map(self._process_s, due))
+        seconds = 0.0
+        for kind, process in self._planned.items():
+            if process.times > number:
+                seconds += self._process_s(kind)
+        return seconds
 
     def begin_round(self, number: int, kinds: Iterable[str]) -> None:
         """A round begins, which has processes of these kinds."""

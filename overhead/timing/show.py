@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text
-from overhead.reading.dispatch_costs import met_range
+from overhead.reading.dispatch_costs import unpinned_range
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why, code_of
 from overhead.timing.timing import CallRatio, CallTiming, Timing
@@ -248,7 +248,7 @@ def _unpinned(call: CallTiming, which: str) -> Iterator[str]:
     factor = max(unpinned_ns / complete.value, complete.value / unpinned_ns)
     if factor <= _UNPINNED_APART:
         return
-    low_us, high_us = met_range(call) or (unpinned_ns / 1e3, unpinned_ns / 1e3)
+    low_us, high_us = unpinned_range(call) or (unpinned_ns / 1e3, unpinned_ns / 1e3)
     yield words.unpinned(low_us, high_us, which)
     if _lies_above(call):
         yield words.LEFT_OUT

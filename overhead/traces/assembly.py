@@ -78,67 +78,98 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
     """
     by_kind = SortedEvents(events)
     processes = max(source.processes, by_kind.keep_one_process())
-    unreadable = source.unreadable + by_kind.unreadable
-    if unreadable and not by_kind.count:
-        raise ValueError("none of its events can be read")
-    if len({event.stream for event in by_kind.of(EventKind.WORK)}) > _MOST_STREAMS:
-        raise ValueError(f"more than {_MOST_STREAMS:,} streams")
+    _refuse_unreadable(by_kind, source)
 
     calls_seen = by_kind.of(EventKind.CALL)
     work = _device_work(by_kind)
     clocks = compare_clocks(calls_seen, work)
     work = [_on_host_clock(piece, clocks) for piece in work]
-    by_correlation = _by_correlation(work)
-
-    windows = marked_windows(by_kind.of(EventKind.STEP))
+    marked = marked_windows(by_kind.of(EventKind.STEP))
     sites = _sites(by_kind)
-    operations = outermost_operations(_within_steps(by_kind, windows), sites)
-    calls = list(host_calls(calls_seen, operations, sites, by_correlation))
-    recording = Recording(
-        marked=bool(windows),
-        doubled=by_kind.doubled,
-        backwards=by_kind.backwards,
-        unreadable=unreadable,
-        events=unreadable + by_kind.backwards + by_kind.count,
-        memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
-        rounded_ns=by_kind.rounded_ns(source.unit_ns),
-        clocks=clocks,
+    operations = outermost_operations(_within_steps(by_kind, marked), sites)
+    by_correlation = _by_correlation(work)
+    activity = _Activity(
+        operations=operations,
+        calls=list(host_calls(calls_seen, operations, sites, by_correlation)),
+        work=work,
+        by_correlation=by_correlation,
     )
 
-    whole = whole_window(operations, calls)
-    if whole is not None and not windows:
-        last_end = max([whole.end, *(piece.end for piece in work)])
-        recording = dataclasses.replace(recording, recorded_ns=last_end - whole.start)
-        windows = [whole]
-        if trimmed:
-            found = trimmed_window(whole, operations, calls, by_correlation)
-            windows = [found.window]
-            recording = dataclasses.replace(
-                recording, start_up=found.start_up, start_up_ns=found.start_up_ns
-            )
-
+    recording = _counted(by_kind, source, clocks)
+    windows = marked
+    if not marked:
+        windows, recording = _one_window(activity, recording, trimmed=trimmed)
     if windows:
-        begin = windows[0].start
-        end = max(window.end for window in windows)
-        recording = with_losses(recording, calls, work, begin, end)
-        recording = _with_doubts(recording, windows, operations, calls, work)
-        costs = [(event.start, event.end) for event in by_kind.of(EventKind.PROFILER_COST)]
-        profiler_ns = held_up_by_profiler_ns(
-            union_of_spans(costs), started_between(calls, begin, end)
-        )
-        recording = dataclasses.replace(recording, profiler_ns=profiler_ns)
+        recording = _with_losses_and_doubts(recording, activity, windows)
+        recording = _with_profiler(recording, activity, windows, by_kind)
 
     allocated = [event for event in by_kind.of(EventKind.MEMORY) if event.size > 0]
     allocated.sort(key=start_of)
-    steps = [_step(window, operations, calls, by_correlation, allocated) for window in windows]
     return Trace(
-        steps=steps,
+        steps=[_step(window, activity, allocated) for window in windows],
         device=source.device,
         rank=source.rank,
         processes=processes,
         recording=recording,
         ranks=source.ranks,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Activity:
+    """What the program did in the whole recording. ``operations``: the outermost ones. All are by
+    start, ``work`` aside. ``by_correlation``: by the number of a call the work that it issued.
+    """
+
+    operations: Sequence[HostOperation]
+    calls: Sequence[HostCall]
+    work: Sequence[DeviceWork]
+    by_correlation: _ByCorrelation
+
+
+def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
+    """Raise ``ValueError`` if no event can be read, or for more streams than a device has."""
+    unreadable = source.unreadable + by_kind.unreadable
+    if unreadable and not by_kind.count:
+        raise ValueError("none of its events can be read")
+    streams = {event.stream for event in by_kind.of(EventKind.WORK)}
+    if len(streams) > _MOST_STREAMS:
+        raise ValueError(f"more than {_MOST_STREAMS:,} streams")
+
+
+def _counted(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Recording:
+    """The recording with the counts of its events, and its clocks."""
+    unreadable = source.unreadable + by_kind.unreadable
+    return Recording(
+        marked=bool(by_kind.of(EventKind.STEP)),
+        doubled=by_kind.doubled,
+        backwards=by_kind.backwards,
+        unreadable=unreadable,
+        events=by_kind.count + by_kind.backwards + unreadable,
+        memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
+        rounded_ns=by_kind.rounded_ns(source.unit_ns),
+        clocks=clocks,
+    )
+
+
+def _one_window(
+    activity: _Activity, recording: Recording, *, trimmed: bool
+) -> tuple[list[StepWindow], Recording]:
+    """The window of a recording without marks, which is one step; none where the host does nothing.
+    The recording then has its length, and the start-up that was left out.
+    """
+    whole = whole_window(activity.operations, activity.calls)
+    if whole is None:
+        return [], recording
+    last_end = max([whole.end, *(piece.end for piece in activity.work)])
+    recording = dataclasses.replace(recording, recorded_ns=last_end - whole.start)
+    if not trimmed:
+        return [whole], recording
+    found = trimmed_window(whole, activity.operations, activity.calls, activity.by_correlation)
+    recording = dataclasses.replace(
+        recording, start_up=found.start_up, start_up_ns=found.start_up_ns
+    )
+    return [found.window], recording
 
 
 def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
@@ -218,42 +249,56 @@ def _within_steps(by_kind: SortedEvents, windows: Sequence[StepWindow]) -> list[
     ]
 
 
-def _with_doubts(
-    recording: Recording,
-    windows: Sequence[StepWindow],
-    operations: Sequence[HostOperation],
-    calls: Sequence[HostCall],
-    work: Sequence[DeviceWork],
+def _with_losses_and_doubts(
+    recording: Recording, activity: _Activity, windows: Sequence[StepWindow]
 ) -> Recording:
-    """The recording with what contradicts it in the steps."""
-    work_times = WorkTimes((piece.start, piece.end) for piece in work)
-    calls_of_steps = list(_started_in_steps(calls, windows))
+    """The recording with what it has lost, and with what contradicts it in the steps."""
+    begin = windows[0].start
+    end = max(window.end for window in windows)
+    recording = with_losses(recording, activity.calls, activity.work, begin, end)
 
-    waits = [call for call in calls_of_steps if call.kind == "synchronisation"]
+    work_times = WorkTimes((piece.start, piece.end) for piece in activity.work)
+    calls = list(_started_in_steps(activity.calls, windows))
     unexplained_ns = []
-    for call in calls_of_steps:
+    for call in calls:
         wait_ns = unexplained_wait_ns(call, work_times)
         if wait_ns > 0:
             unexplained_ns.append(wait_ns)
 
     may_wait_ns: dict[str, float] = defaultdict(float)
-    working = working_threads(operations, calls_of_steps)
-    for call in calls_of_steps:
+    working = working_threads(activity.operations, calls)
+    for call in calls:
         if call.thread in working and may_wait(call, work_times):
             may_wait_ns[call.name] += call.end - call.start - call.no_work
 
-    nodes = graph_nodes(calls_of_steps, _by_correlation(work))
+    nodes = graph_nodes(calls, activity.by_correlation)
     return dataclasses.replace(
         recording,
         steps_ns=sum(window.end - window.start for window in windows),
-        waits=len(waits),
+        waits=len([call for call in calls if call.kind == "synchronisation"]),
         unexplained_waits=len(unexplained_ns),
         unexplained_ns=sum(unexplained_ns),
         nodes=nodes.recorded,
         nodes_missing=nodes.missing,
         may_wait=max(may_wait_ns, key=may_wait_ns.__getitem__, default=""),
         may_wait_ns=sum(may_wait_ns.values()),
-        beside_ns=other_threads_wait_ns(calls_of_steps, operations),
+        beside_ns=other_threads_wait_ns(calls, activity.operations),
+    )
+
+
+def _with_profiler(
+    recording: Recording,
+    activity: _Activity,
+    windows: Sequence[StepWindow],
+    by_kind: SortedEvents,
+) -> Recording:
+    """The recording with how long the profiler held up the calls of the steps."""
+    costs = [(event.start, event.end) for event in by_kind.of(EventKind.PROFILER_COST)]
+    begin = windows[0].start
+    end = max(window.end for window in windows)
+    calls = started_between(activity.calls, begin, end)
+    return dataclasses.replace(
+        recording, profiler_ns=held_up_by_profiler_ns(union_of_spans(costs), calls)
     )
 
 
@@ -265,25 +310,19 @@ def _started_in_steps(
         yield from started_between(calls, start, end)
 
 
-def _step(
-    window: StepWindow,
-    operations: Sequence[HostOperation],
-    calls: Sequence[HostCall],
-    by_correlation: _ByCorrelation,
-    allocated: Sequence[TraceEvent],
-) -> StepTrace:
+def _step(window: StepWindow, activity: _Activity, allocated: Sequence[TraceEvent]) -> StepTrace:
     """The step of this window: what started in it, and the device work that its calls issued."""
-    own_calls = started_between(calls, window.start, window.end)
+    calls = started_between(activity.calls, window.start, window.end)
     issued: list[DeviceWork] = []
-    for call in own_calls:
+    for call in calls:
         if call.correlation:
-            issued += by_correlation.get(call.correlation, ())
+            issued += activity.by_correlation.get(call.correlation, ())
     allocations = started_between(allocated, window.start, window.end)
     return StepTrace(
         start=window.start,
         end=window.end,
-        operations=started_between(operations, window.start, window.end),
-        calls=own_calls,
+        operations=started_between(activity.operations, window.start, window.end),
+        calls=calls,
         device=sorted(issued, key=start_of),
         allocations=[event.size for event in allocations],
         number=window.number,

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from overhead.traces.calls import call_kind
-from overhead.traces.clocks import Bound, Clocks, clocks_of
+from overhead.traces.clocks import ClockBound, Clocks, clocks_of
 from overhead.traces.events import TraceEvent
 from overhead.traces.spans import start_of
 from overhead.traces.trace import DeviceWork
@@ -31,8 +31,8 @@ def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> C
     one_stream = len({piece.stream for piece in work}) == 1
     copies_alone = _without_wait_after(calls)
 
-    waits: list[Bound] = []
-    starts: list[Bound] = []
+    waits: list[ClockBound] = []
+    starts: list[ClockBound] = []
     # Calls of any thread that have not returned: when each returns, and when its work ends.
     running: list[tuple[float, float]] = []
     last_end = -math.inf
@@ -43,17 +43,17 @@ def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> C
             last_end = max(last_end, work_end)
 
         if last_end > -math.inf and _waits_for_all(call.name, one_device, one_stream):
-            waits.append(Bound(call.end, last_end - call.end))
+            waits.append(ClockBound(call.end, last_end - call.end))
 
         issued = by_correlation.get(call.correlation, ()) if call.correlation else ()
         if not issued:
             continue
         first_start = min(piece.start for piece in issued)
-        starts.append(Bound(call.start, first_start - call.start))
+        starts.append(ClockBound(call.start, first_start - call.start))
         if call.correlation in copies_alone:
             for piece in issued:
                 if piece.copies_to_pageable:
-                    waits.append(Bound(call.end, piece.end - call.end))
+                    waits.append(ClockBound(call.end, piece.end - call.end))
         heapq.heappush(running, (call.end, max(piece.end for piece in issued)))
     return clocks_of(waits, starts)
 

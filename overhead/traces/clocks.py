@@ -62,7 +62,7 @@ class Clocks:
         return self.late_ns + self.drift * (at_ns - self.middle_ns)
 
 
-class Bound(NamedTuple):
+class ClockBound(NamedTuple):
     """A bound for how late the device's clock is. ``at``: when, ns; ``late_ns``: the bound.
 
     From a wait it is a lower one: the clock is late at least by what the awaited work ends after
@@ -77,7 +77,7 @@ class Bound(NamedTuple):
 _Side = Literal["lower", "upper"]
 
 
-def clocks_of(waits: Sequence[Bound], starts: Sequence[Bound]) -> Clocks:
+def clocks_of(waits: Sequence[ClockBound], starts: Sequence[ClockBound]) -> Clocks:
     """Compare the clocks of host and device.
 
     ``waits``: for each wait, when it returns, and how much later the work ends that it waited for.
@@ -109,11 +109,11 @@ def clocks_of(waits: Sequence[Bound], starts: Sequence[Bound]) -> Clocks:
 class _Kept(NamedTuple):
     """The bounds that are compared, and how many others are bad records."""
 
-    bounds: Sequence[Bound]
+    bounds: Sequence[ClockBound]
     outliers: int
 
 
-def _without_outliers(bounds: Sequence[Bound], side: _Side) -> _Kept:
+def _without_outliers(bounds: Sequence[ClockBound], side: _Side) -> _Kept:
     """The bounds without a few that contradict equal clocks and all others too.
 
     One bad record must not move all others.
@@ -132,7 +132,7 @@ def _without_outliers(bounds: Sequence[Bound], side: _Side) -> _Kept:
     return _Kept(bounds, 0)
 
 
-def _tightest(bounds: Sequence[Bound], tighter: Callable[..., Bound]) -> np.ndarray:
+def _tightest(bounds: Sequence[ClockBound], tighter: Callable[..., ClockBound]) -> np.ndarray:
     """The tightest bound of each period of the recording: rows of time and bound, by time.
 
     ``tighter``: ``max`` for lower bounds, ``min`` for upper ones.
@@ -142,7 +142,7 @@ def _tightest(bounds: Sequence[Bound], tighter: Callable[..., Bound]) -> np.ndar
     first = min(bound.at for bound in bounds)
     last = max(bound.at for bound in bounds)
     period_ns = max(last - first, 1.0) / _PERIODS
-    by_period: dict[int, Bound] = {}
+    by_period: dict[int, ClockBound] = {}
     for bound in bounds:
         period = int((bound.at - first) / period_ns)
         best = by_period.get(period, bound)
@@ -150,7 +150,7 @@ def _tightest(bounds: Sequence[Bound], tighter: Callable[..., Bound]) -> np.ndar
     return np.array(sorted(by_period.values()))
 
 
-def _late_ns(bound: Bound) -> float:
+def _late_ns(bound: ClockBound) -> float:
     return bound.late_ns
 
 

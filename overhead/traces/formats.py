@@ -1,6 +1,6 @@
 """The formats of traces that can be read, and the steps of a file in one of them.
 
-A new format is a module with its reader, and one line of ``FORMATS``.
+A new format is a module with its reader, and one line of ``TRACE_FORMATS``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TraceFormat:
     read: Callable[[Path], Trace]
 
 
-FORMATS = [
+TRACE_FORMATS = [
     TraceFormat(is_of_nsys, read_nsys_file),
     TraceFormat(is_chrome_trace, read_chrome_file),
 ]
@@ -38,8 +38,8 @@ FORMATS = [
 
 
 def read_trace_file(path: Path) -> Trace:
-    """The steps in a file that somebody recorded, in one of ``FORMATS``. Raises ``BadFile``, one
-    line.
+    """The steps in a file that somebody recorded, in one of ``TRACE_FORMATS``. Raises ``BadFile``,
+    one line.
 
     Marked steps without device work are left out, if others have some.
     """
@@ -56,7 +56,7 @@ def read_trace_file(path: Path) -> Trace:
 
 
 def _format_of(path: Path) -> TraceFormat:
-    for trace_format in FORMATS:
+    for trace_format in TRACE_FORMATS:
         if trace_format.is_format(path):
             return trace_format
     raise BadFile("no format of traces that overhead reads", path)

@@ -40,6 +40,7 @@ def with_losses(
     halves = _calls_with_and_without_work(calls, work, begin, end)
     lost_ns = _longest_lost_ns(halves.lost, _issuing(calls, work), work, end)
     found = _work_in_time(calls, work, begin, end)
+    migrations = [piece for piece in found.without_call if piece.name.startswith(MIGRATION)]
     return dataclasses.replace(
         recording,
         launches=halves.launches,
@@ -52,12 +53,8 @@ def with_losses(
         work_ns=found.work_ns,
         work_without_call=len(found.without_call),
         work_without_call_ns=sum(piece.end - piece.start for piece in found.without_call),
-        migrations=len([piece for piece in found.without_call if _is_migration(piece)]),
+        migrations=len(migrations),
     )
-
-
-def _is_migration(work: DeviceWork) -> bool:
-    return work.name.startswith(MIGRATION)
 
 
 @dataclass
@@ -93,13 +90,13 @@ def _calls_with_and_without_work(
         has_work = call.correlation in pieces
         if has_work and _ONE_KERNEL.fullmatch(call.name):
             found.shared += pieces[call.correlation] - 1
-        # A launch into a graph that is captured does not run, and one inside another launch is the
-        # same launch.
-        if not has_work and (
-            _lies_in(call.start, captures)
-            or answered.within(call.thread, call.start, call.end) is not None
-        ):
-            continue
+        if not has_work:
+            # A launch into a graph that is captured does not run, and one inside another launch is
+            # the same launch.
+            is_captured = _lies_in(call.start, captures)
+            around = answered.within(call.thread, call.start, call.end)
+            if is_captured or around is not None:
+                continue
         is_launch = call.kind == "launch"
         if is_launch:
             found.launches += 1
@@ -214,13 +211,13 @@ def _work_in_time(
     """
     work = list(work)
     numbers = {call.correlation for call in calls} - {0}
-    numbers_of_steps = {call.correlation for call in started_between(calls, begin, end)} - {0}
+    calls_of_steps = started_between(calls, begin, end)
+    numbers_of_steps = {call.correlation for call in calls_of_steps} - {0}
     ends = [piece.end for piece in work if piece.correlation in numbers_of_steps]
     done = max([end, *ends])
     first_number = min(numbers, default=0)
-    first_start = min(
-        (piece.start for piece in work if piece.correlation in numbers), default=math.inf
-    )
+    starts = [piece.start for piece in work if piece.correlation in numbers]
+    first_start = min(starts, default=math.inf)
 
     found = _WorkInTime(without_call=[])
     for piece in work:

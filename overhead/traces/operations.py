@@ -55,15 +55,14 @@ def _outermost_of_thread(
             # It holds only the beginning of a range, such as that of a DataLoader's next.
             index += 1
             continue
-        operations.append(
-            HostOperation(
-                name=event.name[:_MOST_NAME].removeprefix(_BACKWARD),
-                start=event.start,
-                end=event.end,
-                thread=event.thread,
-                inner=len(inner),
-                site=sites.within(event.thread, event.start, event.end) or NO_SITE,
-            )
+        operation = HostOperation(
+            name=event.name[:_MOST_NAME].removeprefix(_BACKWARD),
+            start=event.start,
+            end=event.end,
+            thread=event.thread,
+            inner=len(inner),
+            site=sites.within(event.thread, event.start, event.end) or NO_SITE,
         )
+        operations.append(operation)
         index = after
     return operations

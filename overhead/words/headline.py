@@ -221,7 +221,7 @@ def _another_run(machine: Machine) -> str:
 
 def _unpinned(costs: DispatchCosts) -> str:
     """What programs that are not pinned to a processor paid, beside the undisturbed cost."""
-    if not costs.has_met:
+    if not costs.has_unpinned:
         return _NO_MET
     first = _PAYS_MORE if unpinned_pays_more(costs) else _STRIPS
     return " ".join(filter(None, [first, _unpinned_less(costs)]))

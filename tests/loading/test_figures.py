@@ -17,7 +17,7 @@ from overhead.errors import BadFile
 from overhead.explaining.record import encode_explanation
 from overhead.explaining.saved import read_explanation
 from overhead.loading.files import read_fingerprint
-from overhead.reading.dispatch_costs import over_quiet
+from overhead.reading.dispatch_costs import over_undisturbed
 from overhead.results import VALUED, Figure
 from tests.fakes.explanations import decode_explained
 
@@ -93,7 +93,7 @@ def test_figures_of_a_case_that_is_not_proved_are_no_costs(tmp_path: Path) -> No
 def test_figures_that_are_zero_are_shown_without_an_error(tmp_path: Path) -> None:
     path = changed(tmp_path / "run.json", lambda figure: figure.update(value=0, low=0, high=0))
     for row in read_fingerprint(path).records:
-        assert over_quiet(row) is None
+        assert over_undisturbed(row) is None
         assert row.measured("complete") is None
     assert main(["show", str(path)]) == 0
     path = changed(tmp_path / "run.json", lambda figure: figure.update(value=0, low=0, high=1.0))

@@ -16,8 +16,8 @@ from overhead.reading.dispatch_costs import (
     OtherOperand,
     dispatch_costs,
     doubt_of,
-    met_below,
-    met_range,
+    unpinned_below,
+    unpinned_range,
 )
 from overhead.reading.headline import (
     batches,
@@ -118,19 +118,19 @@ def test_a_fused_kernel_is_not_shown_as_a_batch() -> None:
 
 def test_a_row_has_the_range_of_unpinned_processes_where_the_run_measured_it() -> None:
     found = costs(*gpu_run())
-    assert met_range(row(found, "WebGPU, Dawn").records["python"]) == (29.0, 70.0)
-    assert met_range(row(found, "CUDA driver").records["python"]) is None
-    assert found.has_met
+    assert unpinned_range(row(found, "WebGPU, Dawn").records["python"]) == (29.0, 70.0)
+    assert unpinned_range(row(found, "CUDA driver").records["python"]) is None
+    assert found.has_unpinned
     assert unpinned_pays_more(found)
-    assert not costs(record("dawn", **VULKAN)).has_met
+    assert not costs(record("dawn", **VULKAN)).has_unpinned
 
 
 def test_unpinned_processes_below_the_undisturbed_cost_are_named() -> None:
     below = record("cuda-driver", each=4_000.0, more=(met(3_400.0, 3_700.0),), **GPU)
     above = record("jax", each=30_000.0, more=(met(29_900.0, 36_000.0),), **GPU)
     found = costs(below, above)
-    assert met_below(below)
-    assert not met_below(above)
+    assert unpinned_below(below)
+    assert not unpinned_below(above)
     assert [(one.stack, kind) for one, kind in unpinned_pays_less(found)] == [
         ("cuda-driver", "python")
     ]

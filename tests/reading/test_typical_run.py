@@ -193,4 +193,4 @@ def test_the_run_that_the_readme_draws_is_neither_fast_nor_slow() -> None:
     assert place is not None
     assert verdict(place) == ""
     assert 1 / 1.1 < place.times.value < 1.1
-    assert found.has_met
+    assert found.has_unpinned

@@ -22,6 +22,7 @@ from overhead.timing.sampled_thread import Phase, SampledThread, this_thread
 from overhead.timing.saved import read_timing
 from overhead.timing.show import timing_blocks
 from overhead.timing.thread_sampler import Sample
+from overhead.timing.timing import Timing
 from overhead.timing.user_statement import try_statements
 from overhead.words.reasons import in_words
 from overhead.words.timing.division import DEVICE_APART, WAIT_IN_DRIVER, division_sentence
@@ -68,6 +69,14 @@ def share_of(part: CallPart | None) -> Value:
     found = part.share.measured
     assert found is not None
     return found
+
+
+def paragraphs_of(timing: Timing) -> str:
+    """The text below the table that ``overhead time`` prints."""
+    paragraphs: list[str] = []
+    for part in timing_blocks(timing):
+        paragraphs += getattr(part, "paragraphs", [])
+    return "\n".join(paragraphs)
 
 
 def test_python_is_told_from_compiled_code_by_the_instruction_that_enters_it() -> None:
@@ -173,8 +182,8 @@ def test_a_wait_inside_the_driver_is_told_where_the_driver_takes_part() -> None:
     without = divide(samples(200, OWN, 1, LIBRARY), THREAD)
 
     def said(division: Division, on: str) -> str:
-        blocks = timing_blocks(made.timing(made.call("f()", figures, on=on, division=division)))
-        return "\n".join(line for part in blocks for line in getattr(part, "paragraphs", []))
+        call = made.call("f()", figures, on=on, division=division)
+        return paragraphs_of(made.timing(call))
 
     assert WAIT_IN_DRIVER in said(with_driver, "NVIDIA H100")
     assert WAIT_IN_DRIVER not in said(without, "NVIDIA H100")
@@ -254,9 +263,7 @@ def test_an_answer_says_how_each_call_divides_or_why_not() -> None:
         made.call("f()", figures, on="CPU", division=known),
         made.call("g()", figures, on="CPU", division=refused),
     )
-    text = "\n".join(
-        line for part in timing_blocks(timing) for line in getattr(part, "paragraphs", [])
-    )
+    text = paragraphs_of(timing)
     assert "25 %" in text
     assert "75 %" in text
     assert "SYS_PTRACE" in text

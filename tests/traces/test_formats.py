@@ -61,7 +61,7 @@ def host_bound_lines() -> list[str]:
 def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of the made-up format, which the table has."""
     made_up_format = TraceFormat(is_made_up, read_made_up)
-    monkeypatch.setattr(formats, "FORMATS", [made_up_format, *formats.FORMATS])
+    monkeypatch.setattr(formats, "TRACE_FORMATS", [made_up_format, *formats.TRACE_FORMATS])
     path = tmp_path / "made_up.trace"
     path.write_text("\n".join([HEADER.decode(), *host_bound_lines()]), "utf-8")
     return path

@@ -27,7 +27,7 @@ from overhead.explaining.replay import launch_delays
 from overhead.explaining.trace_file import explain_traces
 from overhead.results import Reason, because, codes_of
 from overhead.traces import nsys_export
-from overhead.traces.clocks import Bound, Clocks, clocks_of
+from overhead.traces.clocks import ClockBound, Clocks, clocks_of
 from overhead.traces.formats import read_trace_file
 from overhead.words.reasons import sentence
 from tests.traces.test_trace_file import DEVICE_BOUND, events_of, kineto, nsys
@@ -307,8 +307,8 @@ def test_times_that_no_clock_explains_give_no_verdict(tmp_path: Path) -> None:
 
 def clocks_with(*, work_ends_after_wait: float | None, work_starts_after_call: float) -> Clocks:
     """The clocks of a recording with one wait, or none, and one call that issues work; ns."""
-    waits = [] if work_ends_after_wait is None else [Bound(0, work_ends_after_wait)]
-    return clocks_of(waits, [Bound(0, work_starts_after_call)])
+    waits = [] if work_ends_after_wait is None else [ClockBound(0, work_ends_after_wait)]
+    return clocks_of(waits, [ClockBound(0, work_starts_after_call)])
 
 
 def test_clocks_agree_where_work_starts_after_its_call_and_ends_before_its_wait() -> None:
@@ -1411,8 +1411,8 @@ def test_the_line_of_a_drifting_clock_crosses_its_bounds_least(seed: int) -> Non
         [0, 0, 1], bounds, limits, bounds=[(None, None), (None, None), (-6000, None)]
     )
 
-    waits = [Bound(*bound) for bound in zip(at, lower, strict=True)]
-    starts = [Bound(*bound) for bound in zip(at, upper, strict=True)]
+    waits = [ClockBound(*bound) for bound in zip(at, lower, strict=True)]
+    starts = [ClockBound(*bound) for bound in zip(at, upper, strict=True)]
     found = clocks_of(waits, starts)
     line = np.array([found.late_at(x) for x in at])
     assert max((lower - line).max(), (line - upper).max()) == pytest.approx(expected.fun, abs=0.01)

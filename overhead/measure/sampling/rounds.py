@@ -123,14 +123,13 @@ class _Measurement:
         self.emit = emit
         self.judge_first = judge_first
         cpu_clock_counts_work = cpu_clock_counts(clock)
-        seconds_for_each = settings.seconds / len(chains)
         self.live: dict[str, CaseInProgress] = {}
         for key, chain in chains.items():
             unnamed = {"target": "", "case": key, "worker": "", "process": settings.process}
             self.live[key] = CaseInProgress(
                 key,
                 chain,
-                seconds_for_each,
+                settings.seconds / len(chains),
                 reads_cpu=cpu_clock_counts_work or chain.own_loop,
                 staged=key in settings.staged and not chain.own_loop,
                 names=settings.names.get(key) or unnamed,

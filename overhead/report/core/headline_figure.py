@@ -16,7 +16,7 @@ from overhead.reading.dispatch_costs import (
     DispatchRow,
     Kind,
     doubt_of,
-    met_range,
+    unpinned_range,
 )
 from overhead.reading.headline import cheapest
 from overhead.reading.plain_text import plain
@@ -260,7 +260,7 @@ def _limits(ax: Axes, rows: Sequence[DispatchRow]) -> None:
     drawn: list[float] = []
     for row in rows:
         for record in row.records.values():
-            drawn += met_range(record) or ()
+            drawn += unpinned_range(record) or ()
         for costs in row.marks.values():
             for cost in costs:
                 drawn += _drawn_ends(cost)
@@ -309,7 +309,7 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
         if any(row.limit(kind) == bound for row, kind in drawn):
             ring_look = {**look, **_ring(bound), "markersize": 9}
             handles.append(Line2D([], [], label=label, **ring_look))
-    if any(met_range(row.records[kind]) for row, kind in drawn):
+    if any(unpinned_range(row.records[kind]) for row, kind in drawn):
         handles.append(Patch(facecolor=MUTED, alpha=_UNPINNED_ALPHA, label=STRIP))
 
     figure.legend(
@@ -443,7 +443,7 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
 def _draw_unpinned(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
     """A strip over the unpinned costs of fresh processes, with a tick at their median."""
     record = row.records[kind]
-    unpinned = met_range(record)
+    unpinned = unpinned_range(record)
     median_ns = record.value("met")
     if unpinned is None or median_ns is None:
         return

@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from overhead.reading.dispatch_costs import over_quiet
+from overhead.reading.dispatch_costs import over_undisturbed
 from overhead.results import Record
 from overhead.words.format import count, factor, rounds_to_one
 
@@ -27,9 +27,9 @@ def doubts(record: Record) -> str:
     complete = record.figure("complete")
     if complete is not None and complete.holds_from > 1:
         texts.append(f"from n = {complete.holds_from:,}")
-    over_undisturbed = over_quiet(record)
-    if over_undisturbed is not None and not rounds_to_one(over_undisturbed):
-        texts.append(f"{factor(over_undisturbed)} with slow rounds")
+    with_slow_rounds = over_undisturbed(record)
+    if with_slow_rounds is not None and not rounds_to_one(with_slow_rounds):
+        texts.append(f"{factor(with_slow_rounds)} with slow rounds")
     return ", ".join(texts)
 
 

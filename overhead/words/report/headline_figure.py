@@ -79,7 +79,7 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
             " the cost of a single launch by the same caller."
         ),
     ]
-    if costs.has_met:
+    if costs.has_unpinned:
         sentences.append(
             "A strip shows the unpinned cost: its range over several processes that are not pinned"
             " to a CPU core, and a tick at the median."

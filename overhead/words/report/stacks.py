@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.reading.dispatch_costs import DispatchRow, Kind, met_below
+from overhead.reading.dispatch_costs import DispatchRow, Kind, unpinned_below
 from overhead.results import Record
 from overhead.words.dispatch_costs import kind_remark, other_unit
 from overhead.words.names import CALLER_WORDS
@@ -24,7 +24,7 @@ def full_remark(row: DispatchRow, kind: Kind, record: Record) -> str:
     another unit.
     """
     remarks = [kind_remark(row, kind)]
-    if met_below(record):
+    if unpinned_below(record):
         remarks.append(_BELOW_COST)
     if kind != "batched":
         remarks.append(other_unit(row))

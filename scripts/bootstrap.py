@@ -35,6 +35,17 @@ WHOLE = "overhead-made"
 """A file in the environment. A set-up that was killed while it made the environment leaves none."""
 PYTORCH_INDEX = "https://download.pytorch.org/whl/"
 HAS_TORCH = "import importlib.metadata as m; m.version('torch')"
+LINK_REPOSITORY = """
+import importlib.util, pathlib, sys, sysconfig
+
+root, *needed = sys.argv[1:]
+path_file = pathlib.Path(sysconfig.get_path("purelib"), "overhead.pth")
+path_file.write_text(f"{root}\\n", "utf-8")
+sys.exit(", ".join(name for name in needed if importlib.util.find_spec(name) is None))
+"""
+"""Runs in the environment: lets it import the repository, and writes to stderr which packages it
+lacks.
+"""
 CUDA_PACKAGE = re.compile(r"(nvidia|cuda)-")
 MINIMUM = (3, 11)
 NOT_FOR_TESTS = {"completion", "cuda12", "cuda13", "cute", "notebook", "numba-cuda", "site"}
@@ -57,6 +68,7 @@ class Trouble(Exception):
 
 
 def say(line: str) -> None:
+    """Print a line at once, so that it stands before what a command prints next."""
     print(f"overhead: {line}", flush=True)
 
 
@@ -156,6 +168,7 @@ def chosen_extras(chosen: str) -> set[str]:
 
 
 def has_vulkan_loader() -> bool:
+    """Whether the system has the library through which programs find Vulkan drivers."""
     try:
         ctypes.CDLL("libvulkan.so.1")
     except OSError:
@@ -182,6 +195,9 @@ def has_opencl_for_processors() -> bool:
 
 
 def has_venv() -> bool:
+    """Whether Python can make a virtual environment with pip. Debian has that in another package,
+    which the set-up may just have installed.
+    """
     importlib.invalidate_caches()
     return importlib.util.find_spec("ensurepip") is not None
 
@@ -269,10 +285,12 @@ def venv_python() -> str:
 
 
 def in_venv(code: str) -> bool:
+    """Whether this code runs without an error in the environment's Python."""
     return Path(venv_python()).exists() and quiet([venv_python(), "-c", code])
 
 
 def pip(*arguments: str) -> list[str]:
+    """The command that runs the environment's pip."""
     return [venv_python(), "-m", "pip", "--disable-pip-version-check", *arguments]
 
 
@@ -390,19 +408,14 @@ def use_system_packages(target: str) -> set[str]:
 
     Raises ``Trouble`` with the packages that are missing.
     """
-    needed = [re.split(r"[^\w-]", requirement)[0] for requirement in project()["dependencies"]]
+    requirements = project()["dependencies"]
+    needed = [re.split(r"[^\w-]", requirement)[0] for requirement in requirements]
     needed += {"test": ["pytest"], "lint": ["ruff", "mypy"]}.get(target, [])
-    script = (
-        "import importlib.util as u, pathlib, sys,"
-        " sysconfig\npathlib.Path(sysconfig.get_path('purelib'),"
-        " 'overhead.pth').write_text(sys.argv[1] + '\\n', 'utf-8')\nsys.exit(', '.join(n for n in"
-        " sys.argv[2:] if u.find_spec(n) is None))"
-    )
-    done = subprocess.run(
-        [venv_python(), "-c", script, str(ROOT), *needed], capture_output=True, text=True
-    )
-    if done.stderr.strip():
-        raise Trouble(f"SYSTEM_PACKAGES=1, and {sys.executable} has no {done.stderr.strip()}")
+    command = [venv_python(), "-c", LINK_REPOSITORY, str(ROOT), *needed]
+    done = subprocess.run(command, capture_output=True, text=True)
+    missing = done.stderr.strip()
+    if missing:
+        raise Trouble(f"SYSTEM_PACKAGES=1, and {sys.executable} has no {missing}")
     return set()
 
 
@@ -545,13 +558,18 @@ def report(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
+    """Run the tests, without slow ones unless the arguments choose them by ``-m``."""
     # One worker per file, because some files draw a page or compile once for all of their tests.
     parallel = ["-n", "2", "--dist", "loadfile"] if in_venv("import xdist") else []
-    chosen = [] if any(argument.startswith("-m") for argument in arguments) else ["-m", "not slow"]
+    has_choice = any(argument.startswith("-m") for argument in arguments)
+    chosen = [] if has_choice else ["-m", "not slow"]
     return call([venv_python(), "-m", "pytest", *parallel, *chosen, *arguments])
 
 
 def lint(arguments: list[str]) -> int:
+    """Run all checks of the code, or those of the files in the arguments. Returns the worst exit
+    code: each check runs, also after one that failed.
+    """
     # mypy finds what another system's Python lacks. Code for another system is unreachable.
     where = arguments or ["."]
     checks = [
@@ -573,14 +591,17 @@ def lint(arguments: list[str]) -> int:
 
 
 def bench(arguments: list[str]) -> int:
+    """Run the benches that check the method."""
     return call([venv_python(), "scripts/bench/main.py", *arguments])
 
 
 def site(arguments: list[str]) -> int:
+    """Write the static site."""
     return call([venv_python(), "scripts/site.py", *arguments])
 
 
 def release(arguments: list[str]) -> int:
+    """Build what a release uploads, and check it."""
     return call([venv_python(), "scripts/release.py", *arguments])
 
 
@@ -603,10 +624,11 @@ def clean() -> int:
 
 
 def main(arguments: list[str]) -> int:
+    """Set up ``.venv`` for a target of the Makefile and run the target. Returns the exit code."""
     if not arguments or arguments[0] not in TARGETS:
         print(__doc__)
         return 2
-    target, rest = arguments[0], arguments[1:]
+    target, *rest = arguments
     try:
         if target == "clean":
             return clean()
@@ -615,15 +637,15 @@ def main(arguments: list[str]) -> int:
                 f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=..."
             )
         set_up(target)
-        run = {
+        functions = {
             "report": report,
             "test": test,
             "lint": lint,
             "bench": bench,
             "site": site,
             "release": release,
-        }[target]
-        return run(rest)
+        }
+        return functions[target](rest)
     except (Trouble, OSError) as error:
         say(f"{target} failed: {error}")
         return 1

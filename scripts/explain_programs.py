@@ -100,8 +100,16 @@ def cupy_inside() -> Step:
     import cupy
 
     x = torch.ones(1 << 26, device="cuda")
-    seen = cupy.from_dlpack(x)
-    return lambda: [cupy.add(seen, 1.0, out=seen) for _ in range(4) if x.mul_(0.5) is x]
+    seen_by_cupy = cupy.from_dlpack(x)
+
+    def step() -> list[Any]:
+        sums = []
+        for _ in range(4):
+            x.mul_(0.5)
+            sums.append(cupy.add(seen_by_cupy, 1.0, out=seen_by_cupy))
+        return sums
+
+    return step
 
 
 def encoder() -> Step:

@@ -158,8 +158,9 @@ class SentencePattern:
 
 @functools.cache
 def _older_sentences() -> dict[str, str]:
-    found: dict[str, str] = json.loads(_SENTENCES.read_text(encoding="utf-8"))
-    return found
+    """The sentence of each code, with the names of its values in braces."""
+    sentences: dict[str, str] = json.loads(_SENTENCES.read_text(encoding="utf-8"))
+    return sentences
 
 
 def older_sentence(reason: Why) -> str:

@@ -194,6 +194,7 @@ def fleet_power() -> str:
 
 
 def _percent(share: float) -> str:
+    """The share in per cent, with a digit after the point."""
     return f"{100 * share:.1f} %"
 
 

@@ -274,6 +274,7 @@ class _FigureOfRun:
 
     @property
     def error(self) -> float:
+        """The measured value less the true one, ns."""
         return float(self.measured["value"]) - self.truth
 
     @property
@@ -283,6 +284,7 @@ class _FigureOfRun:
 
     @property
     def holds_truth(self) -> bool:
+        """Whether the true value lies in the interval."""
         return bool(self.measured["low"] <= self.truth <= self.measured["high"])
 
     def has_modes(self, modes: Sequence[float]) -> bool:
@@ -298,7 +300,7 @@ class _FigureOfRun:
 def score(
     scenario: Scenario, outcomes: list[TruthOutcome], figure: str, profile: str = "default"
 ) -> Score:
-    """How often of_run figure was right over all runs of a scenario, and how precise it was.
+    """How often one figure was right over all runs of a scenario, and how precise it was.
 
     A time is compared with its truth at the speed of the run's processes; a number of units does
     not change with speed.
@@ -316,11 +318,14 @@ def score(
     true_modes = (truth, truth * scenario.disturbance.slowdown)
     right = [of_run for of_run in runs if of_run.has_modes(true_modes)]
 
-    bias = half_width = math.nan
+    bias = math.nan
+    half_width = math.nan
     if valued:
         scale = scenario.scale(figure)
-        bias = float(np.mean([of_run.error for of_run in valued])) / scale
-        half_width = float(np.median([of_run.width / 2 for of_run in valued])) / scale
+        errors = [of_run.error for of_run in valued]
+        half_widths = [of_run.width / 2 for of_run in valued]
+        bias = float(np.mean(errors)) / scale
+        half_width = float(np.median(half_widths)) / scale
     processes = PROFILES[profile].processes_of(scenario.cost)
     bounds = [oracle(scenario, outcome.counts, figure, processes) for outcome in outcomes]
     return Score(
@@ -350,6 +355,7 @@ class RefusalCount:
 
     @property
     def share(self) -> float:
+        """The share of the runs that got a right status."""
         return self.right / self.runs
 
 
@@ -381,6 +387,7 @@ class _Job(NamedTuple):
 
 
 def _run_job(job: _Job) -> TruthOutcome:
+    """Measure the run of a job, in a worker process."""
     return run(SCENARIOS[job.scenario], job.seed, job.profile)
 
 
@@ -503,10 +510,12 @@ def _refusal_requirement(refusals: list[RefusalCount]) -> Requirement:
 
 
 def _share_ok(score: Score) -> float:
+    """The share of the runs in which the figure is ``ok``."""
     return score.ok / score.runs
 
 
 def _sum(scores: list[Score], name: str) -> int:
+    """The sum of one count over all scores, by the name of its field."""
     return sum(getattr(score, name) for score in scores)
 
 

@@ -68,9 +68,11 @@ class _Dice:
 
     def between(self, low: float, high: float) -> float:
         """A number whose logarithm is uniform: each order of magnitude is as likely."""
-        return float(np.exp(self.random.uniform(np.log(low), np.log(high))))
+        logarithm = self.random.uniform(np.log(low), np.log(high))
+        return float(np.exp(logarithm))
 
     def yes_or_no(self) -> bool:
+        """Either with the same chance."""
         return bool(self.random.integers(2))
 
 
@@ -87,6 +89,7 @@ def _line(dice: _Dice, unit: float, **more: object) -> Law:
 
 
 def _constant(unit: float, _: float) -> float:
+    """The cost of a unit, whatever n is. With ``partial`` a law's ``cost``."""
     return unit
 
 
@@ -271,11 +274,13 @@ class _Job(NamedTuple):
 
 
 def _measure_planted(job: _Job) -> LawOutcome:
+    """Measure the planted law of a job, in a worker process."""
     law = planted_laws(job.seed)[job.number]
     return measure(law, job.number, job.seed, job.profile)
 
 
 def _measure_straight(job: _Job) -> LawOutcome:
+    """Measure the straight law of a job, in a worker process."""
     law = straight_laws(job.seed)[job.number]
     return measure(law, job.number, job.seed, job.profile)
 

@@ -149,7 +149,7 @@ class DispatchCosts:
 
     @property
     def has_unpinned(self) -> bool:
-        """Whether the run has an unpinned cost: that of fresh processes without a fixed CPU core."""
+        """Whether the run has an unpinned cost: one of fresh processes without a fixed CPU core."""
         records = itertools.chain.from_iterable(row.records.values() for row in self.rows)
         return any(unpinned_range(record) for record in records)
 

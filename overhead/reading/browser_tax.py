@@ -114,11 +114,13 @@ def _counterpart(
     """
     measured = [target for target in view.executing if target.stack == library]
     if not measured:
-        return _Like(None, because("library-not-measured", library=library))
+        return _Counterpart(None, because("library-not-measured", library=library))
     near = [target for target in measured if same_device_if_ids_allow(record, target.first)]
     if not near:
         adapter = measured[0].first.adapter
-        return _Like(None, because("library-on-another-adapter", library=library, adapter=adapter))
+        return _Counterpart(
+            None, because("library-on-another-adapter", library=library, adapter=adapter)
+        )
 
     # A browser may name its adapter otherwise, so both cases get the name that the library has.
     place = near[0].first
@@ -130,7 +132,7 @@ def _counterpart(
             if is_comparable(named, of_browser, of_library):
                 comparable.append(candidate)
     if not comparable:
-        return _Like(None, because("library-lacks-case", library=library, caller=caller))
+        return _Counterpart(None, because("library-lacks-case", library=library, caller=caller))
     same_params = first_with(comparable, params=record.params)
     best = same_params if same_params is not None else comparable[0]
     difference = _difference_of_windows(record.window, best.window, named.differs)

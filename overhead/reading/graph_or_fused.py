@@ -181,8 +181,9 @@ class WorkRow:
         """Whether the way takes less time than what it is compared with (its base), by the ratio of
         both; None without times.
 
-        ``cheaper`` and ``dearer`` need a ratio whose interval does not hold 1, and a difference that
-        another run would not reverse. Else it is a ``tie``, or ``unclear`` if the interval is wide.
+        ``cheaper`` and ``dearer`` need a ratio whose interval does not hold 1, and that lies so far
+        from 1 that another run would not reverse it. Else it is a ``tie``, or ``unclear`` if the
+        interval is wide.
         """
         times = self.relative(way)
         if times is None:
@@ -518,9 +519,9 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
 
 
 def _step_between_modes(record: Record, figure: Figure) -> Value:
-    """The time of a step where T(n), the time of n steps, bends. The figure's two modes are then the
-    cost of a step in shorter and in longer chains: the first is the value, and its interval holds
-    both.
+    """The time of a step where T(n), the time of n steps, bends. The figure's two modes are then
+    the cost of a step in shorter and in longer chains: the first is the value, and its interval
+    holds both.
     """
     modes = figure.modes
     first_mode = Origin(figure=figure, mode=0)

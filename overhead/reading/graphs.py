@@ -33,8 +33,8 @@ class Graph:
 
     @property
     def parts(self) -> list[str]:
-        """The names of the steps that make the graph ready to replay, as the figures ``making:NAME``
-        of the record have them.
+        """The names of the steps that make the graph ready to replay, as the record's figures
+        ``making:NAME`` have them.
 
         Where the upload to the device was not timed by itself, the first launch does it, and stands
         for it.

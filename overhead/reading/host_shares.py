@@ -207,8 +207,8 @@ def _last_layer(view: View, last: Record) -> Layer:
 def _share(top: Record, name: Layer, share: Value) -> Share:
     """A layer with its time: this share of the CPU time of the case ``top``.
 
-    Its interval is the widest that the intervals of share and time allow, since it is not known how
-    their errors go together. A share may be below zero, so any two ends may make the lowest product.
+    Its interval is the widest that the intervals of share and time allow. A share may be below
+    zero, so any two ends may make the lowest product.
     """
     whole = top.measured("host") or exactly(0.0)
     low = None

@@ -186,7 +186,8 @@ class Synchronised:
     @property
     def doubt(self) -> Literal["", "below-zero", "no-effect"]:
         """Why it may not be said that the act adds time: the interval of what it adds lies below
-        zero (``below-zero``) or reaches zero (``no-effect``). '' where it lies above, or is unknown.
+        zero (``below-zero``) or reaches zero (``no-effect``). '' where it lies above, or is not
+        known.
         """
         cost = self.cost
         if cost is None:

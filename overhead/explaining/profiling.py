@@ -331,7 +331,7 @@ def _first_difference(step: StepTrace, model: StepTrace) -> Reason:
         if other is None:
             return because("recorded-step-ends-before-the-operation", number=number, name=name)
         return because("operations-differ", number=number, name=name, other=other)
-    return because("other-operations-with-lines")  # another model has other operations
+    return because("other-operations-with-lines")  # all names are the same
 
 
 def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
@@ -389,7 +389,7 @@ def _tried(source: StepSource, send: Send) -> _TriedStep:
     """
     known_threads = [*sys._current_frames()]  # those that are not the program's
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
-    # This line of the setup refuses a step that takes over a second in its first call.
+    # This part of the setup refuses a step that takes over a second in two calls in a row.
     check = (
         f"from {refuse_long.__module__} import refuse_long\nrefuse_long(found_step,"
         f" {LONGEST_STEP_S})"

@@ -595,7 +595,7 @@ def _difference(first: StepValue, second: StepValue) -> Reason | None:
 
     tolerance = max(_tolerance(first.dtype), _tolerance(second.dtype))
     scale = max(_scale(ours), _scale(theirs)) if tolerance else 0.0
-    # Only elements that are not equal are looked at: large arrays are equal as a rule.
+    # Only elements that are not equal need the comparison below.
     unequal = np.flatnonzero(ours != theirs)
     # Differences are computed in float64 at least, in which no difference of two float32 is lost.
     common = np.result_type(ours, theirs, np.float64)

@@ -178,9 +178,8 @@ def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
     """How long one step takes, ns, when the profiled steps are replayed in a row by a model of host
     and device.
 
-    They are replayed ``rounds`` times, and as often again. Only the second half counts: it does not
-    start on an idle device, and its end has the same distance to the end of the first half as to a
-    third one. So what happens once, at the start and at the end, is not in the result.
+    They are replayed ``rounds`` times, and as often again. Only the second half counts, from the
+    end of the first one: so the start on an idle device is not in the result.
     """
     queue = _Queue(model)
     actions = list(itertools.chain.from_iterable(model.steps)) * rounds

@@ -298,8 +298,8 @@ class CheckedCalls:
         device_ns = statistics.mean(measured.span / measured.n for measured in times)
         is_fused = self.case.pattern == "fused"
         warning = device_time_warning(device_ns, unit_ns, fused=is_fused)
-        # Many units against an eighth of them. A fused unit is too short for that, and under two
-        # units would be no few.
+        # Compare many units with an eighth of them, which must be two at least. A fused unit, which
+        # may take less than 1 ns, is too short for that.
         n = min(_BACKLOG, self.chain.held_n)
         if not warning and not is_fused and n >= 16 and n * unit_ns < _SHORT_NS:
             few = self.chain.device(n // 8)

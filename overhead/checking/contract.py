@@ -81,7 +81,7 @@ def _open(
         if not found.failed and not found.unavailable:
             found.error(because("open-gave-no-chain", returned=f"{chain!r:.80}"))
         return None
-    # A chain with a loop of its own may read its parameters elsewhere, in a page for example.
+    # Not asked of a chain with a loop of its own, such as one that runs in a browser page.
     if not chain.own_loop:
         for name in sorted(set(varied) - params.read):
             found.warn(because("parameter-not-read", parameter=repr(name)))

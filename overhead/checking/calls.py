@@ -181,7 +181,8 @@ class CheckedCalls:
         ``unit_ns``: the time of a unit.
         """
         # The wait after units without a wait of their own (``full``), and with it (``left``). Only
-        # an ``InOrderChain`` can leave out the waits of its units; of others only ``most`` is known.
+        # an ``InOrderChain`` can leave out the waits of its units, so of others only ``most`` is
+        # known.
         full = left = most
         if isinstance(self.chain, InOrderChain) and _BACKLOG * unit_ns < _SHORT_NS:
             waits = [self.chain.leftover(_BACKLOG) for _ in range(_REPEATS)]

@@ -131,7 +131,7 @@ class Gather(Operation):
         """The kernel: a thread copies one element of the output from the row of the table to which
         it belongs. The number of that row, ``at``, is an element of ``index``.
         """
-        # ``row``: a view of one row, as if it began at number 0. ``start``: where row ``at`` begins.
+        # ``row``: a view of one row as if it began at number 0. ``start``: where row ``at`` begins.
         row = dataclasses.replace(
             self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0
         )

@@ -66,6 +66,7 @@ class CheckedCalls:
         self.found = found
         self.chain = chain
         self.case = case
+        # The most units that are issued at once, unless a test needs more.
         self.most = min(max(UNITS), chain.max_n)
         # Units that the chain had executed when it was last asked.
         self._executed = 0

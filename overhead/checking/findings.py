@@ -22,8 +22,9 @@ FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
 
 
 class CheckFinding(Struct, frozen=True, omit_defaults=True):
-    """An error or a warning. ``step``: the call of the stack. ``where``: its line of code.
-    ``trace``: its frames.
+    """An error or a warning that a check found. ``step``: the call of the stack in which it was
+    found. ``where``: the line of the stack's code that raised it. ``trace``: the lines from there
+    on.
     """
 
     level: Level
@@ -34,9 +35,10 @@ class CheckFinding(Struct, frozen=True, omit_defaults=True):
 
 
 class CheckRow(Struct, frozen=True, omit_defaults=True):
-    """One case, or the ``targets`` of a stack.
+    """What a check found of one case, or of the ``targets`` of a stack: a row of its report.
 
-    ``reason``: why it is unavailable, or what the case was compared with.
+    ``what``: the name of the case. ``reason``: why it is unavailable, or what the case was compared
+    with.
     """
 
     what: str

@@ -41,7 +41,8 @@ omega2 = min(max(omega2 + DT * push2, -SPIN2), SPIN2)
 
 @register
 class Acrobot(_network.NetworkWorkload):
-    """An acrobot with two links. A network 6-16-3 controls the torque on the second joint.
+    """Acrobots, pendulums of two links: a small network, of 6, 16 and 3 neurons, sees the state of
+    its acrobot and controls the torque on the second joint.
 
     The torque is a smooth function, so that single steps can be checked.
     """

@@ -35,8 +35,8 @@ spin = min(max(spin + DT * twist, -SPIN), SPIN)
 
 @register
 class CartPole(_network.NetworkWorkload):
-    """A pole on a cart. A network 4-8-2 pushes the cart; a wall at each end of the track stops
-    it.
+    """Poles on carts: a small network, of 4, 8 and 2 neurons, sees the state of its cart and pushes
+    it. A wall at each end of the track stops it.
     """
 
     name = "cartpole"

@@ -30,8 +30,8 @@ position = reached
 
 @register
 class MountainCar(_network.NetworkWorkload):
-    """A car in a valley. Its policy adds force to the right or to the left; a wall at each end
-    stops it.
+    """Cars in a valley: the policy of each, a network of one layer, sees its position and speed and
+    adds force to the right or to the left. A wall at each end stops it.
     """
 
     name = "mountaincar"

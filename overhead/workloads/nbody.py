@@ -75,7 +75,9 @@ y = y + DT * vy"""
 
 @register
 class NBody(Workload):
-    """A body in the field of 512 masses, in two dimensions: semi-implicit Euler."""
+    """Bodies in two dimensions, each attracted by the same 512 masses, which do not move, but not
+    by each other.
+    """
 
     name = "nbody"
     title = "512 bodies in a frozen field, 200 steps"

@@ -76,7 +76,9 @@ draw{k} = (word{k} >> 17u) | 1u""")
 
 @register
 class Pi(Workload):
-    """A worker that counts the points inside a quarter of a circle."""
+    """Workers that estimate pi: each draws random points in a square, and counts the ``hits``,
+    those inside a quarter of a circle.
+    """
 
     name = "pi"
     title = "pi by 4,096 workers of 100,000 points, 100 steps"

@@ -41,8 +41,9 @@ def _terms(language: Language, cos: str, rounded: str) -> str:
 
 @register
 class Rastrigin(Workload):
-    """A step is one generation: evaluate all individuals, keep the best, shift all genes of each by
-    its result.
+    """An optimisation of Rastrigin's function, a usual test function, by individuals with 2,000
+    genes. A step is one generation: evaluate each individual, keep its best value, and shift all of
+    its genes by its result.
     """
 
     name = "rastrigin"

@@ -12,7 +12,9 @@ from overhead.workloads.base import Array, Arrays, Field, Workload
 
 @register
 class Recurrence(Workload):
-    """Semi-implicit Euler: 8 operations per element and step."""
+    """Damped oscillators, each driven by a constant force: a very small step, of 8 operations per
+    element.
+    """
 
     name = "recurrence"
     title = "dependent steps of independent oscillators"

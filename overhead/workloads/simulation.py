@@ -46,8 +46,8 @@ memory[1] = out{HELD + 1};
 
 @register
 class Simulation(_network.NetworkWorkload):
-    """A simulation with a network 8-16-6 in each step. Two of its outputs are inputs of the next
-    step.
+    """Trading policies, each a small network of 8, 16 and 6 neurons: on each day it sees signals of
+    the market and chooses positions. Two of its outputs, its memories, are inputs of the next day.
     """
 
     name = "simulation"

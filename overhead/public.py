@@ -132,7 +132,9 @@ list of letters.
 
 
 def _check_types(given: inspect.BoundArguments, known: Mapping[str, inspect.Parameter]) -> None:
-    """Raise ``UsageError`` for an argument of a wrong type."""
+    """Raise ``UsageError`` for an argument of a wrong type. ``given``: the arguments by name;
+    ``known``: the parameters of the function, with their annotations as texts.
+    """
     for name, value in given.arguments.items():
         parameter = known[name]
         wanted = _BY_ANNOTATION.get(parameter.annotation)

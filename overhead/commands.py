@@ -42,7 +42,7 @@ def first_steps_command(options: argparse.Namespace) -> int:
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Measure this machine, write the files, and print the figures."""
+    """Measure this machine as the options say, write the files, and print the figures."""
     chosen = {
         "patterns": options.pattern,
         "workloads": options.workload,
@@ -181,7 +181,7 @@ def doctor_command(options: argparse.Namespace) -> int:
     from overhead.words import doctor as words
 
     tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
-    checks = [words.told(check) for check in run_checks()]
+    checks = [words.told(check) for check in run_checks()]  # what was found, in sentences
     rows = []
     for check in checks:
         status = Cell(check.status, tone=tones[check.status])

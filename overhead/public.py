@@ -67,6 +67,7 @@ def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Re
         # So that errors say their reasons in words.
         importlib.import_module("overhead.words.reasons")
         try:
+            # ``bind`` gives each argument its name, and raises ``TypeError`` if one is missing.
             _check_types(signature.bind(*given, **named), known)
             return function(*given, **named)
         except (UsageError, KeyboardInterrupt) as error:

@@ -33,7 +33,8 @@ class Registry(Generic[T]):
         self.skip = skip
         self.in_features = in_features
         self.packages: dict[str, str] = {}
-        self._items: dict[str, tuple[T, str]] = {}
+        self._items: dict[str, tuple[T, str]] = {}  # with the owner of each
+        # The names that were added since the last ``adding`` began, and the package that it is for.
         self._added: list[str] = []
         self._adding = ""
         self._loaded = False

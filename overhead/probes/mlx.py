@@ -86,7 +86,7 @@ class MlxAdditions(Chain):
     def __init__(self, mx: Any, case: Case) -> None:
         """Make the first array, on MLX's default device."""
         self._mx = mx
-        self._called = _AFTER_EACH[case.pattern]
+        self._called = _AFTER_EACH[case.pattern]  # the function after each addition, '' for none
         self.latency = case.pattern == "wait-each"
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
         # An operation that waits for its evaluation takes 1.7 kB on the host.

@@ -125,7 +125,7 @@ class OpenclChain(InOrderChain):
         )
         if _is_cpu(cl, device) and not self.latency:
             # PoCL's threads sleep while the queue is empty, and the first launches wake them: 17 us
-            # each, later ones 2 us.
+            # each, later ones 2 us. So the longest chain must take this much longer than one unit.
             self.least_ns = 20_000_000
         self.warm_up(1)
 

@@ -166,7 +166,7 @@ class WarpLaunches(InOrderChain):
         wp.launch(self._words.kernels.spin, dim=1, inputs=[scratch, turns], device=device)
         device.stream.record_event(start)
         self.issue(n)
-        busy = not start.is_complete
+        busy = not start.is_complete  # the spinning kernel, which stands before it, still runs
         device.stream.record_event(end)
         span_ns = wp.get_event_elapsed_time(start, end) * 1e6
         return DeviceTime(n, span_ns, busy, EVENT_STEP_NS, "wp.Event behind a spinning kernel")

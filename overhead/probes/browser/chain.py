@@ -49,7 +49,9 @@ class PageChain(Chain):
         self.session = session
         self.number = session.next_chain()
         self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"
-        waits_each = pattern in WAITING_PATTERNS
+        waits_each = (
+            pattern in WAITING_PATTERNS
+        )  # for each unit, so that issuing ends with the work
         self.latency = waits_each
         self.synchronous = waits_each
         self.max_n = _MAX_N.get(pattern, 1 << 18)
@@ -228,6 +230,9 @@ def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
 def step_space() -> Space:
     """The cases of the step in every browser, most informative first: a slow browser has time for
     only a few.
+
+    They are the base case, one case for each other value of each axis, and the extra cases. Those
+    that ``case_spec`` refuses are left out.
     """
     base = Case(pattern="per-submit", caller="browser")
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}

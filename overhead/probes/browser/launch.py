@@ -123,8 +123,8 @@ class Browser:
         return FIREFOX_ENVIRONMENT if self.kind == "firefox" else {}
 
     def command(self, profile: Path, url: str) -> list[str]:
-        """The command line that opens the URL. For Firefox, also writes the preferences into the
-        profile.
+        """The command line that opens the URL with this (empty) profile. Firefox takes preferences
+        from a file in the profile alone, so this writes the file too.
         """
         flags = []
         for name, value in _flags(self.kind).items():

@@ -16,7 +16,9 @@ _STACK = ("-p", "--probe")
 
 
 def make_parser() -> CommandParser:
-    """Make the parser of the command line; what it parses has the command as ``call``."""
+    """Make the parser of the command line. ``call`` of what it parses is the function that runs the
+    command; without a command, the one that prints the first steps.
+    """
     whole = CommandParser(
         prog="overhead",
         description=(
@@ -34,7 +36,7 @@ def make_parser() -> CommandParser:
     added = whole.add_subparsers(metavar="COMMAND")
     for add in (_add_measuring, _add_looking, _add_reading, _add_compare):
         add(added)
-    for feature in of_features("commands"):
+    for feature in of_features("commands"):  # the modules in which features define their commands
         feature.add_commands(added)
     completion = added.add_parser(
         "completion", help="print a script that completes commands and names in a shell"

@@ -157,7 +157,7 @@ class ChildProcess(Generic[_Received]):
             **os.environ,
             **(environment or {}),
             FAMILY: os.environ.get(FAMILY, "") + self._mark,
-            scratch.PARENT: str(scratch.folder()),
+            scratch.PARENT: str(scratch.folder()),  # where the child makes its temporary files
         }
         self._process = subprocess.Popen(
             [*python, "-m", module],

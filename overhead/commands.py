@@ -86,10 +86,11 @@ def browser_command(options: argparse.Namespace) -> int:
 def measure_and_show(
     options: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any
 ) -> int:
-    """Measure what these options request, and print the figures. Returns the exit code.
+    """Measure what these options request, and print the figures. Returns the exit code: 1 if no
+    case has a figure, or if a stack of ``require`` has none.
 
-    ``stacks``: those that are measured, all if empty. ``require``: stacks without which the exit
-    code is 1. ``more``: further arguments of ``runner.run.request_of``.
+    ``stacks``: those that are measured, all if empty. ``more``: further arguments of
+    ``runner.run.request_of``.
     """
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, measure, request_of

@@ -148,6 +148,7 @@ def _open_lock(path: Path) -> int:
             descriptor = os.open(path, flags)
         except FileNotFoundError:
             descriptor = os.open(path, flags | os.O_CREAT, 0o666)
+            # Again, because the umask of this process takes rights away from others.
             if hasattr(os, "fchmod"):
                 with contextlib.suppress(OSError):  # another user has created it meanwhile
                     os.fchmod(descriptor, 0o666)

@@ -60,7 +60,9 @@ class MlxProbe(Probe):
         return [cpu, *gpus]
 
     def space(self, target: Target) -> Space:
-        """The cases of the addition by pattern, and of the workloads."""
+        """The cases that a run measures: the addition in each pattern, and the workloads.
+        ``early``: those that every run measures.
+        """
         base = Case(pattern="per-submit", unit="launch")
         early = [vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
         arms = [WorkloadArm("per-submit", bodies=("separate",))]

@@ -67,7 +67,8 @@ class PyopenclProbe(Probe):
 
     def space(self, target: Target) -> Space:
         """The cases that a run measures: a launch by each ``entry`` (function of PyOpenCL that
-        launches), and a launch with a wait or a read after each.
+        launches), and a launch with a wait or a read after each. ``early``: those that every run
+        measures.
         """
         base = Case(
             pattern="per-submit", unit="launch", params={"entry": "enqueue", "wait": "finish"}

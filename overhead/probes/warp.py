@@ -64,6 +64,7 @@ class WarpProbe(Probe):
     def space(self, target: Target) -> Space:
         """The cases that a run measures: launches by ``entry`` (function of Warp that launches) and
         number of arguments, graphs, and on a GPU also a wait or a read after each launch.
+        ``early``: those that every run measures.
         """
         on_gpu = target.api == "CUDA"
         params: dict[str, Scalar] = {"entry": "launch", "arguments": 1}

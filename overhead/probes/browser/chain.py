@@ -196,10 +196,11 @@ def case_spec(case: Case) -> messages.CaseSpec:
         spec = msgspec.convert(fields, messages.CaseSpec)
     except msgspec.ValidationError as error:
         raise Unsupported(because("page-has-no-such-case", text=error)) from None
+    # Independent units work on several buffers in turn, so each binds another one.
     may_be_independent = spec.bindgroup != "once" and spec.pattern in _MAY_BE_INDEPENDENT
     if spec.dependency == "independent" and not may_be_independent:
         raise Unsupported(because("independent-in-page"))
-    if "wait" in case.params and case.pattern in WAITING_PATTERNS:
+    if "wait" in case.params and case.pattern in WAITING_PATTERNS:  # these have a wait of their own
         raise Unsupported(because("pattern-brings-wait", pattern=case.pattern))
     has_k = spec.k > 1
     if (spec.pattern == "per-k") != has_k:  # this pattern needs k, and the others have none

@@ -271,7 +271,9 @@ class _Handler(BaseHTTPRequestHandler):
         return HttpBody(messages.encode(answer), "application/json")
 
     def _sent_bytes(self) -> bytes:
-        """The body of the request. Its length is checked before any of it is read."""
+        """The body of the request. Its length is checked before any of it is read. A request that
+        does not tell the length (``Transfer-Encoding``: a body in parts) is refused.
+        """
         length = self.headers.get("content-length", "")
         is_number = length.isascii() and length.isdigit()
         if "transfer-encoding" in self.headers or not is_number:

@@ -337,6 +337,9 @@ class Parent:
     """
 
     def __init__(self) -> None:
+        """Take standard output for the answers and standard input for the jobs, so that no library
+        writes to the one or reads from the other.
+        """
         sys.stdout.flush()
         if isinstance(sys.stdout, io.TextIOWrapper):
             # The reason of a death is the last line printed. A block buffer is written at exit,

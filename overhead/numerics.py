@@ -206,7 +206,8 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     until that is 1 within rounding. Raises ``ArithmeticError`` where it does not converge; of NaN
     the result is NaN.
     """
-    # Lentz's two ratios of neighbouring parts. Each turn adds an even and an odd part.
+    # ``c`` is the ratio of two successive numerators of the fraction, and ``d`` that of two
+    # denominators, inverted. Each turn adds an even and an odd part.
     c = 1.0
     d = 1 / _not_zero(1 - (a + b) * x / (a + 1))
     fraction = d

@@ -50,7 +50,8 @@ class Registry(Generic[T]):
             raise UsageError(
                 f"{name!r} is not a valid {self.kind} name: it must match {NAME.pattern}"
             )
-        # A file replaces an item of a package, but a package no item of another one.
+        # A file replaces an item of a package, but a package no item of another one. ``_adding``:
+        # the package whose items are being added; '' for a file.
         is_replaceable = name in self.packages and not self._adding
         if name in self._items and not is_replaceable:
             _, owner_before = self._items[name]

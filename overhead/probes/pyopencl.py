@@ -103,7 +103,9 @@ class OpenclChain(InOrderChain):
     held_n = 512
 
     def __init__(self, cl: Any, device: Any, case: Case) -> None:
-        """Compile the kernel for the device, allocate the words, and launch once to warm up."""
+        """Compile the kernel for the device, allocate the words (the numbers on which it works),
+        and launch once to warm up.
+        """
         self._cl = cl
         self._by_call = case.params["entry"] == "call"
         self._seeds = lcg.seeds()

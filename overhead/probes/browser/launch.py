@@ -182,7 +182,7 @@ def find_browser(kind: BrowserKind) -> Browser:
         if kind_of(program) == kind:
             return Browser(kind, program)
     for program in installed_programs(kind):
-        return Browser(kind, program)
+        return Browser(kind, program)  # the first one
     raise Unavailable(
         because("no-browser-found", browser=kind.title()),
         because("install-browser", variable=BROWSER),

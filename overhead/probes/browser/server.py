@@ -190,7 +190,7 @@ class PageServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request. The head is checked before the body is read."""
+    """One HTTP request to the server of the page. Its head is checked before its body is read."""
 
     server: PageServer
     protocol_version = "HTTP/1.1"

@@ -354,7 +354,7 @@ class OnePass(VulkanChain):
         unit = self._unit(self._cb)
         end = commands.end(self._cb)
         submit = commands.submit(commands.submit_info(self._cb))
-        program = NativeProgram(head, unit, (end, submit), per=0)
+        program = NativeProgram(head, unit, (end, submit), per=0)  # per: 0 is for all units
         return program, self._compile(program)
 
     def device(self, n: int) -> DeviceTime | None:

@@ -69,7 +69,7 @@ class Timer:
     @functools.cached_property
     def quantum(self) -> float:
         """The step of the device clock, ns: the greatest common divisor of the differences of 256
-        timestamps. A clock may count more ticks at once than one.
+        timestamps. The clock may go on by several of its ticks at a time.
         """
         ticks: list[int] = []
         for _ in range(256 // _QUERIES):  # the query pool has room for ``_QUERIES`` at a time

@@ -312,7 +312,9 @@ Part = Heading | Text | Table | StatusLine | Listing | Terms | Drawing
 
 
 def without_pictures(blocks: Iterable[Part]) -> Iterator[Part]:
-    """The blocks for a renderer of text: tables and sentences in place of drawings."""
+    """The blocks for a terminal, Markdown or a notebook, which show no drawings: in place of a
+    drawing its table, or a sentence with its finding.
+    """
     for block in blocks:
         if not isinstance(block, Drawing):
             yield block

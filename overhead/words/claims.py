@@ -151,7 +151,9 @@ def _implied(claim: Claim, test: ClaimTest) -> str:
 
 
 def _not_measured(measuring: MeasuringCommand) -> str:
-    """How to measure what a claim needs, where that is still possible."""
+    """The explanation of a claim that the files have no measurement for: the command that measures
+    what it needs, or that there is none any more.
+    """
     if not measuring.command:
         return (
             "These files have no measurement for this claim, and this version of overhead no longer"

@@ -134,7 +134,7 @@ def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
     texts = []
     for test in (*whole_node, *least_and_most):
         texts.append(f"{part(test)} {percent(smallest[test])}")
-    verdict = "slow" if runs > 1 else "suspect"
+    verdict = "slow" if runs > 1 else "suspect"  # one run alone does not prove it
     with_runs = count(runs, "run")
     return (
         f"With {with_runs}, a node that is this much slower is called {verdict} in 95 % of cases:"

@@ -202,10 +202,11 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
 
 
 def trust_sentences(costs: DispatchCosts) -> list[str]:
-    """How much other figures another run may give, where this one lies, and what a program pays
-    that is not pinned.
+    """Sentences below the headline figure on how far to trust it: how much another run may differ,
+    where this run lies among others, and what a program pays that is not pinned to a CPU core.
 
-    Without a GPU only what unpinned processes paid less.
+    Without a GPU (``hardware``) other runs are not known: only the last one remains, if such a
+    program paid less.
     """
     if costs.hardware:
         another_run = _another_run(costs.view.fingerprint.machine)
@@ -223,7 +224,7 @@ def _another_run(machine: Machine) -> str:
     spread = spread_of("host", machine)
     if spread is None:
         return next_run_sentence(machine)
-    runs = of_the_method("9 of 10 runs")
+    runs = of_the_method("9 of 10 runs")  # numbers that no run gives
     # The half-width is one of logarithms of costs.
     share = math.exp(half_width(spread)) - 1
     origin = formed("run-to-run share", words=f"host, {kind_of(machine)}")

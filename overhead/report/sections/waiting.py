@@ -233,6 +233,7 @@ def waits(view: View) -> Iterator[Part]:
 
 def _wait_columns() -> list[Column[_Wait]]:
     """The columns of the table of ways to wait: the case, and its times in microseconds."""
+    # By names of figures, in this order: those of a wait, the one-off cost, percentiles.
     headings = dict(WAIT_FIGURES)
     headings["fixed"] = f"{figure_column('fixed')}, {MICRO}"
     for name in _PERCENTILES:

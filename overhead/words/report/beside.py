@@ -96,6 +96,7 @@ def _counted(found: Beside, reason: Apart, number: int) -> str:
     """``3 figures``: how many this reason leaves out of the comparison. The text knows the origin
     of each, in the run that has it, so that the check of the page's numbers can count them again.
     """
+    # Where both runs have a figure, the origin of this run counts, which comes last.
     origins: dict[str, Origin | None] = {}
     for run in (found.other, found.view):
         for figure in run.once(key_figures):

@@ -224,6 +224,7 @@ def table_of(
             kept.append(i)
     shown = _picked(columns, kept)
 
+    # What the columns say of themselves, as the table says it: by their indices.
     numeric = []
     hidden_at: dict[int, int] = {}
     important = []
@@ -243,7 +244,7 @@ def table_of(
         [column.heading for column in shown],
         [_picked(row, kept) for row in rows],
         numeric=numeric,
-        optional=[hidden_at[turn] for turn in sorted(hidden_at)],
+        optional=[hidden_at[turn] for turn in sorted(hidden_at)],  # the first to be hidden first
         important=important,
         meanings=meanings,
         **options,

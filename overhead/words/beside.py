@@ -35,7 +35,7 @@ def beside_sentence(found: Beside, name: str) -> str:
     outside = []
     for pair in found.pairs.values():
         if pair.outside:
-            times = number(within(pair.ratio, 0.01))
+            times = number(within(pair.ratio, 0.01))  # three digits
             outside.append(f"{label(pair.this)} ({times} times)")
     if not outside:
         return sentence
@@ -51,7 +51,7 @@ def _range(found: Beside, limit: str) -> str:
     if not times:
         return ""
     lowest, highest = times[0], times[-1]  # they are sorted
-    shown = number(within(lowest, 0.01))
+    shown = number(within(lowest, 0.01))  # three digits
     if highest.value != lowest.value:
         shown = f"{shown} to {number(within(highest, 0.01))}"
     origin = formed("count", *(ratio.origin for ratio in times))

@@ -131,14 +131,14 @@ def explanation(judged: Judged) -> str:
     elif not judged.measured:
         return _not_measured(judged.measuring)
     else:
-        sentences = [*_told(test, [value for value, _ in judged.measured])]
+        sentences = [*_value_sentences(test, [value for value, _ in judged.measured])]
     if claim.flawed:
         flawed = [value for value in judged.flawed if value.measured]
-        sentences += _told(claim.flawed, flawed, "with the source's method, ")
+        sentences += _value_sentences(claim.flawed, flawed, "with the source's method, ")
     shares = [value for value in judged.shares if value.measured]
     if claim.attribution and shares:
         sentences.append(f"The source says that {claim.attribution.said} takes this time.")
-        sentences += _told(claim.attribution.test, shares)
+        sentences += _value_sentences(claim.attribution.test, shares)
     return " ".join([*sentences, *_limits(judged, test)])
 
 
@@ -264,7 +264,9 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iterator[str]:
+def _value_sentences(
+    test: ClaimTest, found: Sequence[ClaimValue], begin: str = ""
+) -> Iterator[str]:
     """For each machine and run, a sentence with the values that the test of a claim gives there,
     ``On NVIDIA H200, ... 32.9 (32.3 to 33.4)× (dawn) ... (quick run of ...).``, and one for each
     reason why a value is missing.

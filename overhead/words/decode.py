@@ -81,10 +81,10 @@ def issued(variant: MeasuredVariant) -> str:
         return ""
     record = variant.record
     padding = f", {record.params['padding']} dispatches added" if "padding" in record.params else ""
-    return f"{_each(variant)}, {CALLER_WORDS[record.caller]}{padding}"
+    return f"{_handed_over(variant)}, {CALLER_WORDS[record.caller]}{padding}"
 
 
-def _each(variant: MeasuredVariant) -> str:
+def _handed_over(variant: MeasuredVariant) -> str:
     """What a lowered program hands to the device: a submission or launch for each dispatch, or one
     graph or pass for a whole token.
     """

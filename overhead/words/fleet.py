@@ -68,14 +68,14 @@ def all_nodes(nodes: Sequence[JudgedNode], false_alarms: float) -> str:
     """The verdicts on all nodes (machines) of a fleet, and how many false alarms to expect.
     ``false_alarms``: how many nodes at most would be called slow if all were healthy.
     """
-    told = f"{count(len(nodes), 'node')}: {counted(nodes)}."
+    verdicts = f"{count(len(nodes), 'node')}: {counted(nodes)}."
     if not false_alarms:  # no node was judged
-        return told
+        return verdicts
     expected = (
         f"If all were healthy, {number(false_alarms)} of them or less would be called slow"
         " (expected false alarms)."
     )
-    return f"{told} {expected}"
+    return f"{verdicts} {expected}"
 
 
 def slower_by(test: SlowTest) -> str:
@@ -196,6 +196,7 @@ def _why_not_in_full(node: JudgedNode) -> str:
         return why
     for of, reason in node.not_judged.items():
         return _of_part(of, reason)
+    # All of it was judged, and it is only suspect.
     return "one more run on it is needed"
 
 

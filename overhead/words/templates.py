@@ -219,7 +219,7 @@ class Formatter(string.Formatter):
         """
         value = super().get_value(key, args, kwargs)
         if f"{key}_other" in kwargs:
-            return (value, kwargs[f"{key}_other"])
+            return (value, kwargs[f"{key}_other"])  # as "3.7 or 4.5" in the text
         low = kwargs.get(f"{key}_low")
         high = kwargs.get(f"{key}_high")
         if low is None and high is None:

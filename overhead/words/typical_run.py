@@ -26,7 +26,7 @@ def _sentence(place: Place) -> str:
     boards = count(place.boards, "other board", formed("boards", *counted))
     others = f"the published runs on {boards} of this kind"
     costs = whole(place.costs, formed("count", *counted))
-    times = number(within(place.times, 0.01))
+    times = number(within(place.times, 0.01))  # three digits
     median = f"In the median, the other runs take {times} times as long as this run."
     if not place.lowest and not place.highest:
         return f"All {costs} CPU-bound costs of this run lie within the range of {others}. {median}"

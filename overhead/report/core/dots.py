@@ -164,8 +164,8 @@ def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int) -> None
 
 
 def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
-    """Draw a row: its band (the grey area of usual ratios), its marks, slightly above each other,
-    and their values at its end.
+    """Draw a row: its band (the coloured area of usual ratios), its marks, slightly below each
+    other, and their values at its end.
 
     A row without a mark has its note in their place. ``joined``: the marks stand on one line, and a
     bar reaches from the first to the last.

@@ -46,7 +46,7 @@ def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
     """The finding that torch.compile makes a step of one tiny operation slower than eager mode, and
     from about how many operations on it pays.
     """
-    slower = found.change
+    slower = found.change  # before: the compiled step; after: the operation in eager mode
     pays_from = whole(found.pays_from, formed("ceil", slower.times.origin))
     compiled, eager = cost_text(slower.before), cost_text(slower.after)
     title = (

@@ -98,5 +98,6 @@ def verdict_at_end(row: WorkRow, variant: ChainWay, times: Value) -> str:
     verdict = compared(row, variant)
     if row.verdict(variant) in ("cheaper", "dearer"):
         return verdict  # which says how many times
+    # "equal" and "not told apart" say no number, so the ratio follows.
     ratio = printed(f"{times.value:.2f}", times)
     return f"{verdict}, {ratio}"

@@ -154,6 +154,7 @@ def positive_range(ns: Value) -> str:
     micros = ns / 1e3
     if ns.floor <= 0:
         upper_end = number(micros.ceiling)
+        # printed() notes which figure this text shows, for the check of the page's numbers.
         return f"at most {printed(upper_end, micros)}"
     return ends_text(micros)
 

@@ -33,7 +33,7 @@ def division_sentence(
     """
     if not division.parts:
         return f"Python or the library? Not known for {call}: {sentence(division.reason)}."
-    parts = [f"{_share(part.share)} {_said(part)}" for part in _shown(division)]
+    parts = [f"{_share(part.share)} {_name_with_files(part)}" for part in _shown(division)]
     return f"Python or the library? {_whole(call, cost, on_device)}: {listed(parts)}."
 
 
@@ -112,7 +112,7 @@ def _shown(division: Division) -> list[CallPart]:
     return shown
 
 
-def _said(part: CallPart) -> str:
+def _name_with_files(part: CallPart) -> str:
     """The name of a part of the call's CPU time, with the files of compiled code that take most of
     it, at most two: ``compiled code of torch (libtorch_cpu)``.
     """

@@ -50,6 +50,7 @@ def why_unresolved(record: Record) -> str:
     if figure is None or doubt == "no-value":
         return one_line(why(record, "complete"), 160)
     if doubt == "bends":
+        # The figure has the cost in short chains and that in long ones.
         short, long = (micro_of(mode_of(figure, mode)) for mode in figure.modes[:2])
         return f"nonlinear: {short}, and {long} in long chains"
     if doubt == "two-speeds":

@@ -127,6 +127,7 @@ def _batches(costs: DispatchCosts) -> str:
         return ""
     texts = []
     for batch in found:
+        # A noisy cost in the batch is followed by its interval, the single one by "noisy" alone.
         noisy = " (noisy)" if _doubt(batch.alone) else ""
         cost = f"{costs_text(batch.row.marks['batched'])} {MICRO}{_doubt(batch.record)}"
         less = f" ({_times_less(batch.less)} times less)" if batch.less is not None else ""
@@ -171,7 +172,7 @@ def _overstated(costs: DispatchCosts) -> str:
     if found is None:
         return ""
     row = found.row
-    caller = row.records[row.first].caller
+    caller = row.records[row.first].caller  # the first kind of caller that has a cost
     through = f"{row.name}, {CALLER_WORDS[caller]}"
     times = factor_spread(found.times)
     return (
@@ -185,6 +186,7 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
     device, and on those where it is not clear whether the CPU or the device is the limit.
     """
     sentences = []
+    # ``limit``: "device" or "balanced"; ``limits``: the same in words.
     for limit, limits in _LIMITS.items():
         texts = []
         for row in limited(costs, limit):

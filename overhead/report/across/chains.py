@@ -107,11 +107,11 @@ def _reasons(sizes: Sequence[_WorkloadSize]) -> Text:
 
 
 def _chosen(views: Sequence[View]) -> list[_WorkloadSize]:
-    """For each workload, all its sizes from one run, so that their times compare: the run with the
-    most variants of a size, where any ran on a GPU those with a GPU first.
+    """For each workload, all its sizes from one run, so that their times compare: the run that
+    measured the most variants of a size, on a GPU if any run did.
 
-    The first view is the run that the page shows. It counts double, so that another run takes its
-    place only with more than twice as many variants.
+    The first view is the run that the page shows. Its variants count double, so that another run
+    takes its place only with more than twice as many.
     """
     by_workload: dict[str, list[_WorkloadSize]] = {}
     for view in views:

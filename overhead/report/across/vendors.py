@@ -221,7 +221,7 @@ def _measured(machines: Machines) -> Iterable[_Point]:
     run that has it.
     """
     newest_first = sorted(machines.runs, key=lambda run: run.fingerprint.created, reverse=True)
-    # A run with environment variables set was made to see what these change.
+    # A run that set environment variables for itself does not stand for its machine.
     usual = [run for run in newest_first if not run.fingerprint.environment]
     found: dict[object, _Point] = {}
     for view in (*machines.views, *usual):

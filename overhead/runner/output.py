@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import itertools
 import os
 import re
 import shutil
@@ -249,11 +248,12 @@ def reserve_journals(
     host = socket.gethostname().partition(".")[0]
     folder = out / folder_name(os.environ.get("SLURMD_NODENAME") or host)
     name = time
-    for number in itertools.count(2):
+    number = 1
+    while True:
         with contextlib.suppress(_Exists):  # of another task on this node
             return _reserve(folder / f"{name}.jsonl", sides)
+        number += 1
         name = f"{time}-{number}"
-    raise AssertionError("the numbers have no end")
 
 
 def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:

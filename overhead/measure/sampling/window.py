@@ -96,8 +96,8 @@ def totals(chain: Chain, n: int, count: int, clock: Clock) -> list[int]:
 
 
 def single_shot_after_idle(chain: Chain, count: int, clock: Clock) -> list[int]:
-    """``count`` times T(1), ns, each after a warm unit and then 50 ms of sleep: what a program pays
-    that submits rarely.
+    """``count`` times T(1), ns, each after a warm unit and then 50 ms of sleep, in which a device
+    may slow down: what a program pays that submits rarely.
     """
     if chain.own_loop:
         return [row[2] for row in chain.sample_idle([1] * count, IDLE_S * 1e3)]
@@ -150,7 +150,8 @@ class TrialSamples:
         return rows
 
     def total(self, n: int, least: int = 1) -> TypicalTotal:
-        """T(n), from five samples (three from 5 ms on, ``least`` from 20 ms on).
+        """T(n) from a few samples: five of them, three if the first took 5 ms or more, ``least`` if
+        20 ms or more.
 
         The noise is estimated from the samples below the median alone, which an interruption does
         not widen.

@@ -239,7 +239,7 @@ class Side:
 
     @cached_property
     def cases(self) -> dict[str, SideCase]:
-        """All cases of the side by key, each with the runs that hold it; in the order of the runs."""
+        """All cases of the side by key, each with the runs that hold it, the oldest run first."""
         holders: dict[str, list[Run]] = {}
         for run in self.runs:
             for key in run.records:
@@ -389,6 +389,7 @@ def _with_samples(loaded: Loaded) -> Run:
     for entry in files.read_journal(samples):
         if isinstance(entry, results.HeaderEntry) and (entry.created, entry.machine.id) != this_run:
             raise BadFile("raw samples of another run than the fingerprint beside it", samples)
+        # A case may run in the worker of another target too, to alternate with it.
         if isinstance(entry, results.OpenedEntry) and entry.worker == entry.target:
             kernels[f"{entry.target} {entry.case}"] = entry.kernels
     series_of_cases = series_by_record(samples)

@@ -378,6 +378,7 @@ def changed_versions(base: Fingerprint, new: Fingerprint) -> list[Difference]:
 
 
 def _machine_fields(fingerprint: Fingerprint) -> dict[str, object]:
+    """What describes the machine of a run, by name, to list what differs between two sides."""
     machine = fingerprint.machine
     gpus = ", ".join(gpu.name for gpu in machine.gpus)
     return {

@@ -129,8 +129,9 @@ def samples_in_turn(base_key: str, new_key: str, runs: Iterable[RunPair]) -> Sam
 
 
 def _aligned(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
-    """Both samples with the processes of a pair at the same position: first those whose numbers are
-    equal, then the others in their order, as far as both sides have some.
+    """The samples of two runs measured in turn, with the processes of a pair at the same position:
+    first those whose numbers are equal, then the others in their order, as far as both sides have
+    some.
     """
     common, at_base, at_new = np.intersect1d(base.numbers, new.numbers, return_indices=True)
     rest_base = np.flatnonzero(~np.isin(base.numbers, common))

@@ -32,8 +32,9 @@ def result_lines(found: Verdicts) -> list[str]:
 
 
 def change_lines(found: Verdicts) -> list[str]:
-    """The lines below the table: what differs between the sides, how it was tested, and what was
-    skipped.
+    """The lines below the table: what differs between the sides, how the cases were tested, and
+    which files were skipped. Variants inside one run have no differing sides, and cases of two
+    machines are not tested.
     """
     lines = []
     if not found.inside:
@@ -89,8 +90,9 @@ def reason_sentences(found: Verdicts) -> list[str]:
 
 
 def _remarks(found: Verdicts) -> Iterator[_Remark]:
-    """What is to say of single cases, in the order of the page: why they have no test, which runs
-    do not count, what else differs.
+    """What is to say of single cases below the table, in this order: why they have no test, which
+    runs do not count, what else their windows differ in, and the verdict over all rounds where it
+    is another one.
     """
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason or case.verdict in ("only in BASE", "only in NEW"):

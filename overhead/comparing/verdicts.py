@@ -167,8 +167,8 @@ class Verdicts(Shown):
 
     @property
     def untested(self) -> list[CaseVerdict]:
-        """The measured cases without a test, or with one that could not detect a change of
-        ``fail_over`` per cent.
+        """The cases with a value that a gate cannot rely on: without a test, or with one that could
+        not detect a change of ``fail_over`` per cent.
         """
         largest = math.inf if self.fail_over is None else self.fail_over / 100
         untested = []

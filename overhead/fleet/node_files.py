@@ -214,11 +214,12 @@ class NodeFiles:
 
 
 def read_nodes(folder: Path, now: datetime | None = None) -> NodeFiles:
-    """The runs of all nodes: ``folder/NODE/*.json``, and ``folder/NODE.json``. Raises ``BadFile``
-    if there is none.
+    """The runs of all nodes of a cluster: ``folder/NODE/*.json``, and ``folder/NODE.json``. Raises
+    ``BadFile`` if there is none.
 
     Every folder in ``folder`` is a node, also one without a file: its run was killed, or sent
-    nothing. A name that begins with a dot is none. ``now``: a run is not from a later time.
+    nothing. A name that begins with a dot is none. ``now``: a run is not from a later time. Copies
+    of a run are left out.
     """
     if not folder.is_dir():
         raise BadFile("not a folder", folder)

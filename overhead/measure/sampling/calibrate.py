@@ -366,7 +366,9 @@ class _TopSearch:
         return max(against_noise, self.least_rise_ns, CLIMB.clock_steps * step_ns)
 
     def raise_until_stopped(self) -> None:
-        """Raise n until one of ``TOP_RULES`` stops the search."""
+        """Raise n until one of ``TOP_RULES`` stops the search: the slope stands out, or n or the
+        time of a sample has met its limit, which is then the ``shortfall``.
+        """
         while True:
             for rule in TOP_RULES:
                 stop = rule(self)

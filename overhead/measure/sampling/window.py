@@ -66,6 +66,7 @@ def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> 
     recorded = chain.recorded
     samples = []
     for n in ns:
+        # A recording is warmed by a launch of the same n, another chain by one unit.
         warm = n if recorded else 1
         prepare(warm)
         issue(warm)
@@ -172,7 +173,7 @@ class TrialSamples:
         return TypicalTotal(median, MAD * statistics.median(below) if below else 0.0)
 
     def shortest_totals(self) -> dict[int, float]:
-        """By n the minimum of T(n) so far, ns: interruptions only lengthen a sample."""
+        """For each n sampled so far the shortest T(n), ns: interruptions only lengthen a sample."""
         shortest: dict[int, float] = {}
         for row in self.seen:
             n = row[0]

@@ -90,6 +90,7 @@ class NodeCoverage:
             why_nobody = because("no-common-figure", share=SHARED)
         for node, of_node in enumerate(not_judged):
             figures = int(figures_of[node])
+            # Where nobody is judged at the stack, a node without it lacks nothing.
             if why_nobody and figures:
                 of_node[part] = why_nobody
                 continue

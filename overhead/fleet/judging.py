@@ -262,11 +262,13 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
     if len(nodes) < LEAST_NODES:
         too_few = NotJudged(None, because("too-few-nodes", least=LEAST_NODES))
         return NodeGroup(None, [_unknown_node(runs, too_few) for runs in nodes])
+    # By run, node and figure; NaN where a run lacks the figure.
     logs = _logs(nodes, len(keys))
     has_figure: Mask = np.isfinite(logs)
     in_any_run: Mask = np.any(has_figure, axis=0)
     counted = figures_that_count(in_any_run, keys)
     tests = tests_of(logs[:, :, counted], [*itertools.compress(keys, counted)])
+    # A node must have a figure in its newest run: an older one does not show the node as it is.
     coverage = NodeCoverage(nodes, keys, counted, on_either_side(has_figure[0], keys))
 
     names = [runs[0].node for runs in nodes]

@@ -67,7 +67,9 @@ class MlxProbe(Probe):
         return with_workloads(Space(base, early=early), arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the case, on the device of the target, which becomes MLX's default one."""
+        """The chain that runs the case: additions, or a workload if the case has ``elements``. The
+        device of the target becomes MLX's default one, on which arrays are made.
+        """
         mx = import_library("mlx.core", self.mend)
         kind = mx.cpu if target.api == "CPU" else mx.gpu
         mx.set_default_device(mx.Device(kind, int(target.device or 0)))
@@ -92,7 +94,9 @@ class MlxAdditions(Chain):
         self._x = mx.array(start_values())
 
     def issue(self, n: int) -> None:
-        """Add n times; returns before the additions are done, unless each is waited for."""
+        """Add n times; returns before the additions are done, unless each is waited for. Two loops,
+        because a test in each turn would be timed with it.
+        """
         x, add = self._x, self._mx.add
         if self._called:
             after = getattr(self._mx, self._called)

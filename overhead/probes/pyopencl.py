@@ -66,7 +66,9 @@ class PyopenclProbe(Probe):
         return devices
 
     def space(self, target: Target) -> Space:
-        """The cases of the launch by entry, and with a wait or a read after each."""
+        """The cases that a run measures: a launch by each ``entry`` (function of PyOpenCL that
+        launches), and a launch with a wait or a read after each.
+        """
         base = Case(
             pattern="per-submit", unit="launch", params={"entry": "enqueue", "wait": "finish"}
         )
@@ -74,7 +76,9 @@ class PyopenclProbe(Probe):
         return Space(base, extra=[vary(base, "pattern", "read-each")], early=early)
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the case, on the device of the target."""
+        """The chain of the case, on the device of the target. Raises ``Unavailable`` if another
+        device has its number now.
+        """
         cl = import_library("pyopencl", self.mend)
         index = int(target.device)
         devices = self._devices(cl)
@@ -153,7 +157,7 @@ class OpenclChain(InOrderChain):
         # behind it.
         turns = np.uint32(n * 30_000)
         blocker = spin(queue, (1,), (1,), scratch, turns)
-        queue.flush()
+        queue.flush()  # the spinning kernel begins now, and not with the launches
         last = blocker
         for _ in range(n):
             last = launch()

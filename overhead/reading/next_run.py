@@ -144,14 +144,17 @@ def next_run(record: Record, machine: Machine, figure: str = "complete") -> Valu
     None unless the figure has a value above zero, is not of a software adapter, and is of a class
     and a kind of machine in the table: coverage was measured for such figures alone.
     """
-    found = record.measured(figure)
-    if found is None or found.value <= 0 or record.software:
+    measured = record.measured(figure)
+    if measured is None or measured.value <= 0 or record.software:
         return None
     figure_class = class_of(record, figure)
     spread = spread_of(figure_class, machine)
     if spread is None:
         return None
+    # The spread is one of logarithms, so the range is a factor up and down.
     factor = math.exp(half_width(spread))
     known = f"{figure_class}, {kind_of(machine)}"
-    origin = formed("run-to-run range", found.origin, words=known)
-    return Value(found.value, found.value / factor, found.value * factor, origin=origin)
+    origin = formed("run-to-run range", measured.origin, words=known)
+    low = measured.value / factor
+    high = measured.value * factor
+    return Value(measured.value, low, high, origin=origin)

@@ -196,6 +196,7 @@ def _run(index: int, path: str, blocking: bool) -> None:
         measure = _on_graph(name, Path(path))
 
     def subject(state: Any) -> None:
+        """What nvbench calls: an error is printed and told to nvbench as a skip."""
         try:
             if not blocking:
                 state.set_disable_blocking_kernel(True)
@@ -266,6 +267,7 @@ def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
     path.with_suffix(OUR_ANSWERS_SUFFIX).write_bytes(msgspec.json.encode(our_answers))
 
     def on_driver_graph(state: Any) -> None:
+        """Measure the launch of a graph that the CUDA driver's calls made."""
         call = chain.session.driver.call
         stream = chain.session.stream
         executable = chain.executable(GRAPH_NODES)
@@ -273,6 +275,7 @@ def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
         state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
 
     def on_torch_graph(state: Any) -> None:
+        """Measure the replay of a graph that torch captured."""
         replay = chain.graphs.launcher(GRAPH_NODES)
         state.set_stream(_Stream(our_stream.cuda_stream))
         with torch.cuda.stream(our_stream):

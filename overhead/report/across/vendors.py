@@ -135,8 +135,9 @@ _POINT_COLUMNS: list[Column[_Point]] = [
 
 @register_across("vendors", "What a launch costs, by vendor", 10)
 def vendors(machines: Machines) -> Iterator[Part]:
-    """A figure with a panel for each quantity and way to take it; tables of all points, with their
-    sources.
+    """The section that sets our own launch costs beside published ones: a figure with a panel for
+    each quantity and each way to measure it (only figures taken in one way compare), and tables of
+    all points with their sources.
     """
     points = _points(machines)
     titles = [panel.title for panel in _PANELS]
@@ -218,17 +219,20 @@ def _measured(machines: Machines) -> Iterable[_Point]:
     run that has it.
     """
     newest_first = sorted(machines.runs, key=lambda run: run.fingerprint.created, reverse=True)
+    # A run with environment variables set was made to see what these change.
     usual = [run for run in newest_first if not run.fingerprint.environment]
     found: dict[object, _Point] = {}
     for view in (*machines.views, *usual):
         run = view.fingerprint
         for target in view.without_floor:
+            # Without a step, the base case of the target is one of a larger workload.
             if not target.has_step:
                 continue
             for taken in _taken(view, target):
                 point = _measured_point(run, target, taken)
                 if point is not None:
                     key = (run.machine.id, point.what, point.contract, point.row, point.device)
+                    # The runs that are shown come first, so their points stay.
                     found.setdefault(key, point)
     return found.values()
 
@@ -274,14 +278,16 @@ def _measured_point(run: Fingerprint, target: TargetView, taken: _Taken) -> _Poi
 
 
 def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
-    """The figures of a target that can stand beside published ones: the cost of its base case from
-    each caller and without arguments, of a node, of a submission, and what it costs to wait.
+    """The figures of a target (a stack on a device) that can stand beside published ones: the cost
+    of its base case from each caller and without arguments, of a node of a graph, of a submission,
+    and what it costs to wait.
     """
     base = target.base
     records = with_fields(target.records, workload="step")
     like_base = with_fields(records, pattern=base.pattern, dependency=base.dependency)
 
     for record in with_fields(like_base, params=base.params):
+        # "ffi", a Python loop over bare C functions, only serves to split the CPU time by layer.
         if record.caller != "ffi":
             yield _Taken(record.unit, "slope", record, record.figure("complete"))
     if "arguments" in base.params:
@@ -289,6 +295,7 @@ def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
         for record in with_fields(like_base, params=without_arguments):
             yield _Taken(record.unit, "slope", record, record.figure("complete"))
 
+    # A stack whose base case is a node of a graph had it above.
     node = first_with(records, pattern="replay", unit="node")
     if node is not None and base.pattern != "replay":
         yield _Taken("node", "slope", node, node.figure("complete"))
@@ -324,8 +331,8 @@ def _published(point: PublishedPoint) -> _Point:
 
 
 def _figure(points: Sequence[_Point]) -> Picture:
-    """The picture: for each panel its rows of dots, on one scale each. Software adapters and CPUs
-    are only in the tables.
+    """The picture of the section: its panels, each with rows of dots on a scale of its own.
+    Software adapters and CPUs are only in the tables.
     """
     drawn = []
     for point in points:
@@ -365,8 +372,8 @@ def _rows(points: Iterable[_Point]) -> list[DotRow]:
 
 
 def _dots(points: Sequence[_Point]) -> DotRow:
-    """The marks of one stack, API and caller, and their devices; that of a wide interval is
-    hollow.
+    """The row of one stack, API and caller: a mark for each device, hollow where the interval is
+    wide, and the devices with their values at the end.
     """
     marks = []
     devices = []

@@ -60,10 +60,11 @@ class _Blocks(HTMLParser):
         self._skipped = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """End the block before a tag that begins one; note a section; add the texts of a drawing,
-        which is an image with its SVG inside.
+        """End the block before a tag that begins one; note which section begins; add the texts of a
+        drawing, an image with its SVG inside.
         """
         values = dict(attrs)
+        # Their text is none of the page's text.
         if tag in ("script", "style", "title"):
             self._skipped += 1
         if tag in BLOCK_TAGS or tag == "section":
@@ -78,7 +79,7 @@ class _Blocks(HTMLParser):
                 self._add(text)
 
     def handle_endtag(self, tag: str) -> None:
-        """End the block that the tag closes."""
+        """End the block that the tag closes; behind a section, blocks count as the foot."""
         if tag in ("script", "style", "title"):
             self._skipped -= 1
         if tag == "summary":
@@ -111,7 +112,11 @@ class _Blocks(HTMLParser):
 
 
 def drawn_texts(svg: str) -> Iterator[str]:
-    """The texts of a drawing, without the numbers on its axes."""
+    """The texts of a drawing, without the numbers on its axes, which are no measured figures.
+
+    ``svg``: as matplotlib writes it, with ticks in groups whose ids begin with ``xtick`` and
+    ``ytick``.
+    """
     root = ET.fromstring(svg)
     on_axes = set()
     for group in root.iter():
@@ -140,9 +145,11 @@ Sources = Mapping[int, dict[str, Any]]
 def numbers_of_page(
     page: str, printed: Mapping[str, Sequence[Printed]], sources: Sources
 ) -> list[dict[str, Any]]:
-    """For each number of the page that shows a figure: its place, text, value, interval and origin.
+    """The facts of a page, for the file beside it: for each number of the page that shows a figure
+    its place, text, value, interval and origin (the figures and the arithmetic it comes from).
 
-    ``printed``: by the name of a section the figures that became text while the section was made.
+    ``printed``: by the name of a section the figures that became text while the section was made;
+    ``sources``: what each figure is in the files.
     """
     everything: list[Printed] = []
     for section, printed_there in printed.items():
@@ -165,8 +172,10 @@ def numbers_of_page(
 def numbers_of_lines(
     text: str, printed: Sequence[Printed], runs: Iterable[Fingerprint]
 ) -> list[dict[str, Any]]:
-    """The same for a document in Markdown, of which a line is a block: its place is ``line 12``.
-    Code is none.
+    """The facts of a document in Markdown: for each number that shows a figure its place, such as
+    ``line 12``, its text, value, interval and origin. Lines of code, which are indented, have none.
+
+    ``printed``: the figures that became text while the document was made, from these ``runs``.
     """
     sources = sources_of(runs)
     texts = _PrintedTexts(printed)
@@ -179,9 +188,12 @@ def numbers_of_lines(
 
 
 def _numbers_of(block: Block, texts: _PrintedTexts, sources: Sources) -> Iterator[dict[str, Any]]:
-    """The facts of one block: of each figure in it whose origin the files have."""
+    """The facts of one block (a paragraph, a cell, a text of a drawing): of each figure in it whose
+    origin the files have.
+    """
     for shown in texts.shown_in(block.text):
         value = shown.value
+        # Nobody knows what it was formed from, so there is nothing to say.
         if value.origin is None:
             continue
         origin = _as_json(value.origin, sources)
@@ -224,8 +236,8 @@ class _PrintedTexts:
                 self._by_start[start[0]].append(text)
 
     def shown_in(self, block: str) -> Iterator[Printed]:
-        """The figures whose texts the block has, in its order; of several that begin alike, the
-        longest text.
+        """The figures whose texts the block has, in the order of the block; of several that begin
+        alike, the one with the longest text.
         """
         position = 0
         while number := _NUMBER.search(block, position):
@@ -268,11 +280,11 @@ def _stands_at(text: str, block: str, start: int) -> bool:
 
 
 def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
-    """What a value was formed from, as the file of facts says it; None of a figure that no file
-    has.
+    """What a value was formed from, for the file of facts: where a figure stands in the files, or
+    an operation and its parts, each formed from something in its turn. None if it is a figure that
+    no file has.
 
-    A figure is said by where it stands in the files; else the operation and its parts are, and
-    which run or record they are about.
+    ``sources``: what each figure, record and run is in the files.
     """
     if origin.figure is not None:
         source = sources.get(id(origin.figure))
@@ -292,7 +304,12 @@ def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
 
 
 def sources_of(runs: Iterable[Fingerprint]) -> Sources:
-    """For each figure of the runs: its run, the key of what has it, and its name."""
+    """For each figure of the runs, where it stands in their files: the run, the key of the record,
+    comparison or contended case that has it, and its name. Also for each run and record.
+
+    By ``id()``, because figures that are equal may stand in several places; so it holds only as
+    long as the runs live.
+    """
     found: dict[int, dict[str, Any]] = {}
     for run in runs:
         of_run = {"run": f"{run.created} {run.machine.id}"}

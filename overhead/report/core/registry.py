@@ -93,8 +93,11 @@ def register(
 def register_each(
     page: str, names: Callable[[View], Iterable[tuple[str, str]]]
 ) -> Callable[[BuildEach], BuildEach]:
-    """Decorator that registers a function that builds a page below ``page`` for each of
-    ``names(view)``.
+    """Decorator for a function that builds the one section of a page below ``page``, such as the
+    page of a workload. There is such a page for each pair of name and title that ``names`` returns
+    for the view of a run. The function gets the view and the name.
+
+    Raises ``UsageError`` if there is no such page.
     """
     page_named(page)
 

@@ -95,8 +95,8 @@ class ClaimValue:
     on: Processor = "gpu"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same data as plain fields, for ``--json``: the value as ``value``, ``low`` and
-        ``high``, without the parts that are shown in words.
+        """The fields of the value as a dict, for ``--json``: the measured quantity as ``value``,
+        ``low`` and ``high``, without the parts that are shown in words.
         """
         fields = dict(vars(self))
         for name in ("measured", "line", "cases"):

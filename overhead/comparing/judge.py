@@ -184,9 +184,10 @@ class _Preparation:
         return self._of_both(so_far, pair.base, pair.new, refused)
 
     def of_variants(self, axis: str, pair: VariantPair) -> CaseVerdict | CaseSamples:
-        """The same for two variants of a case inside a run, which differ on the parameter ``axis``.
-        What they time differently besides that is noted in the verdict; only another unit is
-        refused, and a variant that differs between the runs.
+        """Two variants of a case inside a run, which differ on the parameter ``axis``: the verdict
+        if they need no test, else their samples for the test. What they time differently besides is
+        noted in the verdict; only another unit is refused, and a variant that differs between the
+        runs.
         """
         base = pair.base
         new = pair.new
@@ -214,9 +215,10 @@ class _Preparation:
     def _of_both(
         self, so_far: CaseVerdict, base: SideCase, new: SideCase, refused: Why
     ) -> CaseVerdict | CaseSamples:
-        """The same for a case that both sides have. The reasons against a test are looked at in
-        this order: ``refused``, why the two measure different things, or ''; no value on a side; a
-        run that did not do its work; the sides themselves.
+        """A case that both sides have: its verdict if it needs no test, else its samples for the
+        test. ``so_far``: the verdict without a result; ``refused``: why both sides measure
+        different things, or ''. A run that did not do its work, or a side without a value, also
+        prevents a test.
 
         The values and their ratio are shown also where no test follows.
         """
@@ -241,6 +243,7 @@ class _Preparation:
         base_ns = base_value.value
         if base_ns > 0:
             ratio = new_value / base_value
+            # An interval of which one end is not known is not shown.
             if not ratio.bounded:
                 ratio = Value(ratio.value)
             so_far = replace(so_far, base_ns=base_ns, new_ns=new_value.value, ratio=ratio)
@@ -483,12 +486,12 @@ class CaseSamples:
 
     @property
     def new_slopes(self) -> Runs:
-        """The same for NEW."""
+        """For NEW: ``ln(ns per unit)`` of each process, one array for each run."""
         return [run.slopes for run in self.new]
 
     @property
     def differences(self) -> decide.FloatArray:
-        """``ln(NEW / BASE)`` of each pair of processes."""
+        """``ln(NEW / BASE)`` of each pair of processes, for cases measured in turn."""
         return np.concatenate(self.new_slopes) - np.concatenate(self.base_slopes)
 
 

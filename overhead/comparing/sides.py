@@ -89,7 +89,9 @@ class Sampled:
 
     @property
     def of_all_rounds(self) -> Sampled:
-        """The same with ``whole`` as the slopes."""
+        """The samples with ``whole``, the slopes over all rounds, in place of those over the rounds
+        that count.
+        """
         return replace(self, slopes=self.whole)
 
 

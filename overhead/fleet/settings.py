@@ -70,7 +70,9 @@ def _apart(name: str, own: object, others: Sequence[object]) -> SettingApart | N
 
 
 def _number_apart(name: str, own: float, others: Sequence[float]) -> SettingApart | None:
-    """The same for a number. ``others``: sorted."""
+    """The setting, if the node's own number is far from those of the healthy nodes (``others``,
+    sorted), else None.
+    """
     middle = others[len(others) // 2]
     farthest_healthy = max(abs(value - middle) for value in others)
     if abs(own - middle) > _FAR * farthest_healthy:

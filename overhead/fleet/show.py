@@ -175,7 +175,7 @@ def collected_table(folder: Path, found: Mapping[str, Collected]) -> Table:
 
 
 def collected_data(found: Mapping[str, Collected]) -> dict[str, Any]:
-    """The same as ``--json`` prints it."""
+    """The files that each node sent, and what was wrong, as ``--json`` prints them."""
     data = {}
     for name, node in found.items():
         reason = {"reason": sentence(node.reason), "reason_code": code_of(node.reason)}

@@ -144,7 +144,9 @@ class TrialSamples:
         return rows
 
     def run_after_idle(self, ns: list[int], idle_ns: float) -> Samples:
-        """The same, with an idle time before each window. Only for a chain with its own loop."""
+        """One sample of each n, with an idle time before each window. Only for a chain with its own
+        loop.
+        """
         self.issued += self.chain.units(ns)
         rows = self.chain.sample_idle(ns, idle_ns / 1e6)
         self.seen += rows

@@ -127,6 +127,7 @@ def _clock_step(fitted: FittedCase) -> float:
 
 def bimodal_at_two_speeds(figure: Figure, case: CaseFits) -> Figure:
     """The figure is ``bimodal`` if its rounds form two groups: then both costs are given."""
+    # Where the cost itself cannot be told, two speeds of it cannot either.
     if figure.status == "below-resolution":
         return figure
     return _at_two_speeds(figure, case) or figure

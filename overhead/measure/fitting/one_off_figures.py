@@ -164,7 +164,9 @@ def _rule_of_means(count: int, many: bool) -> Reason:
 
 
 def _rule_of_turns(count: int, many: bool) -> Reason:
-    """The same for the ratios of the highest to the lowest turn."""
+    """What the value and the ends of ``met_rounds`` are, the ratios of a process's highest to its
+    lowest turn. ``many``: the ends are percentiles.
+    """
     if count == 1:
         return because("turns-of-one-process")
     if many:

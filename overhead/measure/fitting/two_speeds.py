@@ -139,6 +139,7 @@ def split_speeds(values: Floats, reference: Floats, owners: Owners) -> SpeedSpli
     by_values = two_groups(values, owners)
     if by_values is not None:
         return SpeedSplit(by_values, "rounds")
+    # Noise may hide two speeds in the values that the reference loop shows clearly.
     if reference.size != values.size:
         return None
     slow = two_groups(reference, owners, SPEEDS.reference_share)

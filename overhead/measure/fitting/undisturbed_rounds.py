@@ -77,6 +77,7 @@ def without_slow_rounds(series: Series) -> Series:
         # Too few rounds for a line are left; a process that was short from the start stays.
         if slow.any() and len(undisturbed.rounds) < UNDISTURBED.rounds:
             continue
+        # Few samples read the CPU clock: the figure ``host`` needs those of the slow rounds then.
         if _has_wait_cpu(process) and not _has_wait_cpu(undisturbed):
             undisturbed = process
         kept.append(undisturbed)

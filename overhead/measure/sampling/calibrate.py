@@ -366,7 +366,9 @@ class _TopSearch:
         return max(against_noise, self.least_rise_ns, CLIMB.clock_steps * step_ns)
 
     def raise_until_stopped(self) -> None:
-        """Raise n until one of ``TOP_RULES`` stops the search."""
+        """Raise n until one of ``TOP_RULES`` stops the search: the slope stands out, or n or the
+        time of a sample has met its limit, which is then the ``shortfall``.
+        """
         while True:
             for rule in TOP_RULES:
                 stop = rule(self)
@@ -382,7 +384,7 @@ class _TopSearch:
         rise_is_hidden = self.rise_ns < self.needed_rise_ns() / 16
         if rise_is_hidden:
             self.n_without_rise = self.n
-        # A fast step from near the longest sample could take eight times as long as that.
+        # Near the longest sample a fast step would go far beyond it.
         near_limit = CLIMB.fast_factor * self.rise_ns > self.limits.sample_ns
         factor = 2
         if rise_is_hidden and self.n > 1 and not near_limit:
@@ -405,9 +407,10 @@ class _TopSearch:
         the largest deviation that may be noise.
 
         If all units cost the same, T at the n before lies on the line from T(1) to T of the last n.
-        The first units move that line: the last n contains them once, like the n before, so the
-        deviation seen is only the share of it that belongs to the units beyond the n before. A
-        value found earlier is kept if the noise is now too large to confirm it.
+        An extra cost E of the first units is in both times once, and lifts the line there by E
+        times ``part_before`` only. So T at the n before is off the line by the rest, E times ``1 -
+        part_before``. A value of E found earlier is kept if the noise is now too large to confirm
+        it.
         """
         part_before = (before.n - 1) / max(self.n - 1, 1)
         off_line = abs(before.total_ns - self.fixed_ns - part_before * self.rise_ns)
@@ -425,6 +428,7 @@ class _TopSearch:
         0 if it is small, or if there is no time to look.
         """
         far_n = CLIMB.longer * self.n
+        # A synchronous chain has no wait that could cost more; a shortfall leaves no longer chain.
         if self.trial.chain.synchronous or self.shortfall:
             return 0.0
         if far_n > self.most_n or self.n < CLIMB.least_n:
@@ -454,6 +458,7 @@ class _TopSearch:
 
         ``by_longer_chain_ns``: that extra cost as ``first_units_by_longer_chain`` returned it.
         """
+        # Above this rise the samples would take too long.
         highest_ns = max(self.least_rise_ns, min(CLIMB.head_ns, self.limits.sample_ns / 2))
         most_off = CLIMB.head * max(self.limits.precision, LINE.misfit)
         needed_ns = 0.0

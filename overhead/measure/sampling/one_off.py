@@ -120,9 +120,10 @@ def _legacy(case: CaseInProgress, clock: Clock) -> OneOffEntry:
 
 
 def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
-    """Device time, and the cost of making recordings.
+    """Journal entries with the device time of a unit, and with the cost of making recordings, such
+    as graphs.
 
-    The chain may run any number of units for these: ``recount`` afterwards.
+    The chain may run any number of units for these: the caller must ``recount`` them afterwards.
     """
     yield from _device(case, clock)
     for part, (units, values) in case.chain.making().items():

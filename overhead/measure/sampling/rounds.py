@@ -191,7 +191,9 @@ class _Measurement:
             return rule
 
     def alternate(self) -> Why:
-        """Run rounds until a rule stops them; return the rule."""
+        """Run rounds, in each of which the cases take turns, until a rule stops them; return the
+        rule.
+        """
         gc.collect()
         gc.freeze()  # so that the collections between rounds have almost nothing to traverse
         number = 0
@@ -268,9 +270,9 @@ class _Measurement:
         self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
     def measure_unpinned_costs(self) -> None:
-        """Measure what a program pays that uses neither this suite's choice of processor nor its
-        pauses of the garbage collector (``met`` in files): a few turns of each case, in which the
-        cases alternate, so that a disturbance of some seconds meets them all.
+        """Measure the unpinned costs (``met`` in files): what a program pays that runs on any
+        processor and with the garbage collector on. A few turns of each case, in which the cases
+        alternate, so that a disturbance of some seconds meets them all.
 
         ``lengths`` has the two sizes of n of each case for which such sizes were found.
         """

@@ -67,6 +67,7 @@ class UndisturbedProcessor:
         self.seen: deque[int] = deque(maxlen=_RULE.readings_kept)
         self.readings = 0
         self.best = 0.0
+        # A reading on each, so that the usual best is that of the fast ones.
         for position in range(len(self.processors)):
             self._reading_on(position)
         self.leave_if_slow()
@@ -97,8 +98,8 @@ class UndisturbedProcessor:
         return self._reading_on(min(slow).position)
 
     def reference_loop(self) -> list[int]:
-        """The reference loop on this processor; a slow reading is repeated, since an interrupt
-        lengthens only one.
+        """The times of the reference loop (fixed work) on this processor, which show how fast it
+        runs now; a slow reading is repeated, since an interrupt lengthens only one.
         """
         first = self._read()
         if not self._is_slow(first):

@@ -62,7 +62,7 @@ def _near(target: Target, host: Host) -> list[int]:
 
 
 def _numbers(ranges: str) -> list[int]:
-    """The numbers in a list of ranges as Linux writes it, such as ``0-3,8``; empty for other text."""
+    """The numbers in a list of ranges as Linux writes it (``0-3,8``); empty for other text."""
     numbers: list[int] = []
     for part in ranges.strip().split(","):
         ends = part.split("-")

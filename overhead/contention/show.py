@@ -74,11 +74,11 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
     """The table of these rows: their costs, in a column for each number of peers, after how the
     most peers compare with one alone, and what limits them.
 
-    ``optional`` columns are left out first where there is no room, ``important`` ones never.
+    Where there is no room, ``optional`` columns are hidden first and ``important`` ones last.
     """
     counts = counts_of(rows)
     most = max(max(row.values("cost")) for row in rows)
-    # Where one number of peers was measured, its column and that of each peer are these.
+    # With only one number of peers, the second of these columns is already that of each peer.
     alone, *some, at_most = range(_FIRST_COUNT, _FIRST_COUNT + max(2, len(counts)))
     each_peer = _FIRST_COUNT + len(counts)
     meanings = {each_peer: words.each_peer_meaning(most)}

@@ -56,10 +56,10 @@ class _Stop(BaseException):
 
 
 class CheckedCalls:
-    """Calls each method of an open chain as a run does, and adds what is wrong to ``found``. A chain
-    is what a stack gives to the suite: ``issue(n)`` launches n units (such as GPU launches),
-    ``wait`` returns when they are done, ``executed`` tells how many have run so far, and
-    ``device(n)`` how long the device takes for n units.
+    """Calls each method of a chain as a run does, and adds what is wrong to ``found``. A chain is
+    what a stack gives to the suite: ``issue(n)`` starts n units (such as GPU launches), ``wait``
+    returns when they are done, ``executed`` tells how many have run so far, and ``device(n)`` how
+    long the device takes for n units.
     """
 
     def __init__(self, found: Findings, chain: Chain, case: Case) -> None:

@@ -43,6 +43,9 @@ class LogitAgreement:
         return self.largest <= self.tolerance and not self.wrong_tokens
 
     def __str__(self) -> str:
+        """One line for the record of a case: the largest difference, and the steps with other
+        tokens.
+        """
         text = f"largest difference {self.largest:.2e}, allowed {self.tolerance:.2e}"
         if self.wrong_tokens:
             steps = ", ".join(map(str, self.wrong_tokens))

@@ -117,6 +117,9 @@ class WebGpuProgram:
         found.kernels.update(kernels)
 
     def _buffer(self, buffer: Buffer, given: NDArray[Any] | None) -> Any:
+        """A new buffer on the device with its first contents: those that are ``given`` or a
+        constant's own, else zeros.
+        """
         flags = self._library.webgpu.BufferUsage
         usage = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
         data = first_numbers(buffer, given)
@@ -125,6 +128,7 @@ class WebGpuProgram:
         return self.device.create_buffer_with_data(data=data, usage=usage)
 
     def _kernel(self, kernel: Kernel) -> KernelOnDevice:
+        """The kernel, compiled from its WGSL on the device."""
         kinds = [
             "storage" if binding.written else "read-only-storage" for binding in kernel.bindings
         ]
@@ -328,6 +332,7 @@ def _python_loop(
     # Looked up here, so that the timed loop does not look them up again and again.
     device, queue, dispatches = session.device, session.queue, program.dispatches
 
+    # Nothing is called through a helper in this loop, because a call of Python would be timed too.
     def submission_each(tokens: int) -> None:
         for _ in repeat(None, tokens):
             for pipeline, group, grid in dispatches:

@@ -24,16 +24,24 @@ _PART = 1 << 16
 
 
 class _Linear(nn.Linear):  # type: ignore[misc]
+    """A linear layer whose weights PyTorch does not fill first."""
+
     def reset_parameters(self) -> None:
         """Leave the weights as they are: ``randomised`` fills them."""
 
 
 class _Embedding(nn.Embedding):  # type: ignore[misc]
+    """A table with a row of numbers for each token, whose weights PyTorch does not fill first."""
+
     def reset_parameters(self) -> None:
         """Leave the weights as they are: ``randomised`` fills them."""
 
 
 class _RMSNorm(nn.Module):  # type: ignore[misc]
+    """Scales each row so that the mean of its squares is 1, and then by a weight per column. It is
+    written as separate operations, which kernel fusion can put together.
+    """
+
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
@@ -102,6 +110,8 @@ class _Attention(nn.Module):  # type: ignore[misc]
 
 
 class _Mlp(nn.Module):  # type: ignore[misc]
+    """The gated MLP of a layer: ``down(silu(gate x) * (up x))``."""
+
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
         self.gate_proj = _Linear(shape.width, shape.inner, bias=False)
@@ -114,6 +124,10 @@ class _Mlp(nn.Module):  # type: ignore[misc]
 
 
 class _Layer(nn.Module):  # type: ignore[misc]
+    """One layer of a decoder: attention and then an MLP, each of which is normed first, and added
+    to what came in.
+    """
+
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
         self.input_norm = _RMSNorm(shape.width, shape.epsilon)

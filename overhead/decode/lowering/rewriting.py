@@ -46,6 +46,7 @@ class DataFlow:
     def __init__(self, program: Program) -> None:
         self.operations = program.operations
         self._program = program
+        # By the name of a buffer, the positions of the operations that write it and that read it.
         self._writers = collections.defaultdict[str, list[int]](list)
         self._readers = collections.defaultdict[str, list[int]](list)
         # Sets, because an operation that reads a buffer through two views is one reader.

@@ -299,7 +299,7 @@ def _written_tensors(graph: Any) -> set[Any]:
         takes_node = bool(node.args) and isinstance(node.args[0], torch.fx.Node)
         if node.op != "call_function" or not takes_node:
             continue
-        # Without a schema it is ``getitem``, which takes one of several views.
+        # Without a schema it is no operation, but ``getitem``, which takes one of several views.
         schema = getattr(node.target, "_schema", None)
         if schema is None or _returns_view(schema):
             origins[node] = origins[node.args[0]]

@@ -23,11 +23,12 @@ class CacheStatements(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Attention(Operation):
-    """``softmax(query key^T * scale + mask) value``. Shapes: (batch, heads, rows, width).
+    """Attention as one dispatch: ``softmax(query key^T * scale + mask) value``. Shapes are (batch,
+    heads, rows, width). Keys and values may have fewer heads than queries; neighbouring heads of
+    queries then share them.
 
-    Keys and values may have fewer heads than queries; neighbouring heads then share them. ``mask``:
-    truth values (u32: 0 hides a key) or numbers (f32) to add, broadcast to (batch, heads, queries,
-    keys). ``causal``: hide later keys.
+    ``mask``: truth values (u32: 0 hides a key) or numbers (f32) to add, broadcast to (batch, heads,
+    queries, keys). ``causal``: hide later keys.
     """
 
     label = "attention"

@@ -91,7 +91,9 @@ class Elementwise(Operation):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Concat(Operation):
-    """``output`` is the inputs one after another along ``dimension`` (not negative)."""
+    """Joins tensors: ``output`` is the inputs one after another along ``dimension`` (not
+    negative).
+    """
 
     label = "concat"
     inputs: tuple[TensorView, ...]
@@ -120,7 +122,9 @@ class Concat(Operation):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gather(Operation):
-    """Rows of a table: ``output[j, ...] = table[index[j], ...]``. The output is packed."""
+    """Takes rows of a table, such as the embedding of each token: ``output[j, ...] =
+    table[index[j], ...]``. The output has no gaps.
+    """
 
     label = "embedding"
     table: TensorView
@@ -131,7 +135,7 @@ class Gather(Operation):
         """The kernel: a thread copies one element of the output from the row of the table to which
         it belongs. The number of that row, ``at``, is an element of ``index``.
         """
-        # ``row``: a view of one row, as if it began at number 0. ``start``: where row ``at`` begins.
+        # ``row``: a view of one row as if it began at number 0. ``start``: where row ``at`` begins.
         row = dataclasses.replace(
             self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0
         )
@@ -146,8 +150,8 @@ u32 column = i % {row.count}u;
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rotary(Operation):
-    """``x * cos + turned * sin``, where ``turned`` is the second half of each row, negated, and
-    then the first half.
+    """A rotary embedding as one dispatch: ``x * cos + turned * sin``, where ``turned`` is x with
+    the halves of each row swapped and the new first half negated.
     """
 
     label = "rotary"
@@ -176,10 +180,9 @@ f32 straight = {self.flat(self.x, "i")} * {cos};
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IndexWrite(Operation):
-    """``target[..., index[j], ...] = source[..., j, ...]`` along ``dimension``, such as the new key
-    of a token.
-
-    An index out of range writes nothing.
+    """Writes rows into a tensor at given places, such as the new key of a token into the cache:
+    ``target[..., index[j], ...] = source[..., j, ...]`` along ``dimension``. An index out of range
+    writes nothing.
     """
 
     label = "index_write"

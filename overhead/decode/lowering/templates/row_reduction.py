@@ -20,7 +20,9 @@ _ARGMAX_LOADS = 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _RowOperation(Operation):
-    """An operation on the rows of ``x``. A row is what the last dimension spans."""
+    """An operation on the rows of ``x``, each of which a group of threads computes. A row is what
+    the last dimension spans.
+    """
 
     x: TensorView
 

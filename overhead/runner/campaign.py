@@ -314,9 +314,7 @@ class Campaign:
                     self._measure_group(targets[start : start + at_once], soon)
 
     def _tell_needs_of_works(self) -> None:
-        """Tell the user what a run of the planned work takes, where a stack's own
-        work says so.
-        """
+        """Tell the user what a run of the planned work takes, where a stack's own work says so."""
         planned: set[str] = set()
         for run in self.runs:
             for task in run.tasks:

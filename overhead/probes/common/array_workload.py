@@ -13,7 +13,10 @@ from overhead.workloads.base import Array
 
 
 class ArrayWork(WorkChain):
-    """A workload on arrays; each step uses the arrays that the previous step returned."""
+    """Runs a workload, a computation that repeats one step on its own result, in operations of an
+    array library. ``values``: the newest state by name, and as ``steps`` a counter for each
+    element, to which each step adds 1.
+    """
 
     xp: Any = np
     """The array library."""
@@ -26,6 +29,7 @@ class ArrayWork(WorkChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state into arrays of the library, with counters of 0."""
+        # ``step_of`` counts in int32. ``fetch`` returns the same bits as uint32.
         counters = np.zeros(self.elements, np.int32)
         whole = {**state, "steps": counters}
         self.values = {name: self.xp.array(values) for name, values in whole.items()}

@@ -33,8 +33,8 @@ _RENDERERS = re.compile(
 
 
 def import_library(name: str, mend: Why) -> Any:
-    """Import the module ``name`` and return it. ``mend``: the command that installs it. Raises
-    ``Unavailable``.
+    """Import the module ``name`` of a GPU library and return it. Raises ``Unavailable`` if that
+    fails, with ``mend``, the command that installs the library.
     """
     try:
         return importlib.import_module(name)
@@ -45,13 +45,16 @@ def import_library(name: str, mend: Why) -> Any:
 
 
 def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | None:
-    """The error of a stack that has run nothing yet, as ``Unavailable``, if this machine is the
-    cause; else None.
+    """An error of a stack (a ``probe``, which calls one GPU library) in its first attempt to run
+    something, as ``Unavailable`` if this machine is the cause: a run then reports that the stack
+    cannot be used here. None if the cause is unknown or a mistake in code, which is a failure.
 
-    ``what`` failed. A library that cannot be imported is the machine's cause on every stack. What a
-    library or a driver raises later is so on the stacks of this package alone, whose code CI runs:
-    a plugin may have called its library in a wrong way, and ``overhead check`` must find that.
+    ``what``: what was attempted, for the message. A library that cannot be imported is a matter of
+    the machine on every stack. What a library or a driver raises later is so on the stacks of this
+    package alone, whose code CI runs: a plugin may have called its library in a wrong way, and
+    ``overhead check`` must find that.
     """
+    # These errors say themselves what is wrong.
     if isinstance(error, Unavailable | Unsupported | Unverified | UsageError):
         return None
     module = type(probe).__module__
@@ -60,29 +63,32 @@ def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | N
             because("library-does-not-import", text=first_line_of(error)), probe.mend
         )
     if module.startswith("overhead.") and not is_mistake_of_suite(error):
-        return Unavailable(because("about", what=what, why=_said_first(error)), probe.mend)
+        return Unavailable(because("about", what=what, why=_text_of_error(error)), probe.mend)
     return None
 
 
-def _said_first(error: Exception) -> Why:
-    """The reason of the suite that the error carries, else the first line of its message. The class
-    is named too, unless it says nothing (``RuntimeError``).
+def _text_of_error(error: Exception) -> Why:
+    """What to tell of an error: the reason that code of this suite gave it (a ``Reason``, with the
+    name of the error's class), else the first line of its message.
     """
     reason = reason_given(error)
     if reason is None:
         return first_line_of(error)
-    if type(error) is RuntimeError:
+    if type(error) is RuntimeError:  # a class whose name would say nothing more
         return reason
     return because("raised", why=reason, kind=type(error).__name__)
 
 
 def check_parameters(case: Case, allowed: AllowedValues) -> None:
-    """Raise ``Unsupported`` if the case has a parameter or a value that is not allowed."""
+    """Raise ``Unsupported`` if the case has a parameter or a value that is not ``allowed``. A case
+    may leave out any parameter.
+    """
     unknown = set(case.params) - set(allowed)
     if unknown:
         raise Unsupported(because("no-such-parameter", parameters=", ".join(sorted(unknown))))
     for name, values in allowed.items():
-        if values is None or name not in case.params:
+        is_checked_elsewhere = values is None
+        if is_checked_elsewhere or name not in case.params:
             continue
         value = case.params[name]
         if value not in values:
@@ -116,11 +122,11 @@ def under_wine() -> bool:
 
 
 def longest_fused_chain(adapter: str, turns: int = 1) -> int:
-    """Most units in one fused dispatch on the adapter with this name, if a unit takes ``turns``
-    loop iterations.
+    """The most units that one fused dispatch, a single kernel that loops over all of its units, can
+    run on the adapter (GPU) with this name. ``turns``: iterations of loops that a unit takes.
 
-    llvmpipe silently stops a kernel after a number of iterations. No other limit is known; 2^26 is
-    far more than a sample needs.
+    llvmpipe, a driver that computes on the CPU, silently stops a kernel after ``LLVMPIPE_TURNS``
+    iterations. No other limit is known; 2^26 is far more than a sample needs.
     """
     if "llvmpipe" in adapter:
         return LLVMPIPE_TURNS // turns

@@ -42,14 +42,17 @@ def package_of(entry: EntryPoint) -> str:
 
 
 def missing_record(entry: EntryPoint, reason: Why) -> MissingStack:
-    """The entry in a results file for a package that cannot be used for this reason.
+    """The entry in a results file for a package with a stack, declared by an entry point, that
+    cannot be used for this reason.
 
-    The name of its stack is not known. So the record has the name of the entry point, changed to
-    what a stack's name may be: lower case, digits and hyphens, with a letter first.
+    The package names its stack only when it is imported, which failed. So the record has the name
+    of the entry point, changed to what a stack's name may be: lower case, digits and hyphens, with
+    a letter first, at most 32 characters.
     """
     words = re.sub(r"[^a-z0-9]+", "-", entry.name.lower())
     name = words.strip("-0123456789")[:32]
     unusable = because("package-unusable", why=reason, package=package_of(entry))
+    # Nothing is left of a name without a letter.
     return MissingStack(stack=name or "package", reason=unusable)
 
 
@@ -62,8 +65,11 @@ def import_failures(entries: Sequence[EntryPoint]) -> list[Why]:
 
 
 def import_failure(*arguments: str) -> Why:
-    """Why a child process cannot import an entry point (name and value) or a plugin (path); '' if
-    it can.
+    """Why a child process cannot import an entry point (two arguments: its name and its module) or
+    a plugin (one argument: its path); '' if it can.
+
+    A child process tries it, because an import may also crash, end the process or hang. Then the
+    answer says how the child ended.
     """
     limits = ChildLimits(IMPORT_S, _MEMORY_BYTES)
     try:

@@ -16,8 +16,9 @@ from overhead.results import Reason, Why
 
 
 def _answer(arguments: list[str], send: Send) -> None:
-    """Send why the import fails; '' if it does not. Two arguments are the name and the module of an
-    entry point; one is the path of a plugin.
+    """What this child process does: import what its parent names, and send why that fails; '' if it
+    does not. Two arguments are the name and the module of an entry point; one is the path of a
+    plugin.
     """
     if len(arguments) == 2:
         name, module = arguments
@@ -27,7 +28,9 @@ def _answer(arguments: list[str], send: Send) -> None:
 
 
 def what_is_wrong(error: BadPlugin) -> Why:
-    """Why a plugin cannot be used, without its path."""
+    """Why a plugin cannot be used, without its path, which the parent knows. ``load_plugin`` raises
+    a reason that consists of the path and the reason proper.
+    """
     if isinstance(error.why, Reason):
         without_path = error.why.values.get("why")
         if isinstance(without_path, str | Reason):
@@ -36,10 +39,10 @@ def what_is_wrong(error: BadPlugin) -> Why:
 
 
 def _why_not(plugin: str) -> Why:
-    """Why the plugin with this path cannot be imported; '' if it can. Its new stacks are asked for
-    their environments too, because a parent asks for them and could hang or end there.
+    """Why the plugin with this path cannot be imported; '' if it can. Its new stacks (probes) are
+    asked for their environments too, because a parent asks for them and could hang or end there.
     """
-    probes.allow_entry_points(())
+    probes.allow_entry_points(())  # no other package is imported in this trial
     before = probes.registry()
     try:
         probes.load_plugin(Path(plugin))

@@ -37,8 +37,8 @@ def repeated(action: Action) -> Issue:
 
 
 def alternating(first: Action, second: Action) -> Issue:
-    """A function of n that runs both actions in turn, n times, and returns the last result of
-    ``second``.
+    """A function of n that runs both actions in turn, n times, such as a launch and its wait. It
+    returns the last result of ``second``, which may be an error code.
     """
 
     def loop(n: int) -> object:
@@ -76,8 +76,9 @@ class Statement:
 
 @dataclass(frozen=True)
 class Script:
-    """A loop that runs units in groups: for each group ``head`` once, ``body`` once per unit, then
-    ``tail`` once.
+    """The text of a loop over n units, such as n launches, from which functions with and without
+    clock readings are made. The units run in groups: for each group ``head`` once, ``body`` once
+    per unit, then ``tail`` once.
 
     ``per``: units in a group; 0: all units are one group. The variable ``u`` is the index of the
     unit in ``body``, and of the first unit of the group in ``head`` and ``tail``. ``names`` become
@@ -142,17 +143,20 @@ def lines_without_clock(script: Script) -> list[str]:
 def lines_with_clock(
     script: Script, read: Callable[[int, int], str], keep: Callable[[int, int], str]
 ) -> list[str]:
-    """The lines of the loop with one clock reading before the first stage and one after each stage.
+    """The lines of the loop, with a clock reading before the first stage (a named part of a unit)
+    and after each stage of a section (a part of the loop that is timed separately).
 
-    ``read(section, i)`` returns the statement that takes reading i. ``keep(section, readings)``
-    returns the statement that stores the readings after the last one.
+    The caller, which has its own clock and its own memory for readings, gives both statements:
+    ``read(section, i)`` returns the one that takes reading i. ``keep(section, readings)`` returns
+    the one that stores so many readings, at the end of the section.
     """
     blocks = []
     counts = reading_counts(script)
     for number, section in enumerate(script.sections):
         # Two readings with nothing between them: the cost of a reading, which is the stage clock.
         lines = [read(number, 0), read(number, 1)]
-        for reading, stage in enumerate(_timed_stages(section), 2):
+        after_those_two = 2
+        for reading, stage in enumerate(_timed_stages(section), after_those_two):
             lines += [*stage.lines, read(number, reading)]
         lines.append(keep(number, counts[number]))
         blocks.append(lines)
@@ -162,18 +166,19 @@ def lines_with_clock(
 def stage_durations(
     script: Script, readings: Sequence[NDArray[np.int64]]
 ) -> dict[str, NDArray[np.int64]]:
-    """Durations by stage, ns. ``readings``: for each section clock values in ns, shape
-    (repetitions, readings).
+    """Durations by stage (a named part of a unit), ns. ``readings``: for each section of the loop
+    the clock values that it stored, ns: an array with a row for each run of the section, and a
+    column for each reading.
 
     Each duration includes the cost of one clock reading. A stage that occurs twice per unit has two
     durations per unit.
     """
     durations: dict[str, list[NDArray[np.int64]]] = {}
     for section, clock_values in zip(script.sections, readings, strict=True):
-        between_readings = np.diff(clock_values, axis=1).T
-        for name, column in zip(stage_names(section), between_readings, strict=True):
-            durations.setdefault(name, []).append(column)
-    return {name: np.concatenate(columns) for name, columns in durations.items()}
+        between_readings = np.diff(clock_values, axis=1).T  # a row for each stage
+        for name, times in zip(stage_names(section), between_readings, strict=True):
+            durations.setdefault(name, []).append(times)
+    return {name: np.concatenate(parts) for name, parts in durations.items()}
 
 
 def compile_python(script: Script) -> Issue:
@@ -184,9 +189,11 @@ def compile_python(script: Script) -> Issue:
 
 
 def compile_python_stages(script: Script) -> Stages:
-    """A function ``stages(n)`` that runs the same loop and reads ``time.perf_counter_ns`` around
-    each stage.
+    """A function ``stages(n)`` that runs the loop of ``compile_python`` with readings of
+    ``time.perf_counter_ns`` around each stage (a named part of a unit), and returns the durations
+    by stage, ns.
     """
+    # Each run of a section appends its readings as a row, with the function keep0, keep1, ...
     rows_of_sections: list[list[tuple[int, ...]]] = [[] for _ in script.sections]
     names = {**script.names, "clock": perf_counter_ns}
     for number, rows in enumerate(rows_of_sections):
@@ -203,9 +210,9 @@ def compile_python_stages(script: Script) -> Stages:
     counts = reading_counts(script)
 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
-        """Run n units, whose loop appends a row of clock readings for each run of a section."""
+        """Run n units, and return the durations by stage, ns."""
         for rows in rows_of_sections:
-            rows.clear()
+            rows.clear()  # what an earlier call of this function has left
         loop(n)
         readings = []
         for rows, count in zip(rows_of_sections, counts, strict=True):
@@ -216,14 +223,18 @@ def compile_python_stages(script: Script) -> Stages:
 
 
 def _nest(script: Script, blocks: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of the whole loop. ``blocks``: the lines of each section of the script.
+    """The lines of the whole loop: the ``for`` statements around the lines of each section of the
+    script, which are the ``blocks``.
 
-    ``n`` is the number of units. The last group may be smaller than the others.
+    In the text, ``n`` is the number of units, ``u`` the index of a unit, and ``g`` that of the
+    first unit of a group. The last group may be smaller than the others. ``pass`` makes a loop
+    without statements valid.
     """
     if script.per == 1:
         return ["for u in range(n):", *_in([*blocks[0], "pass"])]
     head, body, tail = blocks
-    if script.per == 0:
+    all_units_are_one_group = script.per == 0
+    if all_units_are_one_group:
         units = ["for u in range(n):", *_in(body)] if body else []
         return ["u = 0", *head, *units, "u = 0", *tail]
     group = [
@@ -238,12 +249,14 @@ def _nest(script: Script, blocks: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _in(lines: Sequence[str]) -> list[str]:
+    """The lines, indented by one level."""
     return ["    " + line for line in lines]
 
 
 def _defined(lines: Sequence[str], names: Mapping[str, Any]) -> Issue:
-    """The function ``issue(n)`` with these lines. The names are defaults of its parameters: so they
-    are local variables in the loop, which Python reads faster than global ones.
+    """The function ``issue(n)`` that runs these lines. ``names``: the objects that the lines use.
+    Each becomes a keyword parameter with the object as its default: so it is a local variable in
+    the loop, which Python reads faster than a global one.
     """
     scope = dict(names)
     parameters = ["n"]

@@ -138,8 +138,11 @@ def compile_ffi(program: NativeProgram) -> NativeLoop:
 
 
 def compile_native(program: NativeProgram) -> NativeLoop:
-    """The program as a compiled loop: ``loop(n)`` issues n units without the GIL. Raises
-    ``NativeUnavailable``.
+    """The program as a loop that numba compiles: ``loop(n)`` issues n units without the GIL. Raises
+    ``NativeUnavailable`` if it cannot be compiled here.
+
+    The compiled loop finds all addresses and arguments in a table, where it also leaves the bits of
+    failed calls.
     """
     rendered = _Native(program)
     lines = loops.lines_without_clock(rendered.script)
@@ -149,24 +152,30 @@ def compile_native(program: NativeProgram) -> NativeLoop:
 
 
 def compile_stages(program: NativeProgram, caller: str) -> Stages:
-    """A function ``stages(n)`` that runs the same loop with clock readings, and returns the
-    durations by stage, ns.
+    """A function ``stages(n)`` that runs the loop of the program with clock readings, and returns
+    the durations by stage (a named part of a unit, such as ``launch``), ns.
 
     ``caller``: ``native`` for a compiled loop, else a Python loop. Each duration includes one clock
     reading. The stage ``clock`` contains nothing else. The cost of a stage per unit is
     ``(sum(durations) - len(durations) * clock) / n``. Adjacent calls of one stage are timed
     together.
+
+    The compiled loop writes its readings to logs, one for each section (a part of the loop that is
+    timed separately), whose addresses are in its table.
     """
     if caller != "native":
         return loops.compile_python_stages(_python_script(program, _Failures()))
     rendered = _Native(program)
     clock = _clock()
 
-    # The variable p0 holds the address of the next reading of section 0, and so on.
+    # In the text of the loop, t is the table, and p0 the address at which the next readings of
+    # section 0 are written, and so on.
     def read(section: int, reading: int) -> str:
+        """The statement by which the C clock writes a reading to the log."""
         return f"call(t[{_CLOCK_AT}], ({clock.first}p{section} + {_READING_BYTES * reading},))"
 
     def keep(section: int, readings: int) -> str:
+        """The statement that moves on to the next row of the log."""
         return f"p{section} += {_READING_BYTES * readings}"
 
     counts = loops.reading_counts(rendered.script)
@@ -176,7 +185,7 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
     table[_CLOCK_AT] = clock.address
 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
-        """Run n units with new logs, whose addresses the loop finds in the table."""
+        """Run n units with new logs, and return the durations by stage, ns."""
         logs = []
         for runs, readings in zip(_runs_of_sections(program, n), counts, strict=True):
             # Filled before the loop, because the first write to a memory page would cause a page
@@ -190,18 +199,22 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
 
 
 def _runs_of_sections(program: NativeProgram, n: int) -> list[int]:
-    """How often each section of the loop runs for n units: head, body and tail, or the one section
-    of a program whose groups are single units.
+    """How often each section of the loop runs for n units, which is how many rows of readings its
+    log must hold. The sections are head, body and tail: head and tail run once per group, body once
+    per unit. If each unit is a group, all three are one section.
     """
     if program.per == 1:
         return [n]
-    groups = 1
+    groups = 1  # all units are one group
     if program.per:
-        groups = math.ceil(n / program.per)
+        groups = math.ceil(n / program.per)  # the last group may be smaller
     return [groups, n, groups]
 
 
 def _loop(issue: Issue, failure: Callable[[], int]) -> NativeLoop:
+    """The function ``issue`` itself, so that a call has no layer more, with ``failure`` as its
+    attribute.
+    """
     issue.failure = failure  # type: ignore[attr-defined]
     return issue  # type: ignore[return-value]
 
@@ -211,7 +224,9 @@ def _script_of(
     render: Callable[[NativeCall | Store], Statement],
     names: Mapping[str, Any],
 ) -> Script:
-    """The loop of the program. ``render``: writes a call as a line of the loop."""
+    """The loop of the program as text. ``render``: writes a call as a line, differently for the
+    Python loop and the compiled one. ``names``: the objects that these lines use.
+    """
     head = tuple(map(render, program.head))
     body = tuple(map(render, program.body))
     tail = tuple(map(render, program.tail))
@@ -238,7 +253,10 @@ class _Failures:
 
 
 def _python_script(program: NativeProgram, failures: _Failures) -> Script:
-    """The loop that calls the Python callables. ``failures`` gets the results of checked calls."""
+    """The text of the loop that makes the program's calls from Python (``NativeCall.function``),
+    with names for all functions and arguments. In the loop, ``failures`` gets the results of
+    checked calls that are not 0.
+    """
     names: dict[str, Any] = {}
 
     def bind(value: Any) -> str:
@@ -248,6 +266,9 @@ def _python_script(program: NativeProgram, failures: _Failures) -> Script:
         return name
 
     def word(value: Any) -> str:
+        """The text of an argument: a variable with an earlier result, the object of this unit, or
+        one object.
+        """
         if isinstance(value, Slot):
             return f"s{value.index}"
         if isinstance(value, Cycle):
@@ -255,7 +276,10 @@ def _python_script(program: NativeProgram, failures: _Failures) -> Script:
         return bind(value)
 
     def render(call: NativeCall | Store) -> Statement:
-        """The line of a call. A checked call notes its result if that is not 0."""
+        """The line of the loop for a call. Its result is kept in a variable (``s0``, ``s1``, ...)
+        if a later call needs it. If it is checked, a result that is not 0 is a failure, which the
+        line notes.
+        """
         stage = call.stage or call.name
         function = bind(call.function)
         if isinstance(call, Store):
@@ -274,14 +298,15 @@ def _python_script(program: NativeProgram, failures: _Failures) -> Script:
 
 
 class _Native:
-    """The loop that calls addresses: its source lines, and a table of all numbers that it uses.
+    """The text of a loop of C calls, which numba compiles, and the table of all addresses and
+    arguments that the loop uses. ``slots``: the numbers of the variables that hold results.
 
     The source contains no numbers of this process, so that its machine code can be kept on disk.
     The first words of the table are reserved: see ``_RESERVED_WORDS``.
     """
 
     def __init__(self, program: NativeProgram) -> None:
-        """Write all calls as lines, which fills the table. ``slots``: the variables for results."""
+        """Write all calls as lines, which fills the table."""
         self.table = [0] * _RESERVED_WORDS
         self.script = _script_of(program, self._render, {})
         slots = set()
@@ -291,9 +316,10 @@ class _Native:
         self.slots = sorted(slots)
 
     def _place(self, *values: int) -> int:
-        """Append the values to the table, and return the index of the first.
+        """Append addresses or arguments to the table, and return the index of the first.
 
-        The words of the table are signed, so the upper half of the unsigned numbers is negative.
+        The words of the table are signed (int64), so an unsigned number from 2^63 on is stored as
+        the negative number with the same bits.
         """
         index = len(self.table)
         for value in values:
@@ -302,17 +328,21 @@ class _Native:
         return index
 
     def _word(self, value: Word) -> str:
-        """The text of an argument: a variable of the loop, or a word of the table."""
+        """The text of an argument in the loop: a variable that holds an earlier result
+        (``Slot``), or a word of the table ``t``, in which the argument is placed.
+        """
         if isinstance(value, Slot):
             return f"s{value.index}"
-        if isinstance(value, Cycle):
+        if isinstance(value, Cycle):  # one of several values, which the units use in turn
             first = self._place(*value.values)
             return f"t[{first} + ({_turn(len(value.values))})]"
         return f"t[{self._place(value)}]"
 
     def _render(self, call: NativeCall | Store) -> Statement:
-        """The line of a call. A word of the table is appended for each number in the line, the
-        function first.
+        """The line of the loop for a call or a write to memory. ``call`` and ``store`` are the
+        functions of ``numba_intrinsics``. The address of the function and each argument become
+        words of the table. The result is kept in a variable if a later call needs it; if it is
+        checked, its low half is added to ``failed``.
         """
         stage = call.stage or call.name
         if isinstance(call, Store):
@@ -333,7 +363,11 @@ class _Native:
         return Statement(code, stage)
 
     def source(self, lines: Sequence[str]) -> str:
-        """The source of a module that defines ``loop(table, n)``."""
+        """The source of a module that defines ``loop(table, n)``, which runs these lines.
+
+        ``failed`` begins with the failures of earlier calls of ``loop``, which the first word of
+        the table holds. The variables for results are set to 0 before the first call fills them.
+        """
         slots = [f"s{slot} = 0" for slot in self.slots]
         body = ["failed = t[0]", *slots, *lines, "t[0] = failed"]
         return "\n".join(
@@ -350,12 +384,14 @@ class _Native:
 
 
 def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
-    """The compiled function ``loop(table, n)`` with these lines. Raises ``NativeUnavailable``.
+    """The function ``loop(table, n)`` with these lines, compiled by numba, which keeps the machine
+    code on disk. Raises ``NativeUnavailable`` if this processor is unknown or numba fails.
 
     The name of its module is a hash of its source and of what it imports, so the kept machine code
     of another version is never used.
     """
-    if platform.machine().lower() not in ABIS or sys.maxsize < 1 << 32:
+    is_32_bit_python = sys.maxsize < 1 << 32
+    if platform.machine().lower() not in ABIS or is_32_bit_python:
         raise NativeUnavailable(because("calling-convention-unknown", processor=platform.machine()))
     try:
         import numba  # noqa: F401
@@ -385,8 +421,8 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
 
 
 def _load(name: str, text: str, folder: Path) -> Any:
-    """Import the source from a file in the folder. numba caches machine code only for a file that
-    does not change.
+    """Write the source to a file in the folder, and import it as the module ``name``. It needs a
+    file that stays the same: numba keeps machine code only for functions from such a file.
     """
     try:
         path = _written(folder, name, text)
@@ -398,17 +434,18 @@ def _load(name: str, text: str, folder: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        spec.loader.exec_module(module)  # compiles the loop, or loads its machine code
     except BaseException:
-        del sys.modules[name]
+        del sys.modules[name]  # else the next call would find a module without the loop
         raise
     return module
 
 
 def _written(folder: Path, name: str, text: str) -> Path:
-    """The path of the file with this text in the folder. It is written only if it is not there.
+    """The path of the file with this text in the folder. It is written only if it is not there, so
+    that it keeps its time of change, which numba compares.
 
-    Several workers may write it at the same time. So each writes a file of its own first, and the
+    Several processes may write it at the same time. So each writes a file of its own first, and the
     last step replaces the file as a whole.
     """
     path = folder / f"{name}.py"
@@ -423,7 +460,8 @@ def _written(folder: Path, name: str, text: str) -> Path:
 
 @dataclass(frozen=True)
 class _Clock:
-    """A C function that writes the time to 16 bytes, by its address.
+    """The clock that a compiled loop reads: the address of a C function that writes the time to 16
+    bytes.
 
     ``first``: the text of its arguments before the pointer to these bytes. ``nanoseconds``: makes
     ns of an array whose last axis holds the two words of each reading.
@@ -436,14 +474,17 @@ class _Clock:
 
 @functools.cache
 def _clock() -> _Clock:
-    """The clock of the platform with the finest resolution."""
-    if sys.platform == "win32":
+    """The C clock of this platform with the finest resolution, for the times of stages in a
+    compiled loop.
+    """
+    if sys.platform == "win32":  # the clock writes one word, a number of periods
         frequency = ctypes.c_int64()
         ctypes.windll.kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
         address = address_of(ctypes.windll.kernel32, "QueryPerformanceCounter")
         return _Clock(address, "", lambda log: log[..., 0] * 1_000_000_000 // frequency.value)
 
     def of_timespec(log: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The ns of readings that are a C ``timespec``: seconds, and ns of the current second."""
         seconds = log[..., 0]
         return seconds * 1_000_000_000 + log[..., 1]
 

@@ -75,15 +75,15 @@ class _SourceLine:
 
 
 class StatementLoop:
-    """A loop of the statements ``call`` (CALL), after ``setup`` (SETUP). Raises ``StatementError``
-    if one is invalid.
+    """Python text of a user as a loop that can be timed: SETUP runs once, then CALL as often as
+    asked. All texts are parts of one generator function (the template), so that they share local
+    names. Raises ``StatementError`` if a text is invalid.
 
-    ``before``: text of the suite that runs before SETUP, so that the lines of SETUP keep their
-    numbers.
-
-    ``wait_text``: statements that wait; they see the names of SETUP and CALL. ``keep``: keep the
-    last ``KEPT_RESULTS`` results of CALL in ``results``. A result is the value of its last line if
-    that is an expression, or of the name that it assigns.
+    ``call``, ``setup``: the texts CALL and SETUP. ``before``: text of the suite that runs before
+    SETUP, so that the lines of SETUP keep their numbers. ``wait_text``: statements that wait; they
+    see the names of SETUP and CALL. ``keep``: keep the last ``KEPT_RESULTS`` results of CALL in
+    ``results``. A result is the value of its last line if that is an expression, or of the name
+    that it assigns. ``keeps``: whether CALL has such a result, and it is kept.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class StatementLoop:
         """Compile the texts, and run nothing yet: ``open`` runs SETUP."""
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
         texts = {_BEFORE: before, "SETUP": setup, "CALL": call, "--wait": wait_text}
-        self._parts = {part: _body(part, text) for part, text in texts.items()}
+        self._parts = {part: _parsed(part, text) for part, text in texts.items()}
         if not self._parts["CALL"]:
             raise StatementError("CALL is empty")
         _check_globals(self._parts)
         self._lines: list[_SourceLine] = []
-        self.file = f"<overhead statement {next(_NAMES)}>"
+        self.file = f"<overhead statement {next(_NAMES)}>"  # a name for tracebacks; no such file
         self._awaits = any(_awaits(text) for text in texts.values())
         self._code = self._compile(texts, keep)
         self._loop: _Loop | None = None
@@ -112,9 +112,13 @@ class StatementLoop:
     def open(self) -> None:
         """Run SETUP, and set ``issue``: ``issue(n)`` runs CALL n times. Raises what SETUP
         raises.
+
+        The loop is a generator, which keeps the local names of the texts from one ``issue`` to the
+        next. To send n to it runs CALL n times. A text with ``await`` makes it an asynchronous
+        generator, which needs an event loop.
         """
         scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
-        exec(self._code, scope)
+        exec(self._code, scope)  # defines the generator function
         make_loop = scope[f"{_OWN}statement"]
         loop = self._loop = make_loop(itertools.repeat, self.results.append)
         self._send: Callable[[int | None], None]
@@ -128,13 +132,18 @@ class StatementLoop:
     def _sending_in_event_loop(
         self, loop: AsyncGenerator[None, int | None]
     ) -> Callable[[int | None], None]:
+        """A function that sends n to an asynchronous generator, in a new event loop, and returns
+        when the generator has run its calls.
+        """
         self._events = asyncio.Runner()
         run = self._events.get_loop().run_until_complete
         return lambda n: run(loop.asend(n))
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """The names that SETUP and CALL have bound so far, with their values."""
+        """The names that SETUP and CALL have bound so far, with their values, without the names of
+        the template. Empty before ``open`` and after ``close``.
+        """
         local_names: Mapping[str, Any] = {}
         if inspect.isgenerator(self._loop):
             local_names = inspect.getgeneratorlocals(self._loop)
@@ -154,20 +163,21 @@ class StatementLoop:
         self._send(None)
 
     def close(self) -> None:
-        """End the loop, and the event loop with what still runs in it, and drop the kept
-        results.
+        """End the generator that runs the texts, then the event loop (of texts that await) with
+        what still runs in it, and drop the kept results.
         """
         if inspect.isgenerator(self._loop):
             self._loop.close()
         if self._events is not None:
-            if inspect.isasyncgen(self._loop):
+            if inspect.isasyncgen(self._loop):  # it ends only inside an event loop
                 self._events.get_loop().run_until_complete(self._loop.aclose())
             self._events.close()
         self.results.clear()
 
     def describe_error(self, error: BaseException) -> str:
-        """An error that a text raised, as one line that begins with the part and the line of the
-        text.
+        """An error that a text raised, as one line for the user: the part (such as CALL) and the
+        line in it, the error, and the text of the line. Without part and text if the error did not
+        pass a line of the texts.
         """
         # Python makes a RuntimeError of a StopIteration that a generator raises. The text raised
         # the StopIteration.
@@ -189,19 +199,28 @@ class StatementLoop:
         return "" if line is None else line.part
 
     def _line_of(self, error: BaseException) -> _SourceLine | None:
-        """The last line of the texts that an error passed; None if it passed none."""
-        passed = []
+        """The innermost line of the texts in the error's traceback; None if it has none.
+
+        ``_lines`` holds all lines of the texts, in the order of the numbers that ``_number_lines``
+        gave them, from 1.
+        """
+        numbers = []
         for frame, number in traceback.walk_tb(error.__traceback__):
             if frame.f_code.co_filename == self.file:
-                passed.append(number)
-        if not passed or not 0 < passed[-1] <= len(self._lines):
+                numbers.append(number)
+        if not numbers:
             return None
-        return self._lines[passed[-1] - 1]
+        innermost = numbers[-1]
+        if not 0 < innermost <= len(self._lines):  # a line of the template
+            return None
+        return self._lines[innermost - 1]
 
     def _compile(self, texts: Mapping[str, str], keep: bool) -> CodeType:
-        """The code of the template with the parts in place of its blocks.
+        """The code of the template, a generator function, with the texts in place of its block
+        names. CALL is put in twice: a copy that keeps its result, if ``keep``, and one that does
+        not (``PLAIN``), to which ``drop_results`` changes.
 
-        ``_number_lines`` comes first: the copy of CALL that keeps nothing has the same lines.
+        ``_number_lines`` comes first: so both copies of CALL have the same line numbers.
         """
         self._number_lines(texts)
         call = self._parts["CALL"]
@@ -216,11 +235,11 @@ class StatementLoop:
         }
 
         # Python takes an import from __future__ at the top of a file alone, and a setup may be a
-        # whole file.
+        # whole file. So these imports move to the top.
         futures: list[ast.stmt] = []
         for name, body in blocks.items():
-            futures += [statement for statement in body if _is_of_future(statement)]
-            blocks[name] = [statement for statement in body if not _is_of_future(statement)]
+            futures += [statement for statement in body if _imports_future(statement)]
+            blocks[name] = [statement for statement in body if not _imports_future(statement)]
 
         template = _TEMPLATE.replace("def", "async def") if self._awaits else _TEMPLATE
         tree = _Splice(blocks).visit(ast.parse(template))
@@ -234,10 +253,11 @@ class StatementLoop:
             ) from None
 
     def _number_lines(self, texts: Mapping[str, str]) -> None:
-        """Give the lines of all parts numbers, as if the parts were one file in this order.
+        """Number the lines of all parts (the user's texts) as if the parts were one file, in this
+        order, and note the lines in ``_lines``.
 
-        So the number of a line in a traceback tells part and line. Python finds the text of the
-        lines in ``linecache``, and shows them in a traceback.
+        So a line number in a traceback tells the part and its line. ``linecache`` is where Python
+        looks for the text of the lines that it shows in a traceback.
         """
         for part, text in texts.items():
             lines_before = len(self._lines)
@@ -286,13 +306,15 @@ class _Splice(ast.NodeTransformer):
         return node
 
 
-def _body(part: str, text: str) -> list[ast.stmt]:
-    """The statements of a text that is valid at the top level of a module. Raises
-    ``StatementError``.
+def _parsed(part: str, text: str) -> list[ast.stmt]:
+    """The statements of a user's text. ``part``: its name for messages, such as CALL. Raises
+    ``StatementError`` if it is not valid at the top level of a module, where ``await`` is allowed
+    here.
     """
     text = textwrap.dedent(text).strip("\n")
     _check_no_file(part, text)
     try:
+        # Finds more than ``ast.parse`` does, such as a ``return`` outside of a function.
         compile(text, part, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         return ast.parse(text).body
     except SyntaxError as error:
@@ -305,10 +327,11 @@ def _body(part: str, text: str) -> list[ast.stmt]:
 
 
 def scope_of(body: list[ast.stmt]) -> symtable.SymbolTable:
-    """The names of statements inside a function. Raises ``SyntaxError`` for what no function may
-    hold.
+    """Which names are local, global, ... if these statements are the body of a function, as they
+    are in the loop that is timed. Raises ``SyntaxError`` for what no function may hold, such as
+    ``from module import *``.
     """
-    module = ast.parse("async def statement(): pass")
+    module = ast.parse("async def statement(): pass")  # async: the statements may await
     function = module.body[0]
     assert isinstance(function, ast.AsyncFunctionDef)
     function.body = body or [ast.Pass()]
@@ -324,20 +347,20 @@ def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def _check_globals(parts: Mapping[str, list[ast.stmt]]) -> None:
-    """Raise ``StatementError`` if a function of a text declares a name global that is local to the
-    texts.
+    """Raise ``StatementError`` if a function in a user's text declares a name ``global`` that the
+    texts assign outside of it. ``parts``: the statements of each text, by its name, such as CALL.
 
-    The texts run inside a function. So such a name would be another variable than the one that the
-    text assigns outside of its function.
+    In a module both would be the same variable. But all texts run inside one function, where the
+    assigned name is local, and the global one another variable.
     """
-    every: list[ast.stmt] = []
+    all_statements: list[ast.stmt] = []
     for body in parts.values():
-        every += body
+        all_statements += body
     try:
-        symbols = scope_of(every).get_symbols()
+        symbols = scope_of(all_statements).get_symbols()
         local = {symbol.get_name() for symbol in symbols if symbol.is_local()}
         declared_global = {part: _declared_global(body) for part, body in parts.items()}
-    except SyntaxError:  # which ``compile`` tells with its line
+    except SyntaxError:  # ``_compile`` raises it again, with its line
         return
     for part, names in declared_global.items():
         for name in names:
@@ -366,18 +389,20 @@ def _awaits(text: str) -> bool:
     return bool(code.co_flags & inspect.CO_COROUTINE)
 
 
-def _is_of_future(node: ast.stmt) -> bool:
+def _imports_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _check_no_file(part: str, text: str) -> None:
-    """Raise ``StatementError`` with what to write if the text is the name of a file in place of
-    Python.
+    """Raise ``StatementError`` if the user gave the name of an existing file where Python text is
+    wanted. ``part``: what the text was given as, such as CALL. The message says what to write: on
+    the command line ``@FILE`` stands for the text of a file.
     """
     file = text.strip().removeprefix("@")
     if "\n" in file or not file.endswith(".py") or not os.path.isfile(file):
         return
-    if text.strip().startswith("@"):  # the command line has replaced this by the text
+    # The command line replaces @FILE by the text. One that is still there came through Python.
+    if text.strip().startswith("@"):
         raise StatementError(
             f"{part}: @FILE is for the command line; in Python give Path({file!r}).read_text()"
         )
@@ -387,7 +412,8 @@ def _check_no_file(part: str, text: str) -> None:
         )
     if part != "SETUP":
         raise StatementError(f"{part} must be Python text, but {file} is a file: write a statement")
-    if os.path.basename(file) == file:
+    is_in_this_folder = os.path.basename(file) == file
+    if is_in_this_folder:  # so it can be imported as a module too
         raise StatementError(
             f"{part} must be Python text, but {file} is a file. To run the file: -s @{file}. "
             f'To import a name from it: -s "from {file.removesuffix(".py")} import NAME"'
@@ -398,9 +424,11 @@ def _check_no_file(part: str, text: str) -> None:
 
 
 def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:
-    """The statements that keep the value of the last statement; None if it has none.
+    """The statements to append to a user's CALL (``body``), so that each run passes its result to
+    the template's function ``keep``; None if the last statement of the body has no value.
 
-    An expression is wrapped in place, which needs no further statement.
+    The result is the value of the last statement. An expression is wrapped in place, ``keep(x)``
+    instead of ``x``, and needs no further statement. After ``y = x``, ``keep(y)`` is appended.
     """
     last = body[-1]
     keep = ast.copy_location(ast.Name(f"{_OWN}keep", ast.Load()), last)

@@ -29,7 +29,8 @@ def start_values() -> NDArray[np.int32]:
 
 
 def count_steps(values: NDArray[np.int32]) -> int:
-    """How often 1 was added to the start values, modulo 2^32. Raises ``Unverified`` if elements
+    """How often a stack has run the step of array libraries, which adds 1 to each of the 256 start
+    values: what was added, modulo 2^32, because int32 overflows. Raises ``Unverified`` if elements
     disagree.
     """
     added = (values.astype(np.int64) - start_values()) % 2**32
@@ -42,12 +43,16 @@ def count_steps(values: NDArray[np.int32]) -> int:
 def webgpu_window(
     pattern: str, per: int, bindgroup: str, wait: str, **more: Scalar
 ) -> dict[str, Scalar]:
-    """What is timed of a WebGPU step, as names and values. ``per``: units in a submission; 0: all
-    of them.
+    """What is timed in a chain of WebGPU dispatches (the units), as names and values for the
+    record: only figures with equal windows are compared.
+
+    ``pattern``: how the chain is handed to the device. ``per``: units in a submission; 0: all of
+    them. ``bindgroup``: ``once`` if the bind group is set at the begin of a pass, else it changes
+    with the unit. ``wait``: the call that waits. ``more``: further entries, which replace others.
     """
     submits = {1: "1 per unit", 0: "1"}.get(per, f"1 per {per} units")
     has_pass_each = pattern == "per-pass"
-    binds_each = has_pass_each or bindgroup != "once"
+    binds_each = has_pass_each or bindgroup != "once"  # each new pass must set its group
     return {
         "submits": submits,
         "passes": "1 per unit" if has_pass_each else submits,

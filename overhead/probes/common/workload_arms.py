@@ -13,12 +13,16 @@ from overhead.workloads.base import KernelEntry
 
 
 def wgsl_arms(caller: Caller = "binding", fewer_checks: str = "") -> list[WorkloadArm]:
-    """The arms that run WGSL on a stack: fused, in one pass, and a submission per dispatch.
+    """The ways (arms) in which a WebGPU stack runs the steps of a workload in WGSL: one dispatch
+    that loops (``fused``), all dispatches in one pass, and a submission per dispatch. ``bodies``:
+    whether a step is one kernel, or separate kernels, one for each operation.
 
     With ``fewer_checks``, one more arm has that value of the parameter ``checks``. It omits the
     checks that the library adds to kernels.
     """
-    fused = WorkloadArm("fused", bodies=("one",), language="wgsl", early=caller == "binding")
+    # Every run measures the early arms. A browser, the other caller, is measured on request.
+    is_early = caller == "binding"
+    fused = WorkloadArm("fused", bodies=("one",), language="wgsl", early=is_early)
     one_pass = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
     per_submit = dataclasses.replace(one_pass, pattern="per-submit")
     arms = [fused]
@@ -46,8 +50,9 @@ def refuse_wgsl(case: Case) -> None:
 
 
 def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:
-    """What is timed of a workload in WGSL, as names and values. ``entries``: the kernels of a
-    step.
+    """What is timed of a workload in WGSL, as names and values for the record. ``entries``: the
+    kernels of a step, which is the unit. A step takes one dispatch of each kernel; in the pattern
+    ``fused``, one dispatch runs all steps.
     """
     dispatches = f"{len(entries)} per unit"
     submissions = dispatches if pattern == "per-submit" else "1"

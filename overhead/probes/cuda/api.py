@@ -96,11 +96,13 @@ class CudaDevice:
 
 
 class CudaDriver:
-    """The driver library. Methods raise ``CudaError`` if a driver function fails."""
+    """The library of the CUDA driver, called through ctypes. Methods raise ``CudaError`` if a
+    driver function fails.
+    """
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        """Declare the arguments of all functions. Raises ``Unavailable`` if the driver is too old
-        to have one of them.
+        """Declare the arguments of all functions that the suite calls. Raises ``Unavailable`` if
+        the driver is too old to have one of them.
         """
         self.library = library
         for name, arguments in FUNCTIONS.items():
@@ -164,7 +166,9 @@ class CudaDriver:
         return [self._device(ordinal) for ordinal in range(count)]
 
     def _device(self, ordinal: int) -> CudaDevice:
-        """What the driver says of the device with this number."""
+        """The device with this number, with its name, a short id made of its UUID, and its
+        architecture, such as ``sm_90`` for the compute capability 9.0.
+        """
         handle = self.call_for_number("cuDeviceGet", ordinal)
         name = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", name, len(name), handle)
@@ -190,10 +194,10 @@ def open_library() -> ctypes.CDLL:
 
 
 def error_code(result: Any) -> int:
-    """The first error in what one call or a tuple of calls returned, through ctypes or
-    cuda-bindings; 0: none.
+    """The first error code in what one or two calls of the driver returned; 0: none.
 
-    ctypes returns the code itself, cuda-bindings a tuple with it, and two calls a tuple of both.
+    The result has several forms: a code (through ctypes), a tuple with a code (through
+    cuda-bindings), a tuple of two results (of two calls), or None (no call was made).
     """
     if not isinstance(result, tuple):
         return int(result or 0)
@@ -206,8 +210,8 @@ def error_code(result: Any) -> int:
 
 @functools.cache
 def driver() -> CudaDriver:
-    """The initialised driver. Raises ``Unavailable`` if there is no driver, an old driver, or no
-    device.
+    """The CUDA driver of this machine, initialised at the first call. Raises ``Unavailable`` if
+    there is no driver, an old driver, or no device.
     """
     cuda = CudaDriver(open_library())
     try:

@@ -30,20 +30,25 @@ from overhead.results import Case, Scalar, because
 
 
 class SessionChain(HeldChain):
-    """A chain with a session of its own, which it closes. A call from compiled code may fail: see
-    ``failed``.
+    """A chain of n units on a CUDA device, with a session (context, stream, kernels and memory) of
+    its own, which it closes. Calls inside the timed loop raise nothing when they fail: their
+    results are looked at afterwards, by ``check_calls``.
     """
 
     wait_spins = True
     session: CudaSession
     failed: Callable[[], int] = staticmethod(lambda: 0)
-    """The bitwise or of the results of all checked calls; 0: none failed."""
+    """The bitwise or of the results of all calls that the loop checks; 0: none failed."""
     _issued: object = None
+    """What the loop returned: the result of the last wait or read inside a unit, if units have
+    one.
+    """
     _waited: object = None
+    """What the last call of ``wait`` returned."""
 
     def use_session(self, session: CudaSession) -> None:
-        """Take the session, then ``build`` the chain on it; a session whose chain cannot be built
-        is closed. Called once, by ``__init__``.
+        """Take the session, then make the wait and ``build`` the rest of the chain on it. Called
+        once, by ``__init__``. If that fails, nobody else would close the session.
         """
         self.session = session
         try:
@@ -66,8 +71,9 @@ class SessionChain(HeldChain):
         self._waited = self._wait()
 
     def check_calls(self) -> None:
-        """Raise ``Unverified`` if a checked call, the last wait, or the last wait or read inside a
-        unit failed.
+        """Raise ``Unverified`` if the driver refused a call whose result was kept: a call that the
+        loop checks, the last wait, or the last wait or read inside a unit. Called outside of the
+        timed window.
         """
         code = self.failed() or error_code((self._waited, self._issued))
         if code:
@@ -79,7 +85,9 @@ class SessionChain(HeldChain):
         return SessionClock(self.session)
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of n units; None if each unit contains a wait."""
+        """Device time of n units, queued behind a kernel that spins; None if each unit contains a
+        wait, which would wait for that kernel.
+        """
         if self.latency:
             return None
         return self.held(self._clock, n)
@@ -90,10 +98,10 @@ class SessionChain(HeldChain):
 
 
 class CudaChain(SessionChain):
-    """Base class of the step's chains on a CUDA device. The values of the words show how many steps
-    have run.
+    """Base class of the chains on a CUDA device whose units run the step: a small kernel that
+    changes 256 words (numbers of 32 bits), so that their values show how many steps have run.
 
-    ``details``: what ``window`` says.
+    ``details``: what ``window`` says of the timed calls.
     """
 
     places = 1
@@ -110,8 +118,9 @@ class CudaChain(SessionChain):
         self.use_session(CudaSession(driver, ordinal, own_stream=own_stream, places=self.places))
 
     def make_wait(self) -> Action:
-        """A function that makes the wait of the case, through cuda-bindings or through ctypes as
-        its caller says.
+        """A function that makes the wait of the case after a chain: through cuda-bindings if these
+        launch too (caller ``binding``), else through ctypes, also where a compiled loop launches.
+        ``check_calls`` looks at its result, so the calls need no check of their own.
         """
         name = str(self.case.params.get("wait", "stream"))
         if self.case.caller == "binding":
@@ -142,14 +151,14 @@ class CudaLaunches(CudaChain):
     _stages: Stages = staticmethod(lambda n: {})
 
     def build(self) -> None:
-        """Make the loop of the caller, and for compiled code and ctypes the loop that times its
-        stages.
+        """Make the loop that launches from the case's caller: cuda-bindings (``binding``), ctypes
+        or compiled code. The last two get another loop too, which times the stages of a unit.
         """
         case = self.case
         count = int(case.params["arguments"])
         function = self.session.kernel("step.cu", f"step{count}")
         self._arguments = step_arguments(self.session, count=count)
-        self.latency = case.pattern in ("wait-each", "read-each")
+        self.latency = case.pattern in ("wait-each", "read-each")  # each unit waits
         self.overlap = "serial" if self.latency else "pipelined"
         self.details = {
             "call": "cuLaunchKernel",
@@ -164,7 +173,9 @@ class CudaLaunches(CudaChain):
             self._build_from_calls(function)
 
     def _bound_loop(self, function: int) -> Issue:
-        """The loop of launches through cuda-bindings, with the wait or read of the pattern."""
+        """The loop ``issue(n)`` of launches through cuda-bindings of the kernel with this handle.
+        In the patterns ``wait-each`` and ``read-each``, a wait or a read follows each launch.
+        """
         loop = bound_launch(self.session, function, self._arguments)
         if not self.latency:
             return loop
@@ -172,11 +183,13 @@ class CudaLaunches(CudaChain):
             after = bound_wait(self.session, str(self.case.params["wait"]))
         else:
             after = bound_read(self.session)
-        return alternating(functools.partial(loop, 1), after)
+        launch_once = functools.partial(loop, 1)
+        return alternating(launch_once, after)
 
     def _build_from_calls(self, function: int) -> None:
-        """Make the loop of launches through ctypes or in compiled code, which alone checks the
-        results of its calls, and the loop that times its stages.
+        """Make the loop of launches of the kernel with this handle, through ctypes (caller ``ffi``)
+        or in compiled code (``native``), and the loop that times its stages: the launch, and the
+        parts of the wait. Only compiled code checks the result of each call.
         """
         case = self.case
         is_native = case.caller == "native"
@@ -200,22 +213,23 @@ class CudaLaunches(CudaChain):
         self._issued = self._issue(n)
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """The durations of each call of n units by stage, ns; empty for calls through
-        cuda-bindings.
+        """Run n units with clock readings: the durations by stage (a call inside a unit, such as
+        ``launch``), ns. Empty for calls through cuda-bindings, which have no stages.
         """
         durations = {name: times.tolist() for name, times in self._stages(n).items()}
-        if durations:
+        units_have_run = bool(durations)
+        if units_have_run:
             self.wait()
         return durations
 
 
 class LoopLaunches(CudaLaunches):
-    """n launches from a compiled loop. Each kernel runs a fixed number of steps. Its stages are not
-    timed.
+    """n launches from a compiled loop. Each kernel runs a fixed number of steps, so many that the
+    device is slower than the launches and the queue fills up. Its stages are not timed.
     """
 
     def build(self) -> None:
-        """Make the compiled loop."""
+        """Make the compiled loop. ``fused.cu`` runs as many steps as its second argument says."""
         steps = int(self.case.params["loops"])
         self.steps_of_a_unit = steps
         self._arguments = Arguments(self.session.words, steps)
@@ -241,7 +255,9 @@ class CudaFused(CudaChain):
     max_n = 1 << 24
 
     def build(self) -> None:
-        """Make the launch. The number of steps is its second argument."""
+        """Make the one launch of the chain. Its second argument is the number of steps, which
+        ``prepare`` sets before each launch.
+        """
         function = self.session.kernel("fused.cu", "fused")
         self._arguments = Arguments(self.session.words, 0)
         loop = bound_launch(self.session, function, self._arguments)

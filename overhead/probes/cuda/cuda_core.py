@@ -29,10 +29,14 @@ class CoreLaunches(LibraryLaunches):
         return sync
 
     def make_loop(self, count: int) -> Issue:
-        """Load the kernel, and prepare its arguments and the configuration of the launch."""
+        """A function ``loop(n)`` that launches the step n times with cuda.core. The kernel, its
+        ``count`` arguments and the configuration of the launch are made now, so that the loop does
+        nothing else.
+        """
         core = self.library
         words = self.session.words
         hashes = {}
+        # A kernel without arguments has the address of its memory as a constant.
         parts = [f"#define WORDS {words:#x}"]
         for name in _FILES:
             text, hashes[name] = source(name)
@@ -43,7 +47,8 @@ class CoreLaunches(LibraryLaunches):
         module = core.ObjectCode.from_cubin(code)
         if count:
             kernel = module.get_kernel(f"step{count}")
-            arguments: tuple[int, ...] = (words, *range(1, count))
+            unused_values = range(1, count)
+            arguments: tuple[int, ...] = (words, *unused_values)
         else:
             kernel = module.get_kernel("fixed")
             arguments = ()

@@ -39,7 +39,11 @@ class DriverProbe(Probe):
         return targets
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of a case whose calls go to the driver."""
+        """The chain that measures a case by calls of the driver. The parameters that only some
+        cases have tell their kind: ``elements`` those of workloads, ``maker`` those of graphs, and
+        ``loops`` those with a slow kernel.
+        """
+        # Imported here, because the parent process imports this file and needs no driver.
         from overhead.probes.cuda import chains, graphs, workload
 
         driver = api.driver()
@@ -72,8 +76,9 @@ class CudaDriverProbe(DriverProbe):
     distributions = ("cuda-bindings", "nvidia-cuda-nvrtc")
 
     def space(self, target: Target) -> Space:
-        """The cases of the launches by caller, wait and number of arguments, and of the
-        workloads.
+        """The cases that are measured: ``base`` is the usual launch; each of ``axes`` changes one
+        thing of it, and ``extra`` cases change several; every run measures the ``early`` ones. The
+        arms are ways to run workloads.
         """
         base = Case(
             pattern="per-submit",
@@ -91,20 +96,23 @@ class CudaDriverProbe(DriverProbe):
         for pattern in ("wait-each", "read-each", "fused"):
             early.append(vary(base, "pattern", pattern))
 
+        # A kernel of so many steps takes longer than its launch: the queue fills up. It has two
+        # arguments, the second of which is the number of steps.
         many_steps = vary(native, "loops", 8000)
         extra = [vary(many_steps, "arguments", 2)]
+        # The same by every caller, so that the difference of two callers is known here too.
         for case in (vary(base, "arguments", 8), vary(base, "pattern", "wait-each")):
             extra += [vary(case, "caller", "native"), vary(case, "caller", "ffi")]
 
         fused = WorkloadArm("fused", bodies=("one",), language="cuda", early=True)
         launches = WorkloadArm("per-submit", bodies=("separate", "one"), language="cuda")
-        star = Space(base, axes, extra, _allowed, early)
+        star = Space(base, axes, extra, _is_written, early)
         return with_workloads(star, [fused, launches], software=False)
 
 
-def _allowed(case: Case) -> bool:
-    """Whether the step has such a case: two patterns are measured with one argument, and from
-    cuda-bindings alone.
+def _is_written(case: Case) -> bool:
+    """Whether there is a chain for the case: those of the patterns ``fused`` and ``read-each``
+    launch with one argument, and from cuda-bindings alone.
     """
     if case.pattern not in ("fused", "read-each"):
         return True
@@ -125,7 +133,9 @@ class CudaGraphProbe(DriverProbe):
     distributions = ("cuda-bindings", "nvidia-cuda-nvrtc", "torch")
 
     def space(self, target: Target) -> Space:
-        """The cases of the graphs by maker, caller and number of nodes, and of the workloads."""
+        """The cases that are measured: graphs by ``maker`` (who captures them), caller and number
+        of nodes, and those of the workloads. The ``base`` and the ``early`` case are in every run.
+        """
         base = Case(pattern="replay", unit="node", params={"maker": "driver"})
         one_node = _launches(1)
         hundred_nodes = _launches(100)
@@ -152,13 +162,15 @@ class CudaGraphProbe(DriverProbe):
         return with_workloads(star, [ours, eager, compiled], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the case: graphs of the driver, or those that torch captures."""
+        """The chain that measures the case: its graphs are captured by the driver, or else by
+        torch. Cases with the parameter ``elements`` run a workload.
+        """
         if case.params["maker"] == "driver":
             return super().open(target, case)
         from overhead.probes.torch import graphs, workload
         from overhead.probes.torch.devices import cuda_torch
 
-        cuda_torch()
+        cuda_torch()  # raises if torch cannot use CUDA here
         device = f"cuda:{int(target.options['ordinal'])}"
         if "elements" in case.params:
             return workload.open_case(device, case)

@@ -52,7 +52,10 @@ class CupyProbe(DriverProbe):
         return targets
 
     def space(self, target: Target) -> Space:
-        """The cases of both operations, with a wait or a read after each, and of the workloads."""
+        """The cases that are measured: a CuPy operation and a kernel of our own (``operation``),
+        each alone and with a wait or a read after each call; and those of the workloads. Every run
+        measures ``base`` and ``early``.
+        """
         params: dict[str, Scalar] = {"operation": "ufunc", "wait": "stream"}
         base = Case(pattern="per-submit", unit="launch", params=params)
         axes = {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]}
@@ -106,7 +109,10 @@ class CupyChain(HeldChain, InOrderChain):
     wait_spins = True
 
     def __init__(self, cupy: Any, case: Case) -> None:
-        """Give the calls of the case's operation to the chain of an in-order queue."""
+        """Give the base class, a chain on a queue that runs its work in order, what it needs: one
+        launch of the case's operation, the wait, a read of the first value, the count of units, and
+        a loop of n launches, which is faster than n calls of the launch.
+        """
         self._cupy = cupy
         self._raw = case.params["operation"] == "raw-kernel"
         if self._raw:
@@ -151,7 +157,9 @@ class CupyChain(HeldChain, InOrderChain):
         return count_steps(values)
 
     def _ufunc(self) -> tuple[Issue, Action]:
-        """A loop of the ufunc, and one call of it."""
+        """A function ``loop(n)`` that adds 1 in place n times, by a ufunc (CuPy's function on all
+        elements); and a function that does so once.
+        """
         self._values = x = self._cupy.asarray(start_values())
         add = self._cupy.add
 
@@ -162,7 +170,9 @@ class CupyChain(HeldChain, InOrderChain):
         return loop, functools.partial(add, x, 1, out=x)
 
     def _raw_kernel(self) -> tuple[Issue, Action]:
-        """A loop of launches of the step, and one launch."""
+        """A function ``loop(n)`` that launches our kernel n times, and a function that launches it
+        once. Each of its 4 * 64 threads changes one of 256 values.
+        """
         self._values = self._cupy.asarray(lcg.seeds())
         text, _ = source("step.cu")
         kernel = self._cupy.RawKernel(text, "step1")

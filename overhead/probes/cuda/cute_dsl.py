@@ -30,8 +30,11 @@ class CuteLaunches(LibraryLaunches):
         return wait_action(self._place, "stream")
 
     def make_loop(self, count: int) -> Issue:
-        """Compile the function. Make its arguments now, unless the entry converts tensors at each
-        call.
+        """A function ``loop(n)`` that calls the compiled step n times, with ``count`` arguments.
+
+        The parameter ``entry`` says how: with or without TVM-FFI, a layer that takes torch's
+        tensors as they are; and with tensors that are made now, or converted from torch's to CuTe's
+        at each call (``from-dlpack``).
         """
         entry = str(self.case.params["entry"])
         with_ffi = entry.startswith("tvm-ffi")
@@ -65,19 +68,20 @@ class CuteLaunches(LibraryLaunches):
         return converting if entry.endswith("from-dlpack") else prepared
 
     def _compiled(self, tensors: list[Any], stream: Any) -> Any:
-        """The function of these tensors and the stream, compiled without TVM-FFI. A kernel without
-        tensors has the address of the words as a constant.
+        """The function that launches the step, compiled without TVM-FFI for arguments like these
+        tensors and the stream. A kernel without tensors has the address of its memory as a
+        constant.
         """
         from overhead.probes.kernels.step_cute import LAUNCHES
 
-        launch = LAUNCHES[len(tensors)]
+        launch = LAUNCHES[len(tensors)]  # by the number of arguments
         if not tensors:
             return self.library.cute.compile(launch, self.session.words, stream)
         return self.library.cute.compile(launch, *tensors, stream)
 
     def _compiled_with_ffi(self, count: int) -> Any:
-        """The function of so many tensors, compiled with TVM-FFI, which torch's tensors can call.
-        Raises ``Unavailable``.
+        """The function that launches the step with ``count`` tensors, compiled with TVM-FFI, so
+        that it takes torch's tensors as they are. Raises ``Unavailable`` if TVM-FFI is missing.
         """
         from overhead.probes.kernels.step_cute import LAUNCHES
 
@@ -90,7 +94,8 @@ class CuteLaunches(LibraryLaunches):
             tensor = cute.runtime.make_fake_compact_tensor(self.library.Int32, shape)
             arguments.append(tensor)
         if not count:
-            arguments = [self.session.words]
+            arguments = [self.session.words]  # the address, a constant of the kernel
+        # With a tensor, the function finds torch's current stream itself; else it is an argument.
         stream = cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=count > 0)
         return cute.compile(LAUNCHES[count], *arguments, stream, options="--enable-tvm-ffi")
 

@@ -53,8 +53,8 @@ class _NodeParameters(ctypes.Structure):
 
 
 def capture(session: CudaSession, launches: Iterable[Action]) -> int:
-    """The handle of a new graph of these launches, captured one after another on the session's
-    stream.
+    """The handle of a new CUDA graph. A capture makes it: while it lasts, calls on the session's
+    stream launch nothing and become nodes of the graph, here those of ``launches``.
     """
     call = session.driver.call
     graph = c_void_p()
@@ -62,7 +62,7 @@ def capture(session: CudaSession, launches: Iterable[Action]) -> int:
     try:
         for launch in launches:
             launch()
-    finally:
+    finally:  # else the stream would stay in the capture
         call("cuStreamEndCapture", session.stream, byref(graph))
     return graph.value or 0
 
@@ -75,13 +75,14 @@ def node_count(driver: CudaDriver, graph: object) -> int:
 
 
 def executable(session: CudaSession, launches: Iterable[Action]) -> int:
-    """The handle of an executable graph of these launches, uploaded to the device. The session owns
-    it.
+    """The handle of an executable graph of these launches, the form of a graph that can be
+    launched. It is uploaded to the device, which its first launch would do else. The session
+    releases it.
     """
     call = session.driver.call
     graph = capture(session, launches)
     made = session.make_owned("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
-    call("cuGraphDestroy", graph)
+    call("cuGraphDestroy", graph)  # the executable graph does not need it
     call("cuGraphUpload", made, session.stream)
     call("cuStreamSynchronize", session.stream)
     return made
@@ -119,12 +120,14 @@ class Replay(SessionChain):
 
 
 class GraphChain(CudaChain):
-    """A chain that launches graphs of the step on its own stream."""
+    """A chain that launches CUDA graphs on its own stream. A node of a graph launches the step, a
+    small kernel that changes one of several sets of words in memory.
+    """
 
     places = PLACES
 
     def build(self) -> None:
-        """Make a launch for each set of words."""
+        """Make one launch of the step for each set of words, from which captures make graphs."""
         self._function = self.session.kernel("step.cu", "step1")
         self._arguments = [step_arguments(self.session, place) for place in range(PLACES)]
         launches = []
@@ -133,7 +136,7 @@ class GraphChain(CudaChain):
         self._launches = driver_launches(self.session, launches)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         self._launches[0]()
-        self.session.reset()
+        self.session.reset()  # that launch is no unit
         self.details = {
             "call": "cuGraphLaunch",
             "recording": "outside",
@@ -151,19 +154,25 @@ class CudaReplay(GraphChain, Replay):
     """A graph of n nodes that is launched once."""
 
     def making(self) -> Making:
-        """One-off costs of making a graph, ns, for several numbers of nodes."""
+        """One-off costs of making a graph, by part of the making: the numbers of nodes of the
+        graphs that were made, and the ns that each took. They are fitted to a cost per graph and a
+        cost per node.
+        """
         times_of_parts: dict[str, list[float]] = {}
         for nodes in TIMED_SIZES:
             for part, time_ns in self._times_of_making(nodes).items():
                 times_of_parts.setdefault(part, []).append(time_ns)
-            self.aside += 2 * nodes  # the first launch, and one after the update
+            # The first launch, and one after the update, ran steps that are no units of the chain.
+            self.aside += 2 * nodes
         return {part: (list(TIMED_SIZES), times) for part, times in times_of_parts.items()}
 
     def _times_of_making(self, nodes: int) -> dict[str, float]:
-        """Times of capture, instantiation, upload, first launch with its wait, and update of all
-        nodes, ns.
+        """Make one graph of so many nodes, and return how long each part took, ns: capture,
+        instantiation (the graph becomes executable), upload, first launch with its wait, and update
+        of all nodes.
 
-        Afterwards the updated graph is launched once, to check that it runs.
+        Afterwards the updated graph is launched once more: its steps are counted, so an update that
+        broke it is found.
         """
         driver = self.session.driver
         stream = self.session.stream
@@ -200,27 +209,33 @@ class CudaReplay(GraphChain, Replay):
         }
 
     def _update(self, graph: int, made: int, nodes: int) -> tuple[int, int]:
-        """Set the parameters of all nodes of an executable graph to what they are. Returns the
-        time, ns, and the bitwise or of the results of all calls; 0: none failed.
+        """Set the parameters of all nodes of ``made``, the executable form of ``graph``, to what
+        they are. Returns the time, ns, and the bitwise or of the results of all calls; 0: none
+        failed.
+
+        Everything that can be made before is made before the clock starts: only the calls of the
+        driver are timed, and their results looked at later.
         """
         handles = self._nodes(graph, nodes)
         library = self.session.driver.library
         update = functools.partial(library.cuGraphExecKernelNodeSetParams_v2, made)
         dimensions = (c_uint * 7)(*LAUNCH_DIMENSIONS)
-        of_places = []
-        for arguments in self._arguments:
+        parameters_of_places = []
+        for arguments in self._arguments:  # a set of words in memory is a place
             parameters = _NodeParameters(self._function, dimensions, arguments.address)
-            of_places.append(byref(parameters))
-        of_nodes = [of_places[place] for place in _places(nodes)]
+            parameters_of_places.append(byref(parameters))
+        parameters_of_nodes = [parameters_of_places[place] for place in _places(nodes)]
 
         began = time.perf_counter_ns()
         failed = 0
-        for node, parameters_of_node in zip(handles, of_nodes, strict=True):
+        for node, parameters_of_node in zip(handles, parameters_of_nodes, strict=True):
             failed |= update(node, parameters_of_node)
         return time.perf_counter_ns() - began, failed
 
     def _nodes(self, graph: int, nodes: int) -> list[int | None]:
-        """The handles of the nodes of a graph, which must be so many. Raises ``Unverified``."""
+        """The handles of the nodes of a graph that was captured from ``nodes`` launches. Raises
+        ``Unverified`` if it has another number of nodes: then a node is not one launch.
+        """
         found = node_count(self.session.driver, graph)
         if found != nodes:
             raise Unverified(because("captured-launches-differ", launches=nodes, nodes=found))
@@ -236,10 +251,13 @@ class GraphLaunches(GraphChain):
     launches = 4
 
     def build(self) -> None:
-        """Make the graph, and the loop of the caller that launches the graph n times."""
+        """Make the graph, and the loop that launches the graph n times from the case's caller:
+        through cuda-bindings (``binding``), ctypes, or compiled code (``native``), which alone
+        checks the result of each launch.
+        """
         super().build()
         nodes = int(self.case.params["nodes"])
-        self.steps_of_a_unit = nodes
+        self.steps_of_a_unit = nodes  # each node runs the step once
         graph = executable(self.session, self.launches_of(nodes))
         self._issue: Issue
         if self.case.caller == "binding":
@@ -254,7 +272,8 @@ class GraphLaunches(GraphChain):
             loop = compile_native(program) if is_native else compile_ffi(program)
             self._issue = loop
             self.failed = loop.failure
-        self.details |= {"nodes": nodes, "places": min(nodes, self.places)}
+        used_places = min(nodes, self.places)
+        self.details |= {"nodes": nodes, "places": used_places}
 
     def issue(self, n: int) -> None:
         """Launch the graph n times; returns before the device has run it."""
@@ -262,5 +281,7 @@ class GraphLaunches(GraphChain):
 
 
 def _places(nodes: int) -> list[int]:
-    """The place of each node. The numbers of nodes per place differ by at most one."""
+    """For each node of a graph, the number of the place (a set of words in memory) that it changes.
+    The numbers of nodes per place differ by at most one.
+    """
     return [node * PLACES // nodes for node in range(nodes)]

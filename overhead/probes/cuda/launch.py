@@ -33,7 +33,9 @@ class Launch(NamedTuple):
 
 
 def bindings() -> Any:
-    """The driver module of cuda-bindings. Raises ``Unavailable`` if it does not import."""
+    """The module of cuda-bindings, NVIDIA's Python package, that has the functions of the CUDA
+    driver. Raises ``Unavailable`` if it does not import.
+    """
     try:
         from cuda.bindings import driver
     except Exception as error:  # a package that was built for another version may raise anything
@@ -47,12 +49,13 @@ def bindings() -> Any:
 def driver_call(
     session: CudaSession, stage: str, name: str, *arguments: c_uint | c_void_p, checked: bool
 ) -> NativeCall:
-    """The driver function ``name`` with these arguments, for the Python loop and the compiled loop.
+    """A call of the driver function ``name`` with these arguments, to be put into a loop. A Python
+    loop calls it through ctypes, and a compiled loop by its address.
 
     ``stage``: what the call does, for the times by stage. ``checked``: whether the loop collects
     its errors.
     """
-    # A new object without argtypes, so that ctypes passes the values unchanged.
+    # A new object without argtypes, so that ctypes passes the values (of C types) unchanged.
     function = session.driver.library[name]
     return NativeCall(
         name,
@@ -68,7 +71,10 @@ def driver_call(
 def launch_call(
     session: CudaSession, function: int, arguments: Arguments, *, checked: bool
 ) -> NativeCall:
-    """A call of ``cuLaunchKernel`` for a kernel with 4 groups of 64 threads."""
+    """A call of ``cuLaunchKernel``, to be put into a loop, for the kernel with the handle
+    ``function``: 4 groups of 64 threads on the session's stream. ``checked``: whether the loop
+    collects its errors.
+    """
     no_extra_options = c_void_p(0)
     return driver_call(
         session,
@@ -84,8 +90,9 @@ def launch_call(
 
 
 def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[NativeCall, ...]:
-    """The driver calls of the wait with this name: ``stream``, ``context``, ``event`` or
-    ``event-blocking``.
+    """The driver calls, to be put into a loop, of the wait with this name: for the ``stream``, for
+    the whole ``context``, or for an event that is recorded first (``event``; ``event-blocking``:
+    the thread sleeps and does not spin). ``checked``: whether the loop collects their errors.
     """
     stream = c_void_p(session.stream)
     if name == "context":
@@ -106,8 +113,9 @@ def calls_in_order(calls: tuple[NativeCall, ...]) -> Action:
 
 
 def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> Issue:
-    """A loop that calls ``cuLaunchKernel`` of cuda-bindings. Its arguments are prepared only
-    once.
+    """A function ``issue(n)`` that launches a kernel n times by ``cuLaunchKernel`` of
+    cuda-bindings, NVIDIA's Python package on the driver. ``function``: the handle of the kernel.
+    All arguments are prepared here, because the loop is timed.
     """
     driver = bindings()
     launch = driver.cuLaunchKernel
@@ -125,11 +133,14 @@ def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> I
 
 
 def bound_wait(session: CudaSession, name: str) -> Action:
-    """A function that waits through cuda-bindings. ``name``: as in ``wait_calls``."""
+    """A function that waits through cuda-bindings for the device. ``name``: what it waits for, the
+    ``stream``, the whole ``context``, or an event that it records first (``event``;
+    ``event-blocking``: the thread sleeps and does not spin).
+    """
     driver = bindings()
     if name == "context":
-        everything: Action = driver.cuCtxSynchronize
-        return everything
+        wait_for_context: Action = driver.cuCtxSynchronize
+        return wait_for_context
     stream = driver.CUstream(session.stream)
     if name == "stream":
         return functools.partial(driver.cuStreamSynchronize, stream)
@@ -147,15 +158,16 @@ def bound_read(session: CudaSession) -> Action:
 
 
 def bound_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
-    """One function for each launch, which calls ``cuLaunchKernel`` of cuda-bindings with prepared
-    arguments.
+    """For each launch (of the kernels of a workload), a function that makes it: it calls
+    ``cuLaunchKernel`` of cuda-bindings with prepared arguments.
     """
     driver = bindings()
     stream = driver.CUstream(session.stream)
+    no_extra_options = 0
     actions: list[Action] = []
     for launch in launches:
         kernel = driver.CUfunction(launch.function)
-        given = (*launch.dimensions, stream, launch.arguments, 0)
+        given = (*launch.dimensions, stream, launch.arguments, no_extra_options)
         actions.append(functools.partial(driver.cuLaunchKernel, kernel, *given))
     return actions
 
@@ -171,12 +183,13 @@ def graph_launch(session: CudaSession, executable: int) -> Action:
 
 
 def driver_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
-    """One function for each launch, which launches through ctypes, for a capture. They raise
-    ``CudaError``.
+    """For each launch, a function that makes it through ctypes, for a capture into a CUDA graph.
+    Unlike those of ``bound_launches``, which are timed, they raise ``CudaError`` if they fail.
     """
     call = session.driver.call
+    no_extra_options = None
     actions: list[Action] = []
     for launch in launches:
-        given = (launch.function, *launch.dimensions, session.stream, launch.arguments, None)
-        actions.append(functools.partial(call, "cuLaunchKernel", *given))
+        given = (*launch.dimensions, session.stream, launch.arguments, no_extra_options)
+        actions.append(functools.partial(call, "cuLaunchKernel", launch.function, *given))
     return actions

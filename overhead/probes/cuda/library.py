@@ -24,16 +24,17 @@ _ARGUMENTS = (8, 16, 0)
 
 
 class DeviceWords:
-    """The memory of a session as an array for other libraries (CUDA Array Interface). ``kind``:
-    type of a number.
+    """The device memory of a session, an array of words (numbers of 32 bits), in a form that other
+    libraries can use as an array of their own (CUDA Array Interface). ``kind``: the type of a word,
+    as in NumPy.
     """
 
     def __init__(self, session: CudaSession, kind: str = "<u4") -> None:
         """Describe the memory in the attribute that the other library looks for."""
-        may_be_written = (session.words, False)
+        is_read_only = False
         self.__cuda_array_interface__ = {
             "shape": session.seeds.shape,
-            "data": may_be_written,
+            "data": (session.words, is_read_only),
             "strides": None,
             "typestr": kind,
             "version": 3,
@@ -41,8 +42,8 @@ class DeviceWords:
 
 
 class LibraryLaunches(CudaChain):
-    """n launches of the step by a library on the default stream. In the pattern ``wait-each`` a
-    wait follows each.
+    """n launches of the step, a small kernel, by a Python library such as cuda.core, on the default
+    stream. In the pattern ``wait-each`` a wait follows each launch. A subclass makes the loop.
 
     In a kernel without arguments the address of the memory is a constant. ``hashes``: SHA-256 by
     kernel file.
@@ -61,17 +62,20 @@ class LibraryLaunches(CudaChain):
         raise NotImplementedError
 
     def build(self) -> None:
-        """Make the loop. Its first launch compiles the step and is not counted."""
+        """Make the loop of the case's pattern. Its first launch compiles the step in some
+        libraries; so it is made here, and not counted as a unit.
+        """
         if self.case.pattern not in ("per-submit", "wait-each"):
             raise Unsupported(because("stack-has-no-pattern", pattern=self.case.pattern))
         loop = self.make_loop(int(self.case.params["arguments"]))
         loop(1)
-        self.session.reset()
+        self.session.reset()  # the memory, from whose values the units are counted
         self.latency = self.case.pattern == "wait-each"
         self.overlap = "serial" if self.latency else "pipelined"
         self._issue = loop
         if self.latency:
-            self._issue = alternating(functools.partial(loop, 1), self._wait)
+            launch_once = functools.partial(loop, 1)
+            self._issue = alternating(launch_once, self._wait)
         self.details = {**self.case.params, "stream": "default", "precision": "uint32"}
 
     def issue(self, n: int) -> None:
@@ -99,10 +103,12 @@ class LibraryProbe(DriverProbe):
     entries: ClassVar[tuple[str, ...]] = ()
 
     def targets(self) -> list[Target]:
-        """The devices of the driver, with the version of the library."""
+        """The devices of the driver, each with the version of the library, which the record of a
+        run names. Raises ``Unavailable`` if the library cannot be used.
+        """
         devices = super().targets()
         package = import_library(self.package, self.mend)
-        self.library()
+        self.library()  # may find more that is missing
         targets = []
         for device in devices:
             versions = {**device.versions, self.distributions[0]: str(package.__version__)}
@@ -114,8 +120,9 @@ class LibraryProbe(DriverProbe):
         return import_library(self.package, self.mend)
 
     def space(self, target: Target) -> Space:
-        """The cases by way into the library and number of arguments, and one with a wait after each
-        launch.
+        """The cases that are measured. ``base`` has the usual way into the library (``entry``) and
+        one kernel argument. Every way is measured with every number of arguments; every run
+        measures the ``early`` cases: each way with one argument, and a wait after each launch.
         """
         params: dict[str, Scalar] = {"arguments": 1, "wait": "stream"}
         if self.entries:

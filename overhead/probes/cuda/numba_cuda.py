@@ -35,8 +35,11 @@ class NumbaLaunches(LibraryLaunches):
         return wait
 
     def make_loop(self, count: int) -> Issue:
-        """Define the kernel, and compile it now if its signature is given, else at the first
-        launch.
+        """A function ``loop(n)`` that launches the step n times with ``count`` arrays as arguments.
+
+        The parameter ``entry`` says how. ``configured``: the kernel is compiled now, for a given
+        signature, and bound to its number of threads once. ``jit``: numba compiles at the first
+        launch, and looks at the types of the arguments at each.
         """
         cuda = self.library
         words = DeviceWords(self.session)
@@ -44,6 +47,7 @@ class NumbaLaunches(LibraryLaunches):
         names = []
         if count:
             names = ["x", *[f"y{i}" for i in range(1, count)]]
+        # Python text, because the number of parameters differs.
         text = STEP.format(", ".join(names))
         scope: dict[str, Any] = {
             "cuda": cuda,
@@ -61,11 +65,11 @@ class NumbaLaunches(LibraryLaunches):
             signature = f"void({types})"
         kernel = cuda.jit(signature)(scope["step"])
         arrays = (cuda.as_cuda_array(words),) * count
-        place = (CUDA_GRID, GROUP_SIZE)
+        grid_and_block = (CUDA_GRID, GROUP_SIZE)
         with warnings.catch_warnings():
             # numba says once for each kernel that the grid is small.
             warnings.simplefilter("ignore")
-            launch = kernel[place]
+            launch = kernel[grid_and_block]
 
         def configured(n: int) -> None:
             for _ in repeat(None, n):
@@ -73,7 +77,7 @@ class NumbaLaunches(LibraryLaunches):
 
         def by_jit(n: int) -> None:
             for _ in repeat(None, n):
-                kernel[place](*arrays)
+                kernel[grid_and_block](*arrays)
 
         return configured if is_configured else by_jit
 

@@ -42,10 +42,11 @@ def machine_code(name: str, architecture: str) -> bytes:
 
 @functools.cache
 def machine_code_of(name: str, text: str, architecture: str) -> bytes:
-    """Machine code of CUDA C text for an architecture, compiled by NVRTC through cuda-bindings.
+    """Machine code of CUDA C text for an architecture such as ``sm_90``, compiled by NVRTC, CUDA's
+    library for that, through the Python package cuda-bindings.
 
-    ``name``: for messages. Raises ``Unavailable`` if NVRTC is missing, and ``RuntimeError`` if it
-    refuses the text.
+    ``name``: of the text, for messages. Raises ``Unavailable`` if NVRTC is missing, and
+    ``RuntimeError`` if it refuses the text.
     """
     try:
         from cuda.bindings import nvrtc
@@ -62,7 +63,7 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
         ) from error
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    # NVRTC writes log and machine code into bytes that we give.
+    # NVRTC writes log and machine code into bytes that we give, whose size it tells before.
     if int(code):
         log = b" " * _done(nvrtc.nvrtcGetProgramLogSize(program))
         nvrtc.nvrtcGetProgramLog(program, log)
@@ -77,8 +78,10 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
 
 
 def _done(result: tuple[Any, ...]) -> Any:
-    """What a call of NVRTC returned besides its result code; None if nothing. Raises
-    ``Unavailable`` if it failed.
+    """The value that a call of NVRTC, CUDA's compiler, returned; None if it returned none. Raises
+    ``Unavailable`` if the call failed.
+
+    cuda-bindings returns a tuple: the result code, then at most one value.
     """
     code, *values = result
     if int(code):
@@ -87,25 +90,28 @@ def _done(result: tuple[Any, ...]) -> Any:
 
 
 class CudaSession:
-    """A device with its primary context, which torch and CuPy use too. ``close`` releases
-    everything it made.
+    """A CUDA device prepared for launches: its context, a stream, kernels, and memory. ``close``
+    releases everything it made. The context is the device's primary one, which torch and CuPy use
+    too.
 
-    ``places``: the number of sets of words, one after another in memory. ``word``: room on the host
-    for one word.
+    The memory at the address ``words`` has ``places`` sets of 256 words, one after another. A word
+    is a number of 32 bits that each step of a kernel changes; ``seeds`` are the first values.
+    ``word``: room on the host for one word.
     """
 
     def __init__(
         self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1
     ) -> None:
-        """Make the device's context current in this thread, and allocate the words with their
-        seeds. ``own_stream``: launch on a new stream, which does not wait for the default stream.
+        """Make the context of the device with the number ``ordinal`` current in this thread, and
+        allocate the words with their seeds. ``own_stream``: launch on a new stream, which does not
+        wait for the default stream.
         """
         self.driver = driver
         self.places = places
         self._device = driver.devices()[ordinal]
         self._handle = driver.call_for_number("cuDeviceGet", ordinal)
-        self._kernels: dict[str, str] = {}
-        self._release: list[tuple[str, int]] = []
+        self._kernels: dict[str, str] = {}  # SHA-256 by file
+        self._release: list[tuple[str, int]] = []  # what ``close`` calls, with which handle
         context = driver.call_for_handle("cuDevicePrimaryCtxRetain", self._handle)
         driver.call("cuCtxSetCurrent", context)
         self.stream = 0  # the default stream
@@ -132,7 +138,9 @@ class CudaSession:
         return self._functions(code, entries)
 
     def _functions(self, code: bytes, entries: Sequence[str]) -> list[int]:
-        """The handles of functions by name in machine code, which the driver loads now."""
+        """The handles of the kernels with the names ``entries`` in this machine code, in order. The
+        driver loads the code now; ``close`` unloads it.
+        """
         module = self.make_owned("cuModuleUnload", "cuModuleLoadData", code)
         handles = []
         for entry in entries:
@@ -145,8 +153,9 @@ class CudaSession:
         return dict(self._kernels)
 
     def event(self, *, timed: bool = False, blocking: bool = False) -> int:
-        """The handle of a new event. ``blocking``: a thread that waits for it sleeps, and does not
-        spin.
+        """The handle of a new event, a mark in a stream that the device reaches in its turn.
+        ``timed``: the time between two such events can be asked for. ``blocking``: a thread that
+        waits for it sleeps, and does not spin.
         """
         flags = 0
         if not timed:
@@ -178,8 +187,9 @@ class CudaSession:
         return values
 
     def steps(self) -> int:
-        """The total number of steps on all sets of words. Raises ``Unverified`` if words of one set
-        disagree.
+        """How many steps kernels have run since the words got their seeds, on all sets of words
+        together. Each word tells the number of steps that changed it. Raises ``Unverified`` if
+        words of one set disagree.
         """
         words = self.read(self.words, self.seeds)
         sets_before = self.seeds.reshape(self.places, -1)
@@ -218,7 +228,9 @@ class Arguments:
     """
 
     def __init__(self, *values: int) -> None:
-        """Lay out the values, and after them a pointer to each, as ``cuLaunchKernel`` wants."""
+        """Lay out the values in one C array, and a pointer to each in another. ``address`` is that
+        of the pointers, which ``cuLaunchKernel`` wants.
+        """
         count = len(values)
         self._values = (c_uint64 * count)(*values)
         first = ctypes.addressof(self._values)

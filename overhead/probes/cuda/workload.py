@@ -24,8 +24,9 @@ from overhead.workloads.base import Array
 
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
-    """A verified chain for the pattern ``per-submit``, ``replay`` or ``fused``. Others raise
-    ``Unsupported``.
+    """A chain that runs a workload (a computation that repeats one step) in CUDA C, of the class
+    for the case's pattern: launches for each step, a graph of n steps, or one launch that loops. It
+    has been compared with NumPy. Raises ``Unsupported`` for another pattern.
     """
     kinds: dict[str, type[Any]] = {
         "per-submit": LaunchedWork,
@@ -39,10 +40,12 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
 
 
 class CudaWork(SessionChain, WorkChain):
-    """Base class of the workload chains, with buffers, kernels, their arguments and a separate
-    stream.
+    """Base class of the chains that run a workload (a computation that repeats one step on its own
+    state) in generated CUDA C, on a stream of their own.
 
-    ``launches_of_a_unit``: the launches of one unit, in order.
+    ``state``, ``counters``: addresses of device memory; each element has a counter of its steps.
+    ``launches_of_a_unit``: the launches of one step, in order. ``arguments``: those of each launch;
+    the last one is the number of steps.
     """
 
     language = "cuda"
@@ -54,14 +57,18 @@ class CudaWork(SessionChain, WorkChain):
         self.use_session(CudaSession(driver, ordinal, own_stream=True))
 
     def build(self) -> None:
-        """Allocate the buffers and compile the kernels."""
+        """Allocate the buffers, compile the kernels of a step, and describe their launches. Called
+        once the session is there.
+        """
         session = self.session
+        # The empty arrays also tell ``fetch`` the shape and type of what it reads.
         self._state_like = sources.pack_state(self.workload, self.zeros(), self.elements)
         self._counters_like = np.zeros(self.elements, np.uint32)
         self.state = session.buffer(self._state_like)
         self.counters = session.buffer(self._counters_like)
         inputs = session.buffer(sources.pack_inputs(self.workload, self.inputs))
-        self.arguments = Arguments(self.state, self.counters, inputs, 0)
+        steps = 0  # how many steps a launch runs; only the fused kernel reads it
+        self.arguments = Arguments(self.state, self.counters, inputs, steps)
         names = [entry.name for entry in self._entries]
         functions = session.functions(f"{self.workload.name}.cu", self._text, names)
         self.launches_of_a_unit: list[Launch] = []
@@ -88,8 +95,8 @@ class CudaWork(SessionChain, WorkChain):
         return {f"{self.workload.name}.cu": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed: that of every workload, the driver call, its stream, and the launches of a
-        unit if several.
+        """What is timed, as names and values for the record: what every workload tells, the driver
+        call, its stream, and the number of launches of a step if there are several.
         """
         timed = {**super().window(), "call": self.call, "stream": "own, non-blocking"}
         launches = len(self._entries)
@@ -142,11 +149,14 @@ class CudaGraphWork(Replay, CudaWork):
     call = "cuGraphLaunch"
 
     def build(self) -> None:
-        """Prepare the launches that a capture records."""
+        """Prepare the launches of a step. The graph of n steps is captured from them later, when n
+        is known.
+        """
         super().build()
-        self.max_n = MOST_NODES // len(self._entries)
+        self.max_n = MOST_NODES // len(self._entries)  # each launch becomes a node
         self._launches = driver_launches(self.session, self.launches_of_a_unit)
-        # The driver loads a kernel at its first launch, which is not allowed during a capture.
+        # The driver loads a kernel at its first launch, which is not allowed during a capture. What
+        # this step computes does not matter: the state is set before anything is checked.
         for launch in self._launches:
             launch()
 

@@ -52,7 +52,10 @@ class JaxChain(Chain):
         return lcg.distance(self._seeds, np.asarray(self.values))
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed: the wait, the precision, ``XLA_FLAGS``, and the parameters of the case."""
+        """What is timed, as names and values for the record: the wait, the precision, the
+        parameters of the case, and the user's ``XLA_FLAGS``, which change what XLA, JAX's compiler,
+        makes of a step.
+        """
         flags = os.environ.get("XLA_FLAGS", "")[:200]
         return {
             "wait": "block_until_ready",
@@ -63,9 +66,12 @@ class JaxChain(Chain):
 
 
 class JaxCalls(JaxChain):
-    """n calls of the jitted step, each on the result of the previous one."""
+    """A chain of n calls of a step that JAX has compiled, each on the result of the previous call
+    (``values``). In the pattern ``wait-each`` a wait follows each call.
+    """
 
     def __init__(self, device: Any, case: Case) -> None:
+        """Compile the step. ``device``: a device of JAX."""
         super().__init__(device, case)
         self._step = jax.jit(step, donate_argnums=(0,))
         # The first call compiles. It uses a copy, because the call donates (invalidates) its
@@ -75,7 +81,9 @@ class JaxCalls(JaxChain):
         self.overlap = "serial" if self.latency else "pipelined"
 
     def issue(self, n: int) -> None:
-        """Call the step n times; returns before the calls are done, unless each is waited for."""
+        """Call the step n times; returns before the calls are done, unless each is waited for. It
+        is timed: so both loops stand here, without a condition in a step.
+        """
         x, step = self.values, self._step
         if self.latency:
             for _ in repeat(None, n):
@@ -110,13 +118,17 @@ class FusedSteps(Chain):
         self._run = self._programs[n]
 
     def _compile(self, n: int) -> _Run:
-        """A program that runs n steps with ``jax.lax.scan``, whose body returns a state and an
-        output for each step; ours has no output.
+        """A compiled program that runs n steps (``one``) in a loop on the device, and reuses the
+        memory of its first argument, the state.
+
+        The loop is ``jax.lax.scan``. Its body returns the next state and an output of the step;
+        ours has no output.
         """
 
         def run(values: Any, *fixed: Any) -> Any:
             def body(x: Any, _: None) -> tuple[Any, None]:
-                return self.one(x, *fixed), None
+                no_output = None
+                return self.one(x, *fixed), no_output
 
             last, _ = jax.lax.scan(body, values, None, length=n)
             return last

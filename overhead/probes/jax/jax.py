@@ -28,7 +28,9 @@ class JaxProbe(Probe):
         return [{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}]
 
     def targets(self) -> list[Target]:
-        """The devices of the platforms cpu, cuda and rocm."""
+        """The devices that JAX can use, on the CPU, CUDA and ROCm, each with the versions of JAX
+        and of XLA, its compiler. The options say how ``open`` finds the device again.
+        """
         jax = import_library("jax", self.mend)
         targets = []
         for platform, api in _APIS.items():
@@ -58,7 +60,9 @@ class JaxProbe(Probe):
         return with_workloads(star, arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the case, on the device of the target."""
+        """The chain that measures the case on the device of the target: a workload if the case has
+        ``elements``; else one call that runs n steps (``fused``), or n calls of a step.
+        """
         jax = import_library("jax", self.mend)
         from overhead.probes.jax.chains import JaxCalls, JaxFusedLoop, open_work
 

@@ -30,10 +30,11 @@ def seeds(count: int = 256) -> Words:
 
 
 def advance(x: NDArray[Any], n: int) -> Words:
-    """The values after ``n`` more steps, uint32. Takes O(log n) time.
+    """The values ``x`` after ``n`` more steps, uint32. A step is ``x * MULTIPLIER + INCREMENT``,
+    modulo 2^32. Takes O(log n) time.
 
-    n steps together are again one multiplication and one addition. Those of 1, 2,
-    4, ... steps are known, and the bits of n say which of them to combine.
+    n steps together are again one multiplication (by ``scale``) and one addition (of ``shift``).
+    Those of 1, 2, 4, ... steps are known, and the bits of n say which of them to combine.
     """
     n %= PERIOD
     scale = 1
@@ -56,8 +57,8 @@ class _Step(NamedTuple):
 
 
 def _powers_of_two_steps() -> Iterator[_Step]:
-    """What 1, 2, 4, ... steps together do. Each is the one before it, done twice:
-    ``(x * m + i) * m + i = x * m^2 + (m + 1) * i``.
+    """What 1, 2, 4, ... steps together do to a value: one multiplication by m and one addition of
+    i. Each is the one before it, done twice: ``(x * m + i) * m + i = x * m^2 + (m + 1) * i``.
     """
     multiplier = MULTIPLIER
     increment = INCREMENT
@@ -68,8 +69,10 @@ def _powers_of_two_steps() -> Iterator[_Step]:
 
 
 def distance(x0: NDArray[Any], x: NDArray[Any]) -> int:
-    """The number of steps from ``x0`` to ``x``, modulo 2^32. Raises ``Unverified`` if it differs
-    between elements.
+    """How many steps a kernel has run on each element: the number of steps from the values ``x0``
+    to the values ``x``, modulo 2^32. Raises ``Unverified`` if it differs between elements.
+
+    The first element tells the number. Then the others must be where so many steps lead.
     """
     start = np.asarray(x0, np.uint32).ravel()
     end = np.asarray(x, np.uint32).ravel()
@@ -95,11 +98,13 @@ def distance(x0: NDArray[Any], x: NDArray[Any]) -> int:
 
 
 def _between(start: int, end: int) -> int:
-    """The number of steps from one value to the other.
+    """The number of steps from one value to the other. A step is ``x * MULTIPLIER + INCREMENT``,
+    modulo 2^32.
 
-    The lowest bit changes with every step, the second with every second step, and so on. So the
-    bits of the number are found one after another, the lowest first: where the values still differ
-    in a bit, so many steps are made.
+    The lowest bit of a value changes with every step, the second with every second step, and so on.
+    So the bits of the number are found one after another, the lowest first: where the values still
+    differ in a bit, 1, 2, 4, ... steps are made from the start, which makes this bit equal, and
+    changes no lower one.
     """
     steps = 0
     bit = 1

@@ -33,26 +33,28 @@ not measured: float32 rounds to 1e-7, and sums of other libraries differ somewha
 """
 
 
-class _Guard:
-    held: Any = None
+class _InferenceMode:
+    entered: Any = None
     """The inference mode that this thread has entered, as its context manager; None outside."""
 
 
 def set_autograd_mode(mode: Mode) -> None:
-    """Set the autograd mode of this thread. All chains share one guard, so they can open and close
-    in any order.
+    """Set whether torch records operations for gradients in this thread: ``grad``, or ``no_grad``
+    or ``inference``, in which torch does less. Each chain calls this before its steps run, since
+    another chain of the same process may have set another mode.
 
-    Inference mode is entered once and left only for another mode: a chain that left it when it
-    closes would take it from the chains that are still open.
+    torch's inference mode is a context manager, but here it is no ``with`` block: it is entered
+    once and left only for another mode. A chain that left it when it closes would take it from the
+    chains that are still open.
     """
     if mode == "inference":
-        if _Guard.held is None:
-            _Guard.held = torch.inference_mode()
-            _Guard.held.__enter__()
+        if _InferenceMode.entered is None:
+            _InferenceMode.entered = torch.inference_mode()
+            _InferenceMode.entered.__enter__()
         return
-    if _Guard.held is not None:
-        _Guard.held.__exit__(None, None, None)
-        _Guard.held = None
+    if _InferenceMode.entered is not None:
+        _InferenceMode.entered.__exit__(None, None, None)
+        _InferenceMode.entered = None
     torch.set_grad_enabled(mode == "grad")
 
 
@@ -85,9 +87,8 @@ class Body(abc.ABC):
 
 
 class AddOne(Body):
-    """Add 1 to 256 int32 on a device. ``number=False``: 1 is an existing 0-dimensional CPU tensor,
-    ``one`` in the name.
-
+    """The step that adds 1 to 256 int32 on a device, so that the values (``values``) tell how often
+    it ran. ``number=False``: 1 is an existing 0-dimensional CPU tensor, ``one`` in the name.
     ``in_place=False``: each step allocates its result.
     """
 
@@ -120,7 +121,9 @@ class AddOne(Body):
         return count_steps(self.values.cpu().numpy())
 
     def loop(self) -> Issue:
-        """A function that runs n steps and calls nothing but torch."""
+        """A function ``loop(n)`` that runs the step n times. It is timed: so it calls nothing but
+        torch, and looks up no attribute of this object in a step.
+        """
         if not self.in_place:
             return self._add_allocating
         add, operand = self.values.add_, self.operand
@@ -139,11 +142,13 @@ class AddOne(Body):
 
 
 class NetworkStep(Body):
-    """A multilayer perceptron 1024-2048-2048-10 on random data: batch 256, cross entropy, float32.
+    """The step of a small neural network, 1024-2048-2048-10, on random data: training, or only the
+    loss (``train=False``). Batch 256, or with ``varying`` several sizes in turn; cross entropy,
+    float32. Every step adds to a sum on the device, which tells how many steps ran: 1 in training,
+    else its loss, because the sum of n losses is known.
 
     A training step is ``zero_grad``, forward, loss, backward and ``Adam.step`` with torch's
-    defaults. Every step also adds to a counter on the device: 1 in training, or the loss without
-    training, because the sum of n losses is known.
+    defaults.
     """
 
     precision = "float32"
@@ -153,7 +158,7 @@ class NetworkStep(Body):
         """Put network and batches on the device, and compute the loss of each batch before the
         first step. Raises ``Unverified`` if the first loss is not that of float64 on the CPU.
         """
-        set_autograd_mode("grad")
+        set_autograd_mode("grad")  # tensors of inference mode could not be trained
         material = _material()
         inputs = material.inputs.to(device)
         targets = material.targets.to(device)
@@ -191,22 +196,24 @@ class NetworkStep(Body):
         return lambda: read(self.loss)
 
     def executed(self) -> int:
-        """The number of steps according to the counter on the device. Raises ``Unverified`` if
-        losses are wrong.
+        """How many steps have run, from the sum to which each step on the device added: 1 in
+        training, else its loss. Raises ``Unverified`` if losses are wrong.
         """
         total = float(self._sum)
-        if self.mode != "grad":
+        is_training = self.mode == "grad"
+        if not is_training:
             return self._steps_of_losses(total)
         if self.loss is not None and not bool(self.loss.isfinite()):
             raise Unverified(because("loss-is-no-number", loss=float(self.loss)))
         return int(total)  # each training step added 1
 
     def _steps_of_losses(self, total: float) -> int:
-        """After how many steps without training the sum of all losses is ``total``.
+        """After how many steps without training the sum of their losses is ``total``.
 
-        The weights stay the same. So each batch always has the same loss, and the sum grows by the
-        same amounts in each cycle of batches: ``total`` is that of some whole cycles, and of the
-        first batches of one more. Raises ``Unverified`` if ``total`` is no such sum.
+        The weights stay the same, and the steps take the batches in turn. So each batch always has
+        the same loss, and the sum grows by the same amounts in each cycle of batches: ``total`` is
+        the sum of some whole cycles, and of the first batches of one more. Raises ``Unverified`` if
+        ``total`` is no such sum.
         """
         sums = self._sums_of_losses  # of the first batch, the first two, ..., a whole cycle
         first_loss = sums[0]
@@ -229,7 +236,9 @@ class NetworkStep(Body):
         return steps
 
     def _train(self) -> None:
-        """One training step on the next batch."""
+        """One training step on the next batch, with 1 added to the sum that counts steps on the
+        device.
+        """
         x, y = self._next()
         self._optimizer.zero_grad()
         self.loss = loss = self._loss_of(self._model(x), y)
@@ -255,8 +264,10 @@ class _Material:
 
 @functools.cache
 def _material() -> _Material:
-    """The network of all steps, with the same random weights and data on every machine."""
-    with torch.random.fork_rng(devices=[]):
+    """The network and data of all chains, made once, with the same random numbers on every machine;
+    and the first loss in float64, with which a device is compared.
+    """
+    with torch.random.fork_rng(devices=[]):  # leaves the random generator as it was
         torch.manual_seed(1)
         first, second, third = (torch.nn.Linear(*widths) for widths in itertools.pairwise(_WIDTHS))
         model = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.ReLU(), third)

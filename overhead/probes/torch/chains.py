@@ -82,8 +82,8 @@ class TorchChain(HeldChain):
 
 
 class Eager(TorchChain):
-    """A chain that runs n steps in the current stream of a device. ``details``: what ``window``
-    also says.
+    """A chain that runs a step of eager torch operations (``body``) n times in the current stream
+    of a device. ``details``: what ``window`` also says.
     """
 
     steps_of_a_unit = 1
@@ -112,8 +112,8 @@ class Eager(TorchChain):
         return whole_units(self._body.executed(), self.steps_of_a_unit) - self.aside
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed: operation, how it is called, precision, autograd mode, number of CPU
-        threads, and details.
+        """What is timed, as names and values for the record: the operation, how it is called,
+        precision, autograd mode, number of CPU threads, and what a subclass adds (``details``).
         """
         return {
             "operation": self._body.name,
@@ -150,17 +150,20 @@ class NativeEager(Eager):
 
 
 class EagerWithAction(Eager):
-    """A unit is ``every`` steps and then one action of the host: a wait, or a read of a value."""
+    """A chain whose unit is ``every`` steps and then one action of the host: a wait, or a read of a
+    value (``sync``: its name). ``body``: the step, on a device of torch.
+    """
 
     host_acts = True
 
     def __init__(self, device: Any, body: Body, wait_name: str, *, sync: str, every: int) -> None:
+        """Make the loop. ``wait_name``: the wait after the whole chain."""
         super().__init__(device, body, wait_name)
         action = host_action(device, sync, body.value_reader)
         self.overlap = "serial"
-        self.latency = every == 1
+        self.latency = every == 1  # then a unit is one step and its wait
         self.steps_of_a_unit = every
-        if every == 1:
+        if every == 1:  # without an inner loop, whose Python would be timed too
             self._loop = alternating(body.step, action)
         else:
             self._loop = _after_several(body.loop(), action, every)
@@ -168,7 +171,9 @@ class EagerWithAction(Eager):
 
 
 def _after_several(steps: Issue, action: Action, every: int) -> Issue:
-    """A function ``loop(n)`` that runs ``every`` steps and then the action, n times."""
+    """A function ``loop(n)`` that, n times, runs ``every`` steps by ``steps(every)`` and then the
+    action: a wait, or a read of a value.
+    """
 
     def loop(n: int) -> None:
         for _ in repeat(None, n):

@@ -30,8 +30,9 @@ def mark_static(tensors: Iterable[Any]) -> None:
 
 
 def own_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a new code object, because torch searches all programs that it has compiled
-    for one.
+    """A copy of the function that is compiled on its own. torch keeps all programs that it compiled
+    for one code object, and searches them at every call: functions that one ``def`` made would
+    share them, and slow each other down.
     """
     code = function.__code__.replace()
     return types.FunctionType(
@@ -41,10 +42,9 @@ def own_code(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def graph_required(mode: str) -> Iterator[None]:
-    """A context manager that raises ``Unsupported`` if torch makes no CUDA graph of a step that the
-    block compiles.
-
-    Only the mode ``reduce-overhead`` requires a graph.
+    """A context in which a step is compiled by torch.compile in this ``mode``. The mode
+    ``reduce-overhead`` should make a CUDA graph of it. Where torch cannot, it runs the step without
+    a graph, and counts a skip. Then this raises ``Unsupported`` at the end.
     """
     counters = torch._dynamo.utils.counters["inductor"]
     skips_before = counters["cudagraph_skips"]
@@ -54,8 +54,8 @@ def graph_required(mode: str) -> Iterator[None]:
 
 
 class Additions(AddOne):
-    """A step of ``ops`` in-place additions to 256 int32. ``mode``: one of torch.compile, or
-    ``eager``.
+    """A step of ``ops`` in-place additions of 1 to 256 int32, compiled by torch.compile in this
+    ``mode``, or not compiled if the mode is ``eager``.
     """
 
     def __init__(self, device: Any, ops: int, mode: str) -> None:
@@ -70,6 +70,7 @@ class Additions(AddOne):
                 x.add_(1)
 
         function = own_code(several)
+        # ``launches``: the kernels of a step, at most.
         if mode == "eager":
             self.launches = ops
             self._call = function
@@ -79,7 +80,9 @@ class Additions(AddOne):
         self.step = functools.partial(self._call, self.values)
 
     def loop(self) -> Issue:
-        """A function that runs n steps."""
+        """A function ``loop(n)`` that runs n steps. It is timed: so it looks up no attribute in a
+        step.
+        """
         call, values = self._call, self.values
 
         def loop(n: int) -> None:
@@ -94,10 +97,14 @@ class Additions(AddOne):
 
 
 class CompiledAdditions(Eager):
-    """n calls of the compiled step."""
+    """A chain of n calls of a step that torch.compile has compiled: ``ops`` additions, in the
+    ``mode`` of the case.
+    """
 
     def __init__(self, device: str, case: Case) -> None:
-        """Compile the step of the case by calling it a few times, which do not count as units."""
+        """Compile the step by calling it a few times. These calls do not count as units
+        (``aside``).
+        """
         torch.set_num_threads(1)
         mode = str(case.params["mode"])
         ops = int(case.params["ops"])

@@ -31,7 +31,9 @@ READS: Mapping[str, tuple[str, ...]] = {
 
 
 def import_torch(mend: Why) -> Any:
-    """The torch module. Raises ``Unavailable`` if the import fails or the version is below 2.6."""
+    """The torch module. Raises ``Unavailable`` if the import fails, with ``mend``, the command that
+    installs torch, or if the version is below 2.6.
+    """
     torch = import_library("torch", mend)
     major, minor = torch.__version__.split(".")[:2]
     if (int(major), int(minor)) < (2, 6):
@@ -45,7 +47,7 @@ def cuda_torch() -> Any:
     """The torch module. Raises ``Unavailable`` if it cannot use a CUDA device on this machine."""
     from overhead.probes.cuda.api import driver
 
-    driver()
+    driver()  # raises with the reason if there is no driver or no device
     torch = import_torch(because("install-extras", extras="torch"))
     if not torch.version.cuda or not torch.cuda.is_available():
         mend = because("install-cuda-torch")
@@ -54,7 +56,9 @@ def cuda_torch() -> Any:
 
 
 def torch_target(torch: Any, stack: str, name: str) -> Target:
-    """The target for a torch device name: ``cpu``, ``cuda:0``, ``xpu:0`` or ``mps``."""
+    """The target, a device on which a stack is measured, for a torch device name: ``cpu``,
+    ``cuda:0``, ``xpu:0`` or ``mps``. ``stack``: the name of the stack that measures on it.
+    """
     kind = name.partition(":")[0]
     device = ""
     if kind == "cpu":
@@ -64,6 +68,7 @@ def torch_target(torch: Any, stack: str, name: str) -> Target:
     else:
         properties = getattr(torch, kind).get_device_properties(name)
         adapter = properties.name
+        # The UUID gives a device the same id in every API. Not every torch tells it.
         identity = getattr(properties, "uuid", None)
         device = device_id(uuid.UUID(str(identity)).bytes) if identity else name
 
@@ -102,8 +107,11 @@ def is_read(name: str) -> bool:
 def host_action(
     device: Any, name: str, value_reader: Callable[[Callable[[Any], object]], Action]
 ) -> Action:
-    """The wait or read with this name. If it reads, ``value_reader`` binds the read to a
-    one-element tensor.
+    """The action of the host with this name: a wait for the device, or a read of a value (``item``,
+    ``cpu``, ``branch``, ``nonzero``), which waits too.
+
+    A read needs a tensor. ``value_reader`` makes an action of a function that takes one: it calls
+    the function with the one-element tensor that the step writes.
     """
     import torch
 
@@ -119,8 +127,10 @@ def host_action(
 
 
 def wait_action(device: Any, name: str) -> Action:
-    """A function that returns when all work in the current stream of a device is done. It does
-    nothing on the CPU.
+    """The wait with this name: a function that returns when all work in the current stream of a
+    device is done. ``device`` waits for all its streams; ``event`` and ``event-blocking`` record an
+    event and wait for that, the latter asleep. The function does nothing on the CPU, where each
+    operation returns when it is done.
     """
     import torch
 
@@ -128,7 +138,7 @@ def wait_action(device: Any, name: str) -> Action:
         return nothing
     module: Any = getattr(torch, device.type)
     if name == "device":
-        if device.type == "mps":
+        if device.type == "mps":  # there is one device, and no argument
             return functools.partial(module.synchronize)
         return functools.partial(module.synchronize, device)
     if name == "stream":

@@ -20,12 +20,13 @@ from overhead.results import Case
 
 
 def capture_timed(graph: Any, stream: Any, run: Action) -> float:
-    """Capture what ``run`` issues into a ``CUDAGraph`` on a separate stream. Returns how long it
-    took, ns.
+    """Capture into ``graph`` (a ``CUDAGraph``) the operations that ``run`` issues, on ``stream``,
+    which must not be the default stream. Returns how long the capture took, ns.
     """
-    torch.cuda.synchronize()
+    torch.cuda.synchronize()  # no earlier work runs during the capture
     with torch.cuda.stream(stream):
         began = time.perf_counter_ns()
+        # Calls of other threads, which a capture may forbid else, stay allowed.
         graph.capture_begin(capture_error_mode="thread_local")
         run()
         graph.capture_end()
@@ -33,8 +34,8 @@ def capture_timed(graph: Any, stream: Any, run: Action) -> float:
 
 
 class TorchGraphs:
-    """Graphs of n steps, captured on a separate stream. ``issue``: issues n steps; two run when the
-    object is made.
+    """CUDA graphs of n steps, which torch captures on a separate stream from the function ``issue``
+    of a chain: ``issue(n)`` runs n steps. Two steps run when the object is made.
 
     The steps must not use inference mode: torch's random generator reuses tensors of the first
     capture, and a tensor made in inference mode is read-only outside of it.
@@ -48,12 +49,13 @@ class TorchGraphs:
         issue(2)
 
     def new_graph(self, steps: int) -> tuple[Any, dict[str, float]]:
-        """A new graph, and the times of its capture and instantiation, ns.
-
-        Before torch 2.8 the capture includes the instantiation.
+        """A new CUDA graph of so many steps, and how long the parts of its making took, ns: the
+        capture, and the instantiation, which makes the graph executable. Before torch 2.8 the end
+        of the capture instantiates, and both are timed as the capture.
         """
         run = functools.partial(self._issue, steps)
-        if not hasattr(torch.cuda.CUDAGraph, "instantiate"):
+        can_instantiate_later = hasattr(torch.cuda.CUDAGraph, "instantiate")
+        if not can_instantiate_later:
             graph = torch.cuda.CUDAGraph()
             return graph, {"capture": capture_timed(graph, self._stream, run)}
         graph = torch.cuda.CUDAGraph(keep_graph=True)
@@ -64,8 +66,8 @@ class TorchGraphs:
         return graph, {"capture": capture_ns, "instantiate": instantiate_ns}
 
     def launcher(self, steps: int) -> Action:
-        """A function that launches the graph of this number of steps. The graph is made once. For 0
-        it does nothing.
+        """A function that launches the graph of this number of steps, which is made at the first
+        call for this number. Without steps the function does nothing.
         """
         if not steps:
             return nothing
@@ -113,7 +115,10 @@ class TorchReplay(GraphedAdditions):
         self._launch()
 
     def making(self) -> Making:
-        """One-off costs of making a graph, ns, for several numbers of nodes."""
+        """One-off costs of making a graph, by part of the making: the numbers of nodes of the
+        graphs that were made, and the ns that each took. They are fitted to a cost per graph and a
+        cost per node.
+        """
         set_autograd_mode(self._body.mode)
         times_of_parts: dict[str, list[float]] = {}
         for nodes in TIMED_SIZES:
@@ -125,18 +130,22 @@ class TorchReplay(GraphedAdditions):
             times["first_launch"] = float(time.perf_counter_ns() - began)
             for part, time_ns in times.items():
                 times_of_parts.setdefault(part, []).append(time_ns)
-            self.aside += nodes
+            self.aside += nodes  # steps that ran, but are no units of the chain
         return {part: (list(TIMED_SIZES), times) for part, times in times_of_parts.items()}
 
 
 class TorchGraphLaunches(GraphedAdditions):
-    """A graph with a fixed number of nodes, launched n times."""
+    """A chain that launches a CUDA graph with a fixed number of nodes n times. A node is one
+    addition.
+    """
 
     def __init__(self, device: Any, body: AddOne, nodes: int) -> None:
-        """Capture the graph. The chain of one node also tells what a capture does with waits."""
-        # One record is enough for what a capture does with waits and reads. It is tried before the
-        # graph is made.
-        captured = captured_synchronisations(device) if nodes == 1 else {}
+        """Capture the graph. If it has one node, also try what a capture does with waits and reads
+        of the host, and note that in the record: one of the chains is enough for it.
+        """
+        captured: dict[str, str] = {}
+        if nodes == 1:
+            captured = captured_synchronisations(device)
         super().__init__(device, body)
         self.launches = 4
         self.steps_of_a_unit = nodes
@@ -147,19 +156,20 @@ class TorchGraphLaunches(GraphedAdditions):
 
 
 def open_step(device: str, case: Case) -> Chain:
-    """The chain of a case whose graph adds 1 to 256 int32: launched once (``replay``) or n times
-    (``launches``).
+    """The chain of a case that launches a CUDA graph whose nodes add 1 to 256 int32. In the pattern
+    ``replay``, a graph of n nodes is launched once; in ``launches``, a graph of fixed size is
+    launched n times. ``device``: its name in torch, such as ``cuda:0``.
     """
     place = select_device(device)
-    body = AddOne(place, mode="no_grad")
+    body = AddOne(place, mode="no_grad")  # a graph must not be captured in inference mode
     if case.pattern == "replay":
         return TorchReplay(place, body)
     return TorchGraphLaunches(place, body, int(case.params["nodes"]))
 
 
 def captured_synchronisations(device: Any) -> dict[str, str]:
-    """What a capture does with each wait and read of the host, by name: remove it, keep it as
-    nodes, or raise an error.
+    """What a capture of a CUDA graph does with each wait and read of the host, by name: remove it,
+    keep it as nodes of the graph, or raise an error. The record tells this to readers.
 
     Each is tried in a separate capture on a side stream. The driver captures, so that torch's
     allocator is not involved.
@@ -176,8 +186,9 @@ def captured_synchronisations(device: Any) -> dict[str, str]:
 
 
 def outcome_of_capture(driver: CudaDriver, stream: Any, body: AddOne, action: Action) -> str:
-    """What a capture of one step and the action does with the action: ``forbidden`` with the error,
-    ``removed``, or ``kept`` with the number of nodes that the graph has besides the step.
+    """What happens to an action of the host (a wait or a read) in a capture of a CUDA graph, tried
+    with one step of ``body`` before the action: ``forbidden`` with the error, ``removed``, or
+    ``kept`` with the number of nodes that the graph has besides the step.
     """
     # The driver loads a kernel at its first launch, which is not allowed during a capture.
     body.step()
@@ -192,11 +203,13 @@ def outcome_of_capture(driver: CudaDriver, stream: Any, body: AddOne, action: Ac
     except RuntimeError as raised:
         first_line = str(raised).splitlines()[0]
         error = f"forbidden: {type(raised).__name__}: {first_line}"[:200]
+    # A forbidden call may raise, or only make the end of the capture fail, or both.
     graph = c_void_p()
     code = driver.library.cuStreamEndCapture(stream.cuda_stream, byref(graph))
     if code:
         return error or f"forbidden: {driver.error_name(code)}"
-    nodes_of_action = node_count(driver, graph) - 1
+    nodes_of_step = 1
+    nodes_of_action = node_count(driver, graph) - nodes_of_step
     driver.call("cuGraphDestroy", graph)
     if error:
         return error

@@ -36,17 +36,19 @@ class _Scalar(ctypes.Structure):
 
 
 class NativeAdd:
-    """The C calls for ``x.add_(one)`` or ``x = x + one``. Owns the memory that the calls point
-    to.
+    """The C calls by which a compiled loop, without Python, runs torch's ``x.add_(one)`` or
+    ``x = x + one``: ``program``. Owns the memory that the calls point to. ``entry``: the function
+    of libtorch that adds, for the record.
     """
 
     def __init__(self, x: Any, one: Any, *, in_place: bool) -> None:
-        """Find the functions in libtorch. ``x``: 256 numbers; ``one``: a tensor with the number 1.
+        """Find the functions in libtorch, and make their arguments. ``x``: 256 numbers; ``one``: a
+        tensor with the number 1.
 
         Raises ``NativeUnavailable`` if libtorch lacks a function.
         """
         self._library = _library()
-        self._tensors = (x, one)
+        self._tensors = (x, one)  # kept alive: the calls have only their addresses
         item = self._symbol(_ITEM)
         item.restype = _Scalar
         item.argtypes = (ctypes.c_void_p,)
@@ -55,8 +57,9 @@ class NativeAdd:
         self._cells = (ctypes.c_uint64 * 2)(x._cdata, one._cdata)
         self._x = ctypes.addressof(self._cells)
         self._one = self._x + ctypes.sizeof(ctypes.c_uint64)
+        # torch computes x + alpha * one. The item of the tensor ``one`` is a Scalar of 1.
         self._alpha = item(self._one)
-        self._handle = ctypes.c_uint64(0)
+        self._handle = ctypes.c_uint64(0)  # of x in the allocating loop
         if in_place:
             self.entry = "at::_ops::add__Tensor::call"
             calls = self._in_place_calls()
@@ -70,8 +73,9 @@ class NativeAdd:
         return (self._call(_ADD_IN_PLACE, (self._x, self._one, alpha), stage="add_"),)
 
     def _allocating_calls(self) -> tuple[NativeCall, ...]:
-        """The calls of ``x = x + one``: allocate a Tensor, add into it, make x refer to it, and
-        delete it.
+        """The C calls of ``x = x + one``: allocate memory for a Tensor ``y``, add into it, make x
+        refer to its numbers, and delete ``y``. Here x is a handle, a Tensor of the loop that at
+        first shares the numbers of Python's tensor; ``read`` copies the last result back.
 
         ``add`` returns a Tensor by value. On x86-64, C++ writes such a result to memory whose
         address is the first argument. The loop does not know how other processors do this.
@@ -109,6 +113,9 @@ class NativeAdd:
     def _call(
         self, name: str, args: tuple[int | Slot, ...], *, stage: str, result: Slot | None = None
     ) -> NativeCall:
+        """A call of a function of libtorch, run later by a loop. All its arguments are pointers or
+        numbers of 64 bits. ``result``: the variable of the loop that keeps the result.
+        """
         function = self._symbol(name)
         function.restype = ctypes.c_uint64
         function.argtypes = (ctypes.c_uint64,) * len(args)
@@ -123,12 +130,12 @@ class NativeAdd:
 
 
 def _library() -> ctypes.CDLL:
-    """The library libtorch_cpu, which torch has loaded. It contains all operator functions, for
-    every device.
+    """The C++ library libtorch_cpu, which torch has loaded. It contains the functions of all
+    operators, for every device: they call the kernel of the device. Raises ``NativeUnavailable``.
     """
     import torch
 
-    if sys.platform == "win32":
+    if sys.platform == "win32":  # the names of the functions there are others
         raise NativeUnavailable(because("windows-mangles-otherwise"))
     folder = Path(torch.__file__).parent / "lib"
     for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):

@@ -45,13 +45,18 @@ class TorchProbe(Probe):
         return targets
 
     def space(self, target: Target) -> Space:
-        """The cases of one addition, of reads and waits after steps, and of the workloads."""
+        """The cases that are measured: one addition (``base``) with other operands, results and
+        waits, reads and waits after steps, and the workloads. Every run measures the ``early``
+        ones: both callers, Python and compiled code, and the usual read and wait.
+        """
         kind = _DEVICE_TYPES[target.api]
         on_cpu = target.api == "CPU"
+        # On the CPU there is nothing to wait for.
         wait: dict[str, Scalar] = {} if on_cpu else {"wait": TORCH_WAITS[kind][0]}
         params: dict[str, Scalar] = {"alloc": "in-place", "operand": "number", **wait}
         base = Case(pattern="per-submit", unit="launch", params=params)
 
+        # Compiled code can add only a tensor. So Python adds one too, for the comparison.
         with_tensor = vary(base, "operand", "tensor")
         of_both_callers = [
             vary(with_tensor, "caller", "binding"),
@@ -72,7 +77,10 @@ class TorchProbe(Probe):
         return with_workloads(star, arms, software=on_cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the case, on the device of the target."""
+        """The chain that measures the case on the device of the target: a workload if the case has
+        ``elements``, else n steps of an addition or a network. The caller, and the parameter
+        ``sync`` for an action of the host after steps, select the kind of chain.
+        """
         torch = import_torch(self.mend)
         from overhead.probes.torch import bodies, chains, workload
 
@@ -123,26 +131,30 @@ def _main_actions(kind: str) -> list[str]:
 
 
 def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> list[Case]:
-    """The cases with a read or a wait after each step or after every few steps: of the addition
-    (``base``), and on a GPU of training and inference of a network too.
+    """The cases with a synchronisation, a read or a wait of the host after each step or after every
+    few steps: of the addition (``base``), and on a GPU of training and inference of a network too.
+    ``kind``: the type of the device. ``wait``: the parameter of the wait after a whole chain.
     """
     main = _main_actions(kind)
     networks = [] if kind == "cpu" else _networks(wait)
     cases = []
     for network in networks:
-        cases.append(network)
+        cases.append(network)  # without a synchronisation, for the comparison
         cases += [_with_action(network, action, 1) for action in main]
 
-    cases += _rhythms(base, kind, (10, 100))
+    cases += _after_steps(base, kind, (10, 100))
     if networks:
         # A training step takes about 1 ms. Longer units would not fit into a short run.
         training = networks[0]
-        cases += _rhythms(training, kind, (4,))
+        cases += _after_steps(training, kind, (4,))
     return cases
 
 
 def _networks(wait: dict[str, Scalar]) -> list[Case]:
-    """The cases of a network without reads and waits; the first trains with fixed shapes."""
+    """The cases of a small network without reads and waits between steps: training and inference,
+    with batches of one size or of several in turn. The first trains with fixed shapes. ``wait``:
+    the parameter of the wait after a whole chain.
+    """
     cases = []
     for shapes in ("fixed", "varying"):
         for name in ("mlp-train", "mlp-forward"):
@@ -151,16 +163,20 @@ def _networks(wait: dict[str, Scalar]) -> list[Case]:
     return cases
 
 
-def _rhythms(step: Case, kind: str, rhythms: tuple[int, ...]) -> list[Case]:
-    """The step with every action after each step, and with the main ones after several steps."""
+def _after_steps(step: Case, kind: str, numbers: tuple[int, ...]) -> list[Case]:
+    """The cases of a step with an action of the host, a read or a wait: every action after each
+    step, and the usual ones after these numbers of steps.
+    """
     cases = [_with_action(step, action, 1) for action in (*READS[kind], *TORCH_WAITS[kind])]
     for action in _main_actions(kind):
-        cases += [_with_action(step, action, every) for every in rhythms]
+        cases += [_with_action(step, action, every) for every in numbers]
     return cases
 
 
 def _with_action(case: Case, action: str, every: int) -> Case:
-    """The case with an action of the host after every so many steps, which together are a unit."""
+    """The case of a step, with the action of the host (a read or a wait) after every so many steps,
+    which together are a unit.
+    """
     params = {**case.params, "sync": action, "every": every}
     unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"
     pattern: Pattern = "read-each" if is_read(action) else "wait-each"

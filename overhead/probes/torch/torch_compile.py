@@ -28,7 +28,9 @@ class TorchCompileProbe(Probe):
     distributions = ("torch", "triton")
 
     def targets(self) -> list[Target]:
-        """The CUDA devices; without one, the CPU, which needs a C++ compiler."""
+        """The CUDA devices; without one, the CPU, for which torch.compile calls a C++ compiler.
+        Raises ``Unavailable`` if there is none.
+        """
         torch = import_torch(self.mend)
         gpus = targets_of_kind(torch, self.name, "cuda")
         if gpus:
@@ -39,7 +41,10 @@ class TorchCompileProbe(Probe):
         return [torch_target(torch, self.name, "cpu")]
 
     def space(self, target: Target) -> Space:
-        """The cases of 1 and 5 additions in each mode, and of the compiled workloads."""
+        """The cases that are measured: a step of 1 and of 5 additions in each mode of
+        torch.compile, and in the mode ``eager``, which is not compiled; and the compiled workloads.
+        Every run measures ``base`` and ``early``.
+        """
         on_cpu = target.api == "CPU"
         params: dict[str, Scalar] = {"mode": "default", "ops": 1}
         compiled_modes = ["default"]
@@ -59,7 +64,9 @@ class TorchCompileProbe(Probe):
         return with_workloads(star, arms, software=on_cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the case, compiled on the device of the target."""
+        """The chain of the case, compiled on the device of the target. A case with the parameter
+        ``elements`` runs a workload.
+        """
         device = str(target.options["device"])
         if "elements" in case.params:
             from overhead.probes.torch import workload

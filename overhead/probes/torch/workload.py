@@ -28,8 +28,9 @@ measured.
 
 
 def open_case(device: str, case: Case) -> WorkChain:
-    """A verified chain of the workload, of the class that the parameters and the pattern of the
-    case select.
+    """A chain that runs a workload (a computation that repeats one step) in torch, after it was
+    compared with NumPy. The case selects its class: CUDA graphs (``maker`` says of what), a
+    compiled step (``mode``), host and device in turn (``hybrid``), or eager steps.
     """
     if "maker" in case.params:
         return verified(GraphedWork(device, case))
@@ -41,20 +42,21 @@ def open_case(device: str, case: Case) -> WorkChain:
 
 
 class TorchWork(TorchChain, WorkChain):
-    """n eager steps. Each step returns new tensors for the state. ``details``: what ``window`` also
-    says.
+    """A chain of n steps of a workload, which repeats a step on its own state, in eager torch. Each
+    step returns new tensors for the state (``values``, by name; ``steps`` are counters, to which
+    each step adds 1). ``details``: what ``window`` also says.
     """
 
     launches = 16
 
     def __init__(self, device: str, case: Case) -> None:
-        """Put the inputs on the device. ``put`` sets the state later."""
+        """Put the inputs on the device with this name in torch. ``put`` sets the state later."""
         super().__init__(case)
         set_autograd_mode("no_grad")
         place = select_device(device)
         wait_name = "stream" if place.type == "cuda" else ""
         self.use_device(place, wait_action(place, wait_name))
-        self.on_host = self.synchronous
+        self.on_host = self.synchronous  # only the CPU is synchronous
         self._threads = 1
         if case.params.get("threads") == "all":
             self._threads = len(_INHERITED_PROCESSORS)
@@ -69,7 +71,7 @@ class TorchWork(TorchChain, WorkChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state to the device and set all counters to 0."""
-        set_autograd_mode("no_grad")
+        set_autograd_mode("no_grad")  # another chain may have set another mode
         counters = np.zeros(self.elements, np.int32)
         tensors = {}
         for name, values in {**state, "steps": counters}.items():
@@ -102,7 +104,9 @@ class TorchWork(TorchChain, WorkChain):
         self.values = values
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed: that of every workload, how torch is called, its threads, and details."""
+        """What is timed, as names and values for the record: what every workload tells, how torch
+        is called, its threads, and what a subclass adds (``details``).
+        """
         return {
             **super().window(),
             "entry": "python",
@@ -133,7 +137,9 @@ class HybridWork(TorchWork):
         self._on_device = True
 
     def issue(self, n: int) -> None:
-        """Run n steps on the device and on the host in turn, with the copies between them."""
+        """Run n steps on the device and on the host in turn. The state is copied to where the next
+        step runs; the next chain goes on where this one has ended.
+        """
         values, on_device = self.values, self._on_device
         for _ in repeat(None, n):
             where, step = (
@@ -166,12 +172,16 @@ class InPlaceWork(TorchWork):
 
 
 class CompiledWork(InPlaceWork):
-    """n calls of the compiled step, after a few that compile it."""
+    """A chain of n calls of a step of a workload that torch.compile has compiled. The step writes
+    its results to the tensors of the state.
+    """
 
     launches = 8
 
     def __init__(self, device: str, case: Case) -> None:
-        """Compile the step by calling it a few times on a state of zeros."""
+        """Compile the step by calling it a few times on a state of zeros, which ``put`` replaces
+        later.
+        """
         super().__init__(device, case)
         mode = str(case.params["mode"])
         self.details = {"mode": mode}
@@ -184,8 +194,8 @@ class CompiledWork(InPlaceWork):
 
 
 class GraphedWork(InPlaceWork):
-    """A CUDA graph of n eager or compiled steps. It is captured before the timed window, and
-    launched once inside.
+    """A chain that runs n steps of a workload as one CUDA graph. torch captures the graph from
+    eager or compiled steps before the timed window, and it is launched once inside.
     """
 
     recorded = True
@@ -193,7 +203,9 @@ class GraphedWork(InPlaceWork):
     launches = 0
 
     def __init__(self, device: str, case: Case) -> None:
-        """Run a few steps on a state of zeros, as captures need; ``prepare`` captures later."""
+        """Run a few steps on a state of zeros, because kernels must have run before a capture.
+        ``prepare`` captures later, when n is known.
+        """
         super().__init__(device, case)
         if self.torch_device.type != "cuda":
             raise Unsupported(because("graphs-are-of-cuda"))
@@ -206,14 +218,17 @@ class GraphedWork(InPlaceWork):
         self._graphs = TorchGraphs(self._run)
 
     def _run(self, n: int) -> None:
-        """Run n steps and write the result to the tensors of the state."""
+        """What is captured: n steps, whose result is written to the tensors of the state, since a
+        graph reads and writes the same memory at each launch. A compiled step (``one``) does so
+        itself; an eager step returns new tensors.
+        """
         if self.one is not None:
             super().issue(n)
             return
         values = dict(self.values)
         for _ in repeat(None, n):
             values = self.step(values)
-        self.hold(values)
+        self.hold(values)  # copies them
 
     def prepare(self, n: int) -> None:
         """Capture the graph of n steps, unless it exists."""
@@ -230,11 +245,12 @@ class GraphedWork(InPlaceWork):
 
 
 def use_threads(count: int) -> None:
-    """Let torch use this many threads for operations on the CPU.
+    """Let torch use this many threads for operations on the CPU, on all processors of the process.
 
-    A new thread inherits the processors of the thread that starts it, and the sampler binds that
-    thread to one. So this function runs an operation that starts all threads while this thread may
-    still use all processors.
+    A new thread may use only the processors of the thread that starts it, and the sampler, which
+    takes the times, binds this thread to one. So on Linux this function lets the thread use all
+    processors while it runs an operation large enough to start all threads, and then binds it
+    again.
     """
     if torch.get_num_threads() == count:
         return
@@ -242,13 +258,14 @@ def use_threads(count: int) -> None:
     if count > 1 and sys.platform == "linux":
         bound = os.sched_getaffinity(0)
         os.sched_setaffinity(0, _INHERITED_PROCESSORS)
-        torch.zeros(count << 15).sin_()
+        torch.zeros(count << 15).sin_()  # 32,768 elements for each thread
         os.sched_setaffinity(0, bound)
 
 
 def compiled(step: Any, mode: str) -> Any:
-    """The compiled step, which writes its results to its arguments. ``mode``: that of
-    torch.compile.
+    """A step of a workload, compiled by torch.compile in this ``mode``. ``step`` returns the next
+    state; the compiled step writes it to the tensors that it gets, because graphs and later calls
+    read the same memory.
     """
 
     def in_place(values: Any) -> None:

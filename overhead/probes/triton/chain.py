@@ -33,12 +33,18 @@ _WORK_WARPS = 4
 
 
 class TritonChain(HeldChain, InOrderChain):
-    """A chain of n launches. In the pattern ``wait-each`` a wait follows each launch."""
+    """A chain of n launches of the step, a small kernel in Triton, on 256 words of device memory.
+    In the pattern ``wait-each`` a wait follows each launch.
+    """
 
     wait_spins = True
 
     def __init__(self, device: str, case: Case) -> None:
-        """Compile the step, and give a loop for the entry of the case to the in-order chain."""
+        """Compile the step, and give the base class, a chain on a queue that runs its work in
+        order, the launch, the wait, the count of steps, and a loop of n launches. The parameter
+        ``entry`` says what a launch calls: the jitted function (``jit``), or the compiled kernel
+        (``compiled``).
+        """
         place = torch.device(device)
         torch.cuda.set_device(place)
         self._seeds = lcg.seeds()
@@ -101,8 +107,10 @@ def open_work(device: str, case: Case) -> WorkChain:
 
 
 class TritonWork(WorkChain):
-    """A workload that is launched by ``kernel[grid](...)``: n times, or once for n steps in the
-    pattern ``fused``.
+    """A chain that runs a workload (a computation that repeats one step on its own state) in
+    generated Triton, launched by ``kernel[grid](...)``: n times, or once for n steps in the pattern
+    ``fused``. The arguments of the kernel are the state, a counter of the steps of each element,
+    the inputs, and the number of steps of a launch.
     """
 
     language = "triton"
@@ -122,7 +130,7 @@ class TritonWork(WorkChain):
             self.overlap = "pipelined"
             self.launches = 1
             self.max_n = 1 << 20
-        self._text, (self._entry,) = kernels_of(self, "triton")
+        self._text, (self._entry,) = kernels_of(self, "triton")  # a step is one kernel
         state = sources.pack_state(self.workload, self.zeros(), self.elements)
         inputs = sources.pack_inputs(self.workload, self.inputs)
         self._state = torch.from_numpy(state).to(self._place)
@@ -133,7 +141,7 @@ class TritonWork(WorkChain):
         self._steps = 1
 
     def _launch(self) -> None:
-        """Launch the kernel of the workload once."""
+        """Launch the kernel of the workload once: all steps in the pattern ``fused``, else one."""
         self._kernel[(self._entry.groups,)](
             self._state,
             self._counters,
@@ -180,8 +188,9 @@ class TritonWork(WorkChain):
         return {f"{self.workload.name}.triton.py": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed: that of every workload, the kind of launch, the block size, and the warps
-        of a program.
+        """What is timed, as names and values for the record: what every workload tells, the kind
+        of launch, and the elements (``block``) and warps (groups of 32 threads) of a program, one
+        of the parallel instances of a kernel.
         """
         return {
             **super().window(),
@@ -193,8 +202,8 @@ class TritonWork(WorkChain):
 
 @functools.cache
 def _module(text: str) -> Any:
-    """Write the text to a file and import it as a module, because Triton reads the source of a
-    kernel from its file.
+    """The module with this text, generated Triton. It is written to a file that ends with this run
+    and imported from there, because Triton reads the source of a kernel from its file.
     """
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     path = folder / f"workload_{sources.sha256_of(text)[:12]}.py"

@@ -36,7 +36,9 @@ class TritonProbe(Probe):
         return targets
 
     def space(self, target: Target) -> Space:
-        """The cases of the step by kind of launch, with a wait after each, and of the workloads."""
+        """The cases that are measured: launches of the step by both ways (``entry``), with a wait
+        after each launch, and the workloads. Every run measures ``base`` and ``early``.
+        """
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
         axes = {"entry": ["compiled"], "pattern": ["wait-each"]}
         star = Space(base, axes, early=[vary(base, "pattern", "wait-each")])
@@ -45,8 +47,10 @@ class TritonProbe(Probe):
         return with_workloads(star, [fused, launches], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the case, on the device of the target."""
-        import_library("triton", self.mend)
+        """The chain that measures the case on the device of the target: a workload if the case has
+        ``elements``, else n launches of the step.
+        """
+        import_library("triton", self.mend)  # raises ``Unavailable`` with what installs it
         from overhead.probes.triton.chain import TritonChain, open_work
 
         device = str(target.options["device"])

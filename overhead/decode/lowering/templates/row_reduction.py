@@ -20,7 +20,9 @@ _ARGMAX_LOADS = 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _RowOperation(Operation):
-    """An operation on the rows of ``x``. A row is what the last dimension spans."""
+    """An operation on the rows of ``x``, each of which a group of threads computes. A row is what
+    the last dimension spans.
+    """
 
     x: TensorView
 
@@ -68,7 +70,9 @@ class RowReduction(_RowOperation):
         return f"row_{self.kind}"
 
     def kernel(self) -> Kernel:
-        """The kernel: the threads of a group combine the numbers of one row."""
+        """The kernel: a group combines the numbers of one row. Each thread first combines some of
+        them into ``found``, and then the threads combine what each has found.
+        """
         mean = ""
         if self.kind == "max":
             start, added, combined = "-3.4e38", "max(found, {})", "max(x, y)"
@@ -89,10 +93,10 @@ if (lane == 0u) {{ {self.flat(self.output, "group")} = part[0]{mean}; }}""")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Norm(_RowOperation):
-    """``output = x / sqrt(mean of x^2 + epsilon) * weight + bias`` of each row.
+    """The norm of each row: ``output = x / sqrt(mean of x^2 + epsilon) * weight + bias``.
 
-    With ``centred``, the mean of x is subtracted first. With ``residual``, x is the sum of both,
-    and the sum is written to ``total``.
+    With ``centred`` (LayerNorm) the mean of x is subtracted first; without (RMSNorm) not. With
+    ``residual`` this tensor is added to x first, and the sum is also written to ``total``.
     """
 
     written = ("output", "total")
@@ -111,7 +115,9 @@ class Norm(_RowOperation):
         return f"residual_{norm}" if self.residual else norm
 
     def kernel(self) -> Kernel:
-        """The kernel: a group normalises one row."""
+        """The kernel: a group normalises one row. It goes over the row up to four times: to add the
+        residual, to find the mean (``middle``), to find the mean square, and to write the output.
+        """
         count = repr(float(self.inner))
         # What is subtracted from each number: the mean of the row, or nothing.
         middle = "middle" if self.centred else "0.0"
@@ -124,6 +130,7 @@ class Norm(_RowOperation):
                 self.along(lambda k: f"sum += {self._number(k)};"),
                 self.reduction("sum", "x + y"),
                 f"f32 middle = part[0] / {count};",
+                # All threads must have read ``part[0]`` before it is used for the squares.
                 "workgroupBarrier();",
             ]
 
@@ -150,7 +157,8 @@ f32 factor = inverseSqrt(part[0] / {count} + {self.epsilon!r});
         return self.in_row(self.total or self.x, "group", k)
 
     def _added(self, residual: TensorView) -> str:
-        """Statements that write the sum of the row and its residual into ``total``.
+        """Source text that writes the sum of the row and its residual into ``total``, from which
+        the rest of the kernel reads the row.
 
         Each thread reads back only what it wrote itself, so no barrier is needed.
         """
@@ -164,15 +172,18 @@ f32 factor = inverseSqrt(part[0] / {count} + {self.epsilon!r});
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Argmax(_RowOperation):
-    """The first column with the largest number of each row, as i32."""
+    """The column of the largest number of each row, as i32; of equal numbers the first one."""
 
     label = "argmax"
     output: TensorView
 
     def kernel(self) -> Kernel:
-        """The kernel: a group finds the column of one row."""
+        """The kernel: a group finds the column of one row. Each thread looks at every 256th number,
+        and then the threads compare what they found.
+        """
         # The shared arrays are f32. A float32 holds every integer up to 2^24, so a column is exact.
         threads = _ARGMAX_THREADS
+        # One turn of the loop: each thread loads 16 numbers that do not wait for each other.
         step = threads * _ARGMAX_LOADS
         whole = self.inner - self.inner % step
         loads: list[str] = []

@@ -346,9 +346,12 @@ def _exp(logarithm: float | None) -> float | None:
 
 
 def _grouped(periods: Sequence[PeriodEntry]) -> dict[_Group, list[PeriodEntry]]:
-    """The periods of each record, by placement, number of peers and devices."""
+    """The periods in groups, of which each makes one record: by placement, number of peers and
+    devices. Periods of all sets are together.
+    """
     groups: dict[_Group, list[PeriodEntry]] = defaultdict(list)
     for period in periods:
+        # In the way ``busy`` a record counts the busy processes beside the one that is measured.
         is_without_busy = period.alone and period.way == "busy"
         peers = 0 if is_without_busy else period.peers
         groups[_Group(str(period.placement), peers, tuple(period.devices))].append(period)

@@ -300,11 +300,13 @@ def _total(chain: Chain, units: int, now: Callable[[], int]) -> int:
 
 
 def _answers() -> Callable[[PeerJob, Parent], None]:
-    """What answers the jobs of the parent, with the peers of this process."""
+    """The function that answers each job of the parent process (open chains, run a period, keep a
+    processor busy) with the peers of this process, which it keeps from job to job.
+    """
     peers = _Peers()
 
     def answer(job: PeerJob, parent: Parent) -> None:
-        """Carry out one job."""
+        """Carry out one job, and send the answer to the parent."""
 
         def go() -> int:
             """Say that all threads are warm, and wait for the moment at which the period begins."""

@@ -59,7 +59,7 @@ class PeersRow:
         return caller, placement
 
     def values(self, figure: str) -> dict[int, Value]:
-        """The figure by the number of peers, where it has a value above zero."""
+        """The figure of this name by the number of peers, where it has a value above zero."""
         values = {}
         for peers, record in sorted(self.records.items()):
             value = record.measured(figure) if record.status in VALUED else None

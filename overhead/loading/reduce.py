@@ -584,7 +584,9 @@ def _curve(series: Series) -> list[results.Point]:
 
 
 def _point(n: int, samples: Sequence[Sequence[int]]) -> results.Point:
-    """The point of a curve at n. ``samples``: rows ``[n, issue_ns, total_ns]``."""
+    """The point of the curve T(n) at n units, from all samples of this n: their median and
+    quartiles. ``samples``: rows ``[n, issue_ns, total_ns]``, the time to enqueue and in all.
+    """
     issues = [issue_ns for _, issue_ns, _ in samples]
     totals = sorted(total_ns for _, _, total_ns in samples)
     return results.Point(

@@ -463,7 +463,7 @@ class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
 
 
 def case_key(of: Case | Record) -> str:
-    """The case in one line; equal keys are equal cases.
+    """The case, or the case that a record is of, in one line; equal keys are equal cases.
 
     A record makes its key without a ``Case``, because a page needs the keys of all records.
     """

@@ -90,7 +90,9 @@ class InterpreterRun:
     )
 
     def store(self, entry: JournalEntry, listener: Listener) -> None:
-        """Write an entry to the journal, and note what later processes need to know."""
+        """Write what a worker sent to the journal, and note what later processes need to know:
+        which cases have failed, and which numbers of units a case is measured with.
+        """
         if isinstance(entry, FailedEntry):
             self.dropped.add(f"{entry.target} {entry.case}")
             entry = redacted(entry)
@@ -433,7 +435,9 @@ class Campaign:
         return workers
 
     def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
-        """A new worker for the cases of the task that have not failed; None if there are none."""
+        """Start a worker for the cases of the task that have not failed so far; None if there are
+        none. ``process``: its number among the processes of the target.
+        """
         left = task.without(run.dropped)
         if not left.assignments:
             return None

@@ -466,8 +466,9 @@ def _with_companions(offer: _Offer, offers: Sequence[_Offer]) -> list[Assignment
 
 
 def _may_accompany(target: Target, other: Target) -> bool:
-    """Whether cases of the other target can run in the worker of this one: they must work with the
-    environment variables of the worker.
+    """Whether cases of the target ``other`` may run as companions in the worker of ``target``, to
+    be compared with its cases. They must work with the environment variables of this worker, as
+    cases on the CPU that want no variables do with any.
     """
     if other.stack == target.stack:
         return False

@@ -100,7 +100,8 @@ class Durations:
         return taken_s[-1]
 
     def _later_s(self, kind: str, first_s: float) -> float:
-        """What later work takes, after the first of its kind took ``first_s``.
+        """Seconds that later work of this kind is expected to take, after the first took
+        ``first_s``.
 
         A first one may be slow for once: it compiles or fills caches. Later ones take between the
         plan, or ``first_s / _MOST_TIMES_SLOWER`` if that is more, and ``first_s``. The geometric

@@ -65,10 +65,8 @@ def changes(view: View, find_change: Callable[[TargetView], Change | None]) -> l
 def variant(
     target: TargetView, params: Mapping[str, Scalar] | None = None, **fields: str
 ) -> Record | None:
-    """The case that differs from the target's base case only in these parameters and fields; None
-    if not measured.
-
-    ``fields``: ``pattern`` or ``caller``.
+    """The measured case that differs from the target's base case only in these parameters and
+    fields (``pattern``, ``caller``), for a rule that compares the two; None if there is none.
     """
     base = target.base
     wanted = {name: getattr(base, name) for name in ("workload", "dependency", "pattern", "caller")}

@@ -442,6 +442,8 @@ def _of_lock(peers: _SlowPeers, seen: Reason) -> Limited:
         return Limited("lock", because("lock-of-driver-or-system", seen=seen))
     if record.case.caller != "binding":
         return Limited("lock", because("lock-of-library-or-driver", seen=seen))
+    # "each" is the time per unit of all together, so the ratio is how many times as much they do
+    # from compiled code.
     twin = _compiled_twin(record, peers.others)
     each = None
     if twin is not None:

@@ -101,7 +101,7 @@ class PeersRow:
         work = works[peers]
         if work.status == "ok":
             return work.floor > peers
-        # Of a noisy figure the table shows the interval, and readers see its upper end.
+        # A noisy figure is shown as its interval, so there readers see the upper end.
         return work.floor > peers or work.ceiling > peers
 
 

@@ -249,9 +249,10 @@ class _Journal:
     def series(self, measured: _MeasuredCase) -> Series:
         """The samples of a case, from the processes that count, as the figures are fitted to them.
 
-        ``pace``: how fast the CPU was at its best in the process, by a loop that is always the
+        ``pace_ns``: how fast the CPU was at its best in the process, by a loop that is always the
         same. ``anchored``: whether the method of the run took anchors, much longer chains that
-        check whether T(n) goes on as a line.
+        check whether T(n) goes on as a line. Facts on how the case waits are known only if a
+        process opened it.
         """
         processes = []
         for number in self._counted(measured):

@@ -440,12 +440,12 @@ def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
     """Index of the run that a machine's pages show: the newest that is complete.
 
     A run is complete if it has at least half as many stacks as the largest run of the machine, and
-    half as many records. ``runs``: of one machine, newest first. Of complete runs, one without environment
-    variables of its own comes before one with some, which may change what is measured.
+    half as many records. ``runs``: of one machine, newest first. Of complete runs, one without
+    environment variables of its own comes before one with some, which may change what is measured.
     """
     least_stacks = _COMPLETE_SHARE * max(len(run.stacks) for run in runs)
     with_stacks = [run for run in runs if len(run.stacks) >= least_stacks]
-    # Of runs with few stacks none counts here, which may have many records of these.
+    # A run with few stacks may have many records of them, so it sets no measure here.
     least_records = _COMPLETE_SHARE * max(run.records for run in with_stacks)
 
     def preference(index: int) -> tuple[bool, bool, int]:

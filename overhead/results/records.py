@@ -232,7 +232,9 @@ class WithFigures(Struct, frozen=True):
 
 
 class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
-    """All results of one case on one target."""
+    """All results of one case (what is done, and by which caller) on one target (a stack on a
+    device).
+    """
 
     pattern: Pattern
     caller: Caller
@@ -431,7 +433,8 @@ class RunFacts(Struct, kw_only=True, frozen=True):
 
 
 class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
-    """A whole run, without its raw samples.
+    """A whole run with all figures, without its raw samples: a record for each case, and what
+    follows from several cases.
 
     ``environment``: the variables that the run set for its workers. ``example``: True for the run
     that comes with the program. Commands show the example where this machine has no run of its own.

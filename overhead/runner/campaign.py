@@ -214,7 +214,8 @@ class _OpenWorker:
 
 
 class Campaign:
-    """Measures the tasks of one or two interpreters in the planned processes.
+    """Measures every target (a stack on a device) in several new worker processes. ``runs``: what
+    is measured with each interpreter, one or two that are compared. ``plan``: how long.
 
     A *replicate* is one process of each target that is due. Its targets are measured in groups, as
     many as may be open at the same time. The workers of a group open their cases side by side, and

@@ -73,8 +73,8 @@ alone.
 
 
 class Progress(Listener):
-    """Shows the progress on standard error, until the end of a ``with`` block. ``clock``:
-    seconds.
+    """Shows the progress of a run on standard error until the end of a ``with`` block: a bar in a
+    terminal, lines elsewhere. ``clock``: seconds.
     """
 
     def __init__(

@@ -159,7 +159,8 @@ def _stretch(
 
 @dataclass(frozen=True)
 class Task:
-    """Everything that the workers of one target measure.
+    """Everything that the workers of one target (a stack on a device) measure. ``assignments``: the
+    cases, each on its target, which for a companion (a case to compare with) is another one.
 
     ``seconds``: sampling time of one process. ``processes``: the number of processes.
     """
@@ -210,8 +211,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which cases the user wants. An empty field means all of them; ``full``: all combinations of
-    the axes.
+    """Which cases the user wants. An empty field means all of them; ``software``: software adapters
+    beside a GPU too; ``full``: all combinations of the parameters of a case.
     """
 
     patterns: frozenset[str] = frozenset()

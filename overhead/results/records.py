@@ -232,9 +232,7 @@ class WithFigures(Struct, frozen=True):
 
 
 class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
-    """All results of one case (what is done, and by which caller) on one target (a stack on a
-    device).
-    """
+    """All results of one case on one target."""
 
     pattern: Pattern
     caller: Caller
@@ -433,8 +431,7 @@ class RunFacts(Struct, kw_only=True, frozen=True):
 
 
 class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
-    """A whole run with all figures, without its raw samples: a record for each case, and what
-    follows from several cases.
+    """A whole run, without its raw samples.
 
     ``environment``: the variables that the run set for its workers. ``example``: True for the run
     that comes with the program. Commands show the example where this machine has no run of its own.

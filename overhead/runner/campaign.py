@@ -330,7 +330,7 @@ class Campaign:
         """The targets of the next replicate that take long to open, to be opened together with
         those of this one, so that both open at the same time.
 
-        None if they are more than ``room``, the number of workers that may still be open; if the
+        Empty if they are more than ``room``, the number of workers that may still be open; if the
         next replicate may not start in time; or if two interpreters are compared, whose workers
         must measure right after each other.
         """

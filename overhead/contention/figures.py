@@ -142,8 +142,9 @@ class _Case:
             self.shared.append(period)
 
     def records(self) -> Iterator[_RecordPair]:
-        """A record for each placement and number of peers, each with one of the same devices that
-        has the figures of one peer alone, so that it can be told what limits the peers.
+        """The records of this case: one for each placement, number of peers and devices. Each comes
+        with a second one, which has the figures of one peer alone on the same devices: from both
+        follows what limits the peers.
         """
         # The periods of one peer alone are a record too. Shared ones with the same key, of one peer
         # beside idle processes, take their place.

@@ -224,6 +224,7 @@ class _Set(ExitStack):
         self.busy: list[ChildProcess[Answer]] = []
         self.may_repeat = may_repeat
         self.died: Why = ""
+        # Until a period is measured, the first case stands for what fails.
         self.now = _Period(min(cases), 1)
         self.seen: set[_Period] = set()
 

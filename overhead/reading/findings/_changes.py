@@ -40,8 +40,10 @@ def change_above(
 
 
 def _usable_cost(record: Record) -> Value | None:
-    """The cost of a unit (``complete``); None if it is noisy or missing, or if its interval reaches
-    zero.
+    """The cost of a unit (``complete``) for a ratio that advice rests on; None if it is noisy or
+    missing, or if its interval reaches zero.
+
+    A case that ran at two speeds (``bimodal``) is not noisy: its value is that of most rounds.
     """
     cost = record.measured("complete")
     if cost is None or not cost.resolved or not cost.bounded:

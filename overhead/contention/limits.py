@@ -316,7 +316,6 @@ def _may_be_slower_processors(cpu: Value, slowdown: Value) -> bool:
 @dataclass(frozen=True)
 class _WantOfProcessors:
     """How much peers lack processors: the time for which they were ready to run and had none.
-
     ``lost``: of the time with a processor that one alone has, the share that a peer lost. (Other
     programs may take the processor of one alone too.) ``why``: the figures that show it.
     """

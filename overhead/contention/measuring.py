@@ -194,11 +194,10 @@ class _Set(ExitStack):
     """One set of fresh processes, in which peers (processes or threads at once) run the cases of a
     group; a ``with`` block, with which the processes end. ``cases``: by number those that have not
     failed; one that fails is removed, also for later sets. ``units``: by case the units of a long
-    chain. ``most``: by case the largest number of units of a chain.
-
-    ``may_repeat``: whether the set may be measured again after a peer died, so that the death is
-    not written down as a failure. ``died``: how a peer died, or ''. ``now``: the period that is
-    measured. ``seen``: those that were measured.
+    chain. ``most``: by case the largest number of units of a chain. ``may_repeat``: whether the set
+    may be measured again after a peer died, so that the death is not written down as a failure.
+    ``died``: how a peer died, or ''. ``now``: the period that is measured. ``seen``: those that
+    were measured.
     """
 
     def __init__(

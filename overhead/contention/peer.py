@@ -177,7 +177,6 @@ class _Opening:
 
 class _Peers:
     """The threads of this process and their open chains. ``clock``: shared by all processes.
-
     ``chains``: by thread, then by case; None where a case could not be opened.
     """
 

@@ -26,11 +26,10 @@ factor. Chosen, not measured: with a higher factor stacks of two rates are said 
 @dataclass(frozen=True)
 class PeersRow:
     """A row of a table of contention: one case while several peers (processes or threads) run it at
-    once. ``records``: its figures by the number of peers, all in one way and placement.
-
-    ``facts``: of the stack. What tells it apart from other rows: ``device``, the id of its device
-    if the stack has several; ``on``, its adapter and API if these differ; ``params``, in which its
-    case differs from others by the same caller.
+    once. ``records``: its figures by the number of peers, all in one way and placement. ``facts``:
+    of the stack. What tells it apart from other rows: ``device``, the id of its device if the stack
+    has several; ``on``, its adapter and API if these differ; ``params``, in which its case differs
+    from others by the same caller.
     """
 
     records: Mapping[int, Contention]

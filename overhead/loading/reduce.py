@@ -111,11 +111,10 @@ class _ProcessId:
 @dataclasses.dataclass
 class _MeasuredCase:
     """What a journal (the raw samples of a run) has about one case that one worker measured; a
-    worker measures in several processes, one after the other.
-
-    ``opened``: facts on the case, from the process that opened it last. ``failed``, ``rounds``,
-    ``one_off``: by the number of the process, why the case failed, the samples of its rounds, and
-    the values that were measured once, by name.
+    worker measures in several processes, one after the other. ``opened``: facts on the case, from
+    the process that opened it last. ``failed``, ``rounds``, ``one_off``: by the number of the
+    process, why the case failed, the samples of its rounds, and the values that were measured once,
+    by name.
     """
 
     worker: str
@@ -173,12 +172,11 @@ class _MeasuredCase:
 
 class _Journal:
     """The entries of a journal (the raw samples of a run), grouped by case, and the fingerprint
-    (all figures) that follows from them.
-
-    ``cases``: the planned cases, in the order of the plan. ``wanted``: by worker the planned number
-    of processes. ``opened``: the cases in the order in which they first opened. ``rules``: of each
-    process that ended, why it stopped. ``rounds``: of each process the rounds of all its cases.
-    ``of_features``: entries that only features understand.
+    (all figures) that follows from them. ``cases``: the planned cases, in the order of the plan.
+    ``wanted``: by worker the planned number of processes. ``opened``: the cases in the order in
+    which they first opened. ``rules``: of each process that ended, why it stopped. ``rounds``: of
+    each process the rounds of all its cases. ``of_features``: entries that only features
+    understand.
     """
 
     def __init__(self, path: Path, entries: Iterable[results.JournalEntry]) -> None:

@@ -135,7 +135,6 @@ WhyLost = Literal["graph-adds-little", "slow-kernel"]
 class WorkRow:
     """A row of the comparison: the work of one workload (a chain of steps, or a program), and the
     ``ways`` to do it that one run measured. ``run``: when that run began, '' for the run shown.
-
     ``usual``: every run on a GPU measures it. ``shown_run``: when its run began, also of the run
     shown.
     """

@@ -90,12 +90,10 @@ class TargetLabel:
 
 @dataclasses.dataclass(frozen=True)
 class TargetView:
-    """A stack on a device, with its records (the measured cases).
-
-    ``named``: unique in the file, with "(software)" for an adapter that computes on the CPU.
-    ``shortened``: the same without the device, where the file has one GPU only.
-    ``short_names_cpu``: whether it ends with "(CPU)", which tells the target from one of its stack
-    on the GPU. ``facts``: of the stack.
+    """A stack on a device, with its records (the measured cases). ``named``: unique in the file,
+    with "(software)" for an adapter that computes on the CPU. ``shortened``: the same without the
+    device, where the file has one GPU only. ``short_names_cpu``: whether it ends with "(CPU)",
+    which tells the target from one of its stack on the GPU. ``facts``: of the stack.
     """
 
     key: str

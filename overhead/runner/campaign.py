@@ -70,12 +70,10 @@ for the next. On a machine with an H100 only torch-compile took longer, 16 s
 @dataclasses.dataclass
 class InterpreterRun:
     """The tasks that are measured with one interpreter, the journal that gets the results, and what
-    failed so far.
-
-    ``together``: set if two interpreters are compared. ``dropped``: keys of the cases that failed,
-    which are not measured again. ``ladders``: for each case the numbers of units n that its first
-    process measured chains of, so that later processes measure the same; empty if the wait of the
-    case polls. ``_told``: how often a failure came, by target, status and cause.
+    failed so far. ``together``: set if two interpreters are compared. ``dropped``: keys of the
+    cases that failed, which are not measured again. ``ladders``: for each case the numbers of units
+    n that its first process measured chains of, so that later processes measure the same; empty if
+    the wait of the case polls. ``_told``: how often a failure came, by target, status and cause.
     """
 
     journal: Journal

@@ -161,7 +161,6 @@ def _stretch(
 class Task:
     """Everything that the workers of one target (a stack on a device) measure. ``assignments``: the
     cases, each on its target, which for a companion (a case to compare with) is another one.
-
     ``seconds``: sampling time of one process. ``processes``: the number of processes.
     """
 

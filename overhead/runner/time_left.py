@@ -168,7 +168,6 @@ class _Group:
 class RunTimeLeft:
     """The time left of a run. It has rounds, each with a process of each kind that is due (a kind
     is what a process measures); the processes of a round run in groups, which are open together.
-
     ``limit_s``: no group begins later. A round that would end later is left out, unless it is one
     of the first ``least_rounds``. ``opening_s``: what a process should take beside measuring
     (``OPENING_S``).

@@ -46,6 +46,7 @@ def _finding(view: View, way: Way) -> Finding | None:
     alone, with the cases in which they do; None without any. How many times less the worst one does
     decides its place among the findings.
     """
+    # One alone is advised where all together do less than so many times as much as one.
     below = LEAST_WORK[way]
     losing = losses(way, rows_of(view, way), below)
     if not losing:

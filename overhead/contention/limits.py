@@ -316,7 +316,6 @@ def _may_be_slower_processors(cpu: Value, slowdown: Value) -> bool:
 @dataclass(frozen=True)
 class _WantOfProcessors:
     """How much peers lack processors: the time for which they were ready to run and had none.
-
     ``lost``: of the time with a processor that one alone has, the share that a peer lost. (Other
     programs may take the processor of one alone too.) ``why``: the figures that show it.
     """
@@ -442,6 +441,8 @@ def _of_lock(peers: _SlowPeers, seen: Reason) -> Limited:
         return Limited("lock", because("lock-of-driver-or-system", seen=seen))
     if record.case.caller != "binding":
         return Limited("lock", because("lock-of-library-or-driver", seen=seen))
+    # "each" is the time per unit of all together, so the ratio is how many times as much they do
+    # from compiled code.
     twin = _compiled_twin(record, peers.others)
     each = None
     if twin is not None:

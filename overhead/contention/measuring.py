@@ -120,8 +120,8 @@ def _leave_out(group: PeerGroup, reason: Why, measuring: Measuring) -> None:
 
 
 def _planned_set_s(plan: ContentionPlan, group: PeerGroup, measuring: Measuring) -> float:
-    """Seconds that one set of a group should take; none if the stack cannot be measured in this
-    way.
+    """Seconds that one set (of fresh processes) of a group should take, for the time left; 0 if the
+    stack cannot be measured in the way of the group.
     """
     if _why_not_measured(group):
         return 0.0
@@ -194,11 +194,10 @@ class _Set(ExitStack):
     """One set of fresh processes, in which peers (processes or threads at once) run the cases of a
     group; a ``with`` block, with which the processes end. ``cases``: by number those that have not
     failed; one that fails is removed, also for later sets. ``units``: by case the units of a long
-    chain. ``most``: by case the largest number of units of a chain.
-
-    ``may_repeat``: whether the set may be measured again after a peer died, so that the death is
-    not written down as a failure. ``died``: how a peer died, or ''. ``now``: the period that is
-    measured. ``seen``: those that were measured.
+    chain. ``most``: by case the largest number of units of a chain. ``may_repeat``: whether the set
+    may be measured again after a peer died, so that the death is not written down as a failure.
+    ``died``: how a peer died, or ''. ``now``: the period that is measured. ``seen``: those that
+    were measured.
     """
 
     def __init__(
@@ -224,6 +223,7 @@ class _Set(ExitStack):
         self.busy: list[ChildProcess[Answer]] = []
         self.may_repeat = may_repeat
         self.died: Why = ""
+        # Until a period is measured, the first case stands for what fails.
         self.now = _Period(min(cases), 1)
         self.seen: set[_Period] = set()
 
@@ -467,7 +467,7 @@ class _Set(ExitStack):
         return (self.group.targets * count)[period.first : period.first + count]
 
     def _entry(self, period: _Period) -> PeriodEntry:
-        """The entry of a period, still without what was measured."""
+        """The journal's entry of a period, which names it, still without what was measured."""
         devices: list[str] = []
         if self.group.way == "devices":
             devices = [target.device for target in self._targets(period)]
@@ -521,8 +521,10 @@ class _Set(ExitStack):
 def _with_rows(
     entry: PeriodEntry, length_ns: int, units: Sequence[int], ran: Sequence[Ran]
 ) -> PeriodEntry:
-    """The entry with what all peers measured. ``units``, ``ran``: by process, which may have
-    several peers as its threads.
+    """The entry of a period, completed with what all peers measured in it, a value for each peer.
+
+    ``units`` (of a chain) and ``ran`` (what the processes answered) are by process. A process may
+    have several peers as its threads.
     """
     units_of_peers: list[int] = []
     chains: list[list[list[int]]] = []

@@ -177,7 +177,6 @@ class _Opening:
 
 class _Peers:
     """The threads of this process and their open chains. ``clock``: shared by all processes.
-
     ``chains``: by thread, then by case; None where a case could not be opened.
     """
 
@@ -300,11 +299,13 @@ def _total(chain: Chain, units: int, now: Callable[[], int]) -> int:
 
 
 def _answers() -> Callable[[PeerJob, Parent], None]:
-    """What answers the jobs of the parent, with the peers of this process."""
+    """The function that answers each job of the parent process (open chains, run a period, keep a
+    processor busy) with the peers of this process, which it keeps from job to job.
+    """
     peers = _Peers()
 
     def answer(job: PeerJob, parent: Parent) -> None:
-        """Carry out one job."""
+        """Carry out one job, and send the answer to the parent."""
 
         def go() -> int:
             """Say that all threads are warm, and wait for the moment at which the period begins."""

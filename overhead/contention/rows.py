@@ -26,11 +26,10 @@ factor. Chosen, not measured: with a higher factor stacks of two rates are said 
 @dataclass(frozen=True)
 class PeersRow:
     """A row of a table of contention: one case while several peers (processes or threads) run it at
-    once. ``records``: its figures by the number of peers, all in one way and placement.
-
-    ``facts``: of the stack. What tells it apart from other rows: ``device``, the id of its device
-    if the stack has several; ``on``, its adapter and API if these differ; ``params``, in which its
-    case differs from others by the same caller.
+    once. ``records``: its figures by the number of peers, all in one way and placement. ``facts``:
+    of the stack. What tells it apart from other rows: ``device``, the id of its device if the stack
+    has several; ``on``, its adapter and API if these differ; ``params``, in which its case differs
+    from others by the same caller.
     """
 
     records: Mapping[int, Contention]
@@ -59,7 +58,7 @@ class PeersRow:
         return caller, placement
 
     def values(self, figure: str) -> dict[int, Value]:
-        """The figure by the number of peers, where it has a value above zero."""
+        """The figure of this name by the number of peers, where it has a value above zero."""
         values = {}
         for peers, record in sorted(self.records.items()):
             value = record.measured(figure) if record.status in VALUED else None
@@ -101,7 +100,7 @@ class PeersRow:
         work = works[peers]
         if work.status == "ok":
             return work.floor > peers
-        # Of a noisy figure the table shows the interval, and readers see its upper end.
+        # A noisy figure is shown as its interval, so there readers see the upper end.
         return work.floor > peers or work.ceiling > peers
 
 

@@ -147,7 +147,9 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
 
 
 def _at_most_peers(rows: Sequence[PeersRow], figure: str) -> list[RatioAt]:
-    """The figure of each row at the largest number of peers at which it is resolved."""
+    """The figure of each row at the largest number of peers at which its interval lies above zero
+    and is narrow enough (it is *resolved*). Rows without such a value are left out.
+    """
     at_most = []
     for row in rows:
         values = row.resolved(figure)

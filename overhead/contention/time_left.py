@@ -15,7 +15,6 @@ from overhead.runner.time_left import Durations
 class ContentionTimeLeft:
     """Tells a listener the time left of a measurement with many peers. It goes group by group
     (cases that are measured in the same processes), and each group has several sets of processes.
-
     ``sets_s``: of each group how long a set should take. ``clock``: seconds.
     """
 

@@ -111,11 +111,10 @@ class _ProcessId:
 @dataclasses.dataclass
 class _MeasuredCase:
     """What a journal (the raw samples of a run) has about one case that one worker measured; a
-    worker measures in several processes, one after the other.
-
-    ``opened``: facts on the case, from the process that opened it last. ``failed``, ``rounds``,
-    ``one_off``: by the number of the process, why the case failed, the samples of its rounds, and
-    the values that were measured once, by name.
+    worker measures in several processes, one after the other. ``opened``: facts on the case, from
+    the process that opened it last. ``failed``, ``rounds``, ``one_off``: by the number of the
+    process, why the case failed, the samples of its rounds, and the values that were measured once,
+    by name.
     """
 
     worker: str
@@ -173,12 +172,11 @@ class _MeasuredCase:
 
 class _Journal:
     """The entries of a journal (the raw samples of a run), grouped by case, and the fingerprint
-    (all figures) that follows from them.
-
-    ``cases``: the planned cases, in the order of the plan. ``wanted``: by worker the planned number
-    of processes. ``opened``: the cases in the order in which they first opened. ``rules``: of each
-    process that ended, why it stopped. ``rounds``: of each process the rounds of all its cases.
-    ``of_features``: entries that only features understand.
+    (all figures) that follows from them. ``cases``: the planned cases, in the order of the plan.
+    ``wanted``: by worker the planned number of processes. ``opened``: the cases in the order in
+    which they first opened. ``rules``: of each process that ended, why it stopped. ``rounds``: of
+    each process the rounds of all its cases. ``of_features``: entries that only features
+    understand.
     """
 
     def __init__(self, path: Path, entries: Iterable[results.JournalEntry]) -> None:
@@ -249,9 +247,10 @@ class _Journal:
     def series(self, measured: _MeasuredCase) -> Series:
         """The samples of a case, from the processes that count, as the figures are fitted to them.
 
-        ``pace``: how fast the CPU was at its best in the process, by a loop that is always the
+        ``pace_ns``: how fast the CPU was at its best in the process, by a loop that is always the
         same. ``anchored``: whether the method of the run took anchors, much longer chains that
-        check whether T(n) goes on as a line.
+        check whether T(n) goes on as a line. Facts on how the case waits are known only if a
+        process opened it.
         """
         processes = []
         for number in self._counted(measured):
@@ -584,7 +583,9 @@ def _curve(series: Series) -> list[results.Point]:
 
 
 def _point(n: int, samples: Sequence[Sequence[int]]) -> results.Point:
-    """The point of a curve at n. ``samples``: rows ``[n, issue_ns, total_ns]``."""
+    """The point of the curve T(n) at n units, from all samples of this n: their median and
+    quartiles. ``samples``: rows ``[n, issue_ns, total_ns]``, the time to enqueue and in all.
+    """
     issues = [issue_ns for _, issue_ns, _ in samples]
     totals = sorted(total_ns for _, _, total_ns in samples)
     return results.Point(

@@ -48,8 +48,9 @@ def medians_by_record(run: Fingerprint, path: Path | None) -> dict[str, list[Pro
 
 
 def _places(path: Path) -> list[Path]:
-    """Where the samples of a run may be: the file itself if it is a journal, else beside the file
-    of the run, and in the folder ``samples`` beside its folder or the one above.
+    """The paths at which the raw samples of a run may be; not all exist. If the file of the run is
+    a journal, it holds them itself. Else they are beside it, or in a folder ``samples`` beside its
+    folder or the one above.
     """
     if is_journal(path):
         return [path]

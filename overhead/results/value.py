@@ -80,8 +80,8 @@ class Value:
         )
 
     def at_least(self, least: float) -> Value:
-        """The same with all that is below ``least`` raised to ``least``: the value and the ends of
-        its interval.
+        """The value where it is known that it cannot be below ``least``: the value itself and the
+        ends of its interval are raised to ``least`` where they are lower.
         """
         return replace(
             self,

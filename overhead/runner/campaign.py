@@ -70,12 +70,10 @@ for the next. On a machine with an H100 only torch-compile took longer, 16 s
 @dataclasses.dataclass
 class InterpreterRun:
     """The tasks that are measured with one interpreter, the journal that gets the results, and what
-    failed so far.
-
-    ``together``: set if two interpreters are compared. ``dropped``: keys of the cases that failed,
-    which are not measured again. ``ladders``: for each case the numbers of units n that its first
-    process measured chains of, so that later processes measure the same; empty if the wait of the
-    case polls. ``_told``: how often a failure came, by target, status and cause.
+    failed so far. ``together``: set if two interpreters are compared. ``dropped``: keys of the
+    cases that failed, which are not measured again. ``ladders``: for each case the numbers of units
+    n that its first process measured chains of, so that later processes measure the same; empty if
+    the wait of the case polls. ``_told``: how often a failure came, by target, status and cause.
     """
 
     journal: Journal
@@ -90,7 +88,9 @@ class InterpreterRun:
     )
 
     def store(self, entry: JournalEntry, listener: Listener) -> None:
-        """Write an entry to the journal, and note what later processes need to know."""
+        """Write what a worker sent to the journal, and note what later processes need to know:
+        which cases have failed, and which numbers of units a case is measured with.
+        """
         if isinstance(entry, FailedEntry):
             self.dropped.add(f"{entry.target} {entry.case}")
             entry = redacted(entry)
@@ -212,7 +212,8 @@ class _OpenWorker:
 
 
 class Campaign:
-    """Measures the tasks of one or two interpreters in the planned processes.
+    """Measures every target (a stack on a device) in several new worker processes. ``runs``: what
+    is measured with each interpreter, one or two that are compared. ``plan``: how long.
 
     A *replicate* is one process of each target that is due. Its targets are measured in groups, as
     many as may be open at the same time. The workers of a group open their cases side by side, and
@@ -314,9 +315,7 @@ class Campaign:
                     self._measure_group(targets[start : start + at_once], soon)
 
     def _tell_needs_of_works(self) -> None:
-        """Tell the user what a run of the planned work takes, where a stack's own
-        work says so.
-        """
+        """Tell the user what a run of the planned work takes, where a stack's own work says so."""
         planned: set[str] = set()
         for run in self.runs:
             for task in run.tasks:
@@ -329,7 +328,7 @@ class Campaign:
         """The targets of the next replicate that take long to open, to be opened together with
         those of this one, so that both open at the same time.
 
-        None if they are more than ``room``, the number of workers that may still be open; if the
+        Empty if they are more than ``room``, the number of workers that may still be open; if the
         next replicate may not start in time; or if two interpreters are compared, whose workers
         must measure right after each other.
         """
@@ -435,7 +434,9 @@ class Campaign:
         return workers
 
     def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
-        """A new worker for the cases of the task that have not failed; None if there are none."""
+        """Start a worker for the cases of the task that have not failed so far; None if there are
+        none. ``process``: its number among the processes of the target.
+        """
         left = task.without(run.dropped)
         if not left.assignments:
             return None

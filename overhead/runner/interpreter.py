@@ -57,11 +57,10 @@ _NEEDED = ("msgspec", "numpy")
 
 @dataclasses.dataclass(frozen=True)
 class Interpreter:
-    """How to start a worker. ``python_command``: the interpreter and its options.
-
-    ``python`` and ``packages``: versions of another interpreter; empty for this one.
-    ``environment``: all variables that the workers get in addition to those of this process.
-    ``variables``: those that the user set for this run.
+    """How to start a worker. ``python_command``: the interpreter and its options. ``python`` and
+    ``packages``: versions of another interpreter; empty for this one. ``environment``: all
+    variables that the workers get in addition to those of this process. ``variables``: those that
+    the user set for this run.
     """
 
     python_command: Sequence[str] = (sys.executable,)

@@ -81,7 +81,9 @@ class Journal:
         self._held: list[bytes] = []
 
     def write(self, entries: Iterable[JournalEntry]) -> None:
-        """Append these entries. Raises ``CannotWrite``."""
+        """Append these entries; the first that is a result also writes all that was held back.
+        Raises ``CannotWrite``.
+        """
         with self._raising():
             for entry in entries:
                 encoded = results.encode_entry(entry)

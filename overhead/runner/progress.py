@@ -73,8 +73,8 @@ alone.
 
 
 class Progress(Listener):
-    """Shows the progress on standard error, until the end of a ``with`` block. ``clock``:
-    seconds.
+    """Shows the progress of a run on standard error until the end of a ``with`` block: a bar in a
+    terminal, lines elsewhere. ``clock``: seconds.
     """
 
     def __init__(
@@ -153,7 +153,9 @@ class Progress(Listener):
         self._holder = None
 
     def left(self, seconds: float) -> None:
-        """Move the bar; outside a terminal, print the time left at first and then every 20 s."""
+        """Show how much of the run is done, and the time left, in the bar. Outside a terminal,
+        where there is none, print the time left at first and then every 20 s.
+        """
         self._tells_time_left = True
         left = words.time_left(seconds)
         elapsed_s = self._clock() - self._began

@@ -70,18 +70,22 @@ class TraceSource:
 
 
 def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool = True) -> Trace:
-    """The steps of a trace, each with the device work that it issued.
+    """The steps of a trace, each with the device work that it issued. The readers of all formats
+    call this with what they have read.
 
-    A trace without marks of steps is one step; where it is ``trimmed``, that step begins with the
-    first launch and ends with the last device work. Raises ``BadFile`` for processes that cannot be
-    told apart, and ``ValueError`` for too many streams, or if no event can be read.
+    A program can mark its steps by named ranges. A trace without such marks is one step; where it
+    is ``trimmed``, that step begins with the first launch and ends with the last device work.
+    Raises ``BadFile`` for processes that cannot be told apart, and ``ValueError`` for too many
+    streams, or if no event can be read.
     """
     by_kind = SortedEvents(events)
+    # The reader may have chosen one process already, and handed over the events of that one alone.
     processes = max(source.processes, by_kind.keep_one_process())
     _refuse_unreadable(by_kind, source)
 
     calls_seen = by_kind.of(EventKind.CALL)
     work = _device_work(by_kind)
+    # Host and device have clocks of their own. All that follows compares their times.
     clocks = compare_clocks(calls_seen, work)
     work = [_on_host_clock(piece, clocks) for piece in work]
     marked = marked_windows(by_kind.of(EventKind.STEP))
@@ -103,6 +107,7 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
         recording = _with_losses_and_doubts(recording, activity, windows)
         recording = _with_profiler(recording, activity, windows, by_kind)
 
+    # Memory that is given back has a size below 0.
     allocated = [event for event in by_kind.of(EventKind.MEMORY) if event.size > 0]
     allocated.sort(key=start_of)
     return Trace(
@@ -117,8 +122,9 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
 
 @dataclasses.dataclass(frozen=True)
 class _Activity:
-    """What the program did in the whole recording. ``operations``: the outermost ones. All are by
-    start, ``work`` aside. ``by_correlation``: by the number of a call the work that it issued.
+    """What the program did in the whole recording. ``operations``: those of the library that no
+    other operation called. ``operations`` and ``calls`` are sorted by start, ``work`` is not.
+    ``by_correlation``: by the number of a call the work that it issued.
     """
 
     operations: Sequence[HostOperation]
@@ -128,7 +134,9 @@ class _Activity:
 
 
 def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
-    """Raise ``ValueError`` if no event can be read, or for more streams than a device has."""
+    """Raise ``ValueError`` if no event can be read, or for more streams than a device has: such a
+    file is damaged or hostile.
+    """
     unreadable = source.unreadable + by_kind.unreadable
     if unreadable and not by_kind.count:
         raise ValueError("none of its events can be read")
@@ -138,13 +146,17 @@ def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
 
 
 def _counted(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Recording:
-    """The recording with the counts of its events, and its clocks."""
+    """The recording with the counts of its events, and how its clocks differ. Later functions add
+    what it has lost.
+    """
+    # The reader has met some of these, the sorting of the events the others.
     unreadable = source.unreadable + by_kind.unreadable
     return Recording(
         marked=bool(by_kind.of(EventKind.STEP)),
         doubled=by_kind.doubled,
         backwards=by_kind.backwards,
         unreadable=unreadable,
+        # ``by_kind`` holds only the events that can be used.
         events=by_kind.count + by_kind.backwards + unreadable,
         memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
         rounded_ns=by_kind.rounded_ns(source.unit_ns),
@@ -155,12 +167,16 @@ def _counted(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Reco
 def _one_window(
     activity: _Activity, recording: Recording, *, trimmed: bool
 ) -> tuple[list[StepWindow], Recording]:
-    """The window of a recording without marks, which is one step; none where the host does nothing.
-    The recording then has its length, and the start-up that was left out.
+    """The time of the only step of a recording without marks of steps; none where the host does
+    nothing. Beside it the recording, with its length and with the start-up that was left out.
+
+    ``trimmed``: the step leaves out what the program does before its first launch and after its
+    last device work.
     """
     whole = whole_window(activity.operations, activity.calls)
     if whole is None:
         return [], recording
+    # Device work may end after all that the host does.
     last_end = max([whole.end, *(piece.end for piece in activity.work)])
     recording = dataclasses.replace(recording, recorded_ns=last_end - whole.start)
     if not trimmed:
@@ -173,8 +189,10 @@ def _one_window(
 
 
 def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
-    """The device work, each piece with the collective that it or the range around its call
-    tells.
+    """The device work, at the times of the device's clock.
+
+    A collective is an exchange of data between several devices. Each piece of work has the name of
+    its collective, if the event of the work or the range around its call tells one.
     """
     of_calls = _collectives_of_calls(by_kind)
     work = []
@@ -195,7 +213,8 @@ def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
 
 
 def _collectives_of_calls(by_kind: SortedEvents) -> dict[int, str]:
-    """By the number of a call that issues a collective: which one.
+    """The name of the collective by the number of the call that issues it. A collective is an
+    exchange of data between several devices.
 
     A thread issues a collective within a range or an operation that tells its name.
     """
@@ -210,6 +229,7 @@ def _collectives_of_calls(by_kind: SortedEvents) -> dict[int, str]:
     by_call: dict[int, str] = {}
     for call in by_kind.of(EventKind.CALL):
         around = ranges.around(call.thread, call.start)
+        # A call without a number has no device work in the recording.
         if call.correlation and around:
             by_call[call.correlation] = around
     return by_call
@@ -239,9 +259,10 @@ def _sites(by_kind: SortedEvents) -> Spans[CallSite]:
 
 
 def _within_steps(by_kind: SortedEvents, windows: Sequence[StepWindow]) -> list[TraceEvent]:
-    """The operations that are no longer than a marked step.
+    """The operations that are no longer than the longest marked step; all without marks.
 
-    A longer one, such as the range of an epoch, holds steps.
+    A longer one, such as the range of an epoch, holds steps. As the outermost operation it would
+    stand for all that runs inside it.
     """
     longest_ns = max((window.end - window.start for window in windows), default=math.inf)
     return [
@@ -252,7 +273,11 @@ def _within_steps(by_kind: SortedEvents, windows: Sequence[StepWindow]) -> list[
 def _with_losses_and_doubts(
     recording: Recording, activity: _Activity, windows: Sequence[StepWindow]
 ) -> Recording:
-    """The recording with what it has lost, and with what contradicts it in the steps."""
+    """The recording with counts of what it has lost, and of what in the steps cannot be true of a
+    whole recording. Too much of these allows no verdict on what bounds the steps.
+
+    ``windows``: the times of the steps, by start.
+    """
     begin = windows[0].start
     end = max(window.end for window in windows)
     recording = with_losses(recording, activity.calls, activity.work, begin, end)
@@ -265,7 +290,9 @@ def _with_losses_and_doubts(
         if wait_ns > 0:
             unexplained_ns.append(wait_ns)
 
+    # By the name of a call: how long such calls last, which may be waits that nobody knows as such.
     may_wait_ns: dict[str, float] = defaultdict(float)
+    # A watchdog's thread asks for the state of the device all the time, and holds nothing up.
     working = working_threads(activity.operations, calls)
     for call in calls:
         if call.thread in working and may_wait(call, work_times):
@@ -292,7 +319,9 @@ def _with_profiler(
     windows: Sequence[StepWindow],
     by_kind: SortedEvents,
 ) -> Recording:
-    """The recording with how long the profiler held up the calls of the steps."""
+    """The recording with how long the profiler, by work of its own, held up the calls of the
+    steps. ``by_kind`` has the events that tell when the profiler worked.
+    """
     costs = [(event.start, event.end) for event in by_kind.of(EventKind.PROFILER_COST)]
     begin = windows[0].start
     end = max(window.end for window in windows)
@@ -311,7 +340,9 @@ def _started_in_steps(
 
 
 def _step(window: StepWindow, activity: _Activity, allocated: Sequence[TraceEvent]) -> StepTrace:
-    """The step of this window: what started in it, and the device work that its calls issued."""
+    """The step in the time of this window: what started in it on the host, and the device work that
+    its calls issued, which may run after the window. ``allocated``: allocations, by start.
+    """
     calls = started_between(activity.calls, window.start, window.end)
     issued: list[DeviceWork] = []
     for call in calls:

@@ -61,8 +61,8 @@ _KINDS: tuple[tuple[CallKind, str], ...] = (
 
 
 def call_kind(name: str) -> CallKind:
-    """What a call of the CUDA or HIP runtime or driver does, by its name; ``other`` if it is none
-    of the kinds.
+    """What a call of the CUDA, HIP or Intel runtime or driver does, by its name: a launch, a wait
+    (``synchronisation``), a copy and so on; ``other`` if it is none of the kinds.
     """
     for kind, pattern in _KINDS:
         if re.fullmatch(pattern, name):
@@ -83,9 +83,11 @@ def host_calls(
     sites: Spans[CallSite],
     by_correlation: Mapping[int, Sequence[DeviceWork]],
 ) -> Iterator[HostCall]:
-    """The calls by start, each with its operation and line, and how long it waits for the device.
+    """The calls by start, each with the operation that made it, its line of the program, and how
+    long it waits for the device.
 
-    ``by_correlation``: by the number of a call the device work that it issued.
+    ``operations``: those that no other one called. ``sites``: the lines of the program, by the time
+    in which each runs. ``by_correlation``: by the number of a call the device work that it issued.
     """
     of_operations = Spans(
         Span(operation.thread, operation.start, operation.end, operation)
@@ -100,6 +102,7 @@ def host_calls(
         if kind == "other" and work:  # of a runtime whose names are not known
             kind = kind_of_work(work[0].name)
 
+        # A wait returns when work is done. The call of a copy waits if the copy is done by then.
         wait = _NO_WAIT
         late_ns = _latest_end_ns(work)
         if call_kind(event.name) == "synchronisation" or _waits_for_copy(work, event.end + late_ns):
@@ -107,6 +110,7 @@ def host_calls(
 
         operation = of_operations.around(event.thread, event.start)
         site = sites.around(event.thread, event.start) or NO_SITE
+        # No line is marked at the start of this call, but one may be inside its operation.
         if not site.line and operation is not None:
             site = operation.site
         yield HostCall(
@@ -125,9 +129,11 @@ def host_calls(
 
 
 def _latest_end_ns(work: Iterable[DeviceWork]) -> float:
-    """How long after a call's return work may end that the call waited for, ns.
+    """How long after a call's return the work may end, by the recording, that the call waited for;
+    ns. ``work``: what the call itself issued.
 
-    The clocks of host and device differ, and the end of an upload may follow its call.
+    The clocks of host and device differ a little. And the call of an upload from pageable memory
+    may return shortly before the upload ends.
     """
     late_ns = SKEW_NS
     for piece in work:
@@ -152,8 +158,8 @@ _NO_WAIT = _Wait((), 0.0)
 
 
 class _PendingWork:
-    """The device work that has been issued so far. The calls are given in the order of their
-    start.
+    """The device work that has been issued so far, to find which calls had to wait for it. The
+    calls are given in the order of their start.
     """
 
     def __init__(self) -> None:
@@ -164,8 +170,12 @@ class _PendingWork:
 
     def issue(self, work: Iterable[DeviceWork], start: float, end: float) -> float:
         """Note the work that a call issues. Returns how long the call waited for room in the
-        queue, ns: what it takes beyond a usual call, where the queue is full.
+        queue, ns.
+
+        CUDA's queue holds about 1,000 pieces of work. If it is full, a launch blocks. The call then
+        waited for what it took beyond a usual call with room in the queue.
         """
+        # Work that was issued, and that had not ended when this call began.
         pending = len(self._ends) - bisect.bisect_right(self._ends, start)
         waited_ns = 0.0
         if pending >= _NEARLY_FULL * QUEUE_DEPTH:
@@ -181,6 +191,9 @@ class _PendingWork:
     def finished(self, start: float, end: float, late_ns: float) -> _Wait:
         """What a call waits for: the streams whose work has all ended when the call returns, or up
         to ``late_ns`` later. The call is blocked until the last of these ends.
+
+        The recording does not tell which stream a call waits for. A stream with work left at its
+        return cannot be the one.
         """
         done = {
             stream: last_end

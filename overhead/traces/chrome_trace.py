@@ -130,12 +130,13 @@ def read_chrome_file(path: Path) -> Trace:
 
 
 def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = False) -> Trace:
-    """The steps of a trace that ``torch.profiler`` exported. Raises ``BadFile``; a trace without
-    steps is one step.
+    """The steps of a trace that ``torch.profiler`` exported as JSON. Raises ``BadFile``, which
+    calls the trace by ``name``. A trace without marks of steps is one step.
 
     ``trimmed``: that step begins with the first launch and ends with the last device work.
     """
     try:
+        # Each object needs memory, so a hostile file is refused before it is decoded.
         if raw.count(b"{") > _MOST_OBJECTS:
             raise ValueError(f"more than {_MOST_OBJECTS:,} objects")
         decoded = _decoded(raw)
@@ -143,7 +144,7 @@ def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = Fa
         events = _events_of(decoded.file.traceEvents)
         return assemble(events, _source_of(decoded), trimmed=trimmed)
     except BadFile as error:
-        raise BadFile(error.fault, name) from None
+        raise BadFile(error.fault, name) from None  # the functions above know no name
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         _refuse_quotes_in_names(raw, str(error), name)
         message = " ".join(str(error).split())[:200]
@@ -159,7 +160,7 @@ class _Decoded(NamedTuple):
 
 def _decoded(raw: bytes) -> _Decoded:
     """The file; without single events that cannot be read, because one odd event must not cost the
-    others.
+    others. A file may also be the list of its events alone.
     """
     try:
         whole = msgspec.json.decode(raw, type=_File | list[_FileEvent], strict=False)
@@ -170,8 +171,8 @@ def _decoded(raw: bytes) -> _Decoded:
 
 
 def _decoded_one_by_one(raw: bytes, why: msgspec.ValidationError) -> _Decoded:
-    """The file with the events that can be read. Raises ``why``, the error of decoding it as a
-    whole, if none of them is needed.
+    """The file with the events that can be read, each decoded on its own. Raises ``why``, the error
+    of decoding it as a whole, if none of them is of a category of PyTorch: then it is another file.
     """
     whole = msgspec.json.decode(raw, type=_RawFile | list[msgspec.Raw])
     file = _RawFile(whole) if isinstance(whole, list) else whole
@@ -183,6 +184,7 @@ def _decoded_one_by_one(raw: bytes, why: msgspec.ValidationError) -> _Decoded:
         try:
             events.append(event_decoder.decode(raw_event))
         except msgspec.ValidationError:
+            # It is counted if its category is one that is read; without a category nobody needs it.
             with contextlib.suppress(msgspec.ValidationError):
                 category = str(category_decoder.decode(raw_event).cat)
                 if _kind_of(category) is not None:
@@ -207,7 +209,9 @@ def _any_of_pytorch(events: Iterable[_FileEvent]) -> bool:
 
 
 def _source_of(decoded: _Decoded) -> TraceSource:
-    """What the file tells of the device and the rank."""
+    """What the file tells beside its events: the first device, which rank of how many the program
+    was, and how many events could not be read.
+    """
     file = decoded.file
     device = ""
     if file.deviceProperties:
@@ -223,11 +227,15 @@ def _source_of(decoded: _Decoded) -> TraceSource:
 
 
 def _events_of(events: Iterable[_FileEvent]) -> Iterator[TraceEvent]:
-    """The events that tell of the program, in ns."""
+    """The events that tell of the program, in ns, in the form that is the same for all formats of
+    traces. The file has its times in µs.
+    """
     for event in events:
         kind = _kind_of(event.cat)
+        # The phase ``X`` is an event with a length. Those of memory are moments, of another phase.
         if kind is None or (event.ph != "X" and kind is not EventKind.MEMORY):
             continue
+        # This category also holds what the program itself needs, such as the loading of kernels.
         if kind is EventKind.PROFILER_COST and event.name not in _PROFILER_COSTS:
             continue
         if kind in (EventKind.OPERATION, EventKind.ANNOTATION):
@@ -254,9 +262,12 @@ def _group_of(arguments: _Arguments) -> str:
 
 
 def _refuse_other_programs(events: Sequence[_FileEvent], raw: bytes) -> None:
-    """Raise ``BadFile`` for a trace that has events, and none of PyTorch's."""
+    """Raise ``BadFile`` for a trace that has events, and none of PyTorch's. Other programs write
+    this format too; the error says whose trace it seems to be. ``raw``: the file.
+    """
     if not events or _any_of_pytorch(events):
         return
+    # So XProf names the processes of its traces.
     if b'"/host:' in raw or b'"/device:' in raw:
         raise BadFile(
             "a trace of JAX or TensorFlow (XProf), not of PyTorch; it has no launches. Explain the"
@@ -274,11 +285,13 @@ def _refuse_quotes_in_names(raw: bytes, error: str, file: str) -> None:
     event.
 
     With ``with_stack=True``, PyTorch writes names of Python's frames, which may hold quotes.
+    ``error``: the message of the decoder, which tells the byte. ``file``: the name of the file.
     """
     place = re.search(r"malformed.*\(byte (\d+)\)", error)
     if place is None or b'"traceEvents"' not in raw:
         return
     at = int(place[1])
+    # The name that is cut short begins shortly before that byte; else something else is wrong.
     begin = raw.rfind(b'"name"', max(0, at - 2000), at)
     if begin < 0:
         return

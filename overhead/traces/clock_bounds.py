@@ -23,7 +23,12 @@ _ONE_STREAM = re.compile(r"(cuda|hip)StreamSynchronize\w*|cuStreamSynchronize")
 
 
 def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> Clocks:
-    """Compare the clocks of host and device by the waits and launches of a recording."""
+    """Compare the clocks of host and device by the waits and launches of a recording.
+
+    Work that a wait waited for must have ended when the wait returns; by how much it seems to end
+    later, the device's clock is late at least. Work cannot begin before its call does; by how much
+    it begins later, the clock is late at most. The result fits between all these bounds.
+    """
     by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
     for piece in work:
         by_correlation[piece.correlation].append(piece)
@@ -33,7 +38,8 @@ def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> C
 
     waits: list[ClockBound] = []
     starts: list[ClockBound] = []
-    # Calls of any thread that have not returned: when each returns, and when its work ends.
+    # Calls of any thread that have not returned: when each returns, and when its work ends. A wait
+    # that begins meanwhile may not wait for their work. A heap: the next to return is first.
     running: list[tuple[float, float]] = []
     last_end = -math.inf
     """When the work of all calls ends that have returned before the current call."""
@@ -50,6 +56,7 @@ def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> C
             continue
         first_start = min(piece.start for piece in issued)
         starts.append(ClockBound(call.start, first_start - call.start))
+        # The call of a copy to pageable memory is a wait for that copy.
         if call.correlation in copies_alone:
             for piece in issued:
                 if piece.copies_to_pageable:
@@ -60,7 +67,7 @@ def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> C
 
 def _waits_for_all(name: str, one_device: bool, one_stream: bool) -> bool:
     """Whether a call of this name waits for all recorded work: of the only device, or of the only
-    stream.
+    stream. With several of them, the trace does not tell for which the call waits.
     """
     name = _ADDED_VERSION.sub("", name)
     if one_device and _WHOLE_DEVICE.fullmatch(name):
@@ -69,7 +76,7 @@ def _waits_for_all(name: str, one_device: bool, one_stream: bool) -> bool:
 
 
 def _without_wait_after(calls: Sequence[TraceEvent]) -> set[int]:
-    """The numbers of the calls that no wait follows in their thread.
+    """The numbers of the calls whose next call in the same thread is no wait.
 
     The call of a copy to pageable memory returns when the copy is done; only where nothing waits
     after it is that sure.
@@ -77,10 +84,11 @@ def _without_wait_after(calls: Sequence[TraceEvent]) -> set[int]:
     numbers: set[int] = set()
     last_of_thread: dict[str, int] = {}
     for call in sorted(calls, key=start_of):
+        # This call tells of the one before it whether a wait follows.
         before = last_of_thread.get(call.thread, 0)
         if call_kind(_ADDED_VERSION.sub("", call.name)) != "synchronisation":
             numbers.add(before)
         last_of_thread[call.thread] = call.correlation
-    numbers.update(last_of_thread.values())
-    numbers.discard(0)  # no number
+    numbers.update(last_of_thread.values())  # nothing follows the last call of a thread
+    numbers.discard(0)  # 0 stands for a call without a number
     return numbers

@@ -78,10 +78,12 @@ _Side = Literal["lower", "upper"]
 
 
 def clocks_of(waits: Sequence[ClockBound], starts: Sequence[ClockBound]) -> Clocks:
-    """Compare the clocks of host and device.
+    """Compare the clocks of host and device: they agree, or one correction makes them agree, or one
+    that grows with time (a drift), or nothing does.
 
-    ``waits``: for each wait, when it returns, and how much later the work ends that it waited for.
-    ``starts``: for each call that issues work, when it begins, and how much later the work begins.
+    ``waits``: for each wait, when it returns, and how much later the work ends that it waited for:
+    the device's clock is late by that at least. ``starts``: for each call that issues work, when it
+    begins, and how much later the work begins: the clock is late by that at most.
     """
     lower, odd_lower = _without_outliers(waits, "lower")
     upper, odd_upper = _without_outliers(starts, "upper")
@@ -90,18 +92,21 @@ def clocks_of(waits: Sequence[ClockBound], starts: Sequence[ClockBound]) -> Cloc
     lowest_ns = max((bound.late_ns for bound in lower), default=-math.inf)
     highest_ns = min((bound.late_ns for bound in upper), default=math.inf)
 
+    # The usual case: no bound contradicts clocks that are equal but for what is normal.
     if lowest_ns <= SKEW_NS and highest_ns >= -SKEW_NS:
         return Clocks(checked=checked, outliers=outliers)
 
     if lowest_ns <= highest_ns:
         # One correction satisfies all bounds. It lies inside of them, since a wait returns up to
         # ``_WAKE_NS`` after its work.
+        # It is measured from the bound that contradicts equal clocks.
         inside_ns = min((highest_ns - lowest_ns) / 2, _WAKE_NS)
         late_ns = highest_ns - inside_ns
         if lowest_ns > SKEW_NS:
             late_ns = lowest_ns + inside_ns
         return Clocks(late_ns, checked=checked, outliers=outliers)
 
+    # A bound of one time contradicts one of another time: the difference must change.
     found = _drifting(_tightest(lower, max), _tightest(upper, min), checked)
     return dataclasses.replace(found, outliers=outliers)
 
@@ -114,16 +119,19 @@ class _Kept(NamedTuple):
 
 
 def _without_outliers(bounds: Sequence[ClockBound], side: _Side) -> _Kept:
-    """The bounds without a few that contradict equal clocks and all others too.
+    """The bounds without a few that contradict equal clocks, and that lie far from all others: one
+    bad record would otherwise move the times of the whole recording.
 
-    One bad record must not move all others.
+    ``side``: whether the device's clock is late at least by these bounds (``lower``) or at most.
     """
+    # Of a few bounds nobody can say which are usual.
     if len(bounds) < _MANY:
         return _Kept(bounds, 0)
     # A larger lower bound is the tighter one. With the sign turned this holds for upper ones too.
     sign = 1 if side == "lower" else -1
     tightest_first = sorted((sign * bound.late_ns for bound in bounds), reverse=True)
     most = max(1, int(_MOST_OUTLIERS * len(bounds)))
+    # The odd ones are the tightest, beyond a wide gap to the others. The largest such group goes.
     for odd in range(most, 0, -1):
         last_odd, first_usual = tightest_first[odd - 1], tightest_first[odd]
         if last_odd - first_usual > _ALONE_NS and last_odd > SKEW_NS:
@@ -133,7 +141,8 @@ def _without_outliers(bounds: Sequence[ClockBound], side: _Side) -> _Kept:
 
 
 def _tightest(bounds: Sequence[ClockBound], tighter: Callable[..., ClockBound]) -> np.ndarray:
-    """The tightest bound of each period of the recording: rows of time and bound, by time.
+    """The tightest bound of each of 200 periods of the recording: rows of time and bound, by time.
+    So that a line is fitted to few bounds, from all of the recording.
 
     ``tighter``: ``max`` for lower bounds, ``min`` for upper ones.
     """
@@ -155,8 +164,12 @@ def _late_ns(bound: ClockBound) -> float:
 
 
 def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
-    """The clock as a straight line between both kinds of bounds, as far from each as can be, up to
-    ``_WAKE_NS``.
+    """The clock as a straight line over time between both kinds of bounds, as far from each as can
+    be, up to ``_WAKE_NS``. If no line fits, the result says by how much the bounds contradict each
+    other.
+
+    ``lower``, ``upper``: rows of a time and of how late the device's clock is then at least or at
+    most. ``checked`` is passed on: whether the recording has a wait to check the clock by.
     """
     times = np.concatenate([lower[:, 0], upper[:, 0]])
     middle = (times.min() + times.max()) / 2
@@ -176,10 +189,10 @@ def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
 
 @dataclass(frozen=True)
 class _Line:
-    """The best line with this slope. ``late``: at x = 0. ``crossed``: by how much it crosses a
-    bound, below 0 if by none.
-
-    ``change``: of ``crossed`` for each unit of slope.
+    """The line with this slope that crosses its bounds least: how late the device's clock is, over
+    time. ``late``: at x = 0. ``crossed``: by how much the line is on the wrong side of a bound;
+    below 0 if it keeps that distance from all. ``change``: by how much ``crossed`` grows for each
+    unit of slope, while the same two bounds limit the line.
     """
 
     slope: float
@@ -203,7 +216,9 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Bounds:
-    """The line must be above ``lower`` at ``x_lower``, and below ``upper`` at ``x_upper``."""
+    """Points between which a line should pass: above ``lower`` at ``x_lower``, and below ``upper``
+    at ``x_upper``.
+    """
 
     x_lower: np.ndarray
     lower: np.ndarray
@@ -211,9 +226,10 @@ class _Bounds:
     upper: np.ndarray
 
     def best(self, slope: float) -> _Line:
-        """The line with this slope that crosses the bounds least: in the middle of the two that
-        limit it.
+        """The line with this slope that crosses the bounds least: in the middle between the lower
+        and the upper bound that limit it.
         """
+        # What each bound demands of the line's value at x = 0.
         above = self.lower - slope * self.x_lower
         below = self.upper - slope * self.x_upper
         highest, lowest = int(above.argmax()), int(below.argmin())
@@ -224,30 +240,35 @@ class _Bounds:
 
 
 def _best_line(bounds: _Bounds, steepest: float) -> _Line | None:
-    """The line that crosses the bounds least; None if it is steeper than ``steepest``.
+    """The line that crosses the bounds least; None if it is steeper than ``steepest``, since no
+    clock drifts so fast.
 
     Of lines that stay ``_WAKE_NS`` away from all bounds it is the flattest.
     """
     flat = bounds.best(0.0)
+    # Both bounds that limit the line are at the same x, so no slope is better.
     if flat.change == 0:
         return flat
+    # The best slope has the sign that makes the line cross less.
     steep = bounds.best(math.copysign(steepest, -flat.change))
     lowest = _lowest_between(flat, steep, bounds)
     if lowest.crossed > -_WAKE_NS:
         return lowest if abs(lowest.slope) < steepest else None
+    # There is more room than a line needs: turn the flat one until it has just enough.
     while flat.crossed > _SAME_NS - _WAKE_NS:
         flat = bounds.best(flat.slope_for(-_WAKE_NS))
     return flat
 
 
 def _lowest_between(down: _Line, up: _Line, bounds: _Bounds) -> _Line:
-    """The line that crosses the bounds least, between two slopes; ``up`` if the minimum is not
-    between them.
+    """The line that crosses the bounds least, between the slopes of two lines; ``up`` if the
+    minimum is not between them. From ``down`` towards ``up`` a line crosses less at first.
 
     How much a line crosses is a convex function of its slope, made of straight pieces. Two pieces
     on different sides of the minimum are followed to where they meet; the piece that is there
     replaces one of them, until none is above.
     """
+    # The signs differ as long as the minimum is between the two.
     while down.change * up.change < 0:
         slope = down.slope_as(up)
         between = bounds.best(slope)

@@ -41,16 +41,19 @@ _MOSTLY = 0.9
 
 
 def unexplained_wait_ns(call: HostCall, times: WorkTimes) -> float:
-    """How long a call waits although no recorded work ends for which it can have waited, ns.
+    """How long a call waits although no recorded work ends for which it can have waited, ns; 0 for
+    a call that is no wait, and for a wait that work explains. ``times``: when the device works.
 
     Such a wait tells that the trace has lost work, or that its clocks differ.
     """
     length_ns = call.end - call.start
     if not _WAIT.fullmatch(call.name) or length_ns <= _IDLE_WAIT_NS:
         return 0.0
+    # The clocks of host and device may differ by ``SKEW_NS``, so work may seem to end later.
     last_end = times.last_end(call.end + SKEW_NS)
     if last_end < call.start:
         return length_ns
+    # A wait that sleeps returns some time after its work. More than that is unexplained.
     after_work_ns = call.end - last_end
     return after_work_ns if after_work_ns > _WAKE_LATE_NS else 0.0
 
@@ -65,10 +68,12 @@ class GraphNodes(NamedTuple):
 def graph_nodes(
     calls: Iterable[HostCall], by_correlation: Mapping[int, Sequence[DeviceWork]]
 ) -> GraphNodes:
-    """How much work the replays of graphs have in this recording, and how much of it is missing.
+    """How much work the replays of graphs have in this recording, and how much of it is missing. A
+    replay is one call that launches all the kernels of a captured CUDA graph.
 
-    Replays of one graph are alike. Two replays count as of one graph if they begin with the same
-    kernel, and the one with fewer pieces of work has none that the other has not.
+    Replays of one graph are alike, so one with fewer kernels has lost some. Two replays count as of
+    one graph if they begin with the same kernel, and the one with fewer pieces of work has none
+    that the other has not. ``by_correlation``: by the number of a call the work that it issued.
     """
     replays_by_first_kernel: dict[str, list[Counter[str]]] = defaultdict(list)
     for call in calls:
@@ -83,21 +88,24 @@ def graph_nodes(
         largest = max(replays, key=Counter.total)
         for replay in replays:
             recorded += replay.total()
+            # Else it is of another graph, and nobody knows how much that one has.
             if replay <= largest:
                 missing += largest.total() - replay.total()
     return GraphNodes(recorded, missing)
 
 
 def may_wait(call: HostCall, times: WorkTimes) -> bool:
-    """Whether a call that counts as host work may be a wait: it lasts long, or asks, while the
-    device works.
+    """Whether a call that counts as host work may be a wait: it lasts long, or asks whether work is
+    done, while the device works. ``times``: when the device works.
 
     Also a call that only waits counts as host work where all streams have work left when it
     returns: it may wait for an event before that work, or the clocks differ.
     """
     length_ns = call.end - call.start
+    # A wait that the recording explains has ``blocked``, how long it waits for which streams.
     if _WAIT.fullmatch(call.name):
         return length_ns > _IDLE_WAIT_NS and call.blocked <= 0
+    # All of the call is known as a wait already.
     if length_ns <= call.no_work:
         return False
     if length_ns < _LONG_CALL_NS and not _POLL.fullmatch(call.name):
@@ -106,10 +114,11 @@ def may_wait(call: HostCall, times: WorkTimes) -> bool:
 
 
 def working_threads(operations: Iterable[HostOperation], calls: Sequence[HostCall]) -> set[str]:
-    """The threads that run operations or launch; all that make calls if there is none.
+    """The threads that run operations of the library or launch work; all that make calls if there
+    is none.
 
     Other threads, such as a watchdog that only asks for the state of the device, do not hold up
-    the program.
+    the program, so their waits raise no doubt.
     """
     threads = {operation.thread for operation in operations}
     threads |= {call.thread for call in calls if call.kind == "launch"}
@@ -119,7 +128,8 @@ def working_threads(operations: Iterable[HostOperation], calls: Sequence[HostCal
 def other_threads_wait_ns(calls: Iterable[HostCall], operations: Iterable[HostOperation]) -> float:
     """How long a thread waits for the device while another one runs operations, ns.
 
-    The replay puts all host work in a row, so it counts work side by side twice.
+    The explanation of a step replays all host work in a row, as of one thread. So it counts twice
+    what ran side by side, and a large result allows no verdict.
     """
     ranges_by_thread: dict[str, list[TimeRange]] = defaultdict(list)
     for operation in operations:
@@ -130,6 +140,7 @@ def other_threads_wait_ns(calls: Iterable[HostCall], operations: Iterable[HostOp
     for call in calls:
         if call.blocked <= 0:
             continue
+        # Of several other threads only the busiest counts, so that no moment counts twice.
         busiest_ns = 0.0
         for thread, times in times_by_thread.items():
             if thread != call.thread:
@@ -145,5 +156,6 @@ def held_up_by_profiler_ns(costs: Sequence[TimeRange], calls: Iterable[HostCall]
     if not costs:
         return 0.0
     profiler_times = WorkTimes(costs)
+    # Calls that wait, for device work or for room in the queue, are no host work.
     in_calls = union_of_spans((call.start, call.end) for call in calls if not call.no_work)
     return sum(profiler_times.busy_between(start, end) for start, end in in_calls)

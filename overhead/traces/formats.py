@@ -41,7 +41,7 @@ def read_trace_file(path: Path) -> Trace:
     """The steps in a file that somebody recorded, in one of ``TRACE_FORMATS``. Raises ``BadFile``,
     one line.
 
-    Marked steps without device work are left out, if others have some.
+    Marked steps without device work are left out, if others have some; ``recording`` counts them.
     """
     if path.is_dir():
         raise BadFile("a folder; name the trace files in it", path)
@@ -64,15 +64,16 @@ def _format_of(path: Path) -> TraceFormat:
 
 def _refuse_one_half(trace: Trace, path: Path) -> None:
     """Raise ``BadFile`` for a trace of one half: of the device alone, or of launches whose work was
-    not recorded.
+    not recorded. Nothing can be said of such a step. A program without a device is no such half.
     """
-    if trace.has_device:
+    if trace.has_device:  # the device work of a step belongs to calls of the host
         return
     recording = trace.recording
     launches = recording.launches or sum(step.count("launch") for step in trace.steps)
     has_operations = any(step.operations for step in trace.steps)
     if has_operations and not launches and not recording.work_without_call:
         return  # a program on the processor
+    # There is work, but none belongs to a call; or the calls or the work end before they begin.
     if recording.backwards or recording.work_without_call:
         why = why_no_verdict(recording) or because("calls-not-recorded")
         raise BadFile(because("trace-of-one-half", file=str(path), why=why))

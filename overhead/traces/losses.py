@@ -33,13 +33,16 @@ def with_losses(
     begin: float,
     end: float,
 ) -> Recording:
-    """The recording with the counts of what has lost its other half between ``begin`` and ``end``.
+    """The recording with the counts of what has lost its other half between ``begin`` and ``end``,
+    the time of the steps. A launch or copy and its device work are two halves, which share a
+    number. A recording that has lost too much allows no verdict.
 
     ``calls``: all of them, by start; a call before ``begin`` may have issued work that runs later.
     """
     halves = _calls_with_and_without_work(calls, work, begin, end)
     lost_ns = _longest_lost_ns(halves.lost, _issuing(calls, work), work, end)
     found = _work_in_time(calls, work, begin, end)
+    # The device moves managed memory by itself, so this work has no call, and none was lost.
     migrations = [piece for piece in found.without_call if piece.name.startswith(MIGRATION)]
     return dataclasses.replace(
         recording,
@@ -59,9 +62,10 @@ def with_losses(
 
 @dataclass
 class _Halves:
-    """The calls that launch, copy or fill. ``lost``: those without work in the recording.
-
-    ``shared``: kernels beyond the one that their launch can have launched.
+    """The calls that issue device work: they launch a kernel, copy or fill. ``lost``: those without
+    work in the recording. ``launches``, ``copies``: how many there are, with the lost ones;
+    ``launches_without_work``: how many launches are lost. ``shared``: kernels that have the number
+    of a launch beyond the one kernel that it can have launched.
     """
 
     lost: list[HostCall]
@@ -75,8 +79,9 @@ def _calls_with_and_without_work(
     calls: Sequence[HostCall], work: Sequence[DeviceWork], begin: float, end: float
 ) -> _Halves:
     """Count the calls that issue device work between ``begin`` and ``end``, and those of them
-    whose work is not in the recording.
+    whose work is not in the recording. A call and its work have the same number.
     """
+    # By the number of a call: how many pieces of work it issued.
     pieces = Counter(piece.correlation for piece in work if piece.correlation)
     issuing = [call for call in calls if _issues_work(call)]
     answered = Spans(
@@ -88,6 +93,7 @@ def _calls_with_and_without_work(
     found = _Halves(lost=[])
     for call in started_between(issuing, begin, end):
         has_work = call.correlation in pieces
+        # Such a call launches one kernel. More of its number belong to other, unknown calls.
         if has_work and _ONE_KERNEL.fullmatch(call.name):
             found.shared += pieces[call.correlation] - 1
         if not has_work:
@@ -121,7 +127,10 @@ def _lies_in(moment: float, ranges: Iterable[TimeRange]) -> bool:
 
 
 def _captures(calls: Iterable[HostCall]) -> list[TimeRange]:
-    """When CUDA graphs are captured, by any thread."""
+    """When CUDA graphs are captured, by any thread: from the call that begins a capture to the next
+    one that ends one. Launches in this time are noted for the graph, and do not run. ``calls``: by
+    start.
+    """
     captures: list[TimeRange] = []
     began: float | None = None
     for call in calls:
@@ -141,7 +150,9 @@ class _Issue(NamedTuple):
 
 
 def _issuing(calls: Sequence[HostCall], work: Sequence[DeviceWork]) -> list[_Issue]:
-    """The calls whose work is in the recording, by start."""
+    """The calls whose work is in the recording, by start: when each began, and when the first of
+    its work did.
+    """
     first_start: dict[int, float] = {}
     for piece in work:
         if piece.correlation:
@@ -158,10 +169,11 @@ def _longest_lost_ns(
     lost: Iterable[HostCall], issuing: Sequence[_Issue], work: Iterable[DeviceWork], end: float
 ) -> float:
     """The longest time that the work of the ``lost`` calls may have taken beside the recorded
-    work, ns.
+    work, ns. A lost call is one whose work is not in the recording.
 
     The work of a lost call had ended when work of a later call began, so it took at most the time
-    from its call until then in which the device shows no work. ``end``: of the last step.
+    from its call until then in which the device shows no work. ``issuing``: the calls whose work is
+    recorded, by start. ``end``: of the last step.
     """
     # For each issuing call the earliest start of work of it or of a later one.
     earliest_from: list[float] = []
@@ -171,6 +183,7 @@ def _longest_lost_ns(
         earliest_from.append(earliest)
     earliest_from.reverse()
 
+    # The times in which work of a lost call may have run.
     open_ranges: list[TimeRange] = []
     for call in lost:
         later = bisect.bisect_right(issuing, call.start, key=_call_start)
@@ -207,10 +220,12 @@ def _work_in_time(
     calls: Sequence[HostCall], work: Iterable[DeviceWork], begin: float, end: float
 ) -> _WorkInTime:
     """The device work that starts from ``begin`` on, until the work of the steps is done: the
-    device may be far behind the host.
+    device may be far behind the host. ``begin``, ``end``: of the steps on the host.
+
+    It also finds the work that no recorded call issued. Work is of the call that has its number.
     """
     work = list(work)
-    numbers = {call.correlation for call in calls} - {0}
+    numbers = {call.correlation for call in calls} - {0}  # 0 stands for a call without a number
     calls_of_steps = started_between(calls, begin, end)
     numbers_of_steps = {call.correlation for call in calls_of_steps} - {0}
     ends = [piece.end for piece in work if piece.correlation in numbers_of_steps]

@@ -34,7 +34,9 @@ _STEP = re.compile(
 
 
 def kind_of_range(name: str, otherwise: EventKind) -> EventKind:
-    """What a range on the host is, by its name; ``otherwise`` where the name is no mark."""
+    """What a range on the host is, by its name: a mark of a step or of a line of the program, or an
+    operation; ``otherwise`` where the name is none of these.
+    """
     if name.startswith(LOADER):
         return EventKind.OPERATION
     if _STEP.fullmatch(name):

@@ -65,8 +65,8 @@ def read_nsys_file(path: Path) -> Trace:
 
 
 def read_nsys_export(path: Path) -> Trace:
-    """The steps of the process with most device work; ranges of NVTX are its steps and operations.
-    ``BadFile``.
+    """The steps in a database that ``nsys export`` wrote, of the process with most device work.
+    Ranges that the program marks by NVTX are its steps and operations. Raises ``BadFile``.
     """
     if not path.is_file():
         raise BadFile("no such file", path)
@@ -75,6 +75,7 @@ def read_nsys_export(path: Path) -> Trace:
         database = _read_database(path)
         process = _busiest_process(database.rows)
         rows = [row for row in database.rows if row.process == process.number]
+        # The others cannot be placed in time; they count as unreadable.
         timed = [row for row in rows if row.start is not None and row.end is not None]
         source = TraceSource(
             device=database.gpu,
@@ -88,7 +89,11 @@ def read_nsys_export(path: Path) -> Trace:
 
 
 def _refuse_unfinished(path: Path) -> None:
-    """Raise ``BadFile`` if rows of the database lie in a file beside it, which is not read."""
+    """Raise ``BadFile`` if rows of the database lie in a file beside it, which is not read.
+
+    SQLite keeps changes in such a file until the database is closed, or after a crash. Without them
+    the trace would lack events.
+    """
     whole = path.resolve()
     remedies = {"-wal": "'PRAGMA wal_checkpoint(TRUNCATE)'", "-journal": ".tables"}
     for end, remedy in remedies.items():
@@ -131,14 +136,17 @@ class _Database:
 
 
 def _read_database(path: Path) -> _Database:
-    """Read a database within bounds of time and memory. Raises ``ValueError`` for one of another
-    program.
+    """Read a database within bounds of time and memory, since a stranger may have made it. Raises
+    ``ValueError`` for one of another program.
     """
     stop = time.monotonic() + _MOST_SECONDS
+    # Immutable: SQLite opens no file beside it, and makes none.
     address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     with contextlib.closing(sqlite3.connect(address, uri=True)) as base:
+        # A query that is told True ends with an error.
         base.set_progress_handler(lambda: time.monotonic() > stop, 1000)
         base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
+        # A view of the database must not call functions that do more than compute.
         base.execute("PRAGMA trusted_schema = OFF")
         tables = {table for (table,) in base.execute(TABLES).fetchall()}
         if tables.isdisjoint(SELECTS):
@@ -149,8 +157,8 @@ def _read_database(path: Path) -> _Database:
 
 
 def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[_Row]:
-    """The rows of all tables. Raises ``ValueError`` for too many, or for names that are too long
-    together.
+    """The rows of all tables that hold events: calls, device work and ranges. Raises ``ValueError``
+    for too many, or for names that are too long together, which a hostile file may have.
     """
     rows: list[_Row] = []
     names: dict[str, str] = {}  # a name is kept once, though millions of rows may have it
@@ -158,6 +166,7 @@ def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[_Row]:
     for table, select in SELECTS.items():
         if table not in tables:
             continue
+        # One row more than are allowed shows that there are too many.
         for process, kind, name, *rest in base.execute(f"SELECT {select} LIMIT {_MOST_ROWS + 1}"):
             text = str(name or "")
             if text not in names:
@@ -187,18 +196,23 @@ class _Process(NamedTuple):
 
 
 def _busiest_process(rows: Iterable[_Row]) -> _Process:
-    """The process whose device work takes longest; a database may hold those of all ranks."""
+    """The process whose device work takes longest. A database may hold all processes of a program,
+    and a step belongs to one of them.
+    """
     busy_ns = Counter[int]()
     for row in rows:
         if _KINDS[row.kind] is EventKind.WORK:
             length_ns = (row.end or 0) - (row.start or 0)
+            # Also work of no length, or with wrong times, shows that the process has some.
             busy_ns[row.process] += max(1, length_ns)
     number = max(busy_ns, key=busy_ns.__getitem__, default=None)
     return _Process(number, len(busy_ns))
 
 
 def _events_of(rows: Iterable[_Row]) -> Iterator[TraceEvent]:
-    """The rows of one process as events. All have start and end."""
+    """The rows of one process as events, in the form that is the same for all formats of traces.
+    All have start and end.
+    """
     for row in rows:
         name = _ADDED.sub("", row.name)
         kind = _KINDS[row.kind]

@@ -23,7 +23,9 @@ _MOST_NAME = 1000
 def outermost_operations(
     events: Iterable[TraceEvent], sites: Spans[CallSite]
 ) -> list[HostOperation]:
-    """The operations that lie in no other one of their thread, by start."""
+    """The operations that lie in no other one of their thread, by start: those that the program
+    itself called, not the ones that they call. ``sites``: by time, the lines of the program.
+    """
     by_thread: dict[str, list[TraceEvent]] = defaultdict(list)
     for event in sorted(events, key=_start_and_longest):
         by_thread[event.thread].append(event)
@@ -43,13 +45,16 @@ def _start_and_longest(event: TraceEvent) -> tuple[float, float]:
 def _outermost_of_thread(
     events: Sequence[TraceEvent], sites: Spans[CallSite]
 ) -> list[HostOperation]:
-    """The outermost operations of one thread. ``events``: by start, the longest first."""
+    """The operations of one thread that no other one called. ``events``: by start, and of those
+    that start together the longest first. ``sites``: by time, the lines of the program.
+    """
     operations = []
     index = 0
     while index < len(events):
         event = events[index]
+        # All that starts before the end of this one lies in it.
         after = bisect.bisect_left(events, event.end, key=start_of)
-        after = max(index + 1, after)
+        after = max(index + 1, after)  # an event of no length is not passed by its own end
         inner = events[index + 1 : after]
         if event.name == DISPATCH_MODE and any(each.end > event.end for each in inner):
             # It holds only the beginning of a range, such as that of a DataLoader's next.

@@ -104,7 +104,9 @@ def why_no_verdict(recording: Recording) -> Why:
 
 
 def _too_many_faults(recording: Recording) -> Iterator[Reason]:
-    """Each fault of the recording that is too large for a verdict."""
+    """Each fault of the recording that is too large for a verdict on what bounds the step: above 2
+    % (``MOST_LOST``) the recording may lack just what bounds it.
+    """
     yield from _much_lost(recording)
     yield from _contradictions(recording)
     most_events = MOST_LOST * max(recording.events, 1)
@@ -121,7 +123,9 @@ def _too_many_faults(recording: Recording) -> Iterator[Reason]:
 
 
 def _much_lost(recording: Recording) -> Iterator[Reason]:
-    """What is missing, by the other half of it: of a call the work, of work the call."""
+    """What the recording has lost, where it is too much for a verdict. A call and its device work
+    are two halves with one number: there may be calls without work, and work without a call.
+    """
     launches = max(recording.launches, 1)
     if recording.launches_without_work > MOST_LOST * launches:
         yield because(
@@ -130,6 +134,7 @@ def _much_lost(recording: Recording) -> Iterator[Reason]:
             launches=launches,
             share=recording.launches_without_work / launches,
         )
+    # Few calls, but their work may have taken long.
     elif recording.lost_ns > MOST_LOST * recording.steps_ns:
         yield because(
             "much-work-lost",
@@ -140,6 +145,7 @@ def _much_lost(recording: Recording) -> Iterator[Reason]:
     if recording.work_without_call_ns > MOST_LOST * recording.work_ns:
         pieces = recording.work_without_call
         share = recording.work_without_call_ns / recording.work_ns
+        # The device moves managed memory without a call, so then nothing was lost.
         if recording.migrations == pieces:
             yield because("many-migrations-without-call", pieces=pieces, share=share)
         else:
@@ -150,7 +156,9 @@ def _much_lost(recording: Recording) -> Iterator[Reason]:
 
 
 def _calls_without_work(recording: Recording) -> Reason:
-    """Which calls have no device work in the recording: launches, copies and fills, or both."""
+    """How many calls have no device work in the recording: launches, copies and fills (counted as
+    copies), or both.
+    """
     of_launches = because(
         "calls-of-launches",
         lost=recording.launches_without_work,
@@ -165,7 +173,10 @@ def _calls_without_work(recording: Recording) -> Reason:
 
 
 def _contradictions(recording: Recording) -> Iterator[Reason]:
-    """What cannot be true together, if nothing is missing and the clocks are one."""
+    """What cannot be true together, if nothing is missing and host and device have one clock; only
+    where it is too much for a verdict.
+    """
+    # Nodes are the pieces of work of a CUDA graph, which all its replays have.
     nodes = recording.nodes + recording.nodes_missing
     if recording.nodes_missing > MOST_LOST * nodes:
         yield because("replays-differ", missing=recording.nodes_missing, nodes=nodes)
@@ -187,11 +198,13 @@ def _contradictions(recording: Recording) -> Iterator[Reason]:
 
 
 def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
-    """What a reader must know before the verdict. ``shown_ns``: how long the steps take
-    together.
+    """What a reader must know before the verdict: which part of the recording is the step, what was
+    left out, and what the profiler or the clocks have changed. ``shown_ns``: how long the steps
+    that are shown take together.
     """
     reasons: list[Reason] = []
     recorded_ns = recording.recorded_ns
+    # The program did not mark its steps, so one was chosen for it.
     if not recording.marked and shown_ns < _WHOLE * recorded_ns:
         reasons.append(
             because("part-taken-as-one-step", shown_ns=shown_ns, recorded_ns=recorded_ns)
@@ -214,7 +227,9 @@ def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
 
 
 def _corrected_clock(clocks: Clocks) -> Iterator[Reason]:
-    """How the device's clock was corrected; nothing where it was not."""
+    """By how much the device's clock was corrected to agree with the host's; nothing where it was
+    not. ``clocks.drift``: how much it gains on the host's, ns for each ns.
+    """
     if not clocks.drift and not clocks.late_ns:
         return
     apart_ns = abs(clocks.late_ns)
@@ -227,7 +242,9 @@ def _corrected_clock(clocks: Clocks) -> Iterator[Reason]:
 
 
 def left_out(recording: Recording) -> Iterator[Reason]:
-    """What is left out; nothing where it is so much that the verdict says it."""
+    """What of the recording the figures leave out, or could not explain; nothing where it is so
+    much that no verdict is given, since the reason for that says it.
+    """
     if why_no_verdict(recording):
         return
     yield from _little_doubts(recording)
@@ -245,7 +262,9 @@ def left_out(recording: Recording) -> Iterator[Reason]:
 
 
 def _work_left_out(recording: Recording) -> Reason:
-    """How much device work was left out because no recorded call issued it."""
+    """How much device work was left out because no recorded call issued it. Migrations, copies of
+    managed memory, are named: the device makes them without a call.
+    """
     pieces = recording.work_without_call
     share = 0.0
     if recording.work_ns:
@@ -258,7 +277,9 @@ def _work_left_out(recording: Recording) -> Reason:
 
 
 def _little_doubts(recording: Recording) -> Iterator[Reason]:
-    """What is missing or contradicts the rest, and is too little to change a verdict."""
+    """What is missing or contradicts the rest, in a recording that has too little of it to forbid a
+    verdict.
+    """
     if recording.launches_without_work:
         yield because(
             "launches-without-work",

@@ -19,7 +19,8 @@ _ProcessNumbers = Mapping[int | str, set[int]]
 
 
 class SortedEvents:
-    """The events by kind. Counts what it left out.
+    """The events of a trace by kind: calls, device work, operations and so on. Counts what it left
+    out.
 
     ``unreadable``: events whose time is no number or out of range. ``backwards``: events that end
     before they begin. ``doubled``: second copies of calls and device work.
@@ -44,6 +45,7 @@ class SortedEvents:
         return sum(len(events) for events in self.by_kind.values())
 
     def _add(self, event: TraceEvent) -> None:
+        """Keep an event, or only count it: for times that cannot be, or as a second copy."""
         # Not a number is not below the limit either.
         has_times = abs(event.start) < _LATEST_NS and abs(event.end - event.start) < _LATEST_NS
         if not has_times:
@@ -52,6 +54,7 @@ class SortedEvents:
         if event.end < event.start:
             self.backwards += 1
             return
+        # A profiler may write calls and device work twice. Equal operations are different ones.
         if event.kind in _HALVES:
             track = event.stream or (event.process, event.thread)
             identity = (event.start, track, event.correlation, event.name)
@@ -76,6 +79,7 @@ class SortedEvents:
             return 1
 
         issued = self._numbers_with_work(calls)
+        # Without device work of a known process, nothing tells which one to keep.
         if not issued:
             return 1
         if len(issued) == 1:
@@ -92,10 +96,10 @@ class SortedEvents:
         return len(issued)
 
     def _numbers_with_work(self, calls: _ProcessNumbers) -> dict[int | str, set[int]]:
-        """By process the numbers of its calls that device work has too; without processes that
-        have none.
+        """By process the numbers of its calls that device work has too: a call and the work that it
+        issued share a number. Processes that issued none are left out.
         """
-        of_work = {event.correlation for event in self.of(EventKind.WORK)} - {0}
+        of_work = {event.correlation for event in self.of(EventKind.WORK)} - {0}  # 0: no number
         issued = {}
         for process, numbers in calls.items():
             with_work = numbers & of_work
@@ -119,8 +123,10 @@ class SortedEvents:
             self.by_kind[kind] = kept
 
     def _busiest(self, issued: _ProcessNumbers) -> int | str:
-        """The process whose device work takes longest."""
-        issuers: dict[int, int | str] = {}
+        """The process whose device work takes longest. ``issued``: by process, the numbers of its
+        calls that issued work; the event of the work itself does not name a process.
+        """
+        issuers: dict[int, int | str] = {}  # by the number of a call its process
         for process, numbers in issued.items():
             for number in numbers:
                 issuers[number] = process
@@ -137,15 +143,19 @@ class SortedEvents:
         Large times have few digits left in a number of 64 bits: counted from 1970 in µs, a time is
         rounded to 0.25 µs.
         """
+        # The times of kernels matter; a trace of the host alone has operations.
         events = self.of(EventKind.WORK) or self.of(EventKind.OPERATION)
         if not events:
             return 0.0
         largest_ns = max(abs(event.start) for event in events)
+        # An ulp is the distance from a number to the next one that a float can hold.
         return unit_ns * math.ulp(largest_ns / unit_ns)
 
 
 def _refuse_shared_numbers(issued: _ProcessNumbers) -> None:
-    """Raise ``BadFile`` if two processes have a call of the same number."""
+    """Raise ``BadFile`` if two processes have a call of the same number: device work with it could
+    be of either.
+    """
     numbers_in_all = sum(len(numbers) for numbers in issued.values())
     different = len(set().union(*issued.values()))
     if numbers_in_all > different:

@@ -27,7 +27,9 @@ class Span(NamedTuple, Generic[_Value]):
 
 
 class Spans(Generic[_Value]):
-    """Finds the span of a thread that holds a moment."""
+    """Times of threads (spans), each with a value such as an operation or a line. Finds the span of
+    a thread that holds a moment.
+    """
 
     def __init__(self, spans: Iterable[Span[_Value]]) -> None:
         self._by_thread: dict[str, list[Span[_Value]]] = defaultdict(list)
@@ -38,14 +40,15 @@ class Spans(Generic[_Value]):
         """The value of the innermost span that holds this moment; None if none does."""
         spans = self._by_thread[thread]
         after = bisect.bisect_right(spans, moment, key=start_of)
+        # Of nested spans that hold the moment, the innermost began last.
         for span in reversed(spans[max(0, after - _DEEPEST) : after]):
             if span.end > moment:
                 return span.value
         return None
 
     def within(self, thread: str, start: float, end: float) -> _Value | None:
-        """The value of the first span that begins in this time, else of the one around its
-        start.
+        """The value of the first span of this thread that begins in this time, else of the
+        innermost one that holds its start; None if there is neither.
         """
         spans = self._by_thread[thread]
         first = bisect.bisect_left(spans, start, key=start_of)

@@ -167,7 +167,8 @@ class StepTrace:
 
     @cached_property
     def synchronisations(self) -> list[HostCall]:
-        """Calls that wait for the device, by start.
+        """Calls that wait for the device, by start: waits, and copies whose call returns when the
+        copy is done.
 
         A copy to the host and the wait for it within one operation are one synchronisation: PyTorch
         reads a value by a copy that does not wait, and a wait after it.
@@ -206,11 +207,14 @@ def _is_copy_before(earlier: HostCall, wait: HostCall) -> bool:
 
 
 def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
-    """A wait that begins with the copy before it."""
+    """A copy and the wait for it as one wait, from the start of the copy to the end of the wait. It
+    has the number of the copy, which finds the device work.
+    """
     both_blocked = copy.blocked + wait.blocked
     return dataclasses.replace(
         wait,
         start=copy.start,
+        # Calls of two threads may overlap; no wait is blocked for longer than it lasts.
         blocked=min(both_blocked, wait.end - copy.start),
         correlation=copy.correlation,
     )
@@ -242,8 +246,8 @@ class Trace:
         return Trace(self.steps[1:] or self.steps)
 
     def quiet(self) -> Trace:
-        """The steps that took the host least: a quarter, three at least; all if they differ in
-        their operations.
+        """The steps that took the host least: a quarter, three at least. All of them if they differ
+        in their operations, because the shortest would then be those that do least.
         """
         if not self.alike:
             return self
@@ -307,6 +311,7 @@ def union_of_spans(times: Iterable[TimeRange]) -> list[TimeRange]:
     """
     union: list[TimeRange] = []
     for start, end in sorted(times):
+        # It begins before the last range has ended, so it may only make that one longer.
         if union and start <= union[-1][1]:
             last_start, last_end = union[-1]
             union[-1] = (last_start, max(last_end, end))

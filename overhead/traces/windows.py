@@ -28,10 +28,12 @@ class StepWindow(NamedTuple):
 
 
 def marked_windows(marks: Iterable[TraceEvent]) -> list[StepWindow]:
-    """The marked steps, by start.
+    """The steps that the program marked by named ranges with a number, such as ``step 12``, by
+    start; none without marks.
 
-    A program may mark steps, batches and tokens, one inside the other. Of marks that differ only in
-    their number, those of PyTorch's profiler are the steps, else those that take longest together.
+    A program may mark steps, batches and tokens, one inside the other. So one group is chosen of
+    those marks that differ only in their number: that of PyTorch's profiler, else the one that
+    takes longest together.
     """
     by_name: dict[str, list[StepWindow]] = defaultdict(list)
     for mark in marks:
@@ -43,7 +45,7 @@ def marked_windows(marks: Iterable[TraceEvent]) -> list[StepWindow]:
         chosen = by_name[PROFILER_STEP]
     else:
         chosen = max(by_name.values(), key=_together_ns, default=[])
-    return sorted(set(chosen))
+    return sorted(set(chosen))  # a trace may hold the same mark twice
 
 
 def _together_ns(windows: Iterable[StepWindow]) -> float:
@@ -53,7 +55,9 @@ def _together_ns(windows: Iterable[StepWindow]) -> float:
 def whole_window(
     operations: Iterable[HostOperation], calls: Iterable[HostCall]
 ) -> StepWindow | None:
-    """All that the host does, as one step; None if it does nothing."""
+    """The time from the first to the last thing that the host does, as one step; None if it does
+    nothing. It serves for a recording without marks of steps.
+    """
     on_host: list[HostOperation | HostCall] = [*operations, *calls]
     if not on_host:
         return None
@@ -80,21 +84,24 @@ def trimmed_window(
     by_correlation: Mapping[int, Sequence[DeviceWork]],
 ) -> TrimmedWindow:
     """What counts as the step of a recording without marks: from the first launch to the last
-    device work.
+    device work. ``whole``: the time of the whole recording.
 
-    Before and after these a program starts and ends. Without device work, it is the whole
-    recording.
+    Before and after these a program starts and ends. The step begins with the operation that makes
+    the first launch; after that operation, if it is start-up, which loads or compiles: it takes far
+    longer than its later calls. Without device work, the step is the whole recording.
     """
     issuing = [call for call in calls if call.correlation and by_correlation.get(call.correlation)]
     if not issuing:
         return TrimmedWindow(whole)
 
     launched = issuing[0].start
+    # One ns more, so that what starts last starts before the end.
     end = _end_of_work(issuing, calls, by_correlation) + 1
     around = _operation_around(launched, operations)
     if around is None:
         return TrimmedWindow(StepWindow(launched, end))
 
+    # Compare the operation around the first launch with later ones of its name.
     around_ns = around.end - around.start
     later_ns = [
         operation.end - operation.start
@@ -111,13 +118,16 @@ def _end_of_work(
     calls: Iterable[HostCall],
     by_correlation: Mapping[int, Sequence[DeviceWork]],
 ) -> float:
-    """When the last device work has ended, and the calls have returned that wait for it."""
+    """When the last device work has ended, and the calls have returned that wait for it.
+    ``issuing``: the calls that issued work; ``by_correlation``: the work by the number of its call.
+    """
     ends: list[float] = []
     for call in issuing:
         ends += [piece.end for piece in by_correlation[call.correlation]]
     done = max(ends)
     end = done
     for call in calls:
+        # A wait that runs when the work ends belongs to the step.
         if call.kind == "synchronisation" and call.start < done <= call.end:
             end = max(end, call.end)
     return end

@@ -21,7 +21,9 @@ class WorkTimes:
             self._worked_before.append(self._worked_before[-1] + end - start)
 
     def last_end(self, at: float) -> float:
-        """When the last work ended, of what has ended until then; minus infinity if none has."""
+        """When the last work ended of all that has ended by the time ``at``; minus infinity if none
+        has.
+        """
         ended = bisect.bisect_right(self._ends, at)
         return self._ends[ended - 1] if ended else -math.inf
 

@@ -118,8 +118,9 @@ class CallSpec(Struct, frozen=True, kw_only=True):
 
 
 def read_spec() -> CallSpec:
-    """The statements that ``handing_over_spec`` gives this process. Raises ``Unavailable`` if there
-    are none.
+    """The statements that the process with ``handing_over_spec`` hands to this worker, through a
+    file. Raises ``Unavailable`` if there are none: somebody measures the stack ``call`` without
+    ``overhead time``.
     """
     file = os.environ.get(VARIABLE)
     if not file:
@@ -129,8 +130,8 @@ def read_spec() -> CallSpec:
 
 @contextlib.contextmanager
 def handing_over_spec(spec: CallSpec) -> Iterator[None]:
-    """A context in which ``read_spec`` returns this ``spec``, in this process and in its
-    workers.
+    """A context in which ``read_spec`` returns this ``spec``, in this process and in the workers
+    that it starts: they inherit an environment variable, which names a file with it.
     """
     with scratch.subfolder() as folder:
         file = Path(folder) / "calls.json"
@@ -143,14 +144,15 @@ def handing_over_spec(spec: CallSpec) -> Iterator[None]:
 
 
 def setup_of(function: Callable[[], object], name: str) -> str:
-    """Python text that defines ``name`` as this function in another process. Raises ``UsageError``
-    if there is none.
+    """Python text that defines ``name`` as this function in another process, where the function is
+    measured. Raises ``UsageError`` if there is none.
 
     The text imports the function, or unpickles it (needs ``cloudpickle``), or runs the script that
     defines it.
     """
     if not callable(function):
         raise UsageError(f"{function!r:.100}: neither a statement (text) nor a function")
+    # A worker that runs the user's script to find the function must not measure it again.
     if os.environ.get(VARIABLE):
         raise _script_runs_again()
     refuse_in_script_run_again()
@@ -159,6 +161,7 @@ def setup_of(function: Callable[[], object], name: str) -> str:
     can_import = False
     with contextlib.suppress(ImportError, AttributeError, ValueError):
         can_import = import_function(module, path) is function
+    # In a worker ``__main__`` is another program, so a function of the script is not found there.
     if module != "__main__" and can_import:
         return _setup(name, "import_function", module, path)
     if importlib.util.find_spec("cloudpickle") is not None:
@@ -171,6 +174,7 @@ def setup_of(function: Callable[[], object], name: str) -> str:
             raise UsageError(
                 f"{path}: cannot be handed to another process: {one_line(error)}"
             ) from None
+    # Only a function at the top of the script has a name that a second run of it gives too.
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     if module == "__main__" and file and can_import:
         return _setup(name, "function_of_script", os.path.abspath(file), path)

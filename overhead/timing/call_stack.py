@@ -16,7 +16,9 @@ from overhead.timing.user_statement import CallChain
 
 @register
 class CallProbe(Probe):
-    """The statements of ``read_spec``: one target, a case for each statement."""
+    """The statements of the user that ``overhead time`` measures, as a stack: one target (a device
+    and its API), and a case for each statement with each value that is varied.
+    """
 
     name = "call"
     title = "a statement of your own"
@@ -27,18 +29,20 @@ class CallProbe(Probe):
         return [dict.fromkeys(THREAD_VARIABLES, number) for number in read_spec().threads]
 
     def targets(self) -> list[Target]:
-        """One target: the first device that a statement uses, else the CPU."""
+        """One target: the first device that a statement uses, else the CPU. Where the number of
+        library threads varies, the number of this process tells its results from the others'.
+        """
         spec = read_spec()
         on_devices = [found for found in spec.found if found.api != "CPU"]
         first = on_devices[0] if on_devices else spec.found[0]
         threads = ""
-        if spec.threads:
+        if spec.threads:  # all variables hold the same number
             threads = f"threads {os.environ[THREAD_VARIABLES[0]]}"
         return [Target(stack=self.name, api=first.api, adapter=first.adapter, device=threads)]
 
     def space(self, target: Target) -> Space:
-        """A case for each statement, by its position from 0, with each assignment, by its number
-        from 0.
+        """A case for each statement with each assignment of ``--vary``. The parameters of a case
+        are the position of the statement and the number of the assignment, both from 0.
         """
         spec = read_spec()
         base = Case(pattern="per-submit", unit="call", params={"position": 0, "given": 0})
@@ -49,7 +53,9 @@ class CallProbe(Probe):
         return Space(base, extra=cases)
 
     def open(self, target: Target, case: Case) -> Chain:
-        """A chain of calls of one statement; what they print is thrown away."""
+        """A chain, which repeats the statement of this case n times; what it prints is thrown
+        away.
+        """
         spec = read_spec()
         spec.add_path()
         sys.stdout.flush()

@@ -51,9 +51,10 @@ _HIDING = ("eval", "exec", "locals", "vars")
 
 def named_function(call: str) -> str:
     """``FILE.py:FUNCTION`` or ``module:function`` if the whole CALL is one of these; else an empty
-    text.
+    text. CALL is what the user gives to measure: a Python statement, or the name of a function.
 
-    As a Python statement such a text is an annotation, or no statement at all.
+    As a Python statement such a text is an annotation, or no statement at all. So it is safe to
+    take it for a name.
     """
     text = call.strip()
     if _FILE.fullmatch(text):
@@ -61,6 +62,7 @@ def named_function(call: str) -> str:
     names = _MODULE.fullmatch(text)
     if names is None:
         return ""
+    # The pattern also fits ``lambda:x`` and ``1:x``, which name no module.
     for part in names["place"].split("."):
         if not part.isidentifier() or keyword.iskeyword(part):
             return ""
@@ -75,10 +77,11 @@ def _statements(text: str) -> list[ast.stmt]:
 
 
 def check_does_something(call: str) -> None:
-    """Raise ``UsageError`` for a statement that does nothing by its syntax, with what to type.
+    """Raise ``UsageError`` for a statement that does nothing by its syntax, with what to type: its
+    figure, some nanoseconds, would look like a cost.
 
     ``pass`` is allowed: it measures the loop. A text that does not compile is left to
-    ``StatementLoop``.
+    ``StatementLoop``, which compiles it to run it.
     """
     try:
         body = _statements(call)
@@ -100,9 +103,9 @@ def check_does_something(call: str) -> None:
 
 def _refuse_single(body: Sequence[ast.stmt]) -> None:
     """Raise ``UsageError`` for one statement that makes a function or generator and does not run
-    it, or that Python computes before it runs.
+    it, or that Python computes before it runs, such as ``2 * 3``.
     """
-    if len(body) != 1:
+    if len(body) != 1:  # of several statements another one may do the work
         return
     value = getattr(body[0], "value", None)
     if isinstance(value, ast.Lambda):
@@ -122,7 +125,9 @@ def _refuse_single(body: Sequence[ast.stmt]) -> None:
 
 
 def read_only(call: str) -> str:
-    """The text of a CALL that is nothing but an attribute, such as ``x.sum``; else an empty one."""
+    """The text of a CALL that is nothing but an attribute, such as ``x.sum``; else an empty one. If
+    the attribute is a function, its ``()`` has been forgotten.
+    """
     try:
         body = _statements(call)
     except (SyntaxError, ValueError):
@@ -134,7 +139,9 @@ def read_only(call: str) -> str:
 
 
 def _why_idle(last: ast.stmt) -> Reason:
-    """What a statement is that does nothing."""
+    """What a statement is that does nothing, for the error: an annotation, a name, a text in
+    quotes, a number. ``last``: the last statement of CALL.
+    """
     match last:
         case ast.AnnAssign():
             return because("call-is-an-annotation")
@@ -163,8 +170,11 @@ def _does_nothing(code: CodeType) -> bool:
 
 
 def _in_function(body: list[ast.stmt]) -> CodeType:
-    """The code of a function with these statements: in it, names are local variables, which it
-    loads and stores without a look-up that could do something.
+    """The compiled code of a function that has these statements as its body. The callers look
+    whether an instruction of it computes or stores something.
+
+    In a function, names are local variables, which it loads and stores without a look-up that could
+    do something.
     """
     tree = ast.parse("def call(): pass")
     function = tree.body[0]
@@ -190,7 +200,7 @@ def assignments(vary: str) -> list[dict[str, str]]:
     Commas inside brackets and quotes belong to a value: ``n=[1,2],[3]`` has two.
     """
     if not vary:
-        return [{}]
+        return [{}]  # each statement is measured once, with nothing assigned before
     name_text, _, values_text = vary.partition("=")
     name = name_text.strip()
     values = _at_commas(values_text)
@@ -201,8 +211,8 @@ def assignments(vary: str) -> list[dict[str, str]]:
 
 
 def uses(text: str, name: str) -> bool:
-    """Whether statements read a name that is defined before them; also where they do not compile,
-    or hide their names.
+    """Whether statements read a name that is defined before them. Also True where that is not
+    known: they do not compile, or they read names by ``eval`` and its like.
 
     A function of theirs may have an argument or a variable of this name, which is another one.
     """
@@ -215,12 +225,14 @@ def uses(text: str, name: str) -> bool:
 
 def _uses(body: list[ast.stmt], name: str) -> bool:
     """Whether statements read a name that is defined before them, also in a function of theirs."""
+    # With a definition before them, the name counts as free in a function of theirs that reads it.
     defined = ast.parse(f"{name} = None").body
     scope = scope_of([*defined, *body])
     if scope.lookup(name).is_referenced():
         return True
     if any(_adds_to(statement, name) for statement in body):
         return True
+    # Free means that an inner function reads the name, and does not define it.
     for inner in inner_scopes(scope):
         if name in inner.get_identifiers() and inner.lookup(name).is_free():
             return True
@@ -238,8 +250,9 @@ def check_varied(
     """Raise ``UsageError`` if the values of ``--vary`` would not reach what is measured, so that
     all rows were alike.
 
-    ``calls``: the statements. ``reaches_functions``: a function that is named gets the value as an
-    argument.
+    ``name``: the variable, which gets a value before SETUP runs. ``calls``: the statements.
+    ``reaches_functions``: a function that is named gets the value as an argument, so no text needs
+    to use the name.
     """
     if _is_replaced(setup, name):
         raise UsageError(
@@ -255,8 +268,8 @@ def check_varied(
 
 
 def _is_replaced(setup: str, name: str) -> bool:
-    """Whether a statement of SETUP assigns a name without using it: ``n = int(n)`` still depends on
-    what it was.
+    """Whether a statement of SETUP assigns a name without using it, so that the value of ``--vary``
+    is lost: ``n = int(n)`` still depends on what it was, ``n = 5`` does not.
     """
     try:
         for statement in _statements(setup):
@@ -283,8 +296,8 @@ def _assigns(body: list[ast.stmt], name: str) -> bool:
 
 
 def _at_commas(text: str) -> list[str]:
-    """The parts of a text between commas that stand in no brackets and no quotes. Raises
-    ``UsageError``.
+    """The values of ``--vary``: the parts of a text between commas that stand in no brackets and no
+    quotes. Raises ``UsageError`` for a bracket or quote that is not closed.
     """
     parts = [""]
     closing: list[str] = []  # what closes the open brackets, the innermost last
@@ -296,6 +309,7 @@ def _at_commas(text: str) -> list[str]:
             continue
         parts[-1] += character
         if quote:
+            # A backslash before a quote keeps it open, unless another backslash escapes that one.
             if character == quote and not escaped:
                 quote = ""
             escaped = character == "\\" and not escaped
@@ -314,10 +328,11 @@ def _at_commas(text: str) -> list[str]:
 
 
 def shown_statement(call: str) -> str:
-    """A statement in one line, as a reader would type it: lines of one block are joined by ``;``,
-    others by a sign.
+    """A statement in one line, for a table: lines of one block are joined by ``;``, as a reader
+    would type them, others by the sign ⏎.
 
-    ``for`` and its first line may stand in one line; what follows a nested block may not.
+    Only with one block is that Python again: after a nested block, ``;`` would put the next line
+    into that block.
     """
     lines = [line for line in textwrap.dedent(call).strip("\n").splitlines() if line.strip()]
     if len(lines) < 2:
@@ -331,6 +346,7 @@ def _is_one_block(lines: Sequence[str]) -> bool:
     indents = {len(line) - len(line.lstrip()) for line in lines}
     if len(indents) > 1:
         return False
+    # Equal indents are not enough: a statement in brackets may go over several lines.
     try:
         return len(ast.parse("\n".join(lines)).body) == len(lines)
     except (SyntaxError, ValueError):

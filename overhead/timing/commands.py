@@ -93,9 +93,11 @@ def time_command(a: argparse.Namespace) -> int:
     from overhead.timing.timing import TimeInterrupted, time
 
     interrupted = False
+    # The options that ``time`` takes under the same name.
     chosen = ("wait", "names", "quick", "vary", "threads", "pythons", "arguments")
     options = {name: getattr(a, name) for name in chosen}
     calls, setup = given_texts(a.calls, a.setup)
+    # A text from a file may be long, so the table shows the file's name instead.
     if any(call.place for call in calls) and not a.names:
         options["names"] = [call.label for call in calls]
     statements = [call.text for call in calls]
@@ -103,7 +105,7 @@ def time_command(a: argparse.Namespace) -> int:
     with Progress() as listener:
         try:
             timing = time(*statements, setup=setup_text, progress=listener, **options)
-        except TimeInterrupted as stopped:
+        except TimeInterrupted as stopped:  # what was measured until then is printed all the same
             timing = stopped.timing
             interrupted = True
     # This import takes a tenth of a second, so it waits until the answer has come.

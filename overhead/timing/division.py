@@ -141,7 +141,8 @@ class Division(Struct, frozen=True, kw_only=True):
 
 
 def divide(samples: Sequence[Sample], thread: SampledThread) -> Division:
-    """Divide the time of a call by the samples that were taken while it ran.
+    """Divide the CPU time of a call into parts, such as your Python and a library's compiled code,
+    by the samples that were taken while it ran. ``thread``: tells whose a file is.
 
     Samples in the loop of this package are left out: the loop calls CALL, and is no part of it.
     """
@@ -151,6 +152,7 @@ def divide(samples: Sequence[Sample], thread: SampledThread) -> Division:
         return Division(
             samples=len(kept), reason=because("too-few-samples", samples=len(kept), fewest=_FEWEST)
         )
+    # A sample alone does not tell whether its instruction calls compiled code: all of them do.
     native = _native_instructions(kept, files)
     counts = _Counts()
     for sample in kept:
@@ -166,9 +168,8 @@ def divide(samples: Sequence[Sample], thread: SampledThread) -> Division:
 
 @dataclass(frozen=True)
 class _Origin:
-    """Where the thread was in one sample. ``package``, ``object``: '' where the kind has none.
-
-    ``object``: the name of the file of compiled code.
+    """Where the thread was in one sample: what kind of code it ran, of which package, and the name
+    of the file of compiled code (``object``). ``package``, ``object``: '' where the kind has none.
     """
 
     kind: _Kind
@@ -177,13 +178,14 @@ class _Origin:
 
 
 def _origin_of(sample: Sample, files: _Files, *, is_native: bool) -> _Origin:
-    """The kind of one sample. ``is_native``: its instruction runs compiled code of a library in
-    other samples.
+    """Which kind of code the thread ran in one sample, of which package and file. ``is_native``:
+    its bytecode instruction calls compiled code of a library, as other samples show.
 
     The interpreter's own machine code runs for every instruction. It is Python's time where the
-    instruction is plain Python, and the binding's where the instruction calls compiled code.
+    instruction is plain Python. Where the instruction calls compiled code, it is the time of the
+    binding, which connects a library to Python.
     """
-    if sample.in_system:
+    if sample.in_system:  # whoever called it
         return _Origin("system")
     if files.is_foreign(sample.object):
         return _foreign_origin(sample.object, files)
@@ -208,7 +210,9 @@ def _foreign_origin(object: str, files: _Files) -> _Origin:
 
 
 def _native_instructions(samples: Sequence[Sample], files: _Files) -> set[int]:
-    """The addresses of the bytecode instructions that run compiled code of a library."""
+    """The addresses of the bytecode instructions that run compiled code of a library: those with 5
+    % of their samples in such code. Fewer may be by chance.
+    """
     of_all = Counter(sample.instruction for sample in samples)
     of_foreign = Counter(
         sample.instruction for sample in samples if files.is_foreign(sample.object)
@@ -221,8 +225,8 @@ def _native_instructions(samples: Sequence[Sample], files: _Files) -> set[int]:
 
 
 class _Counts:
-    """How many samples each kind has, and of which packages and files. The methods move samples
-    between kinds.
+    """How many samples each kind of code has, and of which packages and files. The kinds without a
+    part of their own in the answer are then divided among the parts; the methods do this.
     """
 
     def __init__(self) -> None:
@@ -250,10 +254,12 @@ class _Counts:
 
     def join_inseparable_parts(self) -> None:
         """Make one part of binding and library where nearly all samples of both are in one of them.
+        The binding is the compiled code that connects a library to Python.
 
         One file may hold both, as in NumPy. Its name shows a binding, and most of its code is the
         library.
         """
+        # The smaller one has a real share, so the two are in files of their own.
         binding, library = self._samples["binding"], self._samples["library"]
         if min(binding, library) > _SEPARATE_FROM * (binding + library):
             return
@@ -284,6 +290,7 @@ class _Counts:
         return [self._part(name, total) for name in named]
 
     def _part(self, name: PartName, total: int) -> CallPart:
+        """One part of the answer: its share of all samples, and whose code it is."""
         objects = self._objects[name].most_common()
         return CallPart(
             name=name,
@@ -293,8 +300,8 @@ class _Counts:
         )
 
     def _named_packages(self, name: PartName, total: int) -> list[str]:
-        """The package with the most samples of a part, and further ones with ``_NAMED_SHARE`` of
-        all samples.
+        """The packages to name for a part: the one with most of its samples, and further ones that
+        have 5 % of all samples, of the ``total``.
         """
         packages = self._packages[name].most_common()
         first = [package for package, _ in packages[:1]]
@@ -302,17 +309,20 @@ class _Counts:
         return first + further
 
     def _share(self, name: PartName, total: int) -> Figure:
-        """The share of a part, with an interval.
+        """The share that a part has of ``total`` samples, with an interval.
 
-        It is unknown which part called the shared functions. So the interval reaches from none of
-        their samples, if another part can have called them, to all of them.
+        It is unknown which part called the shared functions, ``malloc`` and its like. Their samples
+        were divided in proportion. So the interval reaches from none of them, if another part can
+        have called them, to all of them.
         """
         count = least = most = self._samples[name]
         if self._shared and name in _COMPILED_PARTS:
+            # What the part had before it got samples of the shared functions.
             certain = self._certain[name]
             is_only_caller = certain == sum(self._certain.values())
             least = count if is_only_caller else certain
             most = certain + self._shared
+        # Beside what is unknown, samples hit a part by chance: the ends are those of intervals.
         low, _ = _interval(least, total)
         _, high = _interval(most, total)
         return Figure(
@@ -342,7 +352,8 @@ class _Counts:
 
 
 def _interval(count: float, total: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share, here ``count / total``.
+    """Wilson's 95 % interval of a share, here ``count / total``: how far off the share of so few
+    samples may be.
 
     The usual interval, share ± 1.96 standard errors, has no width for a share of 0 or 1: it would
     say that a part is certainly not there because no sample hit it. Wilson's interval of 0 of 200
@@ -374,9 +385,10 @@ class _Files:
 
         None where no file is named: ``""``, or a sign in place of it, such as ``<shim>``.
         """
+        # Code that the user typed has no file, but a name that Python gives it.
         if file.startswith(_OWN_FILES):
             return _OF_USER
-        if file.startswith("<frozen"):
+        if file.startswith("<frozen"):  # modules that are built into the interpreter
             return STANDARD
         if not file or file.startswith("<"):
             return None
@@ -397,8 +409,8 @@ class _Files:
         return package or _file_name(file).partition(".so")[0]
 
     def is_foreign(self, file: str) -> bool:
-        """Whether this machine code is of a library: not the interpreter, and no functions that any
-        code calls.
+        """Whether this machine code is of a library: not of the interpreter, and not of a file such
+        as the C library, whose functions any code calls.
 
         Machine code in no file is foreign: a library has compiled it while the program ran. The
         interpreter and the C library are always in files.

@@ -25,8 +25,8 @@ _LONGEST_SHOWN = 60
 
 @dataclass(frozen=True)
 class GivenText:
-    """A text, and where it was read; ``place`` is empty where the command line holds the text
-    itself.
+    """A text of CALL or SETUP, and where it was read: a file, or ``-`` for standard input;
+    ``place`` is empty where the command line holds the text itself.
     """
 
     text: str
@@ -55,7 +55,8 @@ class GivenText:
 def given_texts(
     calls: Sequence[str], setup: Sequence[str]
 ) -> tuple[list[GivenText], list[GivenText]]:
-    """The texts of CALL and those of SETUP.
+    """The texts of CALL and those of SETUP, read from where the arguments say: ``@FILE``, ``-`` for
+    standard input, else the argument is the text.
 
     Raises ``OSError`` for a file that cannot be read, and ``UsageError`` for one that is no Python:
     it names the line.
@@ -70,12 +71,15 @@ def given_texts(
 
 
 def _given(argument: str) -> GivenText:
-    """The text that an argument is, or where it is."""
+    """The text of one argument: the argument itself, or what the file ``@FILE`` or standard input
+    holds. Not more of these is read than shows that they are too long.
+    """
     one_too_many = _MOST_BYTES + 1
     if argument in _STANDARD_INPUT:
         content = sys.stdin.buffer.read(one_too_many)
         return _checked(content, argument, "standard input")
-    # A decorator begins with the same sign, and stands above a function.
+    # A decorator begins with the same sign, but has a line below it. And the name of a function may
+    # begin with it: ``@FILE.py:FUNCTION`` names a file with that sign.
     is_function = "\n" in argument or bool(named_function(argument))
     if argument.startswith("@") and not is_function:
         file = argument[1:]
@@ -86,7 +90,8 @@ def _given(argument: str) -> GivenText:
 
 
 def _checked(content: bytes, place: str, name: str) -> GivenText:
-    """The text of a file, if it is Python. ``name``: what an error calls the file.
+    """The text of a file, if it is Python; else raises ``UsageError``. ``place``: the file as the
+    command line gives it; ``name``: what an error calls it.
 
     The text is compiled here only to find mistakes: an error of the child process that runs it
     would name no line.

@@ -23,7 +23,7 @@ Debian's, one that a ``.pth`` file or PYTHONPATH names.
 
 def is_own_code(code: types.CodeType) -> bool:
     """Whether code belongs to the program, and not to the standard library, an installed package or
-    this one.
+    this one. Errors and explanations name lines of the program only.
     """
     file = code.co_filename
     if file == EXAMPLE:

@@ -52,7 +52,8 @@ _LARGEST_HEADER = 96
 
 
 def read_memory(memory: int, address: int, size: int) -> bytes:
-    """The bytes at this address of a process; none where it has no memory.
+    """The bytes at this address of a process; none where it has no memory: an address that was read
+    from a changing program may be wrong.
 
     ``memory``: the descriptor of its file ``/proc/PID/mem``.
     """
@@ -115,12 +116,16 @@ class Phase:
 
 
 def this_thread(phase: Phase) -> SampledThread:
-    """Where this thread, the main one, can be sampled. Raises ``Unavailable`` where the places
-    cannot be found.
+    """Where another process must read to find what this thread, the main one, runs: addresses and
+    offsets in the memory of the interpreter, which differ by version. Raises ``Unavailable`` where
+    they cannot be found.
+
+    ``phase``: two bytes, by which this process and the sampler tell each other what they do.
     """
     is_known_system = sys.platform == "linux" and sys.implementation.name == "cpython"
     if not is_known_system or struct.calcsize("P") != WORD:
         raise Unavailable(because("sampling-needs-linux"))
+    # On Linux the main thread has the number of its process. The sampler stops that one.
     if threading.get_native_id() != os.getpid():
         raise Unavailable(because("sampling-needs-main-thread"))
     with open("/proc/self/mem", "rb", buffering=0) as memory:
@@ -151,8 +156,9 @@ def this_thread(phase: Phase) -> SampledThread:
 
 
 class _Here(Struct, frozen=True):
-    """What was found in one running frame. ``paths``: each leads from the state to this frame, the
-    shortest first.
+    """What was found in one running frame. ``paths``: offsets that lead from the interpreter's
+    state of the thread to this frame, the shortest first. ``code``, ``instruction``: offsets in the
+    frame, of its code object and of the pointer to its running instruction.
     """
 
     paths: list[tuple[int, ...]]
@@ -161,7 +167,8 @@ class _Here(Struct, frozen=True):
 
 
 class _Places:
-    """Looks for known values in the memory of this process.
+    """Looks for known values in the memory of this process, to find where the interpreter keeps
+    such values: at which offset of a structure.
 
     It reads the memory as a file. A wrong address is an error there; by ``ctypes`` it would end the
     process.
@@ -174,7 +181,9 @@ class _Places:
         self.state = int(thread_state())
 
     def here(self, depth: int) -> _Here:
-        """The offsets in the frame of this function, called through ``depth`` more functions."""
+        """Where the frame of this function is found, and what lies where in it. The function calls
+        itself ``depth`` times before, so that its frame is another one for each depth.
+        """
         if depth:
             return self.here(depth - 1)
         frame = sys._getframe()
@@ -184,6 +193,7 @@ class _Places:
         # runs, and in a function that it calls that would be another frame.
         paths: list[tuple[int, ...]] = []
         state = LINUX.pread(self._memory, _WORDS_OF_STATE * WORD, self.state)
+        # Every word of the state may be the address of the frame, or lead to it in one more step.
         for index, (word,) in enumerate(struct.iter_unpack("Q", state)):
             if word == address:
                 paths.append((index * WORD,))
@@ -205,8 +215,8 @@ class _Places:
         return _offset_of(id(code.co_filename), words)
 
     def characters(self, text: str, encoding: str) -> int:
-        """The offset of the characters in a text object, for texts that are stored as this one
-        is.
+        """The offset of the characters in a text object, for texts that are stored as this one is:
+        the interpreter keeps ASCII in another way. ``encoding``: how the characters are stored.
         """
         object_bytes = self._read(id(text), _LARGEST_HEADER + len(text))
         offset = object_bytes.find(text.encode(encoding))
@@ -222,6 +232,7 @@ class _Places:
         """
         for pointed in self._words(id(frame), _WORDS_OF_FRAME):
             for index, value in enumerate(self._words(pointed, _WORDS_OF_FRAME)):
+                # In CPython, ``id`` of an object is its address.
                 if value & POINTER_MASK == id(frame.f_code):
                     return pointed, index * WORD
         raise _unknown_layout()
@@ -234,6 +245,7 @@ class _Places:
         frame that points there is the pointer: the frame's other words point to objects, each as a
         whole.
         """
+        # This leaves out pointers to the code object itself, and to its beginning.
         first_instruction = id(code) + _LARGEST_HEADER
         end = id(code) + code.__sizeof__()
         for index, value in enumerate(self._words(address, _WORDS_OF_FRAME)):

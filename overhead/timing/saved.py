@@ -28,7 +28,9 @@ def saved(path: Path, format: str) -> Timing | None:
 
 
 def read_timing(path: Path) -> Timing:
-    """The answer of ``overhead time --json`` in a file. Raises ``BadFile``."""
+    """The answer of ``overhead time --json`` in a file, to print it again. Raises ``BadFile``, also
+    for a newer version of the format.
+    """
     timing = decoded_answer(path, Timing, "an answer of overhead time")
     if timing.version != _TIME_VERSION or not timing.calls:
         raise BadFile(

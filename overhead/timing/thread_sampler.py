@@ -109,8 +109,9 @@ class _Stop:
 
 
 def sampled(thread: SampledThread) -> list[Sample]:
-    """The samples of a thread until its process says that CALL has run for the last time. Raises
-    ``Unavailable``.
+    """Where a thread of another process was at random moments while CALL, the user's statement, ran
+    there, until that process says that it has run for the last time. Raises ``Unavailable`` where
+    processes cannot be sampled.
     """
     if platform.machine() not in _COUNTER_AT:
         raise Unavailable(because("sampling-needs-processor", processor=platform.machine()))
@@ -122,6 +123,7 @@ def sampled(thread: SampledThread) -> list[Sample]:
         stops = _stops(stopper, reader)
         # Inside the block: the process may end after it, and its list of files with it.
         mapped_files = _MappedFiles(thread.pid)
+    # Addresses become files only now, so that the thread stood still for less time.
     samples = []
     for stop in stops:
         file = reader.names.get(stop.code, "")
@@ -131,7 +133,9 @@ def sampled(thread: SampledThread) -> list[Sample]:
 
 
 def _stops(stopper: _Stopper, reader: _Reader) -> list[_Stop]:
-    """Stop the thread again and again, and read where it is each time that CALL runs."""
+    """Stop the thread at random moments, and read where it is each time that CALL, the user's
+    statement, runs. Ends when the process says that CALL is over, or has ended, or after 5 s.
+    """
     reader.ask_for_more(True)
     began = time.perf_counter()
     stops: list[_Stop] = []
@@ -145,6 +149,7 @@ def _stops(stopper: _Stopper, reader: _Reader) -> list[_Stop]:
             counter, in_system = stopper.registers()
             stops.append(_Stop(code, instruction, counter, in_system, time.perf_counter() - began))
             reader.keep_name_of(code)
+            # The process may end CALL from now on. Until it does, more samples are taken.
             if len(stops) == _ENOUGH:
                 reader.ask_for_more(False)
         stopper.go_on()
@@ -154,7 +159,8 @@ def _stops(stopper: _Stopper, reader: _Reader) -> list[_Stop]:
 
 
 class _Stopper:
-    """Stops the main thread of a child process, and lets it go on.
+    """Stops the main thread of a child process by ``ptrace``, the system's interface for debuggers,
+    and lets it go on.
 
     The end of the ``with`` block ends this, and the thread runs as before. Entering it raises
     ``Unavailable`` where the system allows no process to stop another, as in many containers.
@@ -220,14 +226,16 @@ class _Stopper:
         self._request(_CONTINUE)
 
     def registers(self) -> tuple[int, bool]:
-        """The program counter, and whether the thread is in a call of the operating system."""
+        """The program counter, which is the address of the machine code that the stopped thread
+        runs, and whether the thread is in a call of the operating system.
+        """
         general = self._register_set(_GENERAL_REGISTERS)
         (counter,) = struct.unpack_from("Q", general, _COUNTER_AT[self._machine])
         if self._machine == "x86_64":
             (system_call,) = struct.unpack_from("q", general, _X86_CALL_AT)
         else:
             (system_call,) = struct.unpack_from("i", self._register_set(_ARM_SYSTEM_CALL))
-        return counter, system_call >= 0
+        return counter, system_call >= 0  # below zero outside such a call
 
     def _register_set(self, which: int) -> bytes:
         # What ptrace takes is a ``struct iovec``: an address and a length.
@@ -262,6 +270,7 @@ class _Reader:
         """The addresses of the running code object and of its instruction; zeros where no Python
         runs.
         """
+        # Each offset leads to a pointer, the last one to that of the running frame.
         address = self._thread.state
         for offset in self._thread.to_frame:
             address = self._word(address + offset)
@@ -336,7 +345,7 @@ class _MappedFiles:
 
 
 def _mapped_code(pid: int) -> Iterator[_Mapping]:
-    """The mappings of a process that hold machine code and have a name.
+    """The files that a process has loaded as machine code, each with the addresses where it is.
 
     A line of the kernel's list: ``7f1c7a400000-7f1c7b000000 r-xp 00400000 08:01 393
     /usr/lib/libc.so.6``, where ``x`` allows to run it. Code that a compiler has made in memory has

@@ -35,9 +35,10 @@ factor. Chosen, not measured; docs/time.md tells it.
 
 
 def timing_blocks(timing: Timing) -> Iterator[Part]:
-    """The table of the statements, what its columns mean, how the statements compare, and what is
-    missing.
+    """The answer of ``overhead time`` as it is printed: the table of the statements, what its
+    columns mean, how the statements compare, and what is missing.
     """
+    # ``issue`` is the cost until a call returns. Without a wait that is the cost itself.
     calls_wait = any(call.is_awaited for call in timing.calls)
     names = [name for name in words.MEANINGS if calls_wait or name != "issue"]
     yield _timing_table(timing, names).without_empty()
@@ -48,7 +49,7 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
 
 def _timing_table(timing: Timing, names: Sequence[str]) -> Table:
     """A row for each statement: its number, its text, the values that were varied, and its figures
-    of these names.
+    of these names, such as ``complete``, the cost of one more call with its work done.
     """
     calls = timing.calls
     varied = list(calls[0].varied)
@@ -60,13 +61,15 @@ def _timing_table(timing: Timing, names: Sequence[str]) -> Table:
         cells += [_cell(call, name) for name in names]
         rows.append(cells)
 
-    first_figure = 2 + len(varied)
+    first_figure = 2 + len(varied)  # the place of the first column with a figure
     columns = ["#", "call", *varied]
     columns += [InMicroseconds(figure_column(name)) for name in names]
     places = {name: place for place, name in enumerate(names, first_figure)}
     meanings = {}
+    # First answers come within seconds and have one figure; no legend stands below them.
     if not timing.quick:
         meanings = {places[name]: words.meaning(name) for name in names}
+    # The title names the first library; two interpreters may have different versions of it.
     libraries = [] if "python" in varied else _libraries(calls[0])
     devices = listed(list(dict.fromkeys(call.on for call in calls)))
     return Table(
@@ -81,13 +84,16 @@ def _timing_table(timing: Timing, names: Sequence[str]) -> Table:
 
 
 def _divisions(timing: Timing) -> Iterator[str]:
-    """How the host's time of each call divides: Python, or a library."""
+    """How the host's time of each call divides into Python, libraries and so on: a sentence for
+    each call that was sampled, and then what the words in these sentences mean.
+    """
     divided = []
     beside_device = []
     for call in timing.calls:
         division = call.division
         if division is None:
             continue
+        # The division is of the time until the call returns. Without a device that is the cost.
         on_device = call.on != "CPU"
         cost = call.figure("issue" if on_device else "complete")
         name = _name_with_varied(call)
@@ -117,7 +123,8 @@ def _name_with_varied(call: CallTiming) -> str:
 
 
 def timing_sentences(timing: Timing) -> list[str]:
-    """What the figures say: the ratios, what timing a single call would say, how it waits, what is
+    """What the figures say, as sentences below the table: the ratios, what is doubtful about each
+    statement, what timing a single call would say, how the end of its work is awaited, what is
     missing.
     """
     calls = timing.calls
@@ -127,6 +134,7 @@ def timing_sentences(timing: Timing) -> list[str]:
         interrupted = [
             note for note in timing.notes if code_of(note) == "interrupted-with-first-answers"
         ]
+        # Only who asked for quick answers is told how to get better ones.
         if timing.quick and not interrupted:
             sentences.append(words.WITHOUT_QUICK)
 
@@ -155,8 +163,8 @@ def timing_sentences(timing: Timing) -> list[str]:
 
 
 def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
-    """Why the cost of a statement is not sure, and from how many calls on it holds. ``which``: the
-    statement in words, `` of 2``; '' if there is only one.
+    """Why the cost of a statement is not sure, and from how many calls in a row on it holds.
+    ``which``: the statement in words, `` of 2``; '' if there is only one.
     """
     complete = call.figure("complete")
     if complete is None or complete.measured is None:
@@ -169,8 +177,10 @@ def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
 
 
 def _of_call(call: CallTiming, which: str) -> Iterator[str]:
-    """What is said of one statement. ``which``: `` of 2`` where there are several."""
-    if _is_first_answer(call):
+    """What is said of one statement: doubts about its cost, and what differs from it. ``which``:
+    `` of 2`` where there are several statements.
+    """
+    if _is_first_answer(call):  # one sentence says of all such answers that they are of one process
         return
     yield from _doubts_of(call, which)
     yield from _single_call(call, which)
@@ -183,6 +193,7 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
         yield words.device_decides(which)
     if call.status != "ok" and call.value("complete") is not None:
         yield words.unclear_cost(call, which)
+    # The sentence before has told the status of the cost already, if that is what is missing.
     for reason, names in _missing(call).items():
         again_after = call.status if "complete" in names else ""
         yield words.no_figures(names, reason, which, again_after)
@@ -200,12 +211,16 @@ def _libraries(call: CallTiming) -> list[str]:
 
 
 def _single_call(call: CallTiming, which: str) -> Iterator[str]:
-    """How far a single timed call is from the cost, where that is far, and the cost holds."""
+    """How many times the cost a single timed call takes (the figure ``naive``), where it is far
+    more, and the cost is sure.
+    """
     figure = call.figure("naive")
     complete = call.measured("complete")
     single_shot = figure.measured if figure is not None else None
     if call.status != "ok" or figure is None or single_shot is None or complete is None:
         return
+    # Nothing can be divided by a cost of 0. And where all unpinned processes met far more than the
+    # cost, ``_unpinned`` says that instead.
     if complete.floor <= 0 or _lies_above(call):
         return
     least = single_shot.floor / complete.ceiling
@@ -216,10 +231,11 @@ def _single_call(call: CallTiming, which: str) -> Iterator[str]:
 
 def _falls(call: CallTiming, which: str) -> Iterator[str]:
     """Says so if fresh processes, which make few calls, met far more than a single call takes among
-    many.
+    many: the cost falls while a process runs, and so has no one value.
     """
     first = call.figure("met")
     later = call.figure("naive")
+    # With a cost, ``_unpinned`` says how the fresh processes differ from that.
     if call.value("complete") is not None or first is None or later is None:
         return
     unpinned = first.measured
@@ -240,7 +256,9 @@ def _lies_above(call: CallTiming) -> bool:
 
 
 def _unpinned(call: CallTiming, which: str) -> Iterator[str]:
-    """What the call takes in processes that are not pinned, where that differs from the cost."""
+    """What the call takes in processes that are not pinned to a processor (the figure ``met``),
+    where that differs from the cost, which is measured in pinned ones.
+    """
     unpinned_ns = call.value("met")
     complete = call.measured("complete")
     if not unpinned_ns or complete is None or complete.value <= 0:
@@ -260,7 +278,9 @@ def _figure(call: CallTiming, name: str) -> Figure | None:
 
 
 def _cell(call: CallTiming, name: str) -> str:
-    """The figure of a column with its interval, in µs; '' where it was not measured."""
+    """The figure of a column with its interval, in µs, for the row of a statement; '' where it was
+    not measured.
+    """
     figure = _figure(call, name)
     if figure is None or not figure.measured:
         return ""
@@ -270,7 +290,9 @@ def _cell(call: CallTiming, name: str) -> str:
 
 
 def _ratio(ratio: CallRatio) -> str:
-    """How two statements compare."""
+    """How two statements compare: no ratio was formed, or its interval holds 1 so that they do not
+    differ, or one takes so many times as long.
+    """
     times = ratio.ratio.measured
     if times is None or not times.bounded:
         return words.no_ratio(ratio)
@@ -280,20 +302,24 @@ def _ratio(ratio: CallRatio) -> str:
 
 
 def _missing(call: CallTiming) -> dict[Why, list[str]]:
-    """The names of the figures without a value, by reason."""
+    """The names of the figures without a value, by the reason why they have none."""
     names: dict[Why, list[str]] = {}
     for name in words.MEANINGS:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
             why = figure.reason or call.reason or figure.status
             names.setdefault(why, []).append(name)
+    # A measured call on a device that has no figure for the device at all: there was no clock.
     if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
         names.setdefault(_why_no_device_time(call), []).append("device")
     return names
 
 
 def _why_no_device_time(call: CallTiming) -> Why:
-    """Why it is not known how long the device of a call is busy."""
+    """Why it is not known how long the device of a call is busy: the library has no clock on the
+    device, or the device waited between its pieces of work (the span has more than the work), or
+    the span itself could not be measured.
+    """
     span = call.figure("device_span")
     if span is None:
         return words.NO_CLOCK

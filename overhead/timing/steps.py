@@ -39,8 +39,8 @@ _MOST_TEXT = 4000
 
 
 class StepSource(Struct, frozen=True, kw_only=True):
-    """Where a step comes from. ``setup``: Python text that defines ``step``, in any process.
-    ``file``: for the reader.
+    """Where a step comes from, the function that is measured or explained. ``setup``: Python text
+    that defines ``step``, in any process. ``file``: for the reader.
 
     ``path``: entries of ``sys.path`` that the program needs. ``folder``: the program's; lines are
     relative to it.
@@ -70,11 +70,11 @@ class FoundStep:
 
 
 def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> StepSource:
-    """The source of ``FILE.py:FUNCTION`` or ``module:function`` with ``NAME=VALUE`` arguments; or
-    ``UsageError``.
+    """How other processes find the function ``FILE.py:FUNCTION`` or ``module:function``, which they
+    call with these ``NAME=VALUE`` arguments. Raises ``UsageError``.
 
-    ``variable``: a variable of the text around ``setup``, which the function gets as an argument of
-    this name.
+    The result holds Python text that defines ``step``. ``variable``: a variable that is defined
+    where the text runs, and that the function gets as an argument of this name.
     """
     place, colon, function = text.rpartition(":")
     is_name = all(part.isidentifier() for part in function.split("."))
@@ -87,6 +87,7 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
         given[name] = value
     shown = place
     folder = os.getcwd()
+    # A worker may run in another folder, so it gets the whole path.
     if place.endswith(".py"):
         if not Path(place).is_file():
             raise UsageError(f"{place}: no such file")
@@ -115,7 +116,9 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
 
 
 def _no_function(text: str) -> UsageError:
-    """The error for a text that names no function, with those of the file if it names one."""
+    """The error for a text that names no function. If the text is a file, with or without ``.py``,
+    the error names the functions of that file.
+    """
     file = text if text.endswith(".py") else f"{text}.py"
     if not os.path.isfile(file):
         return UsageError(f"{text}: name a function, FILE.py:FUNCTION or module:function")
@@ -142,8 +145,8 @@ def _no_function(text: str) -> UsageError:
 
 
 def step_given(step: Callable[[], object]) -> StepSource:
-    """The source of a function of this process, which other processes can find again. Raises
-    ``UsageError``.
+    """How other processes find a function of this process again: Python text that defines ``step``,
+    what the function returns or the function itself. Raises ``UsageError``.
     """
     module_name = getattr(step, "__module__", "") or ""
     module = sys.modules.get(module_name)
@@ -176,19 +179,23 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 
 def literals(given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of arguments that are given as text: Python literals; any other text stands for
-    itself.
+    """The values of arguments that are given as text: ``4`` and ``[1, 2]`` as Python reads them;
+    any other text, such as ``cuda``, stands for itself.
     """
     values: dict[str, Any] = dict(given)
     for name, text in given.items():
+        # All that ``literal_eval`` raises for other text.
         with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             values[name] = ast.literal_eval(text)
     return values
 
 
 def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundStep:
-    """The step that a function of a file or module returns, else the function itself. Raises
-    ``UsageError``.
+    """The step: what a function of a file or module returns, if that can be called, else the
+    function itself. Calls the function once. Raises ``UsageError``.
+
+    ``place``: the file or module; ``function``: its name there, perhaps with dots, as in
+    ``Class.function``.
     """
     module = _module(place)
     named: Any = module
@@ -200,6 +207,7 @@ def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundS
     if not callable(named):
         raise UsageError(f"{function} is {type(named).__name__} and no function")
     lacking = _lacking(named, arguments)
+    # ``Class.method`` would need an object, which no argument can give.
     if "." in function and lacking[:1] == ["self"]:
         raise UsageError(
             f"{function} is a method: name a function that makes the object and returns its method"
@@ -212,8 +220,8 @@ def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundS
 
 @contextlib.contextmanager
 def telling_first_call(tell: Callable[[], None]) -> Iterator[None]:
-    """A ``with`` block that calls ``tell`` before it calls a function that is named, which may be a
-    whole program.
+    """A ``with`` block in which ``tell`` is called each time before ``step_from`` first calls the
+    user's function. That may be a whole program, which takes long; ``tell`` says what runs.
     """
     _told_before_first_call.append(tell)
     try:
@@ -223,10 +231,11 @@ def telling_first_call(tell: Callable[[], None]) -> Iterator[None]:
 
 
 def step_from(given: Callable[[], Any], function: str) -> FoundStep:
-    """What a function returns, if that can be called: then it is the step. Else the function itself
-    is.
+    """The step, which is what will be measured: what the function ``given`` returns, if that can be
+    called, else that function itself. ``function``: its name, for errors.
 
-    Calls the function once. Raises ``UsageError``.
+    Calls the function once. Raises ``UsageError`` for a step whose call would not run its code, or
+    would need arguments.
     """
     _refuse_other_code(given, function)
     for tell in _told_before_first_call:
@@ -234,6 +243,7 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     began = time.perf_counter()
     returned = _result_of(given)
     first_s = time.perf_counter() - began
+    # A coroutine or generator is what an async or generator function returns: none of it has run.
     refuse_unfinished(returned, function)
     _refuse_several(returned, function)
     kind = "" if returned is None else type(returned).__qualname__
@@ -250,8 +260,8 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
 
 
 def _refuse_several(returned: Any, function: str) -> None:
-    """Raise ``UsageError`` for functions in a container, or a class whose objects can be called:
-    which is the step?
+    """Raise ``UsageError`` if the user's function returns functions in a container, or a class
+    whose objects can be called: it is not clear what it means as the step.
     """
     if isinstance(returned, type) and _defines_call(returned):
         name = returned.__qualname__
@@ -278,8 +288,8 @@ def _defines_call(kind: type) -> bool:
 
 
 def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
-    """The names of what can be called in a module or class: those that this module defines, if
-    there are any.
+    """The names of what can be called in a module or class, for an error that suggests one: those
+    that this module defines, if there are any, and not what it imports.
     """
     public = []
     defined_here = []
@@ -295,8 +305,8 @@ def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
 def _refuse_other_code(
     function: Callable[..., Any], name: str, *, is_returned: bool = False
 ) -> None:
-    """Raise ``UsageError`` for a function whose call does not run its body. ``is_returned``:
-    ``name`` returned it.
+    """Raise ``UsageError`` for an async or generator function, whose call does not run its body: it
+    would be measured as nearly free. ``is_returned``: the function ``name`` returned it.
     """
     named = _named_step(name, is_returned=is_returned)
     # The call of an object runs a function of its class.
@@ -323,8 +333,9 @@ def _named_step(function: str, *, is_returned: bool) -> str:
 
 def refuse_unfinished(result: Any, name: str) -> None:
     """Raise ``UsageError`` if what a call returned is work that has not run: a generator or a
-    coroutine.
+    coroutine. ``name``: the function that was called.
     """
+    # What can be awaited and called too can be a step; the caller takes it for one.
     if inspect.isawaitable(result) and not callable(result):
         if inspect.iscoroutine(result):
             result.close()  # it would warn that nobody has awaited it
@@ -340,9 +351,10 @@ def refuse_unfinished(result: Any, name: str) -> None:
 
 
 def refuse_long(found: FoundStep, longest_s: float) -> None:
-    """Raise ``UsageError`` if two calls in a row show that a step is too long. The first one may
-    load and compile.
+    """Raise ``UsageError`` if two calls in a row show that a step takes longer than ``longest_s``.
+    One call is not enough: the first one may load and compile.
     """
+    # If the function itself is the step, ``step_from`` has called it and timed that.
     first_s = _seconds(found.call) if found.is_returned else found.first_s
     if first_s <= longest_s:
         return
@@ -365,8 +377,8 @@ def _seconds(call: Callable[[], Any]) -> float:
 
 
 def _module(place: str) -> Any:
-    """The module of this name, or the one that a file holds; its code runs. Raises
-    ``UsageError``.
+    """The module of this name, or the one that a file holds; its code runs now. Raises
+    ``UsageError`` for whatever that code raises.
     """
     if not place.endswith(".py"):
         return _result_of(functools.partial(importlib.import_module, place))
@@ -375,6 +387,7 @@ def _module(place: str) -> Any:
     if spec is None or spec.loader is None:
         raise UsageError(f"{place}: not a Python file")
     module = importlib.util.module_from_spec(spec)
+    # As Python does for a script: the file may import its neighbours, and pickle finds its classes.
     folder = str(Path(place).parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -384,17 +397,17 @@ def _module(place: str) -> Any:
 
 
 def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list[str]:
-    """The arguments without a default that are not given. Raises ``UsageError`` for one that does
-    not exist.
+    """The names of the arguments without a default that are not among those given (``arguments``).
+    Raises ``UsageError`` for a given one that the function does not have.
     """
     try:
         parameters = inspect.signature(_with_signature(function)).parameters
-    except (TypeError, ValueError):  # a function written in C
+    except (TypeError, ValueError):  # a function written in C, which does not tell its arguments
         return []
     named = []
     takes_any_name = False
     for parameter in parameters.values():
-        if parameter.kind == parameter.VAR_KEYWORD:
+        if parameter.kind == parameter.VAR_KEYWORD:  # **options
             takes_any_name = True
         elif parameter.kind != parameter.VAR_POSITIONAL:
             named.append(parameter)
@@ -416,8 +429,8 @@ def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _result_of(call: Callable[[], Any]) -> Any:
-    """What a call of the program returns. Whatever it raises becomes a ``UsageError`` that names
-    the line.
+    """What a call of the user's program returns. Whatever it raises becomes a ``UsageError``, which
+    is shown as one line and names the line of the program.
     """
     try:
         return call()
@@ -428,8 +441,8 @@ def _result_of(call: Callable[[], Any]) -> Any:
 
 
 def error_text(error: BaseException, otherwise: Callable[[BaseException], str] = one_line) -> str:
-    """One line with the program's line, ``train.py:12, in step: ValueError: no``; ``otherwise`` if
-    there is none.
+    """An error in one line with the line of the user's program that raised it: ``train.py:12, in
+    step: ValueError: no``. ``otherwise`` words an error that comes from no such line.
     """
     if isinstance(error.__cause__, StopIteration):  # a generator turns it into a RuntimeError
         error = error.__cause__
@@ -438,8 +451,9 @@ def error_text(error: BaseException, otherwise: Callable[[BaseException], str] =
 
 
 def program_line(error: BaseException, *, texts: bool = False) -> str:
-    """The innermost line of the program that raised, ``train.py:12, in step``; ``texts``: also code
-    without a file.
+    """The innermost line of the user's program that raised, ``train.py:12, in step``, and not that
+    of a library which it called; '' if there is none. ``texts``: also code without a file, such as
+    a statement that was given as text.
     """
     innermost = ""
     for frame, number in traceback.walk_tb(error.__traceback__):

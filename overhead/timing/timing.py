@@ -135,8 +135,8 @@ class CallTiming(Shown, WithFigures, frozen=True, kw_only=True):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether something waits for the work of the call, so that it may return before its work
-        is done.
+        """Whether something waits for the work of the call, since the call may return before its
+        work is done.
         """
         if isinstance(self.wait, str):
             # The call of a library that waits; in older files also what says that none does.
@@ -145,7 +145,10 @@ class CallTiming(Shown, WithFigures, frozen=True, kw_only=True):
 
 
 def untimed(tried: FoundCall, reason: Why, figures: list[Figure]) -> CallTiming:
-    """The result for a step that was not timed. ``reason``: why not."""
+    """The row of a step whose cost was not measured, for ``overhead explain``, with the ``figures``
+    that are known all the same. ``tried``: what a trial found out; ``reason``: why it was not
+    measured.
+    """
     return CallTiming(
         call="step()",
         status="unavailable",
@@ -215,8 +218,9 @@ class TimeInterrupted(SaidInOneLine, KeyboardInterrupt):
 
 
 class _Named(Struct, frozen=True, kw_only=True):
-    """What the statements are called, and what they need. ``before``, ``path``: of functions, for
-    the workers.
+    """The calls to measure as statements (``texts``), what the table calls them (``labels``), and
+    what workers need to find functions: Python text that runs ``before``, and entries of
+    ``sys.path``.
     """
 
     texts: list[str]
@@ -321,11 +325,13 @@ def _check_number(spec: CallSpec) -> None:
 def _named(
     calls: Sequence[str | Callable[[], object]], arguments: Sequence[str], variable: str
 ) -> _Named:
-    """The calls as statements; a function becomes a name that a text of the setup defines. Raises
+    """The calls of ``time`` as statements, which other processes run. A function, or the name of
+    one such as ``FILE.py:FUNCTION``, becomes the call of a name that a text defines before. Raises
     ``UsageError``.
 
-    ``variable``: what ``--vary`` varies. A function that is named gets it as an argument: the setup
-    could bring it there through a module only, which all cases of a process share.
+    ``arguments``: ``NAME=VALUE`` for named functions. ``variable``: what ``--vary`` varies. A named
+    function gets it as an argument: the setup could bring it there through a module only, which all
+    cases of a process share.
     """
     if arguments and not _any_named_function(calls):
         raise UsageError(
@@ -338,7 +344,7 @@ def _named(
     path: list[str] = []
     for number, call in enumerate(calls):
         name = f"{CALLED_AS}{number}"
-        if not isinstance(call, str):
+        if not isinstance(call, str):  # a function of this process
             texts.append(f"{name}()")
             labels.append(f"{getattr(call, '__qualname__', type(call).__qualname__)}()")
             before.append(f"{setup_of(call, name)}\n")
@@ -346,6 +352,7 @@ def _named(
         elif named_function(call):
             source = step_named(named_function(call), arguments, variable)
             _check_module(call)
+            # ``found_step`` tells later whether what the function returned is measured or itself.
             texts.append(f"{name}()")
             labels.append(named_function(call))
             before.append(
@@ -361,8 +368,8 @@ def _named(
 
 
 def _check_module(named: str) -> None:
-    """Raise ``UsageError`` if ``module:function`` names no module: it may be meant as a
-    statement.
+    """Raise ``UsageError`` if ``module:function`` names no module: it may be meant as a statement,
+    an annotation. Looks for the module without importing it.
     """
     place = named.strip().rpartition(":")[0]
     top = place.partition(".")[0]
@@ -386,8 +393,8 @@ def time_statements(
     others_may_fail: bool = False,
     quick: bool = False,
 ) -> Timing:
-    """Measure the statements of ``spec``; they are tried first unless ``spec.found`` has what a
-    trial found out.
+    """Measure the statements of ``spec``. A trial in a child process runs each of them first, which
+    gives a first answer within seconds; not if ``spec.found`` has what a trial found out.
 
     ``silence_s``: the longest that SETUP or a call may take. ``plan``: None for that of ``overhead
     time``. ``labels``: what the reader sees instead of the statements. ``others_may_fail``: only
@@ -411,9 +418,11 @@ def time_statements(
         return first
 
     if not spec.found:
+        # The trials of all variants found the same waits, or they would have been refused.
         spec = replace(spec, found=trials[0])
         trial_s = monotonic() - began
         silence_s = min(silence_s, _silence_s(trial_s, spec.found))
+    # Each number of threads needs processes of its own, so the cases count that many times.
     plan = plan or sampling_plan(spec.found * max(1, len(spec.threads)))
     outcome, judged = _measured(spec, first, plan, silence_s, listener)
     return _timing(first, outcome, judged, others_may_fail, plan.wall_s)
@@ -426,7 +435,8 @@ def _with_versions(
     trials: Iterable[FoundCall],
 ) -> Timing:
     """The first answers with the versions of the packages that the statements use, in each of the
-    interpreters.
+    interpreters, of which there are two at most. ``variants``: how their processes are started;
+    ``trials``: what the trials found out, of each statement the packages that it uses.
     """
     used: set[str] = set()
     for trial in trials:
@@ -443,10 +453,12 @@ def _with_versions(
 
 
 def _silence_s(trial_s: float, trials: Sequence[FoundCall]) -> float:
-    """For how long a process that measures may be silent before it counts as hung, s.
+    """For how long a process that measures may be silent before it counts as hung, s. ``trial_s``:
+    how long the trial of the statements took.
 
     It may set up and try like the trial did, make some of the slowest calls, and wait for the
-    longest anchors. Chosen, not measured: three times the trial, and 100 calls.
+    longest anchors: much longer chains of calls, which check the result. Chosen, not measured:
+    three times the trial, and 100 calls.
     """
     anchors_s = 3 * ANCHORS.longest_ns / 1e9
     slowest_s = max(trial.one_ns for trial in trials) / 1e9
@@ -455,11 +467,13 @@ def _silence_s(trial_s: float, trials: Sequence[FoundCall]) -> float:
 
 @contextlib.contextmanager
 def _keeping_first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Iterator[None]:
-    """A ``with`` block of which Ctrl-C raises ``TimeInterrupted`` once there is a first answer."""
+    """A ``with`` block in which Ctrl-C loses no first answer: it raises ``TimeInterrupted``, which
+    holds them. ``rows``: the list to which the block adds a row for each first answer.
+    """
     try:
         yield
     except KeyboardInterrupt:
-        if not rows:
+        if not rows:  # there is nothing to keep
             raise
         raise TimeInterrupted(_cut_short(_first_answers(spec, rows))) from None
 
@@ -472,8 +486,10 @@ def _try_all(
     labels: Sequence[str],
     rows: list[CallTiming],
 ) -> list[list[FoundCall]]:
-    """What the trials found, by interpreter. Appends to ``rows`` the first answers, which an
-    interruption keeps.
+    """Try each statement in a child process of each variant, which is an interpreter or a number of
+    library threads. Returns what the trials found, a list for each variant.
+
+    Appends the first answers to ``rows`` as they come, so that an interruption keeps them.
     """
     trials: list[list[FoundCall]] = []
     for variant in variants:
@@ -482,6 +498,7 @@ def _try_all(
         if not found_calls:
             found_calls = try_statements(spec, variant.interpreter, silence_s=silence_s).found
         trials.append(found_calls)
+        # The measurement waits in the way that the first trial found.
         if [call.waits for call in found_calls] != [call.waits for call in trials[0]]:
             raise UsageError(
                 "the two interpreters need different waits, so nothing is compared; give --wait"
@@ -492,6 +509,7 @@ def _try_all(
 
 
 def _first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Timing:
+    """The first answers, which the trials gave, as a result. The versions are added later."""
     return Timing(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         setup=spec.setup,
@@ -505,7 +523,9 @@ def _first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Timing:
 
 
 class _Measured(NamedTuple):
-    """The finished run. ``judged``: by case the verdicts on two interpreters; empty for one."""
+    """The finished run. ``judged``: by case the verdicts on how two interpreters compare; empty for
+    one.
+    """
 
     outcome: Outcome
     judged: Mapping[str, CaseVerdict]
@@ -514,8 +534,9 @@ class _Measured(NamedTuple):
 def _measured(
     spec: CallSpec, first: Timing, plan: Plan, silence_s: float, listener: Listener
 ) -> _Measured:
-    """Measure the statements in fresh processes. Raises ``TimeInterrupted``, which keeps the
-    ``first`` answers.
+    """Measure the statements in fresh processes, as the suite measures its own stacks. An
+    interruption raises ``TimeInterrupted``, which keeps what was measured, else the ``first``
+    answers.
     """
     # Not needed for the first answer, which comes sooner without this import.
     from overhead.comparing import compare
@@ -553,7 +574,10 @@ def _measured(
 def _first_row(
     found: FoundCall, spec: CallSpec, labels: Sequence[str], varied: Mapping[str, str], number: int
 ) -> CallTiming:
-    """The row of one case with its first answer. ``number``: of the case."""
+    """The row of one case, a statement with one value of ``--vary``, before it is measured: with
+    the first answer that its trial gave. ``number``: of the case; ``varied``: the interpreter or
+    number of threads.
+    """
     case = spec.cases[number]
     shown = labels or spec.calls
     return CallTiming(
@@ -562,7 +586,7 @@ def _first_row(
         libraries=found.libraries,
         taken=found.taken,
         returned=found.returned,
-        status="noisy",
+        status="noisy",  # one process tells nothing of others
         reason=found.first.reason if found.first else "",
         wait=found.said,
         on=found.adapter,
@@ -573,8 +597,8 @@ def _first_row(
 
 
 def _cut_short(first: Timing, journals: Sequence[Path] = ()) -> Timing:
-    """What was measured before an interruption: the costs in the journals, and first answers where
-    there is none.
+    """What was measured before an interruption: the costs in the journals, which the run wrote
+    while it measured, and first answers where there is none.
     """
     from overhead.loading.reduce import load
 
@@ -584,6 +608,7 @@ def _cut_short(first: Timing, journals: Sequence[Path] = ()) -> Timing:
             records += load(journal).records
 
     rows = list(first.calls)
+    # Only then is it known which record belongs to which row: both are in the order of the cases.
     if len(records) == len(rows):
         for index, record in enumerate(records):
             if record.measured("complete") is not None:
@@ -602,8 +627,9 @@ def _of_record(record: Record) -> dict[str, Any]:
 
 
 class _Variant(NamedTuple):
-    """What is different in some of the processes, and how to start one of these. ``varied``: the
-    column of the table and its value, such as ``threads`` and ``4``; empty where nothing differs.
+    """One kind of process of a measurement, and how to start such a process. ``varied``: what makes
+    it different, as the column of the table and its value, such as ``threads`` and ``4``; empty
+    where all processes are alike.
     """
 
     varied: dict[str, str]
@@ -611,7 +637,9 @@ class _Variant(NamedTuple):
 
 
 def _variants(spec: CallSpec) -> list[_Variant]:
-    """What differs between processes: a number of library threads, or the interpreter."""
+    """The kinds of processes to measure in: one for each number of library threads, or for each
+    interpreter; else a single one.
+    """
     if spec.threads:
         variants = []
         for number in spec.threads:
@@ -624,8 +652,9 @@ def _variants(spec: CallSpec) -> list[_Variant]:
 
 
 def sampling_plan(found: Sequence[FoundCall]) -> Plan:
-    """The plan of a run: 20 s of sampling in five processes; if calls are slow, three with at least
-    60 calls each.
+    """How long to sample the statements, and in how many processes: 20 s of sampling in five
+    processes; if calls are slow, three with at least 60 calls each. ``found``: what a trial found
+    out about each statement, such as how long a call takes.
     """
     slowest_s = max(call.one_ns for call in found) / 1e9
     processes = _PROCESSES
@@ -633,6 +662,7 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     if slowest_s > _SLOW_CALL_S:
         processes = _SLOW_PROCESSES
         least_case_s = _SLOW_CALLS * slowest_s
+    # Seconds for one statement in one process.
     case_s = max(_SAMPLED_S / processes / len(found), least_case_s)
     sampling_s = case_s * processes * len(found)
     return Plan(
@@ -646,8 +676,9 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
 
 
 def _notes_of(side: Fingerprint, wall_s: float | None) -> Iterator[Why]:
-    """The flags of a run of this time limit, without the names that the run has for its
-    processes.
+    """What disturbed a run, for the reader of ``overhead time``: the flags of the run, without the
+    names that it has for its processes, which say nothing to this reader. ``wall_s``: the limit of
+    the run.
     """
     died = any(codes_of(flag) & {"worker-died", "workers-died"} for flag in side.flags)
     for flag in side.flags:
@@ -655,6 +686,7 @@ def _notes_of(side: Fingerprint, wall_s: float | None) -> Iterator[Why]:
         match code_of(flag):
             case "processes-measured":
                 counts = {name: values[name] for name in ("measured", "planned")}
+                # Fewer processes than planned: some died, or else the time was over.
                 if died or wall_s is None:
                     yield because("processes-of-call", **counts)
                 else:
@@ -676,11 +708,15 @@ def _timing(
     others_may_fail: bool,
     wall_s: float | None,
 ) -> Timing:
-    """The result of a finished run. ``first``: the first answers. Raises ``UsageError`` if a
-    statement that must give a figure has none.
+    """The result of a finished run. Raises ``UsageError`` if a statement that must give a figure
+    has none.
+
+    ``first``: the result with the first answers, whose rows get the figures of the run. ``judged``:
+    by case, how two interpreters compare. ``wall_s``: the limit of the run.
     """
     from overhead.reading.next_run import next_run
 
+    # A fingerprint holds all results of one interpreter.
     sides = [outcome.fingerprint]
     if outcome.second:
         sides.append(outcome.second.fingerprint)
@@ -698,7 +734,7 @@ def _timing(
     notes: list[Why] = []
     for side in sides:
         notes += _notes_of(side, wall_s)
-    notes = list(dict.fromkeys(notes))
+    notes = list(dict.fromkeys(notes))  # what holds for both sides is said once
     if len(sides) > 1:
         notes += _different_versions(*sides)
     ratios = [*_ratios_of_comparisons(sides), *_ratios_of_variants(records, judged)]
@@ -712,13 +748,16 @@ def _refuse_without_figure(records: Sequence[Record], *, others_may_fail: bool) 
     needed = records[:1] if others_may_fail else records
     for number, record in enumerate(needed, 1):
         failed = record.status in ("failed", "unavailable", "unverified")
+        # A record that failed in one respect may have a figure all the same.
         if failed and not record.figures:
             which = f"statement {number}" if len(records) > 1 else ""
             raise UsageError(about(which, record.reason))
 
 
 def _different_versions(first: Fingerprint, second: Fingerprint) -> list[Reason]:
-    """The versions that differ between two interpreters; empty if none do."""
+    """One note with the versions of packages that differ between two interpreters, at most 32 of
+    them; empty if none differ. They may be why the costs differ.
+    """
     from overhead.comparing import changed_versions
 
     versions = [
@@ -731,7 +770,9 @@ def _different_versions(first: Fingerprint, second: Fingerprint) -> list[Reason]
 
 
 def _ratios_of_comparisons(sides: Sequence[Fingerprint]) -> Iterator[CallRatio]:
-    """The calls of each side against its first one, as they were measured in turn."""
+    """How the calls compare: of each interpreter (side), every call against the first one, as they
+    were measured in turn in the same processes. Rows are numbered over both sides, from 1.
+    """
     rows_before = 0
     for side in sides:
         row_of = {record.key: row for row, record in enumerate(side.records, rows_before + 1)}
@@ -751,22 +792,25 @@ def _ratios_of_comparisons(sides: Sequence[Fingerprint]) -> Iterator[CallRatio]:
 def _ratios_of_variants(
     records: Sequence[Record], judged: Mapping[str, CaseVerdict]
 ) -> Iterator[CallRatio]:
-    """The same case in processes of another kind against the first of these: another interpreter,
-    or another number of threads.
+    """How the same statement compares in processes of different kinds (another interpreter, or
+    another number of threads): each against the first kind. ``records``: by row of the table.
+    ``judged``: by case, how two interpreters compare.
     """
+    # The parameters of a case are equal in all kinds of processes.
     first_row_of: dict[tuple[Scalar, ...], int] = {}
     for row, record in enumerate(records, 1):
         against = first_row_of.setdefault(tuple(record.params.values()), row)
         if against == row:
             continue
         verdict = judged.get(record.key)
-        base = records[against - 1]
+        base = records[against - 1]  # rows count from 1
         without_cost = []
         if base.measured("complete") is None:
             without_cost.append(against)
         if record.measured("complete") is None:
             without_cost.append(row)
 
+        # The verdict compares processes that alternated; for threads there is none.
         if verdict is not None:
             times = verdict.ratio
         else:
@@ -790,7 +834,7 @@ def _ratio_figure(times: Value | None, reason: Why) -> Figure:
 
 
 def _without_cost(rows: Sequence[int]) -> Why:
-    """Why there is no ratio of rows, of which these have no cost; '' if all have."""
+    """Why there is no ratio of two rows: these of them have no cost; '' if both have one."""
     match rows:
         case [row]:
             return because("row-without-cost", row=row)

@@ -56,8 +56,10 @@ class Unfinished:
 
 
 def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
-    """The first result, or part of one, whose work is not done; None if all is done, or waits for a
-    known library.
+    """A result of a call, or a part of one, whose work is not done, such as a lazy table: the call
+    would be timed without its work. None if there is none.
+
+    Lists, tuples and dicts are looked into; at most 200 values are looked at.
     """
     left = list(results)
     for _ in range(_LOOKED_AT):
@@ -76,8 +78,8 @@ def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
 
 
 class Kept:
-    """What the variables of a statement hold before a call: a call may put a future into one of
-    them.
+    """What the variables of a statement hold before a call, to find what the call puts into them: a
+    future, for instance, stands for work that goes on after the call.
     """
 
     def __init__(self, names: Mapping[str, Any]) -> None:
@@ -86,7 +88,9 @@ class Kept:
         self._known = {id(value) for value in self._before}
 
     def running_since(self, names: Mapping[str, Any]) -> Unfinished | None:
-        """The first value that is there now, and stands for work that goes on."""
+        """The first value that was not there before the call, and stands for work that goes on;
+        None if there is none. ``names``: the variables after the call.
+        """
         for value in _held_by(names):
             if id(value) in self._known:
                 continue
@@ -97,8 +101,9 @@ class Kept:
 
 
 def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
-    """The values of variables, the last ones of the lists and tuples among them, and the first
-    ones of the dicts, sets and queues.
+    """The values of variables, and what the containers among them hold: the last 200 values of
+    lists and tuples, where new ones are appended, and the first 200 of dicts, sets and queues,
+    which have no slice.
     """
     for value in names.values():
         yield value
@@ -110,18 +115,24 @@ def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _of_value(value: Any) -> Unfinished | None:
-    """What is unfinished about one value: of Python, or of a known library."""
+    """What is unfinished about one value, and what to write to get its work; None if its work is
+    done. The value may be of Python, such as a generator, or of a known library.
+    """
     if inspect.iscoroutine(value):
         return Unfinished(because("idle-coroutine"), "await ...")
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
         return Unfinished(because("idle-generator"), "list(...)")
+    # Other iterators, such as files, may have done their work.
     if isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
         return Unfinished(because("idle-iterator", type=type(value).__name__), "list(...)")
     return _running(value) or _of_library(value)
 
 
 def _running(value: Any) -> Unfinished | None:
-    """What is unfinished about work that goes on in another thread, process or event loop."""
+    """What is unfinished about a value that stands for work in another thread, process or event
+    loop, and how to wait for it; None for any other value. Of a future it is not asked whether it
+    is done: the next call may find it at work.
+    """
     if isinstance(value, concurrent.futures.Future):
         return Unfinished(because("future-elsewhere"), "(...).result()")
     if isinstance(value, multiprocessing.pool.AsyncResult):
@@ -137,10 +148,12 @@ def _running(value: Any) -> Unfinished | None:
 
 
 def _of_library(value: Any) -> Unfinished | None:
-    """What is unfinished about an array or a table of a library that computes later."""
+    """What is unfinished about an array or a table of a library that computes later; None if it is
+    computed, or of no such library.
+    """
     # A collection of Dask, or an array of xarray.
     if callable(getattr(type(value), "__dask_graph__", None)):
-        if not value.__dask_graph__():
+        if not value.__dask_graph__():  # an empty graph: nothing is left to compute
             return None
         return Unfinished(because("lazy-dask"), "(...).compute()")
     library = type(value).__module__.partition(".")[0]
@@ -164,7 +177,9 @@ def _mlx(value: Any) -> Unfinished | None:
 
 
 def _torch(value: Any) -> Unfinished | None:
-    """Work of PyTorch that goes on, or a tensor on a device that computes later or never."""
+    """What is unfinished about a value of PyTorch: work that goes on, or a tensor on a device that
+    computes later (``lazy``, ``xla``) or never (``meta``); None for any other.
+    """
     if type(value).__name__ in ("Future", "Work"):
         return Unfinished(because("running-torch-work"), "(...).wait()")
     kind = getattr(getattr(value, "device", None), "type", "")
@@ -176,7 +191,9 @@ def _torch(value: Any) -> Unfinished | None:
 
 
 def _tinygrad(value: Any) -> Unfinished | None:
-    """A tensor of tinygrad that is not computed. Versions tell that by different attributes."""
+    """What is unfinished about a tensor of tinygrad that is not computed; None if it is. Versions
+    of the library tell that by different attributes.
+    """
     if type(value).__name__ != "Tensor":
         return None
     graph = getattr(value, "uop", None) or getattr(value, "lazydata", None)
@@ -188,8 +205,9 @@ def _tinygrad(value: Any) -> Unfinished | None:
 
 
 def _named(names: tuple[str, ...], what: Reason, finish: str) -> Callable[[Any], Unfinished | None]:
-    """A function that finds the lazy classes of a library by their names, also in what is derived
-    from them.
+    """A function that finds values of a library's lazy classes, which compute later, by the names
+    of the classes; also of classes that are derived from them. Names, so that the library need not
+    be imported. ``what``, ``finish``: what it says of such a value, and how to get its work.
     """
 
     def find(value: Any) -> Unfinished | None:

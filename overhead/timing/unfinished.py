@@ -130,8 +130,8 @@ def _of_value(value: Any) -> Unfinished | None:
 
 def _running(value: Any) -> Unfinished | None:
     """What is unfinished about a value that stands for work in another thread, process or event
-    loop, and how to wait for it; None for any other value. Of a future it is not asked whether it
-    is done: the next call may find it at work.
+    loop, and how to wait for it; None for any other value. A future counts even if it is done; a
+    process or thread only while it runs.
     """
     if isinstance(value, concurrent.futures.Future):
         return Unfinished(because("future-elsewhere"), "(...).result()")
@@ -206,8 +206,8 @@ def _tinygrad(value: Any) -> Unfinished | None:
 
 def _named(names: tuple[str, ...], what: Reason, finish: str) -> Callable[[Any], Unfinished | None]:
     """A function that finds values of a library's lazy classes, which compute later, by the names
-    of the classes; also of classes that are derived from them. Names, so that the library need not
-    be imported. ``what``, ``finish``: what it says of such a value, and how to get its work.
+    of the classes; also of classes that are derived from them. The library need not be imported for
+    that. ``what``, ``finish``: what it says of such a value, and how to get its work.
     """
 
     def find(value: Any) -> Unfinished | None:

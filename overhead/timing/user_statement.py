@@ -125,10 +125,11 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
 
 
 def refusal(error: UsageError, which: str = "") -> TrialRefused:
-    """What the child answers for an error of wrong use. ``which``: the statement, where there are
-    several.
+    """What a child process answers to its parent if a statement cannot be measured. ``which``: the
+    statement, where there are several.
     """
     why: Why = error.why
+    # A text may quote a message of the user's program, of any length.
     if isinstance(why, str):
         why = why[:_MOST_TEXT]
     return TrialRefused(about(which, why))
@@ -159,13 +160,15 @@ def try_statements(
     silence_s: float = SILENCE_S,
     longest_s: float = LONGEST_CALL_S,
 ) -> CallSpec:
-    """The spec with what a trial of each case in a child process found out. Raises ``UsageError``,
-    one line.
+    """The spec with what a trial of each case in a child process found out: how long a call takes,
+    how to wait for its work, which libraries it uses. A case is a statement with one value of
+    ``--vary``. Raises ``UsageError``, one line, for a statement that cannot be measured.
     """
     answers = child_answers(
         __name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter
     )
     found_calls = []
+    # Closing the answers ends the child, also after an error.
     with contextlib.closing(answers) as of_child:
         for _ in spec.cases:
             found = next(of_child)
@@ -174,10 +177,11 @@ def try_statements(
 
 
 def _with_division(found: FoundCall, of_child: Iterator[Any], spec: CallSpec) -> FoundCall:
-    """What was found, and how the time of the call divides, if a first answer is asked for.
+    """What the trial found out about a call, and how the time of the call divides into Python,
+    libraries and so on, if a first answer is asked for.
 
-    The child runs the call again for that, and its next answer says where its thread can be
-    sampled.
+    The child runs the call again for that, and its next answer (of ``of_child``) says where its
+    thread can be sampled. A machine that does not allow this gives the reason instead.
     """
     if not spec.first:
         return found
@@ -199,8 +203,9 @@ def child_answers(
     doing: Callable[[Why], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Generator[Any]:
-    """Yield what ``module`` answers in a child process; ``doing`` gets its next step. Raises
-    ``UsageError``.
+    """Yield what ``module``, run in a child process for this ``job``, answers. ``doing`` is called
+    with what the child does next; an error names that if the child ends or is silent for longer
+    than ``silence_s``. Raises ``UsageError``.
     """
     step: Why = because("starting-a-process")
     try:
@@ -304,7 +309,8 @@ def try_call(
 
 def _refuse_uncalled(call: str, statement: StatementLoop, call_name: str) -> None:
     """Raise ``UsageError`` for a statement such as ``x.sum``, which reads a function and does not
-    call it.
+    call it. Other attributes may compute when they are read, so they are measured. ``call``: the
+    text of the statement, which has run; ``call_name``: what the error calls it.
     """
     attribute = read_only(call)
     result = next(iter(statement.results), None)
@@ -316,9 +322,10 @@ def _waits_of(spec: CallSpec, statement: StatementLoop) -> list[Wait]:
     """What waits for the work of a statement; empty if ``--wait`` gives a statement that does.
 
     Without ``--wait`` the libraries in use tell. Raises ``UsageError`` for a wait that needs a
-    result where the statement has none.
+    result (``keeps``) where the statement has none.
     """
     if spec.wait:
+        # None for a text that is no known name: then it is a statement that waits.
         named = wait_named(spec.wait, statement.names, statement.results)
         waits = [named] if named else []
     else:
@@ -356,28 +363,36 @@ def _taken(step: FoundStep | None) -> Literal["", "returned", "itself"]:
 
 
 def _packages_used(statement: StatementLoop) -> list[str]:
-    """The distributions of ``_PACKAGES`` whose package a statement uses."""
+    """The packages that a statement uses, of those whose versions belong in the record; by the
+    names under which they are installed.
+    """
     used = []
     for distribution in _PACKAGES:
-        package = distribution.partition("-")[0]
+        package = distribution.partition("-")[0]  # cupy-cuda12x is imported as cupy
         if uses_package(package, statement.names, statement.results):
             used.append(distribution)
     return used
 
 
 def _why_unfinished(unfinished: Unfinished, call_name: str, *, is_returned: bool) -> Why:
-    """Why a call whose work is not done cannot be measured, and what to write instead."""
+    """Why a call whose work is not done when it returns cannot be measured, and what to write
+    instead. ``is_returned``: the call returns what stands for the work; else it keeps that in a
+    variable.
+    """
     values = {"call": call_name, "what": unfinished.what, "finish": unfinished.finish}
     why = because("keeps-unfinished-work", **values)
     if is_returned:
         why = because("returns-unfinished-work", **values)
+    # Only the user of ``overhead time``, whose statement is called CALL, can give ``--wait none``.
     if call_name != "CALL":
         return why
     return together(why, because("wait-none-leaves-it-out"))
 
 
 def _said_of(asked: str, waits: list[Wait]) -> Why:
-    """How the end of the work is awaited. ``asked``: the value of ``--wait``."""
+    """How the end of the work is awaited, for the reader. ``asked``: the value of ``--wait``; if
+    that is a statement, there are no known ``waits``.
+    """
     if not waits:
         return because("waits-by-statement", statement=asked[:200])
     if asked and waits == [NOTHING]:
@@ -390,8 +405,9 @@ def _said_of(asked: str, waits: list[Wait]) -> Why:
 
 @contextlib.contextmanager
 def _no_unawaited(part: str) -> Iterator[None]:
-    """Raise ``UsageError`` if the block makes coroutines that nothing awaits, of which Python only
-    warns.
+    """A ``with`` block that raises ``UsageError`` at its end if it made coroutines that nothing
+    awaits: these have not run, and Python only warns of them. ``part``: what the block runs, for
+    the error.
     """
     warned: list[str] = []
     usual = warnings.showwarning
@@ -410,8 +426,8 @@ def _no_unawaited(part: str) -> Iterator[None]:
 
 
 def _check_clocks(setup_name: str, call_name: str) -> None:
-    """Raise ``UsageError`` if the program has replaced a clock: the figures would be those of its
-    own clock.
+    """Raise ``UsageError`` if the program has replaced a clock of the module ``time``: the figures
+    would be those of its own clock.
     """
     for name, clock in _TRUE_CLOCKS.items():
         if getattr(time, name, None) is not clock:
@@ -422,7 +438,9 @@ def _check_clocks(setup_name: str, call_name: str) -> None:
 
 
 def _definition_of(name: str) -> str:
-    """What to give in ``--setup`` for a name that a statement lacks."""
+    """What an error proposes to put into ``--setup`` for a name that a statement lacks: the usual
+    import, such as ``import numpy as np``, a module of that name, or ``name = ...``.
+    """
     if name in _USUAL_NAMES:
         return _USUAL_NAMES[name]
     with contextlib.suppress(ImportError, ValueError):
@@ -442,8 +460,9 @@ def _why_raised(error: BaseException, statement: StatementLoop) -> Why:
 
 @contextlib.contextmanager
 def _no_copy(part: str) -> Iterator[None]:
-    """Raise ``UsageError`` in a forked copy of this process that outlives the block, which tells
-    the parent.
+    """A ``with`` block whose code must not fork this process. In a copy that leaves the block it
+    raises ``UsageError``, which the copy sends to the process that reads the answers. ``part``:
+    what the block runs, for the error.
     """
     parent = os.getpid()
     forks = len(_forks)
@@ -454,11 +473,15 @@ def _no_copy(part: str) -> Iterator[None]:
             raise UsageError(
                 f"{part} cannot be measured: it forks (os.fork); end the child inside {part}"
             )
+        # This process waits, so that the copy can send its error first.
         if len(_forks) > forks:
-            time.sleep(0.5)  # until the copy has gone on
+            time.sleep(0.5)
 
 
 def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
+    """What ``act`` returns, which runs code of the user. Whatever it raises becomes a
+    ``StatementError`` with the line of the program.
+    """
     try:
         return act()
     except UsageError:
@@ -468,11 +491,14 @@ def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
 
 
 def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
-    """Run the statement ``n`` times more, after ``made`` times. Raises ``UsageError``."""
+    """Run the statement ``n`` times more, after it has run ``made`` times. ``name``: what an error
+    calls it. Raises ``UsageError``.
+    """
     try:
         _checked(statement, lambda: statement.issue(n))
     except StatementError as error:
         why = error.why
+        # It did not raise before, so it is the repetition that fails.
         if made:
             why = because("call-not-repeatable", call=name, why=why)
         raise UsageError(why) from None
@@ -481,11 +507,12 @@ def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
 def _time(
     statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str
 ) -> float:
-    """A rough time of one call with its wait, ns; the first calls may compile. Raises
-    ``UsageError``.
+    """A rough time of one call with its wait (``finish``), ns. The shortest of several counts,
+    because the first calls may compile. Raises ``UsageError`` if a call takes longer than
+    ``longest_s``. ``name``: what an error calls the statement.
     """
-    made = 1
-    n = 1
+    made = 1  # calls so far: the trial has made one before
+    n = 1  # calls between two waits, which grow so that the wait weighs less in each
     best_ns = float("inf")
     began = time.perf_counter_ns()
     while made <= _MOST_CALLS:
@@ -493,6 +520,7 @@ def _time(
             break
         took_ns = _timed(statement, finish, n, made, name)
         best_ns = min(best_ns, took_ns / n)
+        # The first time may be one of compiling, so it refuses nothing.
         if best_ns > longest_s * 1e9 and made > 1:
             raise UsageError(
                 f"one call takes {best_ns / 1e9:.2g} s; calls of up to {longest_s:g} s are"
@@ -515,7 +543,9 @@ def _time(
 def _timed(
     statement: StatementLoop, finish: Callable[[], object], n: int, made: int, name: str
 ) -> int:
-    """The time of n calls and a wait, ns, after ``made`` calls. Raises ``UsageError``."""
+    """The time of n calls and the wait for their work (``finish``), ns. ``made``: how many calls
+    were made before; ``name``: what an error calls the statement. Raises ``UsageError``.
+    """
     began = time.perf_counter_ns()
     _issue(statement, n, made, name)
     _checked(statement, finish)
@@ -525,13 +555,14 @@ def _timed(
 def first_answer(
     issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = 0.5
 ) -> Figure:
-    """The cost of one more call with its work done, ns: the median slope of T(n) between two sizes
-    of n.
+    """The cost of one more call with its work done, ns: the time of a long chain of calls less that
+    of a short one, for each call that the long one has more; the median of many such pairs. What a
+    chain costs once, such as its wait, cancels out.
 
-    They take about 1 and 3 ms, and alternate. The figure has no interval. That of one process says
-    nothing of others: on a shared host with an H200, first answers of 16 statements with intervals
-    of 1 to 5 % were 0.62 to 1.58 times what another process had met minutes before; on two
-    processors that other programs kept busy, one was 8 times the cost of the whole run.
+    The two chains take about 1 and 3 ms, and alternate. The figure has no interval. That of one
+    process says nothing of others: on a shared host with an H200, first answers of 16 statements
+    with intervals of 1 to 5 % were 0.62 to 1.58 times what another process had met minutes before;
+    on two processors that other programs kept busy, one was 8 times the cost of the whole run.
     """
     import numpy as np
 
@@ -561,7 +592,9 @@ def first_answer(
 
 
 def _alone(spec: CallSpec, number: int) -> CallSpec:
-    """The statement of one case; the assignment runs before its SETUP."""
+    """The spec with the statement of one case alone: the statement at its position, with one value
+    of ``--vary``, which is assigned before SETUP runs.
+    """
     case = spec.cases[number]
     lines = [f"{name} = {value!r}" for name, value in literals(case.assignment).items()]
     before = "\n".join([*lines, spec.before])
@@ -572,8 +605,9 @@ def _alone(spec: CallSpec, number: int) -> CallSpec:
 
 
 class CallChain(HeldChain):
-    """A chain of n calls of one of the cases; ``StatementError`` if SETUP, CALL or the wait
-    raises.
+    """A chain of n calls of one of the cases, which is a statement of the user with one value of
+    ``--vary``. The measurement times chains of different n. Raises ``StatementError`` if SETUP,
+    CALL or the wait raises.
     """
 
     flags = ("values-not-checked",)  # the values of an unknown call prove nothing
@@ -581,13 +615,13 @@ class CallChain(HeldChain):
     def __init__(self, spec: CallSpec, number: int) -> None:
         spec = _alone(spec, number)
         (found,) = spec.found
-        waits_by_statement = not found.waits
+        waits_by_statement = not found.waits  # ``--wait`` gave a statement instead of a name
         self._statement = StatementLoop(
             spec.calls[0],
             spec.setup,
             spec.wait if waits_by_statement else "",
             before=spec.before,
-            keep="jax" in found.waits,
+            keep="jax" in found.waits,  # JAX alone waits by the results
         )
         _checked(self._statement, self._statement.open)
         names, results = self._statement.names, self._statement.results
@@ -604,10 +638,12 @@ class CallChain(HeldChain):
         self._made = 0
         clocks = [wait.clock for wait in waits if wait.clock]
         self._clock = clocks[0] if clocks else None
-        self._held_part = 1
+        self._held_part = 1  # ``device`` measures an n-th of the calls, see there
+        # Long calls need longer samples, else only one or two lengths would fit into a sample.
         self.least_ns = int(4 * found.one_ns) if found.one_ns > _LONG_CALL_NS else 0
         self.synchronous = found.waits == [NOTHING.name]
         self.overlap = "serial" if self.synchronous else "pipelined"
+        # A statement of the user may spin too; nothing tells.
         self.wait_spins = waits_by_statement or any(wait.spins for wait in waits)
 
     def issue(self, n: int) -> None:
@@ -629,14 +665,17 @@ class CallChain(HeldChain):
         return self._made - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
-        """The device time of n calls, or of a part if its queue cannot hold them; None if the
-        library has no clock.
+        """How long the device takes for n calls, by its own clock; None if the library has none.
+
+        The device is held until all calls are in its queue, so that it need not wait for the host.
+        If the queue cannot hold n calls, the result is of a part of them, and later ones too.
         """
         if self._clock is None:
             return None
         while True:
             held = self.held(self._clock(), max(1, n // self._held_part))
-            if held.busy or held.n <= 4:  # so few fit into its queue
+            # Not busy: the queue was full before all calls were in it. Four fit into any queue.
+            if held.busy or held.n <= 4:
                 return held
             self._held_part *= 4
 
@@ -659,7 +698,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
         os.register_at_fork(after_in_parent=lambda: _forks.append(None))
     spec, longest_s = job
     spec.add_path()
-    gc.disable()
+    gc.disable()  # a collection in the middle of a call would count as its time
     for number in range(len(spec.cases)):
         which = f"statement {number + 1}" if len(spec.cases) > 1 else ""
         own = _alone(spec, number)
@@ -674,14 +713,15 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
                 _run_for_samples(statement, finish, found.one_ns, send)
         except UsageError as error:
             send(refusal(error, which))
-            break
+            break  # nothing is measured if one statement cannot be
 
 
 def _run_for_samples(
     statement: StatementLoop, finish: Callable[[], object], one_ns: float, send: Send
 ) -> None:
-    """Run the statement while the parent samples this process. The waits between are not part of
-    the call.
+    """Run the statement for 0.4 s or more while the parent process samples where this one is.
+    ``phase`` tells the parent whether the statement runs: the waits between (``finish``) are not
+    part of the call.
     """
     phase = Phase()
     calls_between_waits = max(1, round(_BETWEEN_WAITS_NS / one_ns))
@@ -694,6 +734,7 @@ def _run_for_samples(
     # What a call raises now is said by the measurement that follows, which makes more calls.
     with contextlib.suppress(BaseException):
         while True:
+            # A busy machine may give the parent too few samples in the usual time.
             longest_s = _MOST_SAMPLED_S if phase.needs_more else _SAMPLED_S
             if time.monotonic() - began >= longest_s:
                 break

@@ -51,10 +51,12 @@ NOTHING = Wait("none", because("nothing-to-wait-for"), "CPU", "CPU")
 
 
 def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
-    """The wait with a name of ``KNOWN_WAITS``; None for any other text. Raises ``UsageError`` if it
-    cannot be used.
+    """The wait with a name of ``KNOWN_WAITS``, such as ``torch``; None for any other text, which is
+    a statement that waits. Raises ``UsageError`` if the wait cannot be used. ``names``,
+    ``results``: the variables and results of the statement that is measured.
     """
     if name not in KNOWN_WAITS:
+        # A single word would wait for nothing as a statement, so it is a wrong name.
         if name.isidentifier():
             raise unknown_name("wait", name, KNOWN_WAITS)
         return None
@@ -66,7 +68,7 @@ def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
 
 def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
     """The waits of all libraries that the statement seems to use, the surest first; ``NOTHING``
-    alone if none.
+    alone if there are none. ``names``, ``results``: the variables and results of the statement.
     """
     values = list(results)
     waits: list[Wait] = []
@@ -84,14 +86,16 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
             waits.insert(0, of_device)
 
     # Each of these waits for the whole CUDA device, so the first of them waits for the others' work
-    # too.
+    # too. A wait that needs the results of the statement (``keeps``) waits for these alone.
     whole_device = [wait for wait in waits if wait.api == "CUDA" and not wait.keeps]
     needless = [*whole_device[1:], NOTHING]
     return [wait for wait in waits if wait not in needless] or [NOTHING]
 
 
 def joined_actions(actions: Sequence[Callable[[], object]]) -> Callable[[], object]:
-    """A function that runs all of these, one after another; a single one itself."""
+    """A function that runs all of these, one after another: the waits of all libraries that a
+    statement uses. A single one is returned itself.
+    """
     if len(actions) == 1:
         return actions[0]
 
@@ -103,8 +107,8 @@ def joined_actions(actions: Sequence[Callable[[], object]]) -> Callable[[], obje
 
 
 def _imported(name: str, asked: bool) -> Any:
-    """The module if it is imported, or, if it is ``asked`` for, can be; else None. Raises
-    ``Unavailable``.
+    """The module if the statement has imported it; None if not. If the user ``asked`` for its wait,
+    it is imported here, and ``Unavailable`` is raised if it is not installed.
     """
     if asked and name not in sys.modules:
         from overhead.probes.common.availability import import_library
@@ -121,6 +125,7 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
     if torch is None or not hasattr(torch, kind):
         return None
     module = getattr(torch, kind)
+    # ``torch.mps`` has no such function of its own.
     if asked and not getattr(module, "is_available", torch.backends.mps.is_available)():
         raise Unavailable(because("torch-without-device", version=torch.__version__, kind=kind))
     if not asked and not _torch_uses(torch, kind, [*names.values(), *results]):
@@ -144,7 +149,10 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
 
 
 def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
-    """Whether torch has started the device, or a value of the statement is there."""
+    """Whether the statement uses a kind of devices: torch has started it, or a tensor or the
+    parameters of a module among these ``values`` are there.
+    """
+    # ``bool`` stands for a module without this function: it returns False.
     if getattr(getattr(torch, kind), "is_initialized", bool)():
         return True
     for value in _flat(values):
@@ -160,6 +168,9 @@ def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
 
 
 def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    """The wait of CuPy for its current device. None if the statement has not imported CuPy and
+    nobody ``asked`` for the wait.
+    """
     cupy = _imported("cupy", asked)
     if cupy is None:
         return None
@@ -200,6 +211,9 @@ def has_cuda_context() -> bool:
 
 
 def _cuda(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    """The wait of CUDA's driver for the first device, whatever library issued the work; only if it
+    is ``asked`` for.
+    """
     if not asked:  # ``find_waits`` asks where no library is known that has started the device
         return None
     from overhead.probes.cuda.api import driver
@@ -208,6 +222,7 @@ def _cuda(names: Names, results: list[Any], asked: bool) -> Wait | None:
     device = cuda.devices()[0]
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        # The wait is for the context that is current; libraries share the primary one of a device.
         cuda.call(
             "cuCtxSetCurrent", cuda.call_for_handle("cuDevicePrimaryCtxRetain", device.ordinal)
         )
@@ -217,6 +232,9 @@ def _cuda(names: Names, results: list[Any], asked: bool) -> Wait | None:
 
 
 def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    """The wait of JAX, which waits until arrays are ready: those among the results of the
+    statement, else all. None if the statement does not use JAX and nobody ``asked`` for the wait.
+    """
     jax = _imported("jax", asked)
     if jax is None:
         return None
@@ -232,6 +250,7 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
         def wait() -> None:
+            """Wait for the arrays among the results; without any, for all that JAX has."""
             found = _jax_arrays(jax, list(results))
             if not found:
                 jax.effects_barrier()
@@ -267,6 +286,9 @@ def _jax_has_started() -> bool:
 
 
 def _mlx(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    """The wait of MLX for its default device. None if the statement has not imported MLX and nobody
+    ``asked`` for the wait.
+    """
     mx = _imported("mlx.core", asked)
     if mx is None:
         return None
@@ -286,6 +308,10 @@ def _mlx(names: Names, results: list[Any], asked: bool) -> Wait | None:
 
 
 def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bool) -> Wait | None:
+    """The wait for the queue of a WebGPU device that the statement holds in a variable. ``module``,
+    ``stack``: the library, and what the suite calls it. None if the statement has no such device
+    and nobody ``asked`` for the wait.
+    """
     wgpu = _imported(module, asked)
     if wgpu is None:
         return None
@@ -310,7 +336,8 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
 
 def _flat(values: Iterable[Any]) -> list[Any]:
     """The values, those inside lists, tuples and dicts among them, and those that the callables
-    hold or name.
+    hold or name: a function may keep a tensor in its closure. At most 200 are looked at; they show
+    which libraries a statement uses.
     """
     found: list[Any] = []
     seen: set[int] = set()
@@ -331,7 +358,10 @@ def _flat(values: Iterable[Any]) -> list[Any]:
 
 
 def _held_by(function: Any) -> list[Any]:
-    """The values of a callable's closure, its attributes, and the globals that its code names."""
+    """The values that a callable can use: those of its closure, its attributes, and the globals
+    that its code names.
+    """
+    # The suite defines functions for the statement, which are no part of what the user wrote.
     if str(getattr(function, "__module__", "")).partition(".")[0] == "overhead":
         return []
     found = list(getattr(function, "__dict__", {}).values())[:_LOOKED_AT]
@@ -357,7 +387,7 @@ def libraries_seen(names: Names, results: Iterable[Any]) -> dict[str, str]:
     """The installed packages whose modules, functions or objects the statement uses, with their
     versions.
 
-    Those of its results come first.
+    Those of its results come first: a title names the first one.
     """
     found: dict[str, str] = {}
     for value in [*_flat(results), *_flat(names.values())]:
@@ -376,7 +406,9 @@ def _module_of(value: Any) -> str:
 
 
 def _is_installed(package: str) -> bool:
-    """Whether a package is one that somebody installed, and whose version is worth naming."""
+    """Whether a package is one that somebody installed, and whose version is worth naming: not the
+    user's program, the standard library, or what the suite itself needs.
+    """
     # The script itself: __main__, or as a worker runs it again.
     is_program = package.startswith("__")
     if is_program or package in _NOT_NAMED or package in sys.stdlib_module_names:
@@ -388,7 +420,9 @@ def _is_installed(package: str) -> bool:
 
 
 def _version_of(package: str) -> str:
-    """The version of an imported package; empty if it does not tell one."""
+    """The version of an imported package: as it says itself, else as it was installed; empty if
+    neither tells one.
+    """
     version = getattr(sys.modules[package], "__version__", None)
     if isinstance(version, str):
         return version[:40]

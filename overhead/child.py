@@ -157,7 +157,7 @@ class ChildProcess(Generic[_Received]):
             **os.environ,
             **(environment or {}),
             FAMILY: os.environ.get(FAMILY, "") + self._mark,
-            scratch.PARENT: str(scratch.folder()),
+            scratch.PARENT: str(scratch.folder()),  # where the child makes its temporary files
         }
         self._process = subprocess.Popen(
             [*python, "-m", module],
@@ -337,6 +337,9 @@ class Parent:
     """
 
     def __init__(self) -> None:
+        """Take standard output for the answers and standard input for the jobs, so that no library
+        writes to the one or reads from the other.
+        """
         sys.stdout.flush()
         if isinstance(sys.stdout, io.TextIOWrapper):
             # The reason of a death is the last line printed. A block buffer is written at exit,

@@ -176,14 +176,14 @@ def spreads(
     for difference in compared:
         if difference.boards.isdisjoint(without):
             by_group[difference.group].append(difference)
-    found = {}
+    spread_of_group = {}
     for group, of_group in by_group.items():
         boards: set[str] = set()
         for difference in of_group:
             boards |= difference.boards
         if len(boards) >= _MIN_BOARDS:
-            found[group] = _class_spread(of_group, len(boards))
-    return found
+            spread_of_group[group] = _class_spread(of_group, len(boards))
+    return spread_of_group
 
 
 def _class_spread(compared: Sequence[FigureOfTwo], boards: int) -> ClassSpread:

@@ -85,9 +85,9 @@ def typical_costs() -> DispatchCosts:
     """The costs of the run that README.md shows: the one nearest to the median of its kind of
     machine.
     """
-    found = most_typical(views())
-    assert found is not None
-    return found
+    costs = most_typical(views())
+    assert costs is not None
+    return costs
 
 
 def first_answer() -> str:

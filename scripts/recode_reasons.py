@@ -220,9 +220,9 @@ def recoded(text: str) -> Why:
         head = _whole(text[:at])
         if head is None:
             continue
-        found = together(head, recoded(text[at + 2 :]))
-        if older_sentence(found) == text:
-            return found
+        reason = together(head, recoded(text[at + 2 :]))
+        if older_sentence(reason) == text:
+            return reason
     return text
 
 
@@ -241,9 +241,9 @@ def _whole(text: str) -> Reason | None:
         if match is None:
             continue
         for wider in _WIDER:
-            found = _filled(template, match, wider)
-            if found is not None and older_sentence(found) == text:
-                return found
+            reason = _filled(template, match, wider)
+            if reason is not None and older_sentence(reason) == text:
+                return reason
     return _around(text)
 
 
@@ -272,11 +272,11 @@ def _around(text: str) -> Reason | None:
         match = template.pattern.fullmatch(text)
         if match is None:
             continue
-        found = _filled(template, match, _WIDER[0])
-        if found is None or older_sentence(found) != text:
+        reason = _filled(template, match, _WIDER[0])
+        if reason is None or older_sentence(reason) != text:
             continue
-        if any(isinstance(value, Reason) for value in found.values.values()):
-            return found
+        if any(isinstance(value, Reason) for value in reason.values.values()):
+            return reason
     return None
 
 

@@ -163,10 +163,10 @@ def fleet_power() -> str:
     """The errors and the power of ``overhead fleet`` on made nodes: the worse of both kinds of
     second run.
     """
-    found = json.loads((ROOT / "tests" / "data" / "fleet_power.json").read_text("utf-8"))
+    power = json.loads((ROOT / "tests" / "data" / "fleet_power.json").read_text("utf-8"))
     planted = ("host", "device", "stack", "stack, host side")
     rows = []
-    for kind, by_second_run in found.items():
+    for kind, by_second_run in power.items():
         for nodes, same in by_second_run["same"].items():
             other = by_second_run["other"][nodes]
             called_slow = max(same["false"], other["false"])

@@ -143,6 +143,7 @@ def broken_text(text: str, width: int) -> list[str]:
     """
     lines = [""]
     for word in text.split(" "):
+        # The first piece may join the last line; further pieces get lines of their own.
         fits_a_line = cell_len(word) <= width
         first, *others = [word] if fits_a_line else _pieces_in(word, width)
         line = lines[-1]

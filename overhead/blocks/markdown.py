@@ -59,7 +59,7 @@ def _texts(block: Part) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The caption, the table, and below it what its columns mean."""
+    """A table in Markdown as texts: its caption, its rows, and below it what its columns mean."""
     if table.caption:
         yield f"**{escaped(table.caption)}**"
     rule = "|" + " --- |" * len(table.columns)

@@ -97,7 +97,7 @@ def _term(term: Term) -> str:
 
 
 def _text(block: Text) -> Iterator[str]:
-    """The paragraphs; none of a folded text, which a terminal does not show either."""
+    """The paragraphs of a text as elements; none of a text that a page folds, as in a terminal."""
     if block.folded:
         return
     style = "margin:.3em 0"

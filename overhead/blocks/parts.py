@@ -224,6 +224,7 @@ def table_of(
             kept.append(i)
     shown = _picked(columns, kept)
 
+    # What the columns say of themselves, as the table says it: by their indices.
     numeric = []
     hidden_at: dict[int, int] = {}
     important = []
@@ -243,7 +244,7 @@ def table_of(
         [column.heading for column in shown],
         [_picked(row, kept) for row in rows],
         numeric=numeric,
-        optional=[hidden_at[turn] for turn in sorted(hidden_at)],
+        optional=[hidden_at[turn] for turn in sorted(hidden_at)],  # the first to be hidden first
         important=important,
         meanings=meanings,
         **options,
@@ -312,7 +313,9 @@ Part = Heading | Text | Table | StatusLine | Listing | Terms | Drawing
 
 
 def without_pictures(blocks: Iterable[Part]) -> Iterator[Part]:
-    """The blocks for a renderer of text: tables and sentences in place of drawings."""
+    """The blocks for a terminal, Markdown or a notebook, which show no drawings: in place of a
+    drawing its table, or a sentence with its finding.
+    """
     for block in blocks:
         if not isinstance(block, Drawing):
             yield block

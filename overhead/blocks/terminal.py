@@ -37,8 +37,8 @@ _COLOURS: Mapping[Tone, str] = {"": "", "good": "green", "unsure": "yellow", "ba
 
 
 def show(blocks: Iterable[Part], console: Console | None = None) -> None:
-    """Print the blocks to the console (by default on standard output) without control characters
-    and folded blocks.
+    """Print the blocks (headings, texts, tables, lists) that a command yields to the console, by
+    default standard output. Control characters and blocks that a page folds are left out.
     """
     if console is None:
         console = _standard_output()
@@ -64,7 +64,7 @@ def _heading(console: Console, block: Heading) -> None:
 
 
 def _text(console: Console, block: Text) -> None:
-    """Print the paragraphs; none of a folded text."""
+    """Print the paragraphs of a text; none of one that a page folds."""
     if block.folded:
         return
     style = ""

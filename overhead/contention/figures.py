@@ -142,8 +142,9 @@ class _Case:
             self.shared.append(period)
 
     def records(self) -> Iterator[_RecordPair]:
-        """A record for each placement and number of peers, each with one of the same devices that
-        has the figures of one peer alone, so that it can be told what limits the peers.
+        """The records of this case: one for each placement, number of peers and devices. Each comes
+        with a second one, which has the figures of one peer alone on the same devices: from both
+        follows what limits the peers.
         """
         # The periods of one peer alone are a record too. Shared ones with the same key, of one peer
         # beside idle processes, take their place.
@@ -346,9 +347,12 @@ def _exp(logarithm: float | None) -> float | None:
 
 
 def _grouped(periods: Sequence[PeriodEntry]) -> dict[_Group, list[PeriodEntry]]:
-    """The periods of each record, by placement, number of peers and devices."""
+    """The periods in groups, of which each makes one record: by placement, number of peers and
+    devices. Periods of all sets are together.
+    """
     groups: dict[_Group, list[PeriodEntry]] = defaultdict(list)
     for period in periods:
+        # In the way ``busy`` a record counts the busy processes beside the one that is measured.
         is_without_busy = period.alone and period.way == "busy"
         peers = 0 if is_without_busy else period.peers
         groups[_Group(str(period.placement), peers, tuple(period.devices))].append(period)

@@ -55,12 +55,15 @@ def no_torch() -> Reason:
 
 
 def _without_cuda() -> Why:
-    """Why PyTorch's CUDA features do not apply to what runs in this process; '' if they do."""
+    """Why PyTorch's CUDA features, such as a CUDA graph, do not apply to what has run in this
+    process; '' if they do.
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         return no_torch()
     if not torch.cuda.is_available():
         return because("alternative-needs-cuda-device")
+    # Another library than PyTorch may have started CUDA in this process.
     if torch.cuda.is_initialized() or has_cuda_context():
         return ""
     return because("step-without-torch-on-cuda")

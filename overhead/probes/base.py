@@ -85,8 +85,9 @@ class Space:
                 vary(self.base, axis, value)  # raises for a value that no case may have
 
     def star(self) -> Iterator[Case]:
-        """The cases of a usual run, each once: the base, the early cases, those that differ from
-        the base in one axis, and the extra cases. A run measures them in this order.
+        """The cases of a usual run, each once: the base, the early cases (which every run
+        measures), those that differ from the base in one axis, and the extra cases. A run measures
+        them in this order.
         """
         cases = [self.base, *self.early]
         for axis, values in self.axes.items():

@@ -54,6 +54,9 @@ class InOrderChain(Chain):
     ) -> None:
         """Check the given calls, and put together the loop of the case's pattern. Raises
         ``TypeError`` for what cannot be called, and ``Unsupported`` for another pattern.
+
+        ``launch`` puts a unit into the queue, ``finish`` waits for all units, ``read`` waits for a
+        value of the last one, and ``count`` tells how many have run. See the class for the others.
         """
         required = {"launch": launch, "finish": finish, "count": count}
         optional = {"read": read, "device": device}

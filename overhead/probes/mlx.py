@@ -60,7 +60,9 @@ class MlxProbe(Probe):
         return [cpu, *gpus]
 
     def space(self, target: Target) -> Space:
-        """The cases of the addition by pattern, and of the workloads."""
+        """The cases that a run measures: the addition in each pattern, and the workloads.
+        ``early``: those that every run measures.
+        """
         base = Case(pattern="per-submit", unit="launch")
         early = [vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
         arms = [WorkloadArm("per-submit", bodies=("separate",))]
@@ -86,7 +88,7 @@ class MlxAdditions(Chain):
     def __init__(self, mx: Any, case: Case) -> None:
         """Make the first array, on MLX's default device."""
         self._mx = mx
-        self._called = _AFTER_EACH[case.pattern]
+        self._called = _AFTER_EACH[case.pattern]  # the function after each addition, '' for none
         self.latency = case.pattern == "wait-each"
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
         # An operation that waits for its evaluation takes 1.7 kB on the host.

@@ -67,7 +67,8 @@ class PyopenclProbe(Probe):
 
     def space(self, target: Target) -> Space:
         """The cases that a run measures: a launch by each ``entry`` (function of PyOpenCL that
-        launches), and a launch with a wait or a read after each.
+        launches), and a launch with a wait or a read after each. ``early``: those that every run
+        measures.
         """
         base = Case(
             pattern="per-submit", unit="launch", params={"entry": "enqueue", "wait": "finish"}
@@ -102,7 +103,9 @@ class OpenclChain(InOrderChain):
     held_n = 512
 
     def __init__(self, cl: Any, device: Any, case: Case) -> None:
-        """Compile the kernel for the device, allocate the words, and launch once to warm up."""
+        """Compile the kernel for the device, allocate the words (the numbers on which it works),
+        and launch once to warm up.
+        """
         self._cl = cl
         self._by_call = case.params["entry"] == "call"
         self._seeds = lcg.seeds()
@@ -125,7 +128,7 @@ class OpenclChain(InOrderChain):
         )
         if _is_cpu(cl, device) and not self.latency:
             # PoCL's threads sleep while the queue is empty, and the first launches wake them: 17 us
-            # each, later ones 2 us.
+            # each, later ones 2 us. So the longest chain must take this much longer than one unit.
             self.least_ns = 20_000_000
         self.warm_up(1)
 

@@ -64,6 +64,7 @@ class WarpProbe(Probe):
     def space(self, target: Target) -> Space:
         """The cases that a run measures: launches by ``entry`` (function of Warp that launches) and
         number of arguments, graphs, and on a GPU also a wait or a read after each launch.
+        ``early``: those that every run measures.
         """
         on_gpu = target.api == "CUDA"
         params: dict[str, Scalar] = {"entry": "launch", "arguments": 1}
@@ -166,7 +167,7 @@ class WarpLaunches(InOrderChain):
         wp.launch(self._words.kernels.spin, dim=1, inputs=[scratch, turns], device=device)
         device.stream.record_event(start)
         self.issue(n)
-        busy = not start.is_complete
+        busy = not start.is_complete  # the spinning kernel, which stands before it, still runs
         device.stream.record_event(end)
         span_ns = wp.get_event_elapsed_time(start, end) * 1e6
         return DeviceTime(n, span_ns, busy, EVENT_STEP_NS, "wp.Event behind a spinning kernel")

@@ -42,8 +42,8 @@ class WorkloadArm:
     early: bool = False
 
 
-def with_workloads(star: Space, arms: Sequence[WorkloadArm], *, software: bool) -> Space:
-    """The cases of a stack (``star``), extended by every workload with every arm (way to run it)
+def with_workloads(space: Space, arms: Sequence[WorkloadArm], *, software: bool) -> Space:
+    """The cases of a stack (``space``), extended by every workload with every arm (way to run it)
     and size.
 
     ``software``: True for a CPU or a software adapter, which get smaller numbers of elements. Every
@@ -57,20 +57,20 @@ def with_workloads(star: Space, arms: Sequence[WorkloadArm], *, software: bool) 
     early_workloads = light if software else [*light, *usual_heavy]
 
     early_arms = [arm for arm in arms if arm.early]
-    early = list(star.early)
+    early = list(space.early)
     for workload in early_workloads:
         cases = _cases(workload, early_arms, software)
         early += cases[: len(early_arms)]  # the cases of the first variant in its first size
 
-    extra = list(star.extra)
+    extra = list(space.extra)
     for workload in registered:
         extra += _cases(workload, arms, software)
 
     def is_allowed(case: Case) -> bool:
         is_of_workload = "elements" in case.params  # the stack's own rule does not know these cases
-        return is_of_workload or star.allowed(case)
+        return is_of_workload or space.allowed(case)
 
-    return dataclasses.replace(star, early=early, extra=extra, allowed=is_allowed)
+    return dataclasses.replace(space, early=early, extra=extra, allowed=is_allowed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,19 +129,22 @@ def _sized_variants(workload: Workload, software: bool) -> Iterator[_SizedVarian
 
 
 def _has_cases(arm: WorkloadArm, variant: _SizedVariant) -> bool:
-    """Whether a run has cases of this variant with this arm.
+    """Whether a run has cases of this variant of a workload, in its size, with this arm (way to run
+    it).
 
     A variant that is not written in the language of the arm has a case in its first size alone: its
     record says why there is no figure, and once is enough.
     """
     if not arm.fits(variant.workload):
         return False
+    # ``missing``: the languages in which the workload is not written, with the reasons.
     is_written = arm.language not in variant.workload.missing
     return is_written or variant.is_first_size
 
 
 def _body_params(arm: WorkloadArm, workload: Workload) -> list[dict[str, Scalar]]:
-    """The parameter ``body`` for each body that the workload has and the arm can run.
+    """The parameter ``body`` of a case, for each body (way to write a step, such as ``separate``
+    kernels) that the workload has and the arm can run.
 
     One empty dict, which is a case without the parameter, if workload or arm have no choice.
     """

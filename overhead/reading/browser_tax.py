@@ -21,10 +21,8 @@ LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
 @dataclasses.dataclass(frozen=True)
 class Tax:
     """A browser's case beside the same case of the library inside the browser: what the browser
-    adds is its tax.
-
-    ``library``: its stack. ``against``: the library's case by caller (from Python, from compiled
-    code); ``refused``: by caller, why there is none or it may not be compared.
+    adds is its tax. ``library``: its stack. ``against``: the library's case by caller (from Python,
+    from compiled code); ``refused``: by caller, why there is none or it may not be compared.
     """
 
     target: TargetView

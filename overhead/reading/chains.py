@@ -31,11 +31,9 @@ Variant = tuple[tuple[str, Scalar], ...]
 @dataclasses.dataclass(frozen=True)
 class ArmFit:
     """An arm, one measured way to run a chain of steps, with the line ``fixed + slope * n`` that
-    fits its times (ns).
-
-    ``record``: the case that was measured. ``short``: the target, without its device where there is
-    one only. ``own``: the parameters that the arms beside it do not share, without the maker of a
-    graph. ``maker``: who made its graph; '' where it is none.
+    fits its times (ns). ``record``: the case that was measured. ``short``: the target, without its
+    device where there is one only. ``own``: the parameters that the arms beside it do not share,
+    without the maker of a graph. ``maker``: who made its graph; '' where it is none.
     """
 
     record: Record
@@ -123,6 +121,7 @@ def groups(view: View) -> list[Group]:
             elements = record.params.get("elements")
             # The type itself, because True is an int too. Files of other programs may hold any.
             has_size = type(elements) is int and elements > 0
+            # ``UNROLLED`` is one function with all steps, in runs of older versions.
             if record.workload != UNROLLED and has_size:
                 work = _Work(record.workload, _variant(record), elements)
                 by_work.setdefault(work, []).append(record)

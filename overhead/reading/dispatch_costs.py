@@ -56,14 +56,12 @@ class DispatchRow:
     """One way to call a stack, a row of the headline figure. It has up to four kinds of cost: of a
     call from Python, from compiled code, from a browser, and of one dispatch in a batch.
     ``records``: the measured case of each kind. ``marks``: by kind, the costs that are drawn, above
-    zero, in microseconds with their intervals: one, or both of two speeds.
-
-    ``rank``: the row with the highest goes first where the figure has no room.
-    ``lacks_batch``: the stack can have many dispatches in one pass, and this run did not measure
-    it. ``python``: the share (0 to 1) that Python takes of the CPU time of a call from Python; None
-    where it is not resolved. ``name``: the label as a sentence has it, ``the CUDA driver``,
-    ``Dawn``; ``split``: that of the operation whose CPU time was split where compiled code runs
-    another operation. ``facts``: of the stack.
+    zero, in microseconds with their intervals: one, or both of two speeds. ``rank``: the row with
+    the highest goes first where the figure has no room. ``lacks_batch``: the stack can have many
+    dispatches in one pass, and this run did not measure it. ``python``: the share (0 to 1) that
+    Python takes of the CPU time of a call from Python; None where it is not resolved. ``name``: the
+    label as a sentence has it, ``the CUDA driver``, ``Dawn``; ``split``: that of the operation
+    whose CPU time was split where compiled code runs another operation. ``facts``: of the stack.
     """
 
     label: str

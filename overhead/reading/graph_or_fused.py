@@ -135,7 +135,6 @@ WhyLost = Literal["graph-adds-little", "slow-kernel"]
 class WorkRow:
     """A row of the comparison: the work of one workload (a chain of steps, or a program), and the
     ``ways`` to do it that one run measured. ``run``: when that run began, '' for the run shown.
-
     ``usual``: every run on a GPU measures it. ``shown_run``: when its run began, also of the run
     shown.
     """
@@ -169,11 +168,14 @@ class WorkRow:
         return None
 
     def relative(self, way: ChainWay) -> Value | None:
-        """The time of the way over that of its base; None where either is unknown."""
+        """The time of the way over that of what it is compared with (its base, such as the CUDA
+        graph of the same steps); None where either is unknown.
+        """
         base = self.base(way)
         if way is base:
             return exactly(1.0, "ratio")
-        if way.run_base is not None:  # the base in the run that measured the way
+        # A way of another run is compared with the base there, which may be on another board.
+        if way.run_base is not None:
             return ratio(way.cost, way.run_base)
         return ratio(way.cost, base.cost if base is not None else None)
 

@@ -46,8 +46,8 @@ class Graph:
         return [*_PARTS[:-1], "first_launch"]
 
     def making_time(self, nodes: int) -> Value | None:
-        """Time in ns to make a graph of so many nodes ready to launch; None where a part has no
-        value.
+        """Time in ns to make a graph with this number of nodes ready to launch: the sum of all
+        parts of making it; None where a part has no value.
         """
         total: Value | None = None
         for part in self.parts:
@@ -106,8 +106,8 @@ class Graph:
 
 
 def graphs(view: View) -> list[Graph]:
-    """Every CUDA graph of steps in the run, with the launch that its nodes replace on the same
-    device.
+    """Every case of the run that replays a CUDA graph of steps, each beside the launch without a
+    graph that a node of it replaces (``eager``) on the same device.
     """
     found = []
     for target in view.executing:

@@ -136,7 +136,9 @@ def _split(view: View, top: Record) -> HostShares:
 
 
 def _validation(view: View, top: Record) -> Figure | None:
-    """What Dawn spends on validation in this case; None where it was not measured."""
+    """The CPU time that Dawn, a WebGPU library, spends on validation in this case: the difference
+    to a case that skips it. None where that was not measured.
+    """
     for comparison in view.comparisons("validation-share"):
         if _same_case(view, comparison, top):
             figure = comparison.figure("difference")

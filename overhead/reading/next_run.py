@@ -138,11 +138,12 @@ def half_width(spread: ClassSpread, runs: int = 1) -> float:
 
 
 def next_run(record: Record, machine: Machine, figure: str = "complete") -> Value | None:
-    """The record's figure, with the range in which another run would put it as its interval, in the
-    figure's unit.
+    """The record's figure, with the range in which a run on another machine of this kind would put
+    it as its interval, in the figure's unit.
 
     None unless the figure has a value above zero, is not of a software adapter, and is of a class
-    and a kind of machine in the table: coverage was measured for such figures alone.
+    and a kind of machine in the table: only for such figures was measured how often another run
+    lies inside.
     """
     measured = record.measured(figure)
     if measured is None or measured.value <= 0 or record.software:

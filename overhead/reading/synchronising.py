@@ -129,10 +129,8 @@ def in_capture(view: View) -> dict[str, str]:
 @dataclasses.dataclass(frozen=True)
 class Synchronised:
     """A case with an act (a call by which the host waits for the device) after every so many steps
-    (``record``), and ``alone``, the same steps without the act.
-
-    ``paired``: the comparison of both, round by round; None in older files. ``alone`` is None if it
-    was not measured.
+    (``record``), and ``alone``, the same steps without the act. ``paired``: the comparison of both,
+    round by round; None in older files. ``alone`` is None if it was not measured.
     """
 
     target: TargetView

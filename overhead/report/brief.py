@@ -185,7 +185,8 @@ def _cases(
         for record in of_target.records:
             is_first = record is of_target.records[0]
             cases.append(_Case(stack if is_first else "", of_target.target, record))
-    line_below = [row - 1 for row in first_rows]  # between two targets
+    # A line between two targets. Above the first one there is no row, and no line.
+    line_below = [row - 1 for row in first_rows]
     yield table_of(cases_title(title, device), _COLUMNS, cases, ends=line_below)
     yield Text(_reasons(cases), quiet=True)
     left_out = len(view.fingerprint.records) - len(cases)

@@ -111,7 +111,7 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
 
 
 def _figure_columns(record: Record) -> list[Column[Figure]]:
-    """The columns of the table of a case's figures."""
+    """The columns of the table of a case's figures, each a row: value, status, reason."""
     value = partial(_value, record)
     return [
         Column("figure", _name),
@@ -153,7 +153,9 @@ def _reason(figure: Figure) -> str:
 
 
 def _point_columns(record: Record, processes: Sequence[ProcessMedians]) -> list[Column[Point]]:
-    """The columns of the table of T(n); those that need samples are empty without ``processes``."""
+    """The columns of the table of T(n), the time of a chain of n units, by n. Empty columns are
+    left out: without ``processes`` (from samples) that with the medians of each.
+    """
     off_line = partial(_off_line, line_of(record).line)
     medians = partial(_medians_of_processes, processes)
     columns: list[Column[Point]] = [
@@ -189,7 +191,9 @@ def _off_line(line: Line | None, point: Point) -> str:
 
 
 def _medians_of_processes(processes: Sequence[ProcessMedians], point: Point) -> str:
-    """The lowest and the highest median of T(n) among the processes, and how many have one."""
+    """The lowest and the highest median of T(n) among the processes, and in brackets how many
+    measured this n; '' for none. ``ladder``: the medians of a process by n.
+    """
     medians = []
     for process in processes:
         if point.n in process.ladder:

@@ -77,11 +77,11 @@ def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> li
             path = Path(folder, f"{blocking}.json")
             output = run_child(index, path, blocking)
             text = path.read_text("utf-8") if path.exists() else ""
-            found = answers(subject, text, output)
-            if any(answer.value is not None for answer in found):
-                return found + _our_answers(path)
+            their_answers = answers(subject, text, output)
+            if any(answer.value is not None for answer in their_answers):
+                return their_answers + _our_answers(path)
             with_or_without = "with" if blocking else "without"
-            reasons.append(f"{with_or_without} its blocking kernel: {found[0].reason}")
+            reasons.append(f"{with_or_without} its blocking kernel: {their_answers[0].reason}")
             print(
                 f"nvbench, {subject}, {reasons[-1]}; its process said:",
                 *output.splitlines()[-40:],
@@ -122,15 +122,15 @@ def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
     last_line = (output.strip() or "it said nothing").splitlines()[-1]
     reason = f"{reasons or 'no such summary'}; last: {last_line}"
 
-    found = []
+    their_answers = []
     for quantity in _QUANTITIES:
         seconds = summaries.value_by_tag.get(f"nv/{quantity}/time/gpu/mean")
         value = seconds * 1e9 if seconds is not None else logged_ns.get(quantity)
         if value is None:
-            found.append(ToolAnswer("nvbench", subject, quantity, reason=reason))
+            their_answers.append(ToolAnswer("nvbench", subject, quantity, reason=reason))
         else:
-            found.append(ToolAnswer("nvbench", subject, quantity, value))
-    return found
+            their_answers.append(ToolAnswer("nvbench", subject, quantity, value))
+    return their_answers
 
 
 class _Summaries(NamedTuple):

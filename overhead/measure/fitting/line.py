@@ -88,11 +88,11 @@ def theil_sen(n: Floats, y: Floats) -> Line | None:
 
 
 def siegel_slope(n: Floats, y: Floats) -> float | None:
-    """The slope of y (ns) over n by repeated medians, ns per unit; None with fewer than two
-    different n.
+    """The slope of y (ns) over n by repeated medians, ns per unit, for the few samples of one
+    round: the median, over all samples, of the median slope to the other samples, so that up to
+    half of them may be disturbed. None with fewer than two different n.
 
-    The median, over all samples, of the median slope to the other samples: up to half of them may
-    be disturbed. A. F. Siegel, Robust regression using repeated medians, Biometrika 69 (1982) 242;
+    A. F. Siegel, Robust regression using repeated medians, Biometrika 69 (1982) 242;
     ``scipy.stats.siegelslopes``.
     """
     if n.size == 0 or n.min() == n.max():
@@ -178,8 +178,8 @@ def _lower_spread(y: Floats) -> float:
 
 
 def _quantile(y: Floats, share: float) -> float:
-    """``numpy.quantile`` of sorted values, without sorting them again: linear between the two
-    values beside the position.
+    """The value below which this share of sorted values lies, linear between the two values beside
+    the position: ``numpy.quantile`` without sorting them again.
     """
     position = (y.size - 1) * share
     below = int(position)

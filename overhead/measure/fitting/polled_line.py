@@ -166,16 +166,20 @@ def _bounds(n: Floats, total: Floats, quantum: float) -> _Ends:
     work's duration (within 2x).
     """
     is_least = n == n.min()
+    # The smallest n is done long before the first poll: its full waits tell when that comes.
     whole_waits = total[is_least & (total > quantum)]
     first_poll = median(whole_waits) if whole_waits.size else quantum
     quantum = _refined_quantum(total, first_poll, quantum)
 
+    # Times up to this much after a poll are of that poll: an interruption delayed it.
     slack = min(quantum / 2, _RULE.longest_interruption_ns)
     after_first_poll = total > first_poll + slack
     latest_first_poll = first_poll + _RULE.surely_first * quantum
     at_late_first_poll = ~is_least & (total < latest_first_poll)
     before_poll = np.where(at_late_first_poll, _RULE.busy_delay * slack, quantum)
+    # A wait that returned at the first poll tells only that the work ended before that.
     earliest = np.where(after_first_poll, total - before_poll, 0.0)
+    # The smallest n, in a window that opened shortly before a poll.
     earliest = np.where(total < quantum / 2, total / 2, earliest)
     return _Ends(earliest, total, quantum)
 

@@ -139,6 +139,7 @@ def split_speeds(values: Floats, reference: Floats, owners: Owners) -> SpeedSpli
     by_values = two_groups(values, owners)
     if by_values is not None:
         return SpeedSplit(by_values, "rounds")
+    # Noise may hide two speeds in the values that the reference loop shows clearly.
     if reference.size != values.size:
         return None
     slow = two_groups(reference, owners, SPEEDS.reference_share)
@@ -195,8 +196,9 @@ def _two_speeds(fast_us: float, slow_us: float, by: str) -> Reason:
 
 
 def reference_changed(times: Floats) -> Mask:
-    """For each time of the reference loop, True if the processor then ran at another speed than
-    usual: it is further than ``SPEEDS.reference_change`` from the median. Empty for none.
+    """For each time of the reference loop (fixed work), True if the processor then ran at another
+    speed than usual: it is further than ``SPEEDS.reference_change`` from the median. Empty for
+    none.
     """
     if not times.size:
         return times.astype(bool)

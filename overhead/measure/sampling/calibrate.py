@@ -141,8 +141,8 @@ class Ladder:
 
     def draw(self, passes: int, dice: random.Random) -> list[int]:
         """The n to sample in a round: this number of passes, each of them every n of the ladder in
-        a new random order, so that a slow change of the machine does not follow n. A staircase
-        draws its n anew for each pass.
+        a new random order, so that a slow change of the machine does not follow n. Where T(n) is a
+        staircase, since the wait polls, the n are drawn anew for each pass.
         """
         ns: list[int] = []
         for _ in range(passes):
@@ -158,7 +158,7 @@ class Ladder:
 
         So the processes of a run meet different n: a cost that depends on n being even, a power of
         two or just below a flush must not meet the same n everywhere. 0, 1, 100 and sizes up to 8
-        stay, and so do the sizes of a staircase: they lie around its steps.
+        stay, and so do the sizes of a case whose wait polls: they lie around the steps of its T(n).
         """
         if self.stairs:
             return self
@@ -174,7 +174,8 @@ class Ladder:
     def draw_for_cpu(self, passes: int, number: int) -> list[int]:
         """The n of the samples that also read the CPU clock, in the ``number``-th round of a case.
         These cost extra time, so each pass gets one of three n in rotation: 1, a middle one and the
-        largest. A staircase, whose samples are long, gets two n in every fourth round.
+        largest. A case whose wait polls, so that its samples are long, gets two n in every fourth
+        round.
         """
         if self.stairs:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
@@ -256,8 +257,9 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
 
 
 def retime_ladder(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
-    """The ladder with the n ``ns`` that an earlier process found, and rough times of this process,
-    so that only the first process of a case has to search. Not for a staircase.
+    """The ladder (the sizes of n to sample) with the n ``ns`` that an earlier process found, and
+    rough times of this process, so that only the first process of a case has to search. Not where
+    the wait polls.
     """
     trial = TrialSamples(chain, clock)
     trial.run([1])
@@ -350,12 +352,13 @@ class _TopSearch:
         return RisingPart(self.n_without_rise, self.n, self.fixed_ns, self.total_ns)
 
     def needed_rise_ns(self) -> float:
-        """What the slope must contribute to T(top), ns, so that it can be told: enough against the
-        noise, the clock and the least rise of the chain.
+        """What the slope must contribute to the time of the largest n, ns, so that it can be told:
+        enough against the noise, the clock and the least rise of the chain.
 
-        Against the noise means: the noise of a difference of two samples, averaged over the passes
-        of the process, is below a third of the wanted precision. The noise is that of short chains:
-        against noise that grows with the sample, a longer sample does not help.
+        Against the noise means: the noise of a difference of two samples, averaged over all passes
+        (one sample of each n) of the process, is below a third of the wanted precision. The noise
+        is that of short chains: against noise that grows with the sample, a longer sample does not
+        help.
         """
         sampling_ns = CLIMB.sampling_share * self.limits.seconds * 1e9
         pass_ns = CLIMB.sizes * max(self.total_ns + self.fixed_ns, 1.0)
@@ -366,7 +369,9 @@ class _TopSearch:
         return max(against_noise, self.least_rise_ns, CLIMB.clock_steps * step_ns)
 
     def raise_until_stopped(self) -> None:
-        """Raise n until one of ``TOP_RULES`` stops the search."""
+        """Raise n until one of ``TOP_RULES`` stops the search: the slope stands out, or n or the
+        time of a sample has met its limit, which is then the ``shortfall``.
+        """
         while True:
             for rule in TOP_RULES:
                 stop = rule(self)
@@ -382,7 +387,7 @@ class _TopSearch:
         rise_is_hidden = self.rise_ns < self.needed_rise_ns() / 16
         if rise_is_hidden:
             self.n_without_rise = self.n
-        # A fast step from near the longest sample could take eight times as long as that.
+        # Near the longest sample a fast step would go far beyond it.
         near_limit = CLIMB.fast_factor * self.rise_ns > self.limits.sample_ns
         factor = 2
         if rise_is_hidden and self.n > 1 and not near_limit:
@@ -405,9 +410,10 @@ class _TopSearch:
         the largest deviation that may be noise.
 
         If all units cost the same, T at the n before lies on the line from T(1) to T of the last n.
-        The first units move that line: the last n contains them once, like the n before, so the
-        deviation seen is only the share of it that belongs to the units beyond the n before. A
-        value found earlier is kept if the noise is now too large to confirm it.
+        An extra cost E of the first units is in both times once, and lifts the line there by E
+        times ``part_before`` only. So T at the n before is off the line by the rest, E times ``1 -
+        part_before``. A value of E found earlier is kept if the noise is now too large to confirm
+        it.
         """
         part_before = (before.n - 1) / max(self.n - 1, 1)
         off_line = abs(before.total_ns - self.fixed_ns - part_before * self.rise_ns)
@@ -425,6 +431,7 @@ class _TopSearch:
         0 if it is small, or if there is no time to look.
         """
         far_n = CLIMB.longer * self.n
+        # A synchronous chain has no wait that could cost more; a shortfall leaves no longer chain.
         if self.trial.chain.synchronous or self.shortfall:
             return 0.0
         if far_n > self.most_n or self.n < CLIMB.least_n:
@@ -454,6 +461,7 @@ class _TopSearch:
 
         ``by_longer_chain_ns``: that extra cost as ``first_units_by_longer_chain`` returned it.
         """
+        # Above this rise the samples would take too long.
         highest_ns = max(self.least_rise_ns, min(CLIMB.head_ns, self.limits.sample_ns / 2))
         most_off = CLIMB.head * max(self.limits.precision, LINE.misfit)
         needed_ns = 0.0
@@ -466,9 +474,9 @@ class _TopSearch:
         return needed_ns
 
     def smallest_top(self, straight_rise_ns: float) -> int:
-        """The largest n of the ladder: the last n halved as long as its slope still contributes
-        enough, since the search may have jumped far beyond that. At least 4 if 4 were tried.
-        ``straight_rise_ns``: as ``raise_until_straight`` returned it.
+        """The largest n that the rounds will sample: the last n halved as long as its slope still
+        contributes enough, since the search may have jumped far beyond that. At least 4 if 4 were
+        tried. ``straight_rise_ns``: as ``raise_until_straight`` returned it.
         """
         needed_ns = max(self.needed_rise_ns(), straight_rise_ns)
         units_needed = 1 + needed_ns / self.unit_ns
@@ -517,7 +525,7 @@ def _n_is_bounded(search: _TopSearch) -> TopStop | None:
 
 def _sample_is_too_long(search: _TopSearch) -> TopStop | None:
     """Stop the search for the largest n if twice the last n would take longer than the longest
-    sample. An n below 4 goes on until it takes that long itself: a ladder needs a few sizes.
+    sample. An n below 4 goes on until it takes that long itself: the fit needs a few sizes.
     """
     longest_ns: float = search.limits.sample_ns
     if search.n >= CLIMB.least_n:
@@ -584,7 +592,8 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
 def _sizes(
     top: int, knee: int, estimate: _Estimate, most: int, *, first_units_differ: bool
 ) -> tuple[int, ...]:
-    """The n of the ladder, ascending: 0, 1, ``top`` and its halvings, and 100 if that is cheap.
+    """The n that the rounds sample, ascending: 0, 1, ``top`` and its halvings, and 100 if that is
+    cheap.
 
     ``knee``: the n at which the queue is full, or 0; only the top lies above it, since the slope of
     ``issue`` is fitted below. ``most``: the largest n that the stack accepts.

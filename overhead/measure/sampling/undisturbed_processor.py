@@ -67,6 +67,7 @@ class UndisturbedProcessor:
         self.seen: deque[int] = deque(maxlen=_RULE.readings_kept)
         self.readings = 0
         self.best = 0.0
+        # A reading on each, so that the usual best is that of the fast ones.
         for position in range(len(self.processors)):
             self._reading_on(position)
         self.leave_if_slow()
@@ -80,8 +81,8 @@ class UndisturbedProcessor:
 
     def leave_if_slow(self) -> list[int]:
         """Move to a faster processor if this one is slow: to the next one that is not, or to the
-        fastest if all are slow. Returns the times of the reference loop on the processor chosen,
-        ``[python_ns, native_ns]``.
+        fastest if all are slow. Returns the times of the reference loop (fixed work) on the
+        processor chosen, ``[python_ns, native_ns]``.
         """
         here = self.reference_loop()
         if not self._is_slow(here) or len(self.processors) < 2:
@@ -97,8 +98,8 @@ class UndisturbedProcessor:
         return self._reading_on(min(slow).position)
 
     def reference_loop(self) -> list[int]:
-        """The reference loop on this processor; a slow reading is repeated, since an interrupt
-        lengthens only one.
+        """The times of the reference loop (fixed work) on this processor, which show how fast it
+        runs now; a slow reading is repeated, since an interrupt lengthens only one.
         """
         first = self._read()
         if not self._is_slow(first):

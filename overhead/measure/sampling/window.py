@@ -66,6 +66,7 @@ def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> 
     recorded = chain.recorded
     samples = []
     for n in ns:
+        # A recording is warmed by a launch of the same n, another chain by one unit.
         warm = n if recorded else 1
         prepare(warm)
         issue(warm)
@@ -143,7 +144,9 @@ class TrialSamples:
         return rows
 
     def run_after_idle(self, ns: list[int], idle_ns: float) -> Samples:
-        """The same, with an idle time before each window. Only for a chain with its own loop."""
+        """One sample of each n, with an idle time before each window. Only for a chain with its own
+        loop.
+        """
         self.issued += self.chain.units(ns)
         rows = self.chain.sample_idle(ns, idle_ns / 1e6)
         self.seen += rows
@@ -172,7 +175,7 @@ class TrialSamples:
         return TypicalTotal(median, MAD * statistics.median(below) if below else 0.0)
 
     def shortest_totals(self) -> dict[int, float]:
-        """By n the minimum of T(n) so far, ns: interruptions only lengthen a sample."""
+        """For each n sampled so far the shortest T(n), ns: interruptions only lengthen a sample."""
         shortest: dict[int, float] = {}
         for row in self.seen:
             n = row[0]

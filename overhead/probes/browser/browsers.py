@@ -33,8 +33,8 @@ class BrowserProbe(Probe):
     _refused: Unavailable | None = None
 
     def targets(self) -> list[Target]:
-        """The adapter that the browser offers. Raises ``Unavailable`` with the reason that the page
-        gives.
+        """The one adapter that the browser offers to a page. Raises ``Unavailable`` if it offers
+        none, with the reason that the page gives.
         """
         page = self.session().page
         if page.adapter is None:

@@ -49,7 +49,9 @@ class PageChain(Chain):
         self.session = session
         self.number = session.next_chain()
         self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"
-        waits_each = pattern in WAITING_PATTERNS
+        waits_each = (
+            pattern in WAITING_PATTERNS
+        )  # for each unit, so that issuing ends with the work
         self.latency = waits_each
         self.synchronous = waits_each
         self.max_n = _MAX_N.get(pattern, 1 << 18)
@@ -194,10 +196,11 @@ def case_spec(case: Case) -> messages.CaseSpec:
         spec = msgspec.convert(fields, messages.CaseSpec)
     except msgspec.ValidationError as error:
         raise Unsupported(because("page-has-no-such-case", text=error)) from None
+    # Independent units work on several buffers in turn, so each binds another one.
     may_be_independent = spec.bindgroup != "once" and spec.pattern in _MAY_BE_INDEPENDENT
     if spec.dependency == "independent" and not may_be_independent:
         raise Unsupported(because("independent-in-page"))
-    if "wait" in case.params and case.pattern in WAITING_PATTERNS:
+    if "wait" in case.params and case.pattern in WAITING_PATTERNS:  # these have a wait of their own
         raise Unsupported(because("pattern-brings-wait", pattern=case.pattern))
     has_k = spec.k > 1
     if (spec.pattern == "per-k") != has_k:  # this pattern needs k, and the others have none
@@ -228,6 +231,9 @@ def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
 def step_space() -> Space:
     """The cases of the step in every browser, most informative first: a slow browser has time for
     only a few.
+
+    They are the base case, one case for each other value of each axis, and the extra cases. Those
+    that ``case_spec`` refuses are left out.
     """
     base = Case(pattern="per-submit", caller="browser")
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}

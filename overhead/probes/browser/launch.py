@@ -123,8 +123,8 @@ class Browser:
         return FIREFOX_ENVIRONMENT if self.kind == "firefox" else {}
 
     def command(self, profile: Path, url: str) -> list[str]:
-        """The command line that opens the URL. For Firefox, also writes the preferences into the
-        profile.
+        """The command line that opens the URL with this (empty) profile. Firefox takes preferences
+        from a file in the profile alone, so this writes the file too.
         """
         flags = []
         for name, value in _flags(self.kind).items():
@@ -182,7 +182,7 @@ def find_browser(kind: BrowserKind) -> Browser:
         if kind_of(program) == kind:
             return Browser(kind, program)
     for program in installed_programs(kind):
-        return Browser(kind, program)
+        return Browser(kind, program)  # the first one
     raise Unavailable(
         because("no-browser-found", browser=kind.title()),
         because("install-browser", variable=BROWSER),

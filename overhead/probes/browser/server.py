@@ -190,7 +190,7 @@ class PageServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request. The head is checked before the body is read."""
+    """One HTTP request to the server of the page. Its head is checked before its body is read."""
 
     server: PageServer
     protocol_version = "HTTP/1.1"
@@ -271,7 +271,9 @@ class _Handler(BaseHTTPRequestHandler):
         return HttpBody(messages.encode(answer), "application/json")
 
     def _sent_bytes(self) -> bytes:
-        """The body of the request. Its length is checked before any of it is read."""
+        """The body of the request. Its length is checked before any of it is read. A request that
+        does not tell the length (``Transfer-Encoding``: a body in parts) is refused.
+        """
         length = self.headers.get("content-length", "")
         is_number = length.isascii() and length.isdigit()
         if "transfer-encoding" in self.headers or not is_number:

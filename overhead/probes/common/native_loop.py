@@ -276,7 +276,10 @@ def _python_script(program: NativeProgram, failures: _Failures) -> Script:
         return bind(value)
 
     def render(call: NativeCall | Store) -> Statement:
-        """The line of a call. A checked call notes its result if that is not 0."""
+        """The line of the loop for a call. Its result is kept in a variable (``s0``, ``s1``, ...)
+        if a later call needs it. If it is checked, a result that is not 0 is a failure, which the
+        line notes.
+        """
         stage = call.stage or call.name
         function = bind(call.function)
         if isinstance(call, Store):

@@ -74,8 +74,8 @@ class NativeAdd:
 
     def _allocating_calls(self) -> tuple[NativeCall, ...]:
         """The C calls of ``x = x + one``: allocate memory for a Tensor ``y``, add into it, make x
-        refer to its numbers, and delete ``y``. A handle, a second Tensor of the numbers of ``x``,
-        is what the loop assigns to, since the tensor of Python must not change.
+        refer to its numbers, and delete ``y``. Here x is a handle, a Tensor of the loop that at
+        first shares the numbers of Python's tensor; ``read`` copies the last result back.
 
         ``add`` returns a Tensor by value. On x86-64, C++ writes such a result to memory whose
         address is the first argument. The loop does not know how other processors do this.

@@ -245,7 +245,7 @@ class GraphedWork(InPlaceWork):
 
 
 def use_threads(count: int) -> None:
-    """Let torch use this many threads for operations on the CPU, each on a processor of its own.
+    """Let torch use this many threads for operations on the CPU, on all processors of the process.
 
     A new thread may use only the processors of the thread that starts it, and the sampler, which
     takes the times, binds this thread to one. So on Linux this function lets the thread use all

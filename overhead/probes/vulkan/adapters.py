@@ -124,7 +124,7 @@ def adapters() -> tuple[VulkanAdapter, ...]:
     usable = []
     for index, handle in enumerate(_listed(enumerate_devices, "VkPhysicalDevice")):
         adapter = _adapter(index, handle)
-        if adapter is not None:
+        if adapter is not None:  # None: it is too old, or computes nothing
             usable.append(adapter)
     if not usable:
         raise Unavailable(because("no-vulkan-device-computes"), _LOADER_MEND)

@@ -39,12 +39,13 @@ class StepBuffers:
         self._staging = gpu.buffer(RING * self._size, transfer, host=True)
         mapped = gpu.ffi.buffer(self._staging.mapped, self._staging.size)
         self._mapped = np.frombuffer(mapped, np.uint32).reshape(RING, WORDS)
-        sets = 2 * RING
+        sets = 2 * RING  # ``own`` and ``shared``
         room = {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": sets}
         size = gpu.ffi.new("VkDescriptorPoolSize *", room)
         self._pool = gpu.create("DescriptorPool", maxSets=sets, poolSizeCount=1, pPoolSizes=size)
         self.own = self._sets(set_layout, list(range(RING)))
         self.shared = self._sets(set_layout, [0] * RING)
+        # What the buffers contained when their steps were last counted, and the steps until then.
         self._last = lcg.seeds(RING * WORDS).reshape(RING, WORDS)
         self._steps = 0
         self._upload(self._last)
@@ -178,6 +179,7 @@ class OneTimeCommands:
     """
 
     def __init__(self, gpu: VulkanGpu) -> None:
+        """Make the command buffer, and the structures that record and submit it each time."""
         self._gpu = gpu
         self._pool = gpu.command_pool()
         self.cb = gpu.command_buffers(self._pool, 1)[0]

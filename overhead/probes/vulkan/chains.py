@@ -83,8 +83,8 @@ class VulkanChain(Chain):
             cleanup.callback(self._state.close)
             self._program, issue = self._build()
             self._cleanup = cleanup.pop_all()
-        # Stored on the instance, because a method of this class would add a Python call to the
-        # window.
+        # Stored on the instance, because a method of this class would add a Python call to what is
+        # timed.
         self.issue = issue  # type: ignore[assignment, method-assign]
         self.wait = self._wait  # type: ignore[method-assign]
 
@@ -354,7 +354,7 @@ class OnePass(VulkanChain):
         unit = self._unit(self._cb)
         end = commands.end(self._cb)
         submit = commands.submit(commands.submit_info(self._cb))
-        program = NativeProgram(head, unit, (end, submit), per=0)
+        program = NativeProgram(head, unit, (end, submit), per=0)  # per: 0 is for all units
         return program, self._compile(program)
 
     def device(self, n: int) -> DeviceTime | None:
@@ -386,6 +386,7 @@ class VulkanReplay(OnePass):
         """
         super().prepare(n)
         if n != self._recorded_n:
+            # Flags 0: the recording is submitted again and again.
             self._call_now([self._commands.begin(self._cb, 0)])
             self._recorder(n)
             self._call_now([self._commands.end(self._cb)])
@@ -421,7 +422,9 @@ class VulkanFused(VulkanChain):
         return program, issue
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of one dispatch whose loop runs n times. Raises ``Unsupported``."""
+        """Device time of one dispatch whose loop runs n times: the calls of ``issue``, recorded
+        between two timestamps. Raises ``Unsupported``.
+        """
 
         def recorder(cb: Any) -> Callable[[int], None]:
             def record(n: int) -> None:
@@ -441,7 +444,9 @@ class WaitEach(VulkanChain):
     latency = True
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        """A program that records, submits and waits for each unit."""
+        """A program that records, submits and waits for each unit, in the way of the parameter
+        ``wait``: for a fence that the submission signals, or for an empty queue.
+        """
         commands = self._commands
         head = self._head(self._cb, commands.once)
         unit = self._unit(self._cb)

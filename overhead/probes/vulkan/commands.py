@@ -32,12 +32,15 @@ class Commands:
     """
 
     def __init__(self, gpu: VulkanGpu, pipeline: Pipeline) -> None:
+        """Make what the calls share: the flag ``once`` of a command buffer that is submitted once,
+        and the barrier by which a dispatch sees what earlier ones wrote.
+        """
         vk = gpu.vk
         self._gpu = gpu
         self._pipeline = pipeline
         self._null = gpu.ffi.NULL
         self._compute = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
-        self._kept: list[Any] = []
+        self._kept: list[Any] = []  # see ``_keep``
         self.once = vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
         self._memory = structure(
             "MemoryBarrier",

@@ -69,7 +69,7 @@ class Timer:
     @functools.cached_property
     def quantum(self) -> float:
         """The step of the device clock, ns: the greatest common divisor of the differences of 256
-        timestamps. A clock may count more ticks at once than one.
+        timestamps. The clock may go on by several of its ticks at a time.
         """
         ticks: list[int] = []
         for _ in range(256 // _QUERIES):  # the query pool has room for ``_QUERIES`` at a time
@@ -177,10 +177,10 @@ class Timer:
         return [int(tick) for tick in ticks]
 
     def _between(self, begin: int, end: int) -> float:
-        """The time between two timestamps, ns. Raises ``Unsupported`` if it is too short for the
-        steps of the clock.
+        """The time between two timestamps, ns. Raises ``Unsupported`` if it is shorter than
+        ``_MIN_QUANTA`` steps of the device's clock, because it could be wrong by a step.
 
-        A timestamp has a number of valid bits and then starts again from 0.
+        A timestamp has a number of valid bits, and after the largest starts again from 0.
         """
         adapter = self._gpu.adapter
         valid_bits = (1 << adapter.timestamp_bits) - 1

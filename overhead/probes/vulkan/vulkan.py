@@ -57,7 +57,7 @@ class Vulkan(Probe):
     def space(self, target: Target) -> Space:
         """The cases that a run measures on this device. The base case has one submission per unit,
         from compiled code (the caller ``native``), or from Python (``ffi``) if numba, which
-        compiles, is not installed.
+        compiles, is not installed. ``early``: cases that every run measures.
         """
         caller: Caller = "native" if importlib.util.find_spec("numba") else "ffi"
         base = Case(pattern="per-submit", caller=caller)
@@ -131,6 +131,7 @@ def check_case(case: Case) -> None:
         raise Unsupported(because("per-k-takes-k-to-4096"))
     if case.pattern == "replay" and case.unit != "node":
         raise Unsupported(because("replay-unit-is-node"))
+    # Independent units work on several buffers in turn, so each binds another descriptor set.
     if case.dependency == "independent" and not rotates:
         raise Unsupported(because("independent-rotates-sets"))
     if rotates and case.pattern in ("fused", "wait-each"):

@@ -24,7 +24,14 @@ _PARAMETERS: AllowedValues = {
 
 @dataclass(frozen=True)
 class StepSpec:
-    """A case of the step (the stack's own unit of work) with a value for every parameter."""
+    """A case of the step (the stack's own unit of work, one dispatch of a small kernel) with a
+    value for every parameter.
+
+    ``independent``: the units work on buffers in turn, so that they need not wait for one another.
+    ``k``: units per submission in the pattern ``per-k``. ``bindgroup``: whether the bind group is
+    set once, is one of several in turn (``rotated``), or is created for each unit (``fresh``).
+    ``indirect``: the number of workgroups comes from a buffer. ``wait``: '' for the cheapest wait.
+    """
 
     pattern: str
     caller: str
@@ -37,7 +44,9 @@ class StepSpec:
 
     @classmethod
     def of(cls, case: Case) -> StepSpec:
-        """The ``StepSpec`` of a case. Raises ``Unsupported`` if WebGPU cannot run the case."""
+        """The ``StepSpec`` of a case; parameters that the case leaves out get their default. Raises
+        ``Unsupported`` if WebGPU cannot run the case.
+        """
         if case.pattern not in _PATTERNS:
             raise Unsupported(because("webgpu-has-no-pattern", pattern=case.pattern))
         if case.workload != "step":
@@ -50,15 +59,21 @@ class StepSpec:
         return spec
 
     def _check(self) -> None:
-        """Raise ``Unsupported`` for values that exclude each other."""
+        """Raise ``Unsupported`` for parameters that exclude each other, or that no loop is written
+        for.
+        """
         has_k = self.k > 1
         is_from_python = self.caller == "binding"
-        if (self.pattern == "per-k") != has_k:
+        needs_k = self.pattern == "per-k"
+        if needs_k != has_k:
             raise Unsupported(because("per-k-takes-k"))
+        # Another buffer needs another bind group.
         if self.independent and self.bindgroup == "once":
             raise Unsupported(because("independent-rotates-groups"))
+        # All units are one dispatch.
         if self.pattern == "fused" and (self.bindgroup != "once" or self.indirect):
             raise Unsupported(because("fused-has-one-group"))
+        # The loops of C calls have no such steps.
         if self.pattern == "read-each" and not is_from_python:
             raise Unsupported(because("reading-needs-python"))
         if not is_from_python and (self.bindgroup == "fresh" or self.indirect):
@@ -98,8 +113,9 @@ class StepSpec:
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of a loop by name. Head and tail run once per group of ``per`` units, body runs
-    once per unit.
+    """What a loop over units (dispatches) does, as names such as ``submit``, which a caller turns
+    into statements of Python or calls of C. Head and tail run once per group of ``per`` units, body
+    runs once per unit.
 
     ``per`` = 0: all units are one group. Each name is also a stage that can be timed.
     """
@@ -111,10 +127,15 @@ class Steps:
 
 
 def steps(spec: StepSpec) -> Steps:
-    """The steps of the loop of a case. They are the same for every caller."""
+    """What the loop of a case does, by name. The same for every caller (Python, C calls from
+    Python, compiled code), so that their difference is the cost of the caller.
+
+    A command encoder records passes with dispatches; it is finished and submitted. ``begin`` starts
+    a pass, and ``unit`` is what each dispatch needs. A group of units is one submission.
+    """
     begin: tuple[str, ...] = ("begin pass", "set pipeline")
     unit: tuple[str, ...] = ("dispatch",)
-    if spec.bindgroup == "once":
+    if spec.bindgroup == "once":  # once in a pass
         begin = (*begin, "set bind group")
     elif spec.bindgroup == "fresh":
         unit = ("create bind group", "set bind group", "release bind group", *unit)
@@ -131,14 +152,16 @@ def steps(spec: StepSpec) -> Steps:
         tail = (*tail, "wait")
     elif spec.pattern == "read-each":
         tail = (*tail, "read")
-    if spec.pattern == "fused":
+    if spec.pattern == "fused":  # one dispatch for all units: no step is repeated
         return Steps((*head, *unit), (), tail, 0)
     return Steps(head, unit, tail, spec.per)
 
 
 def space(target: Target) -> Space:
-    """The cases of a target, the most informative first. The base has one dispatch per submission,
-    from Python.
+    """The cases that are measured on a target (an adapter of wgpu-native or Dawn). The base has one
+    dispatch per submission, from Python. Each of the ``axes``, the most informative first, changes
+    one thing of it; every run measures the ``early`` cases. None among the values of an axis means
+    that the base has no such parameter.
     """
     on_dawn = target.stack == "dawn"
     axes: dict[str, list[Scalar | None]] = {
@@ -148,7 +171,7 @@ def space(target: Target) -> Space:
         "wait": [None, "map", "read-buffer"],
         "indirect": [None, True],
     }
-    if on_dawn:
+    if on_dawn:  # wgpu-native cannot skip its validation
         axes["validation"] = [None, "skip"]
     axes["dependency"] = ["independent"]
 
@@ -157,12 +180,13 @@ def space(target: Target) -> Space:
     for pattern in ("one-pass", "fused", "wait-each", "read-each"):
         early.append(vary(base, "pattern", pattern))
     early.append(vary(base, "caller", "ffi"))
-    return Space(base, axes, list(_extra_cases(on_dawn)), _offers, early)
+    return Space(base, axes, list(_extra_cases(on_dawn)), _is_offered, early)
 
 
 def _extra_cases(on_dawn: bool) -> Iterator[Case]:
-    """The cases that differ from the base in several axes. Python has more sizes of a submission
-    than the other callers.
+    """The cases that differ from the base (one dispatch per submission, from Python) in several
+    ways: k dispatches per submission, bind groups in turn, and the patterns of the other callers.
+    Python has more sizes of a submission than these.
     """
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
     callers: tuple[Caller, ...] = ("binding", "native", "ffi")
@@ -170,14 +194,15 @@ def _extra_cases(on_dawn: bool) -> Iterator[Case]:
         sizes = (4, 16, 64, 256) if caller == "binding" else (16, 64)
         for k in sizes:
             yield Case(pattern="per-k", caller=caller, params={"k": k})
+        # The second is the same as the first, but its units depend on each other.
         yield Case(pattern="per-submit", caller=caller, dependency="independent", params=rotated)
         yield Case(pattern="per-submit", caller=caller, params=rotated)
         yield Case(pattern="one-pass", caller=caller, params=rotated)
 
-    without_python: tuple[Caller, ...] = ("native", "ffi")
+    of_c_calls: tuple[Caller, ...] = ("native", "ffi")
     patterns: tuple[Pattern, ...] = ("one-pass", "per-pass", "fused", "wait-each")
     base = Case(pattern="per-submit")
-    for caller in without_python:
+    for caller in of_c_calls:
         for pattern in patterns:
             yield vary(vary(base, "caller", caller), "pattern", pattern)
 
@@ -187,13 +212,16 @@ def _extra_cases(on_dawn: bool) -> Iterator[Case]:
         yield Case(pattern="one-pass", caller="native", params=unvalidated)
 
 
-def _offers(case: Case) -> bool:
-    """Whether WebGPU can run the case, and the case differs from the base in at most one detail."""
+def _is_offered(case: Case) -> bool:
+    """Whether a case belongs to those that are measured, asked for every case that the axes give.
+    WebGPU must be able to run it; only launches from Python have another wait than the cheapest;
+    and combinations of the lesser parameters are left out.
+    """
     if not is_accepted(StepSpec.of, case):
         return False
     spec = StepSpec.of(case)
     may_name_wait = spec.caller == "binding" and spec.pattern in ("per-submit", "wait-each")
     if spec.wait and not may_name_wait:
         return False
-    details = {"bindgroup", "wait", "indirect", "validation"} & set(case.params)
-    return len(details) <= 1
+    lesser = {"bindgroup", "wait", "indirect", "validation"} & set(case.params)
+    return len(lesser) <= 1

@@ -68,8 +68,9 @@ _CALLS: Mapping[str, _CFunction] = {
 
 
 class WebGpuChain(Chain):
-    """A chain of one case of the step. ``__init__`` replaces ``issue`` and ``wait`` by faster
-    functions.
+    """A chain of n dispatches of a small kernel (the step) on a WebGPU device: one case, such as
+    one dispatch per submission, called from compiled code. ``__init__`` replaces ``issue`` and
+    ``wait`` by faster functions.
     """
 
     def __init__(self, target: Target, case: Case) -> None:
@@ -85,6 +86,7 @@ class WebGpuChain(Chain):
         self.resources = StepResources(self.session, spec)
         self.overlap = spec.overlap
         self.latency = self.synchronous = spec.waits_each
+        # A pattern that records all dispatches into one submission has the shortest chains.
         self.max_n = {"per-submit": 1 << 17, "per-k": 1 << 18}.get(spec.pattern, 1 << 16)
         if spec.pattern == "fused":
             self.max_n = longest_fused_chain(target.adapter)
@@ -108,7 +110,10 @@ class WebGpuChain(Chain):
         self.library.raise_errors()
 
     def _named_wait(self) -> tuple[str, Callable[[], None]]:
-        """The name of the wait for the record, and the function that waits."""
+        """The name of the wait for the record, and the function that waits for all submitted work:
+        the cheapest of the library, or as the parameter ``wait`` says, a read of a buffer, or a
+        copy to a buffer that the host maps.
+        """
         device = self.resources.device
         queue = self.resources.queue
         data = self.resources.data[0]
@@ -143,7 +148,10 @@ class WebGpuChain(Chain):
         raise NotImplementedError  # bound in __init__
 
     def executed(self) -> int:
-        """Steps since ``open`` according to the buffers. Raises ``Unverified``."""
+        """How many units have run since the chain was opened, according to the values that they
+        left in the buffers, without those for device time. Raises ``Unverified`` if the library
+        reported an error or the values are wrong.
+        """
         self.wait()
         self.library.raise_errors()
         try:
@@ -154,22 +162,26 @@ class WebGpuChain(Chain):
             raise Unverified(
                 because("reading-back-failed", kind=type(error).__name__, text=str(error)[:300])
             ) from error
+        # The values tell the steps only modulo 2^32. So what is new is added to a total.
         for now, before in zip(steps_read, self._steps_read, strict=True):
             self._total += (now - before) % lcg.PERIOD
         self._steps_read = steps_read
+        # To ask for the clock would make one; ``vars`` shows whether there is one.
         clock_was_used = "_clock" in vars(self)
         self.aside = self._clock.steps if clock_was_used else 0
         return self._total - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time behind a long dispatch; None if each unit waits. Raises ``Unsupported``.
+        """Device time of n units that are queued behind a long dispatch; None if each unit waits.
+        Raises ``Unsupported`` if the adapter cannot measure it.
 
         Of more units than fit behind the dispatch, only as many are timed.
         """
         if self.spec.waits_each:
             return None
-        if self.spec.per:
-            n = min(n, MOST_SUBMISSIONS * self.spec.per)
+        units_per_submission = self.spec.per  # 0: all units are one, which always fits
+        if units_per_submission:
+            n = min(n, MOST_SUBMISSIONS * units_per_submission)
         return self._clock.measure(n)
 
     @functools.cached_property
@@ -177,8 +189,8 @@ class WebGpuChain(Chain):
         return DeviceClock(self, self.resources)
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Durations of each step of the loop by name, ns, with a clock reading each; ``clock`` is a
-        reading alone.
+        """Run n units with clock readings: the durations, ns, of each call in the loop by name,
+        such as ``submit``. Each includes one reading; those of ``clock`` are a reading alone.
         """
         self.prepare(n)
         durations = self._stages(n)
@@ -210,9 +222,12 @@ class WebGpuChain(Chain):
 
 
 def _python_statements(steps: Steps, resources: StepResources, wait: Callable[[], None]) -> Script:
-    """The loop as statements of the Python API."""
+    """The loop of a case as Python text: a statement of the Python API for each of the ``steps``,
+    which are names such as ``submit``. The statements use attributes of ``resources`` (buffers,
+    pipeline, bind groups) by their names.
+    """
     spec = resources.spec
-    index = f"[u & {RING - 1}]"
+    index = f"[u & {RING - 1}]"  # of the unit u, in a list of RING objects that take turns
     group = {"once": "group", "rotated": f"groups{index}", "fresh": "fresh"}[spec.bindgroup]
     entries = f"entries{index}" if spec.independent else "entries[0]"
     lines = {
@@ -243,6 +258,7 @@ def _python_statements(steps: Steps, resources: StepResources, wait: Callable[[]
     def render(part: tuple[str, ...]) -> tuple[Statement, ...]:
         return tuple(Statement(lines[step], step) for step in part)
 
+    # Only the objects that the lines name become local variables of the loop.
     all_lines = [lines[step] for step in (*steps.head, *steps.body, *steps.tail)]
     words = set(re.findall(r"\w+", " ".join(all_lines)))
     used = {name: value for name, value in names.items() if name in words}
@@ -250,7 +266,10 @@ def _python_statements(steps: Steps, resources: StepResources, wait: Callable[[]
 
 
 def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments]) -> NativeProgram:
-    """The loop as C calls of webgpu.h. ``given``: by step, the arguments that depend on the case.
+    """The loop of a case as C calls of webgpu.h, for a Python loop through cffi or for a compiled
+    loop. ``steps``: what the loop does, by names such as ``submit``. ``given``: by such a name, the
+    arguments that depend on the case. A result is passed on to later calls in a slot, a variable of
+    the loop.
 
     The calls keep the objects among their arguments alive, but not what these point to. Raises
     ``NativeUnavailable``.
@@ -264,10 +283,12 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
         return library.call(f"wgpu{name}", *args, stage=step, result=result)
 
     def calls_of(step: str) -> tuple[NativeCall | Store, ...]:
-        """The C calls of a step of the loop. The last result is passed on through a slot."""
+        """The C calls for a name in ``steps``. Most are one call of the table ``_CALLS``; these
+        three are several.
+        """
         if step == "wait":
             return library.wait_calls(*given["wait"])
-        if step == "submit":
+        if step == "submit":  # takes an array, here of one command buffer
             store = Store("commands", put, library.address(submitted), _COMMANDS, step)
             return store, call("QueueSubmit", step, *given[step], 1, submitted)
         if step == "release":
@@ -290,7 +311,10 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
 
 
 def _step_arguments(resources: StepResources) -> dict[str, GivenArguments]:
-    """The arguments of the C calls of a case of the step."""
+    """The arguments that the C calls of a loop have from its case, by the name of what the loop
+    does: the handles (``_internal``) of the objects of wgpu-py, and numbers. NULL stands for a
+    descriptor with nothing in it.
+    """
     null = resources.session.library.ffi.NULL
     groups = tuple(group._internal for group in resources.groups)
     group = groups[0] if resources.spec.bindgroup == "once" else Cycle(groups)

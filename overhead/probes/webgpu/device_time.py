@@ -55,10 +55,13 @@ MOST_SUBMISSIONS = 1024
 
 
 class DeviceClock:
-    """Measures the device time of a chain. Raises ``Unsupported`` if the adapter has no timestamp
+    """Measures the device time of a chain of n units by timestamps that the device writes. The
+    units are queued behind a blocker, a long dispatch, so that the device never waits for the host,
+    and before a marker, an empty dispatch. Raises ``Unsupported`` if the adapter has no timestamp
     queries.
 
-    ``steps``: how many steps it ran on the data of ``resources``.
+    ``steps``: how many steps (of the units and the blocker) it ran on the data of ``resources``.
+    ``quantum``: the step of the device's clock, ns.
     """
 
     def __init__(self, chain: Chain, resources: DeviceBuffers) -> None:
@@ -91,7 +94,9 @@ class DeviceClock:
         self.quantum = self._quantum()
 
     def _bind_groups(self, layout: Any, data: list[Any], steps: int) -> list[Any]:
-        """For each data buffer a bind group with which a dispatch runs so many steps on it."""
+        """For each data buffer, a bind group with which a dispatch of ``fused.wgsl`` runs so many
+        steps on it: the kernel reads the number from a uniform buffer.
+        """
         one_word = np.array([steps], np.uint32)
         uniform = self.resources.buffer(one_word, self.resources.flags.UNIFORM)
         groups = []
@@ -101,10 +106,11 @@ class DeviceClock:
         return groups
 
     def measure(self, n: int) -> DeviceTime:
-        """Device time from the end of the blocker to the end of a marker after n units.
+        """Device time of n units: from the end of the blocker, a long dispatch before them, to the
+        end of a marker, an empty dispatch after them.
 
         The marker adds a constant time, the same for every n. Raises ``Unsupported`` if the time is
-        shorter than 100 steps of the clock.
+        shorter than 100 steps of the device's clock (``quantum``), and so too inexact.
         """
         span, busy = self._behind_blocker(n)
         if span < _MIN_QUANTA * self.quantum:
@@ -124,13 +130,14 @@ class DeviceClock:
         """The device time of n units behind a blocker, a long dispatch, ns; and whether the blocker
         still ran when all units had been issued.
 
-        A blocker that was too short is made longer. If the stack itself waits for the device, none
-        is long enough. Raises ``Unsupported`` if the timestamps of the blocker are wrong: its
-        length could not be chosen.
+        A blocker that was too short is made longer, at most three times. If the stack itself waits
+        for the device while units are issued, none is long enough. Raises ``Unsupported`` if the
+        timestamps of the blocker are wrong, so that its length could not be chosen.
         """
         times = self._once(n)
         for _ in range(3):
             steps = self.repeats * _BLOCKER_STEPS
+            # Faster than any processor can be.
             if times.blocker_ns < steps * _LEAST_STEP_NS:
                 raise Unsupported(
                     because("adapter-timestamps-wrong", span_ns=times.blocker_ns, steps=steps)
@@ -139,14 +146,18 @@ class DeviceClock:
                 break
             # Half as long again as the host needed, for a host that is slower the next time.
             repeats = math.ceil(self.repeats * 1.5 * times.issuing_ns / times.blocker_ns)
-            if repeats * times.blocker_ns / self.repeats > _LONGEST_BLOCKER_NS:
+            expected_ns = repeats * times.blocker_ns / self.repeats
+            if expected_ns > _LONGEST_BLOCKER_NS:  # a driver may stop such work
                 break
             self.repeats = repeats
             times = self._once(n)
         return times.span_ns, times.blocker_outlasted
 
     def _once(self, n: int) -> _Times:
-        """Issue n units behind a blocker, with a marker after them."""
+        """Issue n units behind a blocker (a long dispatch), with a marker (an empty one) after
+        them, and return what this took on device and host. Blocker and marker are recorded before,
+        because the blocker must last for all that the host does after its submission.
+        """
         self.chain.prepare(n)
         blocker = self._passes(self.blocker, self.repeats, [0])
         marker = self._passes(self.marker, 1, [2])
@@ -165,8 +176,9 @@ class DeviceClock:
         )
 
     def _passes(self, groups: list[Any], repeats: int, timestamps: Iterable[int]) -> Any:
-        """A command buffer with one pass over all data buffers for each t: between the timestamps t
-        and t + 1.
+        """A command buffer with one pass for each number in ``timestamps``. The pass dispatches the
+        kernel with each of the bind ``groups``, ``repeats`` times. The device writes the timestamp
+        with this number at its begin, and the next one at its end.
         """
         encoder = self.resources.device.create_command_encoder()
         for first in timestamps:
@@ -178,7 +190,9 @@ class DeviceClock:
         return encoder.finish()
 
     def _resolve(self, count: int) -> NDArray[np.float64]:
-        """The first ``count`` timestamps, in ns since the first one."""
+        """The first ``count`` timestamps, in ns since the first one. They are copied to a buffer
+        that can be read, as 64-bit numbers of ticks.
+        """
         queue = self.resources.queue
         encoder = self.resources.device.create_command_encoder()
         encoder.resolve_query_set(self.queries, 0, count, self.resolved, 0)
@@ -188,8 +202,9 @@ class DeviceClock:
         return (ticks - ticks[0]) * self.resources.session.tick
 
     def _quantum(self) -> float:
-        """The step of the clock, ns: the greatest common divisor of the differences between
-        timestamps.
+        """The step of the device's clock, ns, which may be many ticks: the greatest common divisor
+        of the differences between timestamps, here of many short passes. Raises ``Unsupported`` if
+        all timestamps are equal.
         """
         markers = self._passes(self.marker, 1, range(0, _TIMESTAMPS, 2))
         self.resources.queue.submit([markers])
@@ -221,8 +236,9 @@ class _Times:
 
 @functools.cache
 def wait_spins(session: WebGpuSession) -> bool:
-    """True if the wait of ``Library.waiter`` uses the caller's CPU. False if this cannot be
-    measured.
+    """True if the usual wait of the library (``Library.waiter``) keeps the CPU busy until the
+    device is done: then the CPU time of a wait says nothing about work. False if this cannot be
+    measured, for example because the clock of CPU time is too coarse.
     """
     try:
         return CPU_CLOCK_IS_FINE and _wait_spins(session)
@@ -231,7 +247,11 @@ def wait_spins(session: WebGpuSession) -> bool:
 
 
 def _wait_spins(session: WebGpuSession) -> bool:
-    """Compare CPU time and wall time of the thread during a wait of some milliseconds."""
+    """Whether the thread uses the CPU for more than half of a wait of some milliseconds.
+
+    The device gets more and more work, dispatches of 50,000 steps, until the wait for it takes 5
+    ms. A wait of less than 1 ms is too short to tell.
+    """
     resources = StepResources(session, StepSpec("fused", "binding", independent=False))
     resources.write(resources.uniform, np.array([_BLOCKER_STEPS], np.uint32))
     wait = session.library.waiter(resources.device, resources.queue)
@@ -245,7 +265,7 @@ def _wait_spins(session: WebGpuSession) -> bool:
         encoder = resources.device.create_command_encoder()
         _dispatch(encoder.begin_compute_pass(), resources.pipeline, resources.groups, repeats)
         commands = encoder.finish()
-        wait()
+        wait()  # for earlier work
         submitted = perf_counter_ns()
         resources.queue.submit([commands])
         began = perf_counter_ns()
@@ -260,8 +280,8 @@ def _wait_spins(session: WebGpuSession) -> bool:
 
 
 def _dispatch(compute: Any, pipeline: Any, groups: list[Any], repeats: int) -> None:
-    """Record dispatches of the pipeline into a pass, and end it: ``repeats`` with each bind
-    group.
+    """Record dispatches of the pipeline (a kernel) into the pass ``compute``, and end the pass:
+    ``repeats`` with each bind group, which names the buffers that the kernel uses.
     """
     compute.set_pipeline(pipeline)
     for group in groups:

@@ -46,8 +46,9 @@ _BINDINGS = {
 
 
 class Library:
-    """A loaded library: wgpu-native or Dawn, by the name of its stack. ``versions``: by package and
-    library.
+    """A loaded WebGPU library, wgpu-native or Dawn (``stack``), with its binding, the Python
+    package over it. ``webgpu``: the package; ``ffi`` and ``lib``: cffi and the C functions, which
+    are called without the package's objects; ``versions``: by package and library.
     """
 
     def __init__(self, stack: str) -> None:
@@ -102,7 +103,7 @@ class Library:
 
     def forget_errors(self) -> list[str]:
         """Return and clear the messages of the errors that the library reported since the previous
-        call.
+        call, so that those of another chain are not blamed on this one.
         """
         messages = [*self._errors]
         messages += [message for _, message in self._pending]
@@ -124,7 +125,9 @@ class Library:
         )
 
     def symbol(self, name: str) -> tuple[Callable[..., Any], int]:
-        """A C function as a Python callable, and its address. Raises ``NativeUnavailable``."""
+        """The C function of the library with this name: as a Python callable, and its address, for
+        compiled code. Raises ``NativeUnavailable`` if the library has none.
+        """
         try:
             function = getattr(self.lib, name)
             pointer = self.ffi.addressof(self.lib, name)
@@ -155,13 +158,16 @@ class Library:
         return self.address(argument)
 
     def waiter(self, device: Any, queue: Any) -> Callable[[], None]:
-        """The cheapest function that waits for all submitted work."""
+        """A function that waits for all submitted work in the cheapest way: a blocking poll of
+        wgpu-native, or for Dawn a wait for a future, the end of the work so far. Its arguments are
+        prepared here, because waits are timed.
+        """
         if not self.is_dawn:
             poll = self.lib.wgpuDevicePoll
             if _sleeps_while_waiting(device):
                 return functools.partial(_poll_until_empty, poll, device._internal, self.ffi.NULL)
             return functools.partial(poll, device._internal, 1, self.ffi.NULL)
-        done = self.lib.wgpuQueueOnSubmittedWorkDone
+        future_of_end = self.lib.wgpuQueueOnSubmittedWorkDone
         wait_any = self.lib.wgpuInstanceWaitAny
         instance = self._helpers.get_wgpu_instance()
         handle = queue._internal
@@ -169,7 +175,7 @@ class Library:
         futures = self._futures
 
         def wait() -> None:
-            futures.future = done(handle, info)
+            futures.future = future_of_end(handle, info)
             wait_any(instance, 1, futures, _FOREVER)
 
         return wait
@@ -181,7 +187,8 @@ class Library:
         return "poll without blocking" if _sleeps_while_waiting(device) else "poll"
 
     def wait_calls(self, device: Any, queue: Any) -> tuple[NativeCall | Store, ...]:
-        """The wait of ``waiter`` as C calls. Raises ``Unsupported`` for wgpu-native on Metal.
+        """The wait of ``waiter``, for all submitted work, as C calls that a loop makes after each
+        unit. Raises ``Unsupported`` for wgpu-native on Metal, whose wait is a loop of polls.
 
         For Dawn, raises it unless the processor is an x86-64: its wait takes a struct by value.
         """
@@ -196,7 +203,7 @@ class Library:
         name = "wgpuQueueOnSubmittedWorkDone"
         handle = queue._internal
         info = self._done_info
-        future = Slot(7)
+        future = Slot(7)  # a variable of the loop, with a number that no other call uses
         function, address = self.symbol(name)
         done = NativeCall(
             name,
@@ -215,22 +222,23 @@ class Library:
         return (done, store, wait)
 
     def _words_with_struct(self, handle: Any, info: Any) -> tuple[int, ...]:
-        """The arguments of a C function of a handle and a struct of 40 bytes by value, as words, in
-        the way in which compilers for x86-64 pass them.
+        """The arguments of a C function that takes a handle and a struct of 40 bytes by value
+        (``info``), as the words of 64 bits that compilers for x86-64 make of them. A compiled loop
+        can pass only words.
         """
         pointer = self.ffi.addressof(info)
         if sys.platform == "win32":
             # Windows passes a struct of more than eight bytes as a pointer to it.
             return (self.address(handle), self.address(pointer))
         # System V passes the first six words in registers, and the struct as five words on the
-        # stack.
+        # stack. So zeros fill the five registers that the handle leaves.
         fields = self.ffi.unpack(self.ffi.cast("uint64_t *", pointer), 5)
         return (self.address(handle), 0, 0, 0, 0, 0, *[int(word) for word in fields])
 
     @functools.cached_property
     def _done_info(self) -> Any:
-        """The argument of ``wgpuQueueOnSubmittedWorkDone``: a wait asks for the end of the work,
-        and what Dawn calls then does nothing.
+        """The argument with which ``wgpuQueueOnSubmittedWorkDone`` returns a future to wait for:
+        the mode ``WaitAnyOnly``, and a callback that does nothing, which Dawn calls in the wait.
         """
         pointer = self.ffi.new("WGPUQueueWorkDoneCallbackInfo *")
         pointer.mode = self.lib.WGPUCallbackMode_WaitAnyOnly
@@ -238,7 +246,7 @@ class Library:
         # because on every ABI in native_loop.ABIS the caller removes the arguments.
         c_library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
         pointer.callback = self.ffi.cast("WGPUQueueWorkDoneCallback", address_of(c_library, "labs"))
-        self._done_pointer = pointer
+        self._done_pointer = pointer  # kept alive: what is returned refers to its memory
         return pointer[0]
 
     @functools.cached_property
@@ -248,7 +256,9 @@ class Library:
 
 @functools.cache
 def library(stack: str) -> Library:
-    """The library of the stack with this name, loaded at the first call. Raises ``Unavailable``."""
+    """The WebGPU library of the stack with this name (``wgpu-native`` or ``dawn``), loaded at the
+    first call. Raises ``Unavailable`` if it is missing or cannot be loaded.
+    """
     try:
         return Library(stack)
     except ModuleNotFoundError as error:
@@ -287,11 +297,12 @@ def _poll_until_empty(poll: Callable[..., int], device: Any, null: Any) -> None:
 
 @contextlib.contextmanager
 def captured_stderr() -> Iterator[list[str]]:
-    """A context that collects the lines that C code prints to standard error. The list is filled at
-    its end.
+    """A context that collects the lines that C code, such as a driver, prints to standard error.
+    The list is filled at its end. C code writes to the file descriptor 2, not to ``sys.stderr``: so
+    the descriptor itself points to a file meanwhile.
     """
     lines: list[str] = []
-    sys.stderr.flush()
+    sys.stderr.flush()  # what Python printed before belongs to the real one
     with tempfile.TemporaryFile() as file:
         real_stderr = os.dup(2)
         os.dup2(file.fileno(), 2)

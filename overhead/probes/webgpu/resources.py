@@ -26,15 +26,16 @@ read.
 
 
 class WebGpuSession:
-    """A device of an adapter. All chains that need the same validation, checks and limits share
-    it.
+    """An open device of an adapter (a GPU with its driver), and its queue. All chains that need the
+    same validation, checks and limits share it. ``timestamps``: whether it can write timestamps.
     """
 
     def __init__(
         self, loaded: Library, target: Target, validation: str, robust: bool, limits: dict[str, int]
     ) -> None:
-        """Open a device. ``robust``: keep the bounds checks in kernels. ``limits``: by name, the
-        least that is needed.
+        """Open the device. ``validation``: ``skip`` for no checks of the calls. ``robust``: keep
+        the bounds checks in kernels. ``limits``: by name, the least that is needed. Only Dawn has
+        switches (toggles) for the first two.
 
         Raises ``Unsupported`` if the adapter offers less, or if wgpu-native shall skip validation.
         """
@@ -90,12 +91,14 @@ def session(
     validation: str = "on",
     limits: Mapping[str, int] | None = None,
 ) -> WebGpuSession:
-    """The shared device for these settings, opened at the first call. ``limits``: by name, the
-    least that is needed.
+    """The open device of the target for these settings, shared by all chains that need the same,
+    and opened at the first call. ``checks``, in kernels, and ``validation``, of calls, are ``on``
+    if the library shall do all that it usually does. ``limits``: by name, the least that is needed.
 
     Raises ``Unavailable`` or ``Unsupported``.
     """
-    # wgpu-native omits checks when a kernel is compiled, and Dawn when the device is opened.
+    # Dawn omits checks of kernels in the whole device. wgpu-native omits them when a kernel is
+    # compiled, so one of its devices serves kernels with checks and without.
     robust = checks == "on" or target.stack != "dawn"
     least = dict(limits or {})
     key = (target.key, validation, robust, *sorted(least.items()))
@@ -105,8 +108,9 @@ def session(
 
 
 def bind_group_layout(device: Any, kinds: Iterable[str], uniform_bytes: int = 0) -> Any:
-    """The layout of buffers of these kinds at bindings 0, 1, ...; a uniform buffer has at least
-    ``uniform_bytes``.
+    """The layout of a bind group, which tells WebGPU the buffers of a kernel: of these kinds, such
+    as ``storage``, at bindings 0, 1, ... A uniform buffer has at least ``uniform_bytes``; with 0,
+    WebGPU looks at its size at each dispatch.
     """
     bindings = []
     for number, kind in enumerate(kinds):
@@ -134,15 +138,15 @@ def compute_pipeline(device: Any, layout: Any, module: Any, entry_point: str = "
 
 
 def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
-    """A shader module of this WGSL. ``checks``: ``on`` for all that the library adds, ``off``, or
-    ``unbounded-loops``.
+    """A shader module, compiled WGSL. ``checks``: which checks the library adds to kernels: ``on``
+    for all, ``off`` for none, ``unbounded-loops`` for only those of bounds.
 
     Raises ``Unsupported`` if the library cannot omit these checks.
     """
     library = session.library
     device = session.device
-    is_done_by_device = library.is_dawn and checks == "off"
-    if checks == "on" or is_done_by_device:
+    device_omits_checks = library.is_dawn and checks == "off"
+    if checks == "on" or device_omits_checks:
         return device.create_shader_module(code=text)
     if library.is_dawn:
         raise Unsupported(because("dawn-bounds-no-loops"))
@@ -161,6 +165,7 @@ def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
     kept_checks = lib.WGPUShaderRuntimeChecks_BoundsChecks if checks == "unbounded-loops" else 0
     handle = create(device._internal, descriptor, kept_checks)
     library.raise_errors()
+    # The handle becomes an object of wgpu-py, whose class is that of a usual module.
     module_class = type(device.create_shader_module(code=text))
     return module_class("", handle, device)
 
@@ -197,7 +202,10 @@ class DeviceBuffers:
 
 
 class StepResources(DeviceBuffers):
-    """Buffers, pipeline and bind groups of one case of the step.
+    """What the dispatches of one case of the step, a small kernel, need: buffers, the pipeline (the
+    compiled kernel), and bind groups, which name the buffers of a dispatch. ``seeds``: the first
+    values of the data buffers, which each step changes; ``uniform``: the number of steps for the
+    fused kernel; ``indirect``: the number of workgroups, where a dispatch reads it from a buffer.
 
     The statements of a loop in Python use the attributes by their names.
     """
@@ -229,6 +237,7 @@ class StepResources(DeviceBuffers):
         module = self.device.create_shader_module(code=self.text)
         self.pipeline = compute_pipeline(self.device, self.layout, module)
         self.entries = [entries([data, *shared_buffers]) for data in self.data]
+        # ``rotated``: the units take RING groups in turn, also where all are of one buffer.
         count = RING if spec.bindgroup == "rotated" else len(self.entries)
         self.groups = []
         for number in range(count):
@@ -244,8 +253,8 @@ class StepResources(DeviceBuffers):
         return buffer
 
     def read(self) -> list[int]:
-        """For each buffer, the number of steps from its seeds to its values, modulo 2^32. Raises
-        ``Unverified``.
+        """For each data buffer, how many steps have run on it, modulo 2^32: the number of steps
+        from its seeds to its values. Raises ``Unverified`` if its values disagree.
         """
         steps = []
         for seeds, data in zip(self.seeds, self.data, strict=True):

@@ -34,8 +34,9 @@ Info = Mapping[str, Any]
 
 
 def targets(library: Library) -> list[Target]:
-    """The adapters that this process can use, as targets. Raises ``Unavailable`` with what the
-    library printed.
+    """The adapters (GPUs, or CPUs that imitate one) that the library finds in this process, as
+    targets to measure on. If there is none, raises ``Unavailable`` with what the library printed
+    about drivers.
     """
     with captured_stderr() as printed:
         adapters = _adapters(library)
@@ -46,15 +47,14 @@ def targets(library: Library) -> list[Target]:
 
 
 def _no_adapter_error(stack: str, printed: Iterable[str]) -> Unavailable:
-    """Why there is no adapter: what the library printed about a driver that it does not use, or
-    that there is no driver.
-
-    An indented line continues another one. The variable ``XDG_RUNTIME_DIR`` is a matter of windows.
+    """Why there is no adapter, with a step that may help: what the library printed about a driver
+    that it does not use, or if it printed nothing, that there is no driver.
     """
     messages = []
     for line in printed:
-        is_indented = not line[:1].strip()
-        if not is_indented and "XDG_RUNTIME_DIR" not in line:
+        continues_another = not line[:1].strip()  # it is indented
+        is_about_windows = "XDG_RUNTIME_DIR" in line  # and not about drivers
+        if not continues_another and not is_about_windows:
             messages.append(line.removeprefix("Warning: "))
     if not messages:
         return Unavailable(because("no-driver-with-adapter"), LOADER_MEND)
@@ -63,10 +63,10 @@ def _no_adapter_error(stack: str, printed: Iterable[str]) -> Unavailable:
 
 
 def adapter(library: Library, target: Target) -> Any:
-    """The adapter of a target, as an object of the library. Raises ``Unavailable`` if it no longer
-    exists.
+    """The adapter of a target, as an object of the library, found again by its key: another process
+    may have made the target. Raises ``Unavailable`` if the adapter no longer exists.
     """
-    with captured_stderr():
+    with captured_stderr():  # the library prints the same again
         adapters = _adapters(library)
     for its_adapter, its_target in adapters:
         if its_target.key == target.key:
@@ -77,11 +77,12 @@ def adapter(library: Library, target: Target) -> Any:
 
 
 def _adapters(library: Library) -> list[tuple[Any, Target]]:
-    """The adapters with their targets, without those of backends that are not measured, such as
-    D3D11 and Null.
+    """The adapters of the library with their targets, without those of backends that are not
+    measured, such as D3D11 and Null.
 
-    Adapters with the same API and name have the ids of their devices if the library tells them,
-    else numbers.
+    ``device`` of a target tells adapters with the same API and name apart: it is the id of the
+    device if the library tells it, else a number, which the first of them does not have. An adapter
+    without a namesake has none.
     """
     all_named = []
     for adapter in library.adapters():
@@ -89,7 +90,7 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
         if api is not None:
             all_named.append(_NamedAdapter(adapter, api, _name_of(adapter.info)))
     of_vulkan = [named for named in all_named if named.api == "Vulkan"]
-    times = Counter(named.key for named in all_named)
+    namesakes = Counter(named.key for named in all_named)
 
     adapters = []
     seen = Counter[tuple[str, str]]()
@@ -104,7 +105,7 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
                 "D3D12 on Vulkan by Wine" if of_vulkan else "D3D12 by Wine, on an unknown device"
             )
         device = ""
-        if times[named.key] > 1:
+        if namesakes[named.key] > 1:
             number = seen[named.key]
             device = library.device_of(named.adapter) or (str(number) if number else "")
         seen[named.key] += 1
@@ -147,7 +148,10 @@ def is_software(info: Info) -> bool:
 
 
 def _belongs_to_environment(target: Target) -> bool:
-    """False for all but Vulkan in the environment of SwiftShader."""
+    """Whether a target is found in this process. One process looks for adapters with variables that
+    leave Vulkan only SwiftShader, a Vulkan on the CPU. They change nothing for the other APIs,
+    whose adapters another process has found already: so it must not list them again.
+    """
     if target.api == "Vulkan":
         return True
     manifest = swiftshader_manifest()

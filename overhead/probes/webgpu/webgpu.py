@@ -16,6 +16,10 @@ from overhead.results import Case, Target, because
 
 
 class _WebGpu(Probe):
+    """What the stacks wgpu-native and Dawn have in common: everything but the library, which is
+    found by the name of the stack.
+    """
+
     same_calls = True
     fewer_checks: ClassVar[str]
     """The value of ``checks`` of the case without the checks that the library adds to kernels."""

@@ -45,14 +45,19 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 
 
 class WebGpuWork(WorkChain):
-    """A workload in one pass with all dispatches, one submission per dispatch, or one dispatch of n
-    steps.
+    """A chain that runs n steps of a workload (a computation that repeats one step on its own
+    state) in generated WGSL: all dispatches in one pass, one submission per dispatch, or one
+    dispatch that runs all steps (the pattern ``fused``).
     """
 
     language = "wgsl"
 
     def __init__(self, target: Target, case: Case) -> None:
-        """Open the device, make buffers and pipelines of the workload, and compile the loop."""
+        """Open the device, make buffers and pipelines of the workload, and compile the loop.
+
+        ``issue`` and ``wait`` are stored on the instance, because methods of this class would add a
+        Python call to what is timed.
+        """
         super().__init__(case)
         self._text, self._entries = kernels_of(self, "wgsl")
         self._fused = case.pattern == "fused"
@@ -67,7 +72,7 @@ class WebGpuWork(WorkChain):
         self._zeros = np.zeros(self.elements, np.uint32)
         self.resources = DeviceBuffers(self.session)
         self._bind_buffers()
-        self._written_n = -1
+        self._written_n = -1  # the number of steps that the fused kernel would run: not yet known
         if self._fused:
             self.max_n = longest_fused_chain(target.adapter, turns=self.workload.turns)
         else:
@@ -79,7 +84,10 @@ class WebGpuWork(WorkChain):
         self.library.raise_errors()
 
     def _bind_buffers(self) -> None:
-        """Make the buffers in the order of ``WGSL_BINDINGS``, and a pipeline for each kernel."""
+        """Make the buffers that the generated WGSL names (state, counters of steps, inputs, and the
+        number of steps), one bind group of them, and a pipeline for each kernel of a step. Raises
+        ``Unsupported`` if the device cannot bind so large a buffer.
+        """
         device = self.session.device
         flags = self.resources.flags
         storage = self.resources.storage
@@ -139,13 +147,15 @@ class WebGpuWork(WorkChain):
         of_step: list[str] = []
         for dispatch in dispatches:
             of_step += dispatch
+        # ``head`` runs once, ``body`` once per step, and ``tail`` once.
         head = _statements(begin)
         body = _statements(of_step)
         if self._fused:
             head += body
             body = ()
         elif len(dispatches) == 1:
-            head += body[:1]
+            set_pipeline = body[:1]
+            head += set_pipeline
             body = body[1:]
         tail = _statements([*end, release])
         return compile_python(Script(head, body, tail, per=0, names=names))
@@ -175,8 +185,8 @@ class WebGpuWork(WorkChain):
         self._write(self._counters, self._zeros)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
-        """The state and the counters, read from the buffers. Raises ``Unverified`` if the library
-        reported an error.
+        """The state by name, and the number of steps of each element, read from the buffers. Raises
+        ``Unverified`` if the library reported an error: a rejected submission raises none itself.
         """
         self.wait()
         self.library.raise_errors()
@@ -186,8 +196,11 @@ class WebGpuWork(WorkChain):
         return sources.unpack_state(self.workload, state, self.elements), counters
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of n steps, or as many as fit into the queue, behind a long dispatch. Raises
-        ``Unsupported``.
+        """Device time of n steps, or of as many as fit into the queue, that are queued behind a
+        long dispatch. Raises ``Unsupported`` if the adapter cannot measure it.
+
+        The measurement may run the steps several times. What the counters of the elements gained is
+        noted in ``aside``: these steps are no units of the chain.
         """
         if self.case.pattern == "per-submit":
             n = min(n, MOST_SUBMISSIONS)
@@ -196,7 +209,7 @@ class WebGpuWork(WorkChain):
             return self._clock.measure(n)
         finally:
             _, steps_after = self.get()
-            self.aside += (steps_after - steps_before) % (1 << 32)
+            self.aside += (steps_after - steps_before) % (1 << 32)  # a counter has 32 bits
 
     @functools.cached_property
     def _clock(self) -> DeviceClock:
@@ -207,7 +220,9 @@ class WebGpuWork(WorkChain):
         return {f"{self.workload.name}.wgsl": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, as names and values for the results file."""
+        """What is timed, as names and values for the record: what every workload and every WGSL of
+        workloads tells, the wait, and the checks that the library adds to kernels.
+        """
         return {
             **super().window(),
             **wgsl_window(self.case.pattern, self._entries),

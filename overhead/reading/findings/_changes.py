@@ -40,8 +40,10 @@ def change_above(
 
 
 def _usable_cost(record: Record) -> Value | None:
-    """The cost of a unit (``complete``); None if it is noisy or missing, or if its interval reaches
-    zero.
+    """The cost of a unit (``complete``) for a ratio that advice rests on; None if it is noisy or
+    missing, or if its interval reaches zero.
+
+    A case that ran at two speeds (``bimodal``) is not noisy: its value is that of most rounds.
     """
     cost = record.measured("complete")
     if cost is None or not cost.resolved or not cost.bounded:
@@ -65,10 +67,8 @@ def changes(view: View, find_change: Callable[[TargetView], Change | None]) -> l
 def variant(
     target: TargetView, params: Mapping[str, Scalar] | None = None, **fields: str
 ) -> Record | None:
-    """The case that differs from the target's base case only in these parameters and fields; None
-    if not measured.
-
-    ``fields``: ``pattern`` or ``caller``.
+    """The measured case that differs from the target's base case only in these parameters and
+    fields (``pattern``, ``caller``), for a rule that compares the two; None if there is none.
     """
     base = target.base
     wanted = {name: getattr(base, name) for name in ("workload", "dependency", "pattern", "caller")}

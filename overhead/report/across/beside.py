@@ -265,6 +265,7 @@ def _ratios_over_time(runs: Sequence[View]) -> dict[str, list[_Point]]:
     """
     ratios: dict[str, list[_Point]] = {}
     for i, first in enumerate(runs):
+        # Without run-to-run ranges ({}), which this picture does not draw.
         comparisons = [beside(run, first, {}) for run in runs[i:]]
         # The run beside itself: all figures that it has, each with the ratio 1.
         of_itself = comparisons[0]

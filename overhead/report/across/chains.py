@@ -93,7 +93,9 @@ def chains_section(machines: Machines) -> Iterator[Part]:
 
 
 def _reasons(sizes: Sequence[_WorkloadSize]) -> Text:
-    """Why no workload has a figure: the first cases that failed, each with its reason."""
+    """The text in place of the section's tables where no workload has a time: the first cases that
+    failed, each with its reason, and how many more there are.
+    """
     failed: list[Record] = []
     for size in sizes:
         failed += size.group.failed
@@ -105,11 +107,11 @@ def _reasons(sizes: Sequence[_WorkloadSize]) -> Text:
 
 
 def _chosen(views: Sequence[View]) -> list[_WorkloadSize]:
-    """For each workload, all its sizes from one run, so that their times compare: the run with the
-    most variants of a size, where any ran on a GPU those with a GPU first.
+    """For each workload, all its sizes from one run, so that their times compare: the run that
+    measured the most variants of a size, on a GPU if any run did.
 
-    The first view is the run that the page shows. It counts double, so that another run takes its
-    place only with more than twice as many variants.
+    The first view is the run that the page shows. Its variants count double, so that another run
+    takes its place only with more than twice as many.
     """
     by_workload: dict[str, list[_WorkloadSize]] = {}
     for view in views:
@@ -228,8 +230,9 @@ class _VariantRow:
 
 
 def _table(size: _WorkloadSize, other_run: str) -> Table:
-    """All variants of a workload, with those that failed at the end. ``other_run``: when their run
-    began, if that is not the run of the page.
+    """The table of all variants of a workload in one size, the fastest first, with those that
+    failed and their reasons at the end. ``other_run``: when their run began, if that is not the run
+    of the page.
     """
     steps = size.steps
     columns: list[Column[_VariantRow]] = [
@@ -250,6 +253,7 @@ def _measured_row(arm: ArmFit, size: _WorkloadSize) -> _VariantRow:
     """The row of a variant that has a time: of each step, of all steps, and relative to the
     fastest.
     """
+    # A sign stands before a time that was calculated and not measured.
     total = beyond(arm, size.steps) + spread(arm.cost(size.steps) / 1e3)
     return _VariantRow(
         variant=Cell(plain(arm_label(arm), 90), arm.record.stack),

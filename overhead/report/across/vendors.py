@@ -164,7 +164,9 @@ def vendors(machines: Machines) -> Iterator[Part]:
 
 @register_across("machines", "The machines", 20)
 def machines_table(machines: Machines) -> Iterator[Part]:
-    """A row for each machine: the run that is shown of it, and what it measured."""
+    """A section with a table of the machines of a report: a row for each, with the run that is
+    shown of it, what that measured, and its file.
+    """
     yield Text([shown_runs(len(machines.views))], quiet=True)
     rows: list[list[str | Cell]] = []
     for view in machines.views:
@@ -179,8 +181,8 @@ def machines_table(machines: Machines) -> Iterator[Part]:
 
 
 def vendor(record: Record, cpu: str) -> str:
-    """The vendor of the record's device: ``NVIDIA``, ``AMD CPU``, "software" or "another vendor".
-    ``cpu``: its name.
+    """The vendor of the device that a case ran on: ``NVIDIA``; of the CPU, ``AMD CPU``; "software"
+    for a GPU that is imitated; or "another vendor". ``cpu``: the name of the machine's processor.
     """
     if record.software:
         return "software"
@@ -198,8 +200,8 @@ def _vendor_in(device: str) -> str:
 
 
 def _points(machines: Machines) -> list[_Point]:
-    """All points in the order of the tables: by unit, by how they were taken, by row, the cheapest
-    first.
+    """All points, measured and published, in the order of the tables: by unit, by how they were
+    taken, by API and row, and the cheapest first.
     """
     contracts = [*publications().contract]
 
@@ -219,7 +221,7 @@ def _measured(machines: Machines) -> Iterable[_Point]:
     run that has it.
     """
     newest_first = sorted(machines.runs, key=lambda run: run.fingerprint.created, reverse=True)
-    # A run with environment variables set was made to see what these change.
+    # A run that set environment variables for itself does not stand for its machine.
     usual = [run for run in newest_first if not run.fingerprint.environment]
     found: dict[object, _Point] = {}
     for view in (*machines.views, *usual):
@@ -248,8 +250,8 @@ class _Taken:
 
 
 def _measured_point(run: Fingerprint, target: TargetView, taken: _Taken) -> _Point | None:
-    """The point of a figure of a run; None if it has no value, or is of another unit than the table
-    has.
+    """The point (a cost on one device) of a figure of a run; None if the figure has no value, or is
+    of a unit that the tables do not have. ``taken``: the figure, and how it was measured.
     """
     cost_ns = taken.figure.measured if taken.figure is not None else None
     if cost_ns is None or taken.what not in _WORK:
@@ -261,6 +263,7 @@ def _measured_point(run: Fingerprint, target: TargetView, taken: _Taken) -> _Poi
     with_arguments = record.params.get("arguments") != 0
     label = target.facts.label
     row = row_name(taken.what, record.api, label, record.caller, with_arguments=with_arguments)
+    # ``ok`` or ``noisy`` by its interval alone, whatever other figures of the case are.
     status = by_interval(cost_ns).status
     return _Point(
         what=taken.what,
@@ -309,7 +312,9 @@ def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
 
 
 def _published(point: PublishedPoint) -> _Point:
-    """The point of a published figure, with a link to its source."""
+    """The point (a cost on one device) of a figure that others published, with a link to its
+    source.
+    """
     source = publications().source[point.source]
     link = Cell(published_source(source), url=source.where[0], hover=source.title)
     label = facts_of(point.stack).label
@@ -367,6 +372,7 @@ def _rows(points: Iterable[_Point]) -> list[DotRow]:
     by_row: dict[str, list[_Point]] = {}
     for point in sorted(points, key=lambda point: (point.row, point.cost.value)):
         by_row.setdefault(point.row, []).append(point)
+    # The first point of each row is its cheapest.
     groups = sorted(by_row.values(), key=lambda group: (group[0].api, group[0].cost.value))
     return [_dots(group) for group in groups]
 

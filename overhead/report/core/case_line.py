@@ -68,7 +68,7 @@ def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
     """
     # By key, because a base case in doubt is in both lists.
     panels: dict[str, tuple[TargetView, Record]] = {}
-    for target in view.without_floor:
+    for target in view.without_floor:  # without the reference call, which does nothing
         if target.stack != stack:
             continue
         doubted = [record for record in target.records if record.status in DOUBTED]
@@ -252,7 +252,8 @@ def _residuals(axes: Axes, line: Line, dots: Sequence[_Dots]) -> str:
     for drawn in dots:
         n, total = drawn.points[:, 0], drawn.points[:, 1]
         predicted = line.intercept + line.slope * n
-        # Where the line is not above zero, a share of it means nothing: nothing is drawn.
+        # Where the line is not above zero, a share of it means nothing: such a dot is not drawn,
+        # and counts as one beyond the axis.
         undefined = np.full(len(n), np.nan)
         share = np.divide(total - predicted, predicted, out=undefined, where=predicted > 0)
         percent = 100 * share

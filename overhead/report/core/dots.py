@@ -119,8 +119,8 @@ def dot_figure(
 
 
 def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
-    """The rows of a panel; of very many the first and the last, with a row between them that tells
-    how many are left out.
+    """The rows of a panel that are drawn: of more than 40 the first 20 and the last 20, with a row
+    between them that tells how many are left out.
     """
     left_out = len(rows) - _MOST_ROWS
     if left_out <= 0:
@@ -164,8 +164,8 @@ def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int) -> None
 
 
 def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
-    """Draw a row: its band (the grey area of usual ratios), its marks, slightly above each other,
-    and their values at its end.
+    """Draw a row: its band (the coloured area of usual ratios), its marks, slightly below each
+    other, and their values at its end.
 
     A row without a mark has its note in their place. ``joined``: the marks stand on one line, and a
     bar reaches from the first to the last.
@@ -199,7 +199,9 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
 
 
 def _dot(ax: Axes, y: float, mark: Mark) -> None:
-    """A mark with its interval. Where that reaches further than is drawn, an arrow says so."""
+    """Draw a mark with its interval, hollow unless its value is ``ok``. Where the interval reaches
+    further than a tenth or ten times the value, it is cut, and an arrow says so.
+    """
     at = mark.at
     lowest, highest = at.value / _FURTHEST, at.value * _FURTHEST
     if at.low is not None and at.high is not None:

@@ -135,10 +135,10 @@ def wrapped_label(label: str | TargetLabel, letters: int = 40) -> str:
 
 
 def plain_log_ticks(axis: Any, close: float = 100.0) -> None:
-    """Label the ticks 0.1, 1, 10, 1,000, 10k, 1M instead of powers.
+    """Label the ticks of a logarithmic axis 0.1, 1, 10, 1,000, 10k, 1M instead of powers of ten.
 
-    Up to the ratio ``close`` of its ends the axis has ticks at 2 and 5 too; on a longer one labels
-    would overlap.
+    An axis whose ends are less than the factor ``close`` apart has ticks at 2 and 5 too; on a
+    longer one their labels would overlap.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 

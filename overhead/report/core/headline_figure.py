@@ -110,7 +110,9 @@ def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
 
 
 def _largest_group(rows: list[DispatchRow]) -> list[DispatchRow]:
-    """The rows of the group that has most; of several the first one in the figure."""
+    """The rows of the group that has most rows, so that one of them can go where the figure is
+    full; of several such groups the first one in the figure.
+    """
     largest: list[DispatchRow] = []
     for group in ROW_GROUPS:
         members = [row for row in rows if row.group == group]
@@ -169,7 +171,9 @@ def headline_figure(costs: DispatchCosts) -> Figure:
 
 
 def _banded(rows: Sequence[DispatchRow], places: Sequence[float]) -> list[float]:
-    """Places of the rows that get a grey band: of each group the first, the third, and so on."""
+    """The places (y) of the rows that get a grey band, so that an eye can follow a row: of each
+    group the first, the third, and so on.
+    """
     banded = []
     rows_before: dict[str, int] = {}
     for y, row in zip(places, rows, strict=True):
@@ -181,8 +185,8 @@ def _banded(rows: Sequence[DispatchRow], places: Sequence[float]) -> list[float]
 
 
 def _draw_band(ax: Axes, y: float) -> None:
-    """A grey band behind a row. It goes on beyond the axes, below the name of the stack too, and
-    takes no room in the layout.
+    """Draw a grey band behind a row. It goes on beyond the axes, behind the name of the stack too,
+    and takes no room in the layout.
     """
     band = ax.axhspan(
         y - 0.5,
@@ -285,7 +289,9 @@ def _limits(ax: Axes, rows: Sequence[DispatchRow]) -> None:
 
 
 def _drawn_ends(cost: Value) -> list[float]:
-    """The value, and how far each end of its interval is drawn."""
+    """The places of a cost on the axis: its value, and how far each end of its interval is drawn,
+    at most 4 times the value, at least a quarter.
+    """
     value = cost.value
     ends = [value]
     for end in (cost.low, cost.high):
@@ -502,8 +508,8 @@ def _draw_shares(
 
 
 def _draw_share(ax: Axes, share: Value, y: float) -> None:
-    """A bar of Python's share and of the rest, with the share in per cent: inside of its part where
-    that has room for the text, else behind it.
+    """Draw a bar of a launch's CPU time, divided into Python's share and the rest, with the share
+    in per cent: inside of its part where that has room for the text, else behind it.
     """
     python_colour, rest_colour = LAYER_COLOURS.values()
     per_cent = 100 * share.value

@@ -88,6 +88,7 @@ def _machines(
     in_first_path = [
         run for run, source in zip(runs, loaded, strict=True) if source.argument == first_path
     ]
+    # By rank: runs of single launches before runs of larger workloads alone, then the newest.
     shown_in_full = max(in_first_path, key=_rank)
 
     # The machine that is shown in full comes first, then the one with the newest run.

@@ -64,13 +64,13 @@ class _Blocks(HTMLParser):
         drawing, an image with its SVG inside.
         """
         values = dict(attrs)
-        # Their text is none of the page's text.
+        # A reader does not see what is inside of these.
         if tag in ("script", "style", "title"):
             self._skipped += 1
         if tag in BLOCK_TAGS or tag == "section":
             self._end_block()
         if tag == "section":
-            self._section = values.get("aria-labelledby") or ""
+            self._section = values.get("aria-labelledby") or ""  # the section's name
         source = values.get("src") or ""
         if tag == "img" and source.startswith(_SVG_DATA):
             self._end_block()
@@ -193,7 +193,7 @@ def _numbers_of(block: Block, texts: _PrintedTexts, sources: Sources) -> Iterato
     """
     for shown in texts.shown_in(block.text):
         value = shown.value
-        # Nobody knows what it was formed from, so there is nothing to say.
+        # Only figures with an origin are looked for; without one there is nothing to say.
         if value.origin is None:
             continue
         origin = _as_json(value.origin, sources)
@@ -209,7 +209,8 @@ def _numbers_of(block: Block, texts: _PrintedTexts, sources: Sources) -> Iterato
 
 
 class _PrintedTexts:
-    """The figures that became text for one section, to be found again in its blocks.
+    """The figures that became text (``printed``) for one section, to be found again in its blocks,
+    such as its paragraphs and cells.
 
     Figures are looked for in the finished page, because a mark in a text would count in the widths
     of drawings and terminals, and a text passes through sentences that know nothing of marks. Texts
@@ -219,6 +220,7 @@ class _PrintedTexts:
     """
 
     def __init__(self, printed: Sequence[Printed]) -> None:
+        """``printed``: the figures with their texts, in the order in which they became text."""
         self._printed = printed
         self._last = -1
         """Index of the figure found before."""
@@ -227,8 +229,8 @@ class _PrintedTexts:
         for index, figure in enumerate(printed):
             if figure.value.origin is not None:
                 self._indices[figure.text].append(index)
-        # By the number that a text begins with: a section has hundreds of texts, and each could
-        # stand in each block.
+        # By the number that a text begins with, the longest text first: a section has hundreds of
+        # texts, and looking for each of them in each block would take long.
         self._by_start: dict[str, list[str]] = defaultdict(list)
         for text in sorted(self._indices, key=len, reverse=True):
             start = _NUMBER.match(text)
@@ -242,25 +244,28 @@ class _PrintedTexts:
         position = 0
         while number := _NUMBER.search(block, position):
             text = self._text_at(block, number)
-            if not text:
+            if not text:  # a number that is no figure
                 position = number.end()
                 continue
+            # Several figures can have the same text: which one it is, their order tells.
             self._last = self._next_with(text)
             yield self._printed[self._last]
             position = number.start() + len(text)
 
     def _text_at(self, block: str, number: re.Match[str]) -> str:
-        """The longest text of a figure that begins with this number of the block; '' if none
-        does.
+        """The text of a figure that begins with this number of the block; of several the longest,
+        because ``12`` is a part of ``12 (11 to 13)``. '' if none does.
         """
+        # They are sorted by length.
         for text in self._by_start.get(number[0], ()):
             if _stands_at(text, block, number.start()):
                 return text
         return ""
 
     def _next_with(self, text: str) -> int:
-        """Of the figures with this text the one that was printed next after the one found before;
-        else the first.
+        """The index of the figure that a text of the page shows. Figures became text in about the
+        order in which they stand on the page, so of several with this text it is the next one after
+        the figure found before; else the first.
         """
         indices = self._indices[text]
         for index in indices:
@@ -270,8 +275,8 @@ class _PrintedTexts:
 
 
 def _stands_at(text: str, block: str, start: int) -> bool:
-    """Whether the text stands there as a whole, and not as the beginning of a longer number or
-    word.
+    """Whether the text of a figure stands at ``start`` of a block as a whole, and not as the
+    beginning of a longer number or word: ``1.2`` does not stand in ``1.25`` or ``1.2x``.
     """
     if not block.startswith(text, start):
         return False

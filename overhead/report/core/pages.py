@@ -126,6 +126,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
         make_folder(out / folder)
 
     site = Site(out, len(machines.views), documents, inputs, stacks=machines.stacks)
+    # Readers can download the file of each run that is shown.
     for view in machines.views:
         shown = view.fingerprint
         write_fingerprint(site.fresh(_data_path(shown)), shown)
@@ -133,6 +134,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
         sections_by_page = _sections(site, machines)
 
     sources = sources_of(view.fingerprint for view in machines.runs)
+    # The navigation on each page names the pages that have sections, so all sections come first.
     pages = [page for page, sections in sections_by_page.items() if sections]
     for page in pages:
         _write_page(site, machines, pages, page, sections_by_page[page], sources)
@@ -210,7 +212,7 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     # That was checked: a first page with text is one of ours.
     if front.is_file() and front.stat().st_size > 0:
         return
-    # Without a first page it still is a report, if all other pages are made by one.
+    # The user may have deleted the first page: it still is a report if all other pages are ours.
     pages = list(out.glob(f"{PAGES_FOLDER}/*"))
     of_others = [page for page in pages if not page.is_file() or not is_made(Output(page, made))]
     is_report = bool(pages) and not of_others
@@ -218,6 +220,7 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     for folder in _FOLDERS:
         if any(out.glob(f"{folder}/*")):
             filled.append(str(out / folder))
+    # A report would delete and replace files in these folders, which are somebody else's.
     if filled and not is_report:
         have = "has files" if len(filled) == 1 else "have files"
         folders = " and ".join(filled)
@@ -280,6 +283,7 @@ def _subpages(
         titles.update(each.names(view))
     sections = {}
     for name, title in titles.items():
+        # Two names may be the same as a file name, so that the second gets a number.
         prefix = f"{parent.name}-"
         unused_name = site.unused_name(prefix + name, site.pages).removeprefix(prefix)
         page = subpage(parent.name, unused_name, title)
@@ -346,8 +350,8 @@ class Site:
     stacks: Mapping[str, StackFacts] = dataclasses.field(default_factory=dict)
 
     def navigation(self, pages: Sequence[ReportPage], current: ReportPage) -> list[Link]:
-        """Links to the main pages, and below the main page that the reader is on to its own
-        subpages.
+        """The links of a page to the others: to all main pages, and, below the main page that the
+        reader is on, to the pages that belong to it (its subpages). ``current``: the page.
         """
         main = current.parent or current.name
         links = []
@@ -405,7 +409,9 @@ class Site:
                 yield part
 
     def _drawn(self, drawing: Drawing) -> Drawn:
-        """The figure of a drawing, after its SVG and PNG files are written."""
+        """Draw a drawing's figure, write it as SVG and PNG files, and return it as the template
+        needs it: with its SVG inside the page.
+        """
         name = self.unused_name(drawing.name, self.figures)
         figure = drawing.draw()
         svg = draw.svg(figure)
@@ -498,10 +504,11 @@ def rendered(
     stacks: Mapping[str, StackFacts] | None = None,
     **values: Any,
 ) -> str:
-    """One page as HTML. ``values``: what the template names, except its styles, its script and its
-    colours.
+    """One page as HTML, of a report or of another command. ``values``: what the template names,
+    such as its ``heading``, except its styles, its script and its colours.
 
-    ``stacks``: the facts that the files carry.
+    ``stacks``: facts of stacks, such as colours, that the files of runs carry for stacks that this
+    version does not know.
     """
 
     def colour(stack: str) -> str:
@@ -538,8 +545,8 @@ def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:
 
 
 class GlossaryLinks:
-    """Called with a text of the page ``path``, it returns the text escaped, with a link where a
-    term comes first.
+    """Called with each text of the page at ``path``, it returns the text escaped for HTML. Where a
+    term of the glossary stands on the page for the first time, it becomes a link to the glossary.
     """
 
     def __init__(self, path: str) -> None:
@@ -553,7 +560,9 @@ class GlossaryLinks:
         return Markup(with_links)  # escaped above; the links hold our own terms
 
     def _link(self, found: re.Match[str]) -> str:
-        """The term with a link, or as it is where the page already links to it."""
+        """What stands in place of a term that was found in a text: a link to the glossary, or the
+        term as it is where the page already links to it.
+        """
         shown = found[0]
         term = _by_form()[shown.lower()]
         if term.id in self._linked:

@@ -76,7 +76,9 @@ _across: Registry[Section[BuildAcross]] = Registry(
 def register(
     name: str, title: str, order: int, *, page: str = "front", any_run: bool = False
 ) -> Callable[[Build], Build]:
-    """Decorator that registers a function as a section of a page, sorted by ``order``.
+    """Decorator that registers a function as a section of a page of the report, sorted by
+    ``order``. The function takes the view of a run and returns the parts of the section: texts,
+    tables, drawings.
 
     Raises ``UsageError`` if the name is taken or there is no such page. ``any_run``: where the run
     shown gives it no table or drawing, the run of the machine that gives it most is its source.
@@ -112,7 +114,8 @@ def register_across(
     name: str, title: str, order: int, *, page: str = "machines"
 ) -> Callable[[BuildAcross], BuildAcross]:
     """Decorator that registers a function as a section over all machines on a page, sorted by
-    ``order``.
+    ``order``. The function takes the machines of the report and returns the parts of the section:
+    texts, tables, drawings.
 
     Raises ``UsageError`` if the name is taken or there is no such page.
     """

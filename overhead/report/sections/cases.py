@@ -125,7 +125,8 @@ def missing(view: View) -> Iterator[Part]:
     cases: list[list[str | Cell]] = []
     figures: list[list[str | Cell]] = []
     for record in run.records:
-        # A case with a value is told by its other figures, one without any as a whole.
+        # A case with some values gets rows for the figures that it lacks, one without any gets a
+        # single row.
         if any(figure.measured for figure in record.figures):
             figures += _missing_figures(view, record)
         else:

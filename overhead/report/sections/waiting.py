@@ -110,7 +110,7 @@ def waiting(view: View) -> Iterator[Part]:
         yield Text([NO_WAIT])
         return
     sentences = []
-    for row in _told_rows(view, rows):
+    for row in _rows_in_sentences(view, rows):
         sentences.append(waiting_sentence(row.target, row.act, row.waited, row.alone))
     yield Text(sentences)
     yield table_of(WAITS_TITLE, _WAITING_COLUMNS, rows)
@@ -151,7 +151,7 @@ def _base_act(target: TargetView) -> str:
     return str(wait_of(target.base) or "")
 
 
-def _told_rows(view: View, rows: Sequence[_Row]) -> list[_Row]:
+def _rows_in_sentences(view: View, rows: Sequence[_Row]) -> list[_Row]:
     """The rows that sentences above the table tell: the first one of each of two stacks.
 
     Stacks with the role ``waits-told`` in the list of stacks come first, and then those of the last
@@ -221,7 +221,7 @@ def waits(view: View) -> Iterator[Part]:
     """A section with a table of the ways to wait for the device, each with its times; cases that
     wait after each unit have percentiles too.
     """
-    by_key = {}
+    by_key = {}  # each case once
     for target, record in all_waits(view):
         by_key[record.key] = _Wait(target, record)
     if not by_key:
@@ -233,6 +233,7 @@ def waits(view: View) -> Iterator[Part]:
 
 def _wait_columns() -> list[Column[_Wait]]:
     """The columns of the table of ways to wait: the case, and its times in microseconds."""
+    # By names of figures, in this order: those of a wait, the one-off cost, percentiles.
     headings = dict(WAIT_FIGURES)
     headings["fixed"] = f"{figure_column('fixed')}, {MICRO}"
     for name in _PERCENTILES:

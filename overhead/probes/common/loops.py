@@ -227,8 +227,8 @@ def _nest(script: Script, blocks: Sequence[Sequence[str]]) -> list[str]:
     script, which are the ``blocks``.
 
     In the text, ``n`` is the number of units, ``u`` the index of a unit, and ``g`` that of the
-    first unit of a group. The last group may be smaller than the others. ``pass`` makes a loop
-    without statements valid.
+    first unit of a group, which is also what ``u`` is in head and tail. The last group may be
+    smaller than the others. ``pass`` makes a loop without statements valid.
     """
     if script.per == 1:
         return ["for u in range(n):", *_in([*blocks[0], "pass"])]

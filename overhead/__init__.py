@@ -25,12 +25,15 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    """The function of this name, imported from its module at its first use; Python asks here for a
+    name that this module lacks.
+    """
     if name in _HOMES:
         from overhead.public import public_function
 
         function = public_function(getattr(importlib.import_module(_HOMES[name]), name))
         function.__module__ = __name__  # pickle finds it here; its home has it without the checks
-        globals()[name] = function
+        globals()[name] = function  # so that Python does not ask here again
         return function
     raise AttributeError(f"module 'overhead' has no attribute {name!r}")
 

@@ -16,7 +16,9 @@ _STACK = ("-p", "--probe")
 
 
 def make_parser() -> CommandParser:
-    """Make the parser of the command line; what it parses has the command as ``call``."""
+    """Make the parser of the command line. ``call`` of what it parses is the function that runs the
+    command; without a command, the one that prints the first steps.
+    """
     whole = CommandParser(
         prog="overhead",
         description=(
@@ -34,7 +36,7 @@ def make_parser() -> CommandParser:
     added = whole.add_subparsers(metavar="COMMAND")
     for add in (_add_measuring, _add_looking, _add_reading, _add_compare):
         add(added)
-    for feature in of_features("commands"):
+    for feature in of_features("commands"):  # the modules in which features define their commands
         feature.add_commands(added)
     completion = added.add_parser(
         "completion", help="print a script that completes commands and names in a shell"
@@ -45,6 +47,9 @@ def make_parser() -> CommandParser:
 
 
 def _add_measuring(added: Any) -> None:
+    """Add the commands that measure to ``added``, which holds the parsers of all commands: ``run``
+    and ``browser``.
+    """
     run = added.add_parser(
         "run",
         help="measure this machine and write one JSON file with all figures",
@@ -107,6 +112,7 @@ def _add_measuring(added: Any) -> None:
 
 
 def _add_looking(added: Any) -> None:
+    """Add the commands that look at this machine: ``list``, ``check`` and ``doctor``."""
     listing = added.add_parser(
         "list",
         help="list the stacks and devices of this machine, and how to add missing stacks",
@@ -135,6 +141,7 @@ def _add_looking(added: Any) -> None:
 
 
 def _add_reading(added: Any) -> None:
+    """Add the commands that read files of runs: ``show``, ``report`` and ``export``."""
     show = added.add_parser(
         "show", help="print the figures of a run as tables", question=Question.FOUND
     )
@@ -190,6 +197,7 @@ def _add_reading(added: Any) -> None:
 
 
 def _add_compare(added: Any) -> None:
+    """Add the command ``compare``."""
     compare = added.add_parser(
         "compare",
         help=(
@@ -228,6 +236,7 @@ def _add_compare(added: Any) -> None:
 def _repeatable(
     parser: argparse.ArgumentParser, *names: str, metavar: str, help: str, type: Any = str
 ) -> None:
+    """Add an option that may be given several times; its value is the list of what was given."""
     parser.add_argument(*names, metavar=metavar, action="append", default=[], type=type, help=help)
 
 
@@ -240,6 +249,9 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
 def _add_measuring_options(
     parser: argparse.ArgumentParser, plans: Mapping[str, Plan] = PROFILES
 ) -> None:
+    """Add the options of a command that measures: how long (``--profile``, one of ``plans``), and
+    where the file goes (``--out``).
+    """
     about = "; ".join(f"{name}: {plan.help}" for name, plan in plans.items())
     parser.add_argument("--profile", choices=[*plans], default="default", help=about)
     parser.add_argument(
@@ -251,6 +263,9 @@ def _add_measuring_options(
 
 
 def _answers(parser: argparse.ArgumentParser, call: Any) -> None:
+    """Let this parser's command call ``call``, which prints its answer as text, or as JSON with the
+    option ``--json``.
+    """
     add_json(parser)
     parser.set_defaults(call=call)
 

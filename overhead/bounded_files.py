@@ -44,9 +44,10 @@ def read_lines(path: Path, limit: int) -> Iterator[bytes]:
 
     Raises ``BadFile`` like ``read_whole``, and for a line of more than 16 MiB.
     """
-    rest = b""
+    rest = b""  # a line whose end has not been read yet
     for chunk in _chunks(path, limit):
         start = 0
+        # ``end``: the place behind the next line break; 0 if there is none.
         while (end := chunk.find(b"\n", start) + 1) > 0:
             yield rest + chunk[start:end]
             rest, start = b"", end
@@ -70,6 +71,7 @@ def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[byte
             source = file
             if packed:
                 size = os.fstat(file.fileno()).st_size
+                # A small file may have any expansion: what it contains is small all the same.
                 limit = min(limit, max(1_000_000, _MAX_EXPANSION * size))
                 source = cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb"))
             read_bytes = 0
@@ -88,7 +90,8 @@ def _regular(path: Path) -> IO[bytes]:
     """The open file. Raises ``BadFile`` for anything but a regular file: a pipe would block, a
     device may never end.
     """
-    # Windows has no O_NONBLOCK, and only Windows has O_BINARY.
+    # O_NONBLOCK: to open a pipe would wait for its writer. Windows has no such flag, and only
+    # Windows has O_BINARY.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     opened = os.open(path, flags)
     mode = os.fstat(opened).st_mode

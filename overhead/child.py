@@ -55,7 +55,9 @@ their own.
 
 
 class ChildEnded(WithReason):
-    """No more answers come. ``rubbish``: something else wrote to the pipe."""
+    """No more answers come from a child. ``why``: it was silent for too long (``time``), took too
+    much ``memory``, or ended by itself (``died``); ``rubbish``: something else wrote to its pipe.
+    """
 
     def __init__(self, why: Literal["time", "memory", "died", "rubbish"], reason: Reason) -> None:
         super().__init__(reason)
@@ -108,7 +110,8 @@ class PrintedText:
     def text(self, wait_s: float = 0.0) -> str:
         """What was printed so far; where it is long, a line with dots stands for what was left out.
 
-        ``wait_s``: the longest time to wait for the end of the pipe.
+        ``wait_s``: the longest time to wait for the end of the pipe. A dead process may have
+        printed what has not been read yet, and a descendant may hold the pipe open.
         """
         self._reading.join(wait_s)
         between = b"\n...\n" if self._left_out else b""
@@ -121,11 +124,12 @@ Send = Callable[[Any], None]
 
 
 class ChildProcess(Generic[_Received]):
-    """A running child process: a module that calls ``serve``. The end of a ``with`` block ends it.
+    """A running child process: a Python module that calls ``serve``. The parent sends it jobs and
+    receives answers, each a line of JSON. The end of a ``with`` block ends it, with all that it
+    started.
 
     ``decode`` makes an answer from a line of JSON. ``python``: the interpreter and its options.
-    Iterating gives the answers. Sending never fails. ``peak_bytes``: the highest resident memory
-    seen so far.
+    Iterating gives the answers. Sending never fails.
     """
 
     def __init__(
@@ -137,20 +141,23 @@ class ChildProcess(Generic[_Received]):
         environment: Mapping[str, str] | None = None,
         python: Sequence[str] = (sys.executable,),
     ) -> None:
+        """Start the module in a new process, which inherits this environment and ``environment``,
+        and send it the first ``job``, unless that is None.
+        """
         import psutil
 
         self._decode = decode
         self._limits = limits
         three_quarters = int(psutil.virtual_memory().total * 0.75)
         self._memory_bytes = limits.memory_bytes or three_quarters
-        self.peak_bytes = 0
-        # What this child starts inherits the mark, also in sessions of its own.
+        # What this child starts inherits the mark, also in sessions of its own, so that ``kill``
+        # finds it. It stands behind the marks of the processes that started this one.
         self._mark = f"{uuid.uuid4().hex} "
         marked = {
             **os.environ,
             **(environment or {}),
             FAMILY: os.environ.get(FAMILY, "") + self._mark,
-            scratch.PARENT: str(scratch.folder()),
+            scratch.PARENT: str(scratch.folder()),  # where the child makes its temporary files
         }
         self._process = subprocess.Popen(
             [*python, "-m", module],
@@ -167,6 +174,7 @@ class ChildProcess(Generic[_Received]):
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._errors = PrintedText(self._process.stderr)
+        # A thread reads the answers, so that ``receive`` can look at the limits while it waits.
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         of_answers = (self._process.stdout, self._lines)
         self._reader = threading.Thread(target=_read, args=of_answers, daemon=True)
@@ -187,13 +195,13 @@ class ChildProcess(Generic[_Received]):
             self._process.stdin.flush()
 
     def receive(self, limit_s: float | None = None) -> _Received:
-        """The next answer. ``limit_s``: how long to wait for it, instead of the usual time without
-        output.
+        """The next answer. ``limit_s``: the longest time to wait for it; None: ``silence_s`` of the
+        child's limits.
 
         Raises ``ChildEnded``, after killing a child that exceeded a limit.
         """
         line = self._line(self._limits.silence_s if limit_s is None else limit_s)
-        if not line:
+        if not line:  # the end of its output: it has ended, or closes its answers
             code = self.exit_code(_EXIT_S)
             printed = last_line(self._errors.text(_OUTPUT_S))
             raise ChildEnded("died", _reason_of_end(code, printed))
@@ -207,26 +215,32 @@ class ChildProcess(Generic[_Received]):
             yield self.receive()
 
     def _line(self, limit_s: float) -> bytes:
-        """The next line of the child; empty at the end of its output. Raises ``ChildEnded``."""
+        """The next line of the child; empty at the end of its output. Raises ``ChildEnded`` if the
+        child exceeds a limit meanwhile: ``limit_s`` seconds without a line, or its memory.
+        """
         began = time.monotonic()
         exited = False
         while True:
             try:
                 return self._lines.get(timeout=self._limits.poll_s)
             except queue.Empty:
-                if exited:  # a process that the child started still holds the pipe open
+                # It had exited one poll ago, and no line has come since: a process that it started
+                # still holds the pipe open, so that the end of the output does not come.
+                if exited:
                     return b""
                 exited = self._process.poll() is not None
                 self._check_limits(time.monotonic() - began, limit_s)
 
     def _check_limits(self, waited_s: float, limit_s: float) -> None:
+        """Kill the child and raise ``ChildEnded`` if it takes too much memory now, or has been
+        silent for more than ``limit_s``.
+        """
         import psutil
 
         used = 0
         for process in self._family(descendants=self._limits.count_descendants):
-            with contextlib.suppress(psutil.Error):
+            with contextlib.suppress(psutil.Error):  # it ended meanwhile
                 used += process.memory_info().rss
-        self.peak_bytes = max(self.peak_bytes, used)
         if used > self._memory_bytes:
             self.kill()
             raise ChildEnded("memory", because("process-out-of-memory", gib=used / 2**30))
@@ -259,6 +273,9 @@ class ChildProcess(Generic[_Received]):
     def kill(self) -> None:
         """Kill the child and the processes that it started; any thread may do this. ``end`` must
         follow.
+
+        They are found in three ways, because each way misses some: as descendants, as the group of
+        the child, and by the mark in their environment.
         """
         import psutil
 
@@ -274,15 +291,16 @@ class ChildProcess(Generic[_Received]):
         self.exit_code(_KILL_S)
 
     def _kill_marked(self) -> bool:
-        """Kill the processes that inherited this child's environment. Returns whether there were
-        any.
+        """Kill the processes that have this child's mark in their environment, which all that it
+        started inherited. Returns whether there were any.
         """
         import psutil
 
         was_any = False
         for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error, OSError):
+            with contextlib.suppress(psutil.Error, OSError):  # of another user, or ended meanwhile
                 is_ours = self._mark in process.environ().get(FAMILY, "")
+                # A zombie is dead already, and would be found again and again.
                 if is_ours and process.status() != psutil.STATUS_ZOMBIE:
                     process.kill()
                     was_any = True
@@ -319,11 +337,16 @@ class Parent:
     """
 
     def __init__(self) -> None:
+        """Take standard output for the answers and standard input for the jobs, so that no library
+        writes to the one or reads from the other.
+        """
         sys.stdout.flush()
         if isinstance(sys.stdout, io.TextIOWrapper):
             # The reason of a death is the last line printed. A block buffer is written at exit,
             # after the traceback.
             sys.stdout.reconfigure(line_buffering=True)
+        # Answers go to a copy of the pipe. What libraries print goes to standard error, where it
+        # cannot stand between the answers.
         self._out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
         os.dup2(2, 1)
         self.lines = input_lines()
@@ -393,8 +416,9 @@ def input_lines() -> Iterator[bytes]:
     """
     _end_with_parent()
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    # A thread always reads, because the end of the input is how it sees the end of the parent.
     threading.Thread(target=_read_input, args=(_take_input(), lines), daemon=True).start()
-    return iter(lines.get, None)
+    return iter(lines.get, None)  # without an end: no line is None, and the thread ends the process
 
 
 def _take_input() -> int:

@@ -31,8 +31,10 @@ def main(argv: list[str] | None = None) -> int:
 
     0 done; 1 a gate failed, a required stack is missing, or nothing was measured; 2 wrong use or
     bad input; 3 a gate could not test enough; 70 an error of overhead itself; 74 standard output
-    cannot be written; 130 interrupted; 141 the reader of the output is gone. The result of a gate
-    has precedence over an error of the output.
+    cannot be written; 130 interrupted; 141 the reader of the output is gone.
+
+    A gate is a command whose exit code is its result, such as ``compare --fail-over 5``: 1 if a
+    case is slower. So its result has precedence over an error of the output.
     """
     arguments = argparse.Namespace()
     with Streams() as streams:
@@ -41,10 +43,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def program() -> NoReturn:
-    """Run the command and end the process.
+    """Run the command and end the process; the program ``overhead`` calls this.
 
     Threads and exit handlers of stacks in other packages are not waited for, because they may never
-    end.
+    end. So the exit handler that removes temporary files does not run, and is called here.
     """
     code = main()
     scratch.remove()
@@ -63,7 +65,9 @@ def _message(error: UsageError) -> str:
 
 
 def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
-    """Run the command, which is also stored in ``arguments``; return its exit code."""
+    """Parse the command line into ``arguments``, which the caller keeps, and run the command. An
+    error that it raises becomes one line and an exit code. Returns the exit code.
+    """
     try:
         make_parser().parse_args(argv, arguments)
     except SystemExit as end:  # --help or --version
@@ -130,8 +134,8 @@ def _check_memory_limit() -> None:
 
 
 def _is_gate(arguments: argparse.Namespace) -> bool:
-    """Whether the exit code is the result that was asked for: by ``--fail``, ``--require`` or
-    ``--fail-over``.
+    """Whether the command is a gate, that is, whether its exit code is the result that was asked
+    for: by ``--fail``, ``--require`` or ``--fail-over``.
 
     The arguments of a command that has no such option lack its name.
     """

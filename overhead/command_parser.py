@@ -117,6 +117,7 @@ class CommandParser(argparse.ArgumentParser):
                 self.exit()
             commands: Any = action.choices
             unknown = unknown_name("command", value, commands)
+            # The error shows the usage of the command that is probably meant.
             meant = commands[unknown.near] if unknown.near else self
             meant.error(str(unknown), unknown.near)
         name = "/".join(action.option_strings) or action.metavar or action.dest
@@ -136,9 +137,8 @@ class CommandParser(argparse.ArgumentParser):
         """Raise ``WrongArguments`` for the first option that this parser does not know."""
         known = self._option_string_actions
         for name in self._option_names(arguments):
-            is_start_of_one = any(
-                one.startswith(name) for one in known
-            )  # argparse allows --verb for --verbose
+            # argparse allows --verb for --verbose.
+            is_start_of_one = any(one.startswith(name) for one in known)
             is_short = not name.startswith("--")
             is_short_with_value = is_short and name[:2] in known  # -p5 for -p 5
             if is_start_of_one or is_short_with_value:
@@ -157,10 +157,11 @@ class CommandParser(argparse.ArgumentParser):
         for argument in arguments:
             if argument == "--":  # what follows is no option
                 return
+            # As argparse decides it: "-" is a file, and a text with a space is a value.
             is_option = argument.startswith("-") and argument != "-" and " " not in argument
             is_command = not is_option and self._commands() is not None
             if is_command:
                 return
-            is_number = self._negative_number_matcher.match(argument) is not None
+            is_number = self._negative_number_matcher.match(argument) is not None  # such as -5
             if is_option and not is_number:
                 yield argument.partition("=")[0]

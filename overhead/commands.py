@@ -42,7 +42,7 @@ def first_steps_command(options: argparse.Namespace) -> int:
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Measure this machine, write the files, and print the figures."""
+    """Measure this machine as the options say, write the files, and print the figures."""
     chosen = {
         "patterns": options.pattern,
         "workloads": options.workload,
@@ -86,9 +86,11 @@ def browser_command(options: argparse.Namespace) -> int:
 def measure_and_show(
     options: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any
 ) -> int:
-    """Measure what these options request, and print the figures. Returns the exit code.
+    """Measure what these options request, and print the figures. Returns the exit code: 1 if no
+    case has a figure, or if a stack of ``require`` has none.
 
-    ``more``: further arguments of ``runner.run.request_of``.
+    ``stacks``: those that are measured, all if empty. ``more``: further arguments of
+    ``runner.run.request_of``.
     """
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, measure, request_of
@@ -105,7 +107,7 @@ def measure_and_show(
         return INTERRUPTED
     _show_outcome(options, outcome)
     missing = dict(outcome.without_figure(require))
-    if outcome.second:
+    if outcome.second:  # two Pythons, or two environments, were measured in turn
         missing.update(outcome.second.without_figure(require))
     for name, reason in missing.items():
         complain(words.required_stack_missing(name, reason))
@@ -115,6 +117,7 @@ def measure_and_show(
 
 
 def _show_outcome(options: argparse.Namespace, outcome: Outcome) -> int:
+    """Print what a run gave, and the names of the files that it wrote."""
     from overhead.display import outcome_blocks
     from overhead.words.display import files_of
 
@@ -125,7 +128,9 @@ def _show_outcome(options: argparse.Namespace, outcome: Outcome) -> int:
 
 
 def _outcome_data(outcome: Outcome) -> Any:
-    """The data of ``--json``: the fingerprint of a run, or the comparison of its two runs."""
+    """What ``run --json`` prints: the fingerprint (all results of a run), or the comparison of two
+    fingerprints, where two variants were measured in turn.
+    """
     if outcome.second is None:
         from overhead.results import to_builtins
 
@@ -155,6 +160,7 @@ def check_command(options: argparse.Namespace) -> int:
     from overhead.checking.findings import CheckRow
     from overhead.checking.show import row_blocks, summary_blocks
 
+    # Findings that were shown: where one comes again, its row points to the first.
     told: set[tuple[str, Why, str]] = set()
 
     def show_row(row: CheckRow) -> None:
@@ -176,7 +182,7 @@ def doctor_command(options: argparse.Namespace) -> int:
     from overhead.words import doctor as words
 
     tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
-    checks = [words.told(check) for check in run_checks()]
+    checks = [words.told(check) for check in run_checks()]  # what was found, in sentences
     rows = []
     for check in checks:
         status = Cell(check.status, tone=tones[check.status])
@@ -206,8 +212,8 @@ def show_command(options: argparse.Namespace) -> int:
     path = example_path() if is_example else file or newest_file(LOCAL)
     try:
         fingerprint = example_run() if is_example else load(path)
-    except OtherAnswer as answered:
-        if case or options.plot is not None:
+    except OtherAnswer as answered:  # the file is the saved answer of another command
+        if case or options.plot is not None:  # such a file has no cases
             raise
         saved = saved_answer(path, answered)
         return answer(options, saved.to_dict, blocks_of(saved), is_file=True)
@@ -233,7 +239,9 @@ def show_command(options: argparse.Namespace) -> int:
 
 
 def _file_and_case(words: Sequence[str]) -> tuple[Path | None, str]:
-    """The file that the words of a command begin with, None if it is a case; and the case."""
+    """The file and the case that the words after ``show`` name. The file is None if the words begin
+    with a case; the case is '' if no words follow the file.
+    """
     if not words:
         return None, ""
     first, *others = words
@@ -245,7 +253,10 @@ def _file_and_case(words: Sequence[str]) -> tuple[Path | None, str]:
 
 
 def report_command(options: argparse.Namespace) -> int:
-    """Write the pages from files, and print where."""
+    """Write the pages of a report from the files that were named, or else from those of this
+    machine and the committed ones; where there are none of this machine, from an example. Print
+    where the pages are.
+    """
     from overhead.blocks.parts import Text
     from overhead.loading.example_run import example_run
     from overhead.loading.files import files_in_folder
@@ -274,8 +285,10 @@ def report_command(options: argparse.Namespace) -> int:
 
 
 def compare_command(options: argparse.Namespace) -> int:
-    """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the
-    gate.
+    """Compare two runs and print the verdicts.
+
+    With ``--fail-over``, the exit code says whether the new run passes: 0; 1 if a case is surely
+    slower by more than the limit; 3 if too few cases could be tested to say that none is.
     """
     from overhead.comparing import compare
     from overhead.comparing.show import comparison_blocks, comparison_data
@@ -295,6 +308,7 @@ def compare_command(options: argparse.Namespace) -> int:
         return GATE
     if found.tested_enough(allow_missing=options.allow_missing):
         return DONE
+    # Whether --allow-missing would let the run pass, so that the message can name the option.
     may_forgive = found.tested_enough(allow_missing=True)
     complain(gate_untested(found, may_forgive=may_forgive))
     return UNTESTED
@@ -322,10 +336,11 @@ def answer(
     *,
     is_file: bool = False,
 ) -> int:
-    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns
-    exit code 0.
+    """Print the answer of a command: with ``--json`` the ``data``, else the ``blocks`` (tables and
+    texts), as Markdown with ``--markdown``. Returns exit code 0.
 
-    ``is_file``: the data can be saved and read again, so their reasons stay codes.
+    ``is_file``: the data can be saved and read again, so the reasons in them stay codes; else
+    they become sentences.
     """
     if options.json:
         import json

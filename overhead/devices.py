@@ -45,8 +45,8 @@ def same_decorated_name(one: str, other: str) -> bool:
 
 
 def same_device_if_ids_allow(one: Placed, other: Placed) -> bool:
-    """Whether both have the same API, the same kind of adapter, and names of which one contains the
-    other.
+    """Whether both may be one device under one API, as a native library and a browser name it: the
+    same kind of adapter (GPU or software), and names of which one contains the other.
 
     If both have a device id, the ids must be equal. A browser gives no device id, so a missing id
     matches every id.
@@ -62,10 +62,10 @@ def same_device_if_ids_allow(one: Placed, other: Placed) -> bool:
 
 
 def same_device_across_apis(one: Placed, other: Placed) -> bool:
-    """Whether both have the same kind of adapter (or are both CPUs) and names that fit: each API
-    has its own names.
+    """Whether both may be one device under two APIs, each of which has its own names: both are
+    GPUs, software adapters or CPUs, and their names fit.
 
-    They share a characteristic word, and do not name different models.
+    Names fit if they share a characteristic word, and do not name different models.
     """
     if processor_kind(one) != processor_kind(other) or one.software != other.software:
         return False

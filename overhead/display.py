@@ -57,7 +57,9 @@ def register_display(
     line: Callable[[_Shown], str],
     blocks: Callable[[_Shown], Iterable[Part]] | None = None,
 ) -> None:
-    """Show the results of this class, and of its subclasses, as ``Display`` says."""
+    """Show the results of this class, and of its subclasses, in this way: ``kind`` and ``line``
+    make the one line of ``repr``, and ``blocks`` the tables that ``print`` shows.
+    """
     _displays[shown] = Display(kind, line, blocks)
 
 
@@ -72,7 +74,9 @@ def _line(display: Display, result: object) -> str:
 
 
 def text(result: object) -> str:
-    """The result as a terminal shows it, without colours, at the width of this one."""
+    """The result as ``print`` shows it: its tables without colours, at the width of this terminal,
+    or its one line if it has no tables.
+    """
     display = _display_of(result)
     if display.blocks is None:
         return _line(display, result)
@@ -112,7 +116,7 @@ def _display_of(result: object) -> Display:
 
 
 def outcome_blocks(outcome: Outcome) -> Iterator[Part]:
-    """The figures of a run, or the comparison of its two runs."""
+    """The figures of a run; if the run measured two variants in turn, their comparison."""
     # Not at the top: a first ``overhead time`` would wait for it.
     from overhead.report.brief import end_blocks
 

@@ -81,7 +81,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     known: ...``.
     """
     names = sorted(known)
-    near = nearest(name, names)
+    near = nearest(name, names)  # the name that was probably meant; '' for none
     hint = f", did you mean {near!r}?" if near else ";"
     listed = ", ".join(names)
     return UnknownName(f"unknown {kind} {name!r}{hint} known: {listed}", near)
@@ -143,8 +143,8 @@ class CannotWrite(UsageError):
 
 @contextlib.contextmanager
 def raising_cannot_write(path: object, more: str = "") -> Iterator[None]:
-    """A ``with`` block whose ``OSError`` becomes ``CannotWrite``: a line with the path, the cause,
-    and ``more``.
+    """A ``with`` block that writes the file ``path``: its ``OSError`` becomes ``CannotWrite``, one
+    line with the path and the cause. ``more``: put at the end of the line, such as what was saved.
     """
     try:
         yield
@@ -170,7 +170,9 @@ def shell_command(words: Sequence[str]) -> str:
 
 
 def require_extra(extra: str, *packages: str) -> None:
-    """Import these packages. Raises ``MissingExtra`` if one is not installed or does not import."""
+    """Import these packages, which ``extra`` (an optional set of packages) installs. Raises
+    ``MissingExtra`` with the command to install it if one is missing or does not import.
+    """
     from overhead.extras import install_command
 
     for name in packages:
@@ -193,7 +195,9 @@ def _not_installed(package: str, extra: str) -> MissingExtra:
 
 
 def missing_extra(error: ImportError) -> MissingExtra | None:
-    """What to say of a module that was not found, if an extra installs its package; else None."""
+    """The error to show in place of an import error: it names the extra (an optional set of
+    packages) that installs the missing package. None if no extra does, or if nothing is missing.
+    """
     from overhead.extras import extra_with
 
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
@@ -250,7 +254,8 @@ def check_text(*texts: str) -> None:
     for text in texts:
         if not isinstance(text, str):
             raise UsageError(f"{text!r:.100}: not a text")
-        # ``file_text`` replaces the characters that cannot be encoded.
+        # Bytes that are not valid become characters that cannot be encoded; ``file_text`` replaces
+        # these, so the text would differ.
         is_valid = text.isascii() or text == file_text(text, len(text))
         if not is_valid:
             raise UsageError(
@@ -312,15 +317,16 @@ def stack_code_of(error: BaseException) -> str:
 
 
 def stack_line_of(error: BaseException) -> CodeLine | None:
-    """The line of a stack's own code from which the error came; None if there is none.
-
-    Libraries that the stack calls, and this suite, are left out.
+    """The last line of a stack's own code that was running when the error was raised; None if there
+    is none. Lines of libraries that the stack calls, and of this suite, are left out: it is the
+    line that the author of the stack can change.
     """
     frames = _frames_of(error)
     outside = [_module_of(frame) for frame, _ in frames if not _is_suite(_module_of(frame))]
     if not outside:
         return None
-    # The suite calls the stack first; what the stack calls comes later.
+    # The suite calls the stack first, and what the stack calls comes later. So the first module
+    # that is not of the suite is the stack's.
     package = outside[0].partition(".")[0]
     of_stack = [
         CodeLine(os.path.basename(frame.f_code.co_filename), line, frame.f_code.co_name)
@@ -331,11 +337,11 @@ def stack_line_of(error: BaseException) -> CodeLine | None:
 
 
 def first_line_of(error: BaseException) -> str:
-    """What an error of a library says first, in one line of at most 200 characters, without the log
-    that follows.
+    """The essence of an error of a library, in one line of at most 200 characters: the first line
+    of its message, without the log that follows.
 
-    A compiler's message begins with what failed; the cause is the first line further down that
-    names an error.
+    A compiler's message begins with what failed. The cause is the first line further down that
+    names an error, and is added.
     """
     kind = type(error).__name__
     lines = [line.strip() for line in file_text(error).splitlines() if line.strip()]
@@ -386,7 +392,7 @@ def came_from_import(error: BaseException, stack: str) -> bool:
     if not of_others:
         return False
     is_loading = isinstance(error, OSError) and _module_of(of_others[-1]) == "ctypes"
-    # The code of a module is run while it is imported, and its frame has this name.
+    # An import runs the code of a module, in a frame with this name.
     is_importing = any(frame.f_code.co_name == "<module>" for frame in of_others)
     return is_loading or is_importing
 
@@ -412,11 +418,12 @@ def is_mistake_in_import(error: ImportError) -> bool:
     if not name or not frames or _is_shared_library(error):
         return False
     importer, _ = frames[-1]
-    if not _is_in(_module_of(importer), "overhead"):
+    if not _is_in(_module_of(importer), "overhead"):  # a library failed in its own imports
         return False
+    # A missing module is our mistake only if its package is there: then we named it wrongly.
     if isinstance(error, ModuleNotFoundError):
         return _is_installed(name.partition(".")[0])
-    return True
+    return True  # the module is there, and lacks a symbol
 
 
 def _is_installed(package: str) -> bool:
@@ -436,6 +443,7 @@ def is_mistake_of_suite(error: BaseException) -> bool:
     frames = _frames_of(error)
     if not isinstance(error, _MISTAKES) or not frames:
         return False
+    # A module lacks a name: whether we are to blame depends on whose module it is.
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
         return error.obj.__name__.startswith("overhead.")
     raised_in, _ = frames[-1]
@@ -489,8 +497,8 @@ _STACKS = re.compile(r"overhead\.(probes|\w+\.(arms|stacks))\.")
 
 
 def _is_suite(module: str) -> bool:
-    """Whether a module is part of the suite (or of the import of a plugin), and not of one of its
-    stacks.
+    """Whether a module is machinery of the suite, and not the code of a stack: neither of one in
+    another package, nor of one that the suite brings. Python's import of a plugin counts too.
     """
     package = module.partition(".")[0]
     if "importlib" in package or module in _INTERFACE:

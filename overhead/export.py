@@ -33,8 +33,8 @@ def export(path: Path, format: str) -> str:
     """The figures of a file or folder of runs as text in ``format`` (``csv`` or ``json``), times in
     ns.
 
-    A row of ``csv``, or an object of ``json``, for each figure of a case, of a comparison and of
-    peers at once, with the columns ``tables.COLUMNS``.
+    A row of ``csv``, or an object of ``json``, for each figure of a case, of a comparison, and of
+    peers (several that use a device at the same time), with the columns ``tables.COLUMNS``.
 
     Raises ``UsageError`` for an unknown format, and ``BadFile`` for a bad file and where no run has
     a figure or a case.

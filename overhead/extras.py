@@ -27,8 +27,8 @@ _OWN_NAME = "overhead"
 
 @functools.cache
 def install_command(*extras: str) -> str:
-    """The command that adds the packages of these extras, in any shell: ``pip install numba
-    "wgpu==0.32.*"``.
+    """The command that installs the packages of these extras (the optional sets of packages that
+    this one can use), in any shell: ``pip install numba "wgpu==0.32.*"``.
     """
     packages: list[str] = []
     for extra in extras:
@@ -55,7 +55,7 @@ def packages_of(extra: str) -> list[str]:
     for requirement in sorted(_requirements(extra)):
         parts = _REQUIREMENT.fullmatch(requirement)
         assert parts is not None, requirement
-        marker = parts["marker"]
+        marker = parts["marker"]  # says on which systems the package is needed
         if marker and not _holds(marker, extra):
             continue
         serves_newest = _ONLY_AT_LEAST.fullmatch(parts["versions"]) is not None
@@ -65,14 +65,14 @@ def packages_of(extra: str) -> list[str]:
 
 
 def extra_with(module: str) -> str:
-    """The first extra whose packages on this machine have this module; '' if there is none.
-
-    A package counts as that of a module if it has the same name, ``-`` and ``_`` aside.
+    """The first extra (optional set of packages) that installs this module on this machine; ''
+    if there is none. Only names are compared: a package counts as that of a module if it has the
+    same name, ``-`` and ``_`` aside.
     """
     wanted = module.partition(".")[0].lower()
     for extra in _extras():
         for package in packages_of(extra):
-            name = re.split(r"[^\w.-]", package)[0]
+            name = re.split(r"[^\w.-]", package)[0]  # without its versions
             if name.replace("-", "_").lower() == wanted:
                 return extra
     return ""
@@ -83,6 +83,7 @@ def _extras() -> list[str]:
     of_clone = _extras_of_clone()
     if of_clone is not None:
         return list(of_clone)
+    # Outside of a clone, each requirement in the metadata of the package names its extra.
     names: list[str] = []
     for requirement in _requirements(""):
         names += re.findall(r"extra == [\"']([\w.-]+)", requirement)
@@ -95,7 +96,9 @@ def _folder() -> Path:
 
 
 def _extras_of_clone() -> dict[str, list[str]] | None:
-    """The requirements of each extra in ``pyproject.toml``; None outside of a clone."""
+    """The requirements of each extra by its name, from ``pyproject.toml``; None where this package
+    was installed and not cloned, so that there is no such file.
+    """
     file = _folder() / "pyproject.toml"
     if not file.is_file():
         return None

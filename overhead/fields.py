@@ -32,9 +32,10 @@ def is_utf8(text: str) -> bool:
 
 
 def checked(where: str, value: Any, kind: Any) -> Any:
-    """The value as the type ``kind``; a NumPy scalar as the plain value.
+    """A value that a stack gave, if it is of the type ``kind``; a NumPy scalar as the plain value.
 
     Raises ``BadValue``: one line that names the field ``where``, the value, and what is allowed.
+    A file of results could not hold a number that is not finite, or an integer of over 64 bits.
     """
     value = _plain(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -48,7 +49,9 @@ def checked(where: str, value: Any, kind: Any) -> Any:
 
 
 def checked_mapping(where: str, values: Any, kind: Any) -> dict[str, Any]:
-    """The mapping as a dict of text to ``kind``, each value ``checked``. Raises ``BadValue``."""
+    """The mapping that a stack gave as the field ``where``, as a dict from text to the type
+    ``kind``. Raises ``BadValue`` for another type, and for the first wrong key or value.
+    """
     if not isinstance(values, Mapping):
         raise BadValue(f"{where} is {_short(values)}; it must be a dict")
     plain = {}
@@ -59,7 +62,9 @@ def checked_mapping(where: str, values: Any, kind: Any) -> dict[str, Any]:
 
 
 def check_struct(made: msgspec.Struct) -> None:
-    """Check every field of a struct; called from its ``__post_init__``. Raises ``BadValue``."""
+    """Check the type of every field of a struct, and replace NumPy scalars by plain values; called
+    from its ``__post_init__``, because msgspec checks only what it decodes. Raises ``BadValue``.
+    """
     for field in _fields_of(type(made)):
         given = getattr(made, field.name)
         where = f"{type(made).__name__}.{field.name}"
@@ -68,7 +73,7 @@ def check_struct(made: msgspec.Struct) -> None:
             value = checked_mapping(where, value, field.value_kind)
         value = checked(where, value, field.kind)
         if value is not given:
-            msgspec.structs.force_setattr(made, field.name, value)
+            msgspec.structs.force_setattr(made, field.name, value)  # the struct may be frozen
 
 
 class _Field(NamedTuple):
@@ -85,7 +90,7 @@ def _fields_of(cls: type[msgspec.Struct]) -> list[_Field]:
     fields = []
     for field in msgspec.structs.fields(cls):
         kind = field.type
-        # ``Annotated[dict[str, int], ...]`` holds the type first.
+        # Of ``Annotated[dict[str, int], ...]`` the type itself, which stands first.
         bare = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
         value_kind = get_args(bare)[1] if get_origin(bare) is dict else None
         fields.append(_Field(field.name, kind, value_kind))
@@ -101,7 +106,9 @@ def _plain(value: Any) -> Any:
 
 
 def _allowed(kind: Any, error: Exception) -> str:
-    """What the type allows, in words."""
+    """What the type allows, in words: ``it must be an integer, or text``. From the message of
+    msgspec's ``error``, such as "Expected `int | str`, got `float`".
+    """
     if get_origin(kind) is Literal:
         return f"allowed: {', '.join(get_args(kind))}"
     words = str(error).partition(", got ")[0].removeprefix("Expected ")

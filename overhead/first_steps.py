@@ -47,8 +47,8 @@ def first_steps() -> FirstSteps:
 
 
 def _has_gpu() -> bool:
-    """Whether a driver for a GPU is at work; on Windows, whether NVIDIA's is installed, since it
-    makes no such file.
+    """Whether a driver for a GPU is at work, which then has made a device file. Windows has no such
+    files: there, whether NVIDIA's driver is installed.
     """
     if sys.platform == "win32":
         windows = os.environ.get("SYSTEMROOT", "")

@@ -34,7 +34,7 @@ def try_lock(descriptor: int) -> bool:
         if sys.platform == "win32":
             import msvcrt
 
-            at = os.lseek(descriptor, 0, os.SEEK_CUR)
+            at = os.lseek(descriptor, 0, os.SEEK_CUR)  # it locks the byte at the file's position
             os.lseek(descriptor, _WINDOWS_OFFSET, os.SEEK_SET)
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -45,13 +45,14 @@ def try_lock(descriptor: int) -> bool:
 
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
+        # These two errors mean that it is locked; any other, that there are no locks here.
         return not isinstance(error, BlockingIOError | PermissionError)
     return True
 
 
 def shared_folder() -> Path:
     """A folder that is the same for all users and programs of the machine, whatever ``TMPDIR``
-    is.
+    is, so that all find the same lock. The temporary folder of this process if there is none.
     """
     name = "/tmp"
     if sys.platform == "win32":
@@ -79,12 +80,12 @@ def device_lock(waiting: Callable[[float], None], folder: Path | None = None) ->
         _write_holder(descriptor)
         yield
     finally:
-        os.close(descriptor)
+        os.close(descriptor)  # which releases the lock
 
 
 def device_lock_holder(folder: Path | None = None) -> int | None:
-    """The process that holds the lock of the devices, or held it last; None if it has ended or is
-    not known.
+    """The id of the process that holds the lock of the devices, or held it last, as the lock's file
+    says; None if it has ended or is not known. A run that waits names it.
     """
     import psutil
 
@@ -106,13 +107,13 @@ def device_lock_holder(folder: Path | None = None) -> int | None:
     pid = int(text)
     try:
         return pid if psutil.pid_exists(pid) else None
-    except OverflowError:
+    except OverflowError:  # a larger number than any process id
         return None
 
 
 def _write_holder(descriptor: int) -> None:
-    """Say in the file of the lock who holds it, for those who wait. It is locked without that
-    too.
+    """Write the id of this process, which holds the lock, into the lock's file, for those who wait.
+    If it cannot be written, the lock holds all the same.
     """
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
@@ -122,8 +123,8 @@ def _write_holder(descriptor: int) -> None:
 
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """A ``with`` block that holds the lock of this file, made if missing. Waits while another
-    process holds it.
+    """A ``with`` block that holds the lock of this file, so that no other process that asks for the
+    lock is in such a block at the same time. Waits for it. The file is made if missing.
     """
     with open(path, "ab") as file:
         while not try_lock(file.fileno()):
@@ -137,7 +138,9 @@ def check_device_lock() -> None:
 
 
 def _open_lock(path: Path) -> int:
-    """A descriptor of the lock's file, which every user may open. Raises ``UsageError``."""
+    """A descriptor of the lock's file, which is made if missing, so that every user may open it.
+    Raises ``UsageError`` if it is a link, or anything but a regular file.
+    """
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     try:
         try:
@@ -145,6 +148,7 @@ def _open_lock(path: Path) -> int:
             descriptor = os.open(path, flags)
         except FileNotFoundError:
             descriptor = os.open(path, flags | os.O_CREAT, 0o666)
+            # Again, because the umask of this process takes rights away from others.
             if hasattr(os, "fchmod"):
                 with contextlib.suppress(OSError):  # another user has created it meanwhile
                     os.fchmod(descriptor, 0o666)

@@ -31,10 +31,15 @@ _BELOW_WEBGPU = _below(_WEBGPU)
 
 @dataclasses.dataclass(frozen=True)
 class NamedComparison:
-    """One kind of comparison. ``of`` and ``against`` select the cases by their axes."""
+    """One kind of comparison: the figure of one case minus that of another, or divided by it.
+
+    ``of`` selects the first case, and ``against`` the second, by values of their axes; a set holds
+    several allowed values.
+    """
 
     name: str
     figure: str
+    """The figure that is compared, such as ``host`` or ``complete``."""
     of: Mapping[str, Scalar | frozenset[str]]
     against: Mapping[str, Scalar | frozenset[str]]
     differs: frozenset[str]
@@ -51,6 +56,9 @@ class NamedComparison:
 def _caller(
     name: str, of: str, against: str, **of_only: Scalar | frozenset[str]
 ) -> NamedComparison:
+    """A comparison of two callers (the code that makes the calls, such as Python or a compiled
+    loop) of one stack, which tells the share of the first.
+    """
     return NamedComparison(
         name, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"})
     )
@@ -118,12 +126,14 @@ def named_comparisons() -> tuple[NamedComparison, ...]:
 
 
 def between_workers() -> Iterator[NamedComparison]:
-    """Comparisons of cases that cannot alternate in one worker: one for each kind of browser.
+    """Comparisons of cases that cannot be measured in turn by one worker process: each kind of
+    browser with the library of WebGPU that it contains.
 
     Readers form them from the figures of two workers, with the widest interval that both allow.
-    The axis ``dispatches``: a software adapter splits a fused chain every 65,535 units.
     """
     of_features("comparisons")
+    # ``dispatches`` differs because a browser on a software adapter splits a fused chain every
+    # 65,535 units.
     differs = frozenset({"stack", "caller", "wait", "dispatches"} | _checks)
     for browser, facts in own_stacks().items():
         if facts.library:
@@ -142,8 +152,8 @@ def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
 
 
 def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scalar]) -> bool:
-    """Whether ``at`` has, for each key of ``where``, the same value or one of the set of values
-    there.
+    """Whether a case is selected. ``at``: its value on each axis. ``where``: for some axes the
+    wanted value, or a set of which any value will do. On other axes every value will do.
     """
     for axis, wanted in where.items():
         value = at.get(axis)
@@ -156,8 +166,9 @@ def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scala
 def is_comparable(
     named: NamedComparison, of: tuple[Target, Case], against: tuple[Target, Case]
 ) -> bool:
-    """Whether ``of`` may be compared with ``against``: both selected, same adapter if required,
-    other axes equal.
+    """Whether the named comparison may compare the case ``of`` with the case ``against``: it
+    selects both, their adapter is the same if that is required, and they are equal on all axes but
+    those on which they may differ (``differs``). Then the difference tells what these axes cost.
 
     Callers of one stack may be compared only if they make the same calls.
     """
@@ -165,7 +176,7 @@ def is_comparable(
     other_target, other_case = against
     axes = coordinates(target, case)
     other_axes = coordinates(other_target, other_case)
-    if named.figure == "host" and case.pattern == "fused":  # one call for any n
+    if named.figure == "host" and case.pattern == "fused":  # one call for any n: no cost per unit
         return False
     is_one_stack = target.stack == other_target.stack
     if "caller" in named.differs and is_one_stack and not target.same_calls:
@@ -176,8 +187,8 @@ def is_comparable(
         return False
     if named.same_adapter and not same_adapter(target, other_target):
         return False
-    alike = (set(axes) | set(other_axes)) - named.differs
-    return all(axes.get(axis) == other_axes.get(axis) for axis in alike)
+    must_be_equal = (set(axes) | set(other_axes)) - named.differs
+    return all(axes.get(axis) == other_axes.get(axis) for axis in must_be_equal)
 
 
 def comparable_pairs(

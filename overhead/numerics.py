@@ -58,7 +58,7 @@ def student_t_tail(t: float, degrees: float) -> float:
     """
     if math.isinf(degrees):
         return 0.5 * math.erfc(t / math.sqrt(2))
-    if t < 0:
+    if t < 0:  # the distribution is symmetric
         return 1 - student_t_tail(-t, degrees)
     if _is_in_tail(t, degrees):
         return math.exp(_log_tail(t, degrees))
@@ -80,6 +80,7 @@ def student_t_quantile(probability: float, degrees: float) -> float:
         return math.inf if probability else -math.inf
     if math.isinf(degrees):
         return _NORMAL.inv_cdf(probability)
+    # The arguments: the probability above the quantile, and that between zero and it.
     if probability < 0.5:
         return -_upper_quantile(probability, 0.5 - probability, degrees)
     return _upper_quantile(1 - probability, probability - 0.5, degrees)
@@ -120,8 +121,8 @@ def _is_in_tail(t: float, degrees: float) -> bool:
 
 
 def _log_tail(t: float, degrees: float) -> float:
-    """ln of the probability of more than ``t``: ln(I_x(a, 1/2) / 2). A far tail itself would be
-    rounded to zero.
+    """ln of the probability that Student's t is above ``t``: ln(I_x(a, 1/2) / 2), with x and a as
+    in ``student_t_tail``. The logarithm, because a far tail itself would be rounded to zero.
     """
     if not _is_in_tail(t, degrees):
         return math.log(0.5 - _centre(t, degrees))
@@ -150,8 +151,8 @@ def _normal_value(t: float, degrees: float) -> float:
 
 
 def _centre(t: float, degrees: float) -> float:
-    """The probability of a value between 0 and ``t``, near the centre: I_y(1/2, a) / 2 with y = 1 -
-    x.
+    """The probability that Student's t is between 0 and ``t``, for a ``t`` near the centre of the
+    distribution: I_y(1/2, a) / 2 with y = 1 - x, and x and a as in ``student_t_tail``.
     """
     a = degrees / 2
     log_x, log_y = _log_parts(t, degrees)
@@ -171,6 +172,8 @@ def _log_parts(t: float, degrees: float) -> tuple[float, float]:
     ratio = t / math.sqrt(degrees)
     if ratio == 0:
         return 0.0, -math.inf
+    # With r for the ratio, x = 1 / (1 + r²) and y = r² x. For a large r, the same with 1 / r, whose
+    # square cannot become too large for a float.
     if ratio < 1:
         log_x = -math.log1p(ratio * ratio)
         return log_x, 2 * math.log(ratio) + log_x
@@ -185,8 +188,8 @@ _GAMMA_RATIO = (1.0, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 
 
 
 def _gamma_ratio(a: float) -> float:
-    """Gamma(a + 1/2) / Gamma(a). From a = 100 on by the series, whose first left-out term is 1e-17
-    there.
+    """Gamma(a + 1/2) / Gamma(a), a factor in the probability and in the density. From a = 100 on by
+    the series, whose first left-out term is 1e-17 there.
 
     Gamma itself is too large for a float from 172 on.
     """
@@ -203,6 +206,8 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     until that is 1 within rounding. Raises ``ArithmeticError`` where it does not converge; of NaN
     the result is NaN.
     """
+    # ``c`` is the ratio of two successive numerators of the fraction, and ``d`` that of two
+    # denominators, inverted. Each turn adds an even and an odd part.
     c = 1.0
     d = 1 / _not_zero(1 - (a + b) * x / (a + 1))
     fraction = d
@@ -247,13 +252,14 @@ def _upper_quantile(tail: float, centre: float, degrees: float) -> float:
     """
     if centre == 0:
         return 0.0
-    if tail > 0.25:
+    if tail > 0.25:  # near the centre, where ``centre`` has more digits than ``tail``
         return _central_quantile(centre, degrees)
     wanted = math.log(tail)
     log_t = math.log(-_NORMAL.inv_cdf(tail))
     for _ in range(_MOST_STEPS):
         t = math.exp(log_t)
         log_tail = _log_tail(t, degrees)
+        # Of ln(tail) by ln(t), without its sign: t times the density, by the tail.
         log_slope = log_t + _log_density(t, degrees) - log_tail
         slope = math.exp(log_slope)
         step = (log_tail - wanted) / slope
@@ -270,7 +276,7 @@ def _central_quantile(centre: float, degrees: float) -> float:
 
     The probability is a concave function of t, so all steps come from below, and none goes too far.
     """
-    t = centre / math.exp(_log_density(0.0, degrees))
+    t = centre / math.exp(_log_density(0.0, degrees))  # Newton's first step, from zero
     for _ in range(_MOST_STEPS):
         if _is_in_tail(t, degrees):
             below_t = 0.5 - math.exp(_log_tail(t, degrees))
@@ -300,7 +306,7 @@ def digamma(x: float) -> float:
 
     The series is DLMF 5.11.2.
     """
-    shifted = 0.0
+    shifted = 0.0  # the sum of what the steps up change
     while x < _SHIFTED_TO:
         shifted -= 1 / x
         x += 1
@@ -313,7 +319,7 @@ def trigamma(x: float) -> float:
     """The second derivative of ln Gamma at ``x`` > 0. Relative error below 1e-14. The series is
     DLMF 5.15.8.
     """
-    shifted = 0.0
+    shifted = 0.0  # the sum of what the steps up change
     while x < _SHIFTED_TO:
         shifted += 1 / (x * x)
         x += 1
@@ -353,10 +359,10 @@ def find_root(
     other = before
     last_step = step = high - low
     for _ in range(_MOST_STEPS):
-        if now.value * other.value > 0:
+        if now.value * other.value > 0:  # both on one side: the root is between now and before
             other = before
             last_step = step = now.at - before.at
-        if abs(other.value) < abs(now.value):
+        if abs(other.value) < abs(now.value):  # the better of the two becomes ``now``
             before, now, other = now, other, now
         least_step = (tolerance + 4 * _EPSILON * abs(now.at)) / 2
         half_way = (other.at - now.at) / 2
@@ -413,14 +419,14 @@ def find_minimum(
     corners = _first_simplex(np.asarray(start, dtype=np.float64))
     values = np.array([function(corner) for corner in corners])
     for _ in range(most_steps):
-        order = np.argsort(values, kind="stable")
+        order = np.argsort(values, kind="stable")  # the best corner first
         corners, values = corners[order], values[order]
         size = np.max(np.abs(corners[1:] - corners[0]))
         rise = np.max(np.abs(values[1:] - values[0]))
         if size <= tolerance and rise <= tolerance:
             break
         better = _better_corner(function, corners, values)
-        if better is None:
+        if better is None:  # half the size, towards the best corner
             corners[1:] = corners[0] + 0.5 * (corners[1:] - corners[0])
             values[1:] = [function(corner) for corner in corners[1:]]
         else:
@@ -430,8 +436,8 @@ def find_minimum(
 
 
 def _first_simplex(start: _Floats) -> _Floats:
-    """The start, and for each parameter a corner where it is 1.05 times as large, or 0.00025 if it
-    is zero.
+    """The corners with which ``find_minimum`` begins: the start, and for each parameter a corner
+    where it is 1.05 times as large, or 0.00025 if it is zero.
 
     SciPy has the same simplex, so the search finds the minimum that earlier releases found by
     SciPy.

@@ -67,6 +67,7 @@ def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Re
         # So that errors say their reasons in words.
         importlib.import_module("overhead.words.reasons")
         try:
+            # ``bind`` gives each argument its name, and raises ``TypeError`` if one is missing.
             _check_types(signature.bind(*given, **named), known)
             return function(*given, **named)
         except (UsageError, KeyboardInterrupt) as error:
@@ -132,7 +133,9 @@ list of letters.
 
 
 def _check_types(given: inspect.BoundArguments, known: Mapping[str, inspect.Parameter]) -> None:
-    """Raise ``UsageError`` for an argument of a wrong type."""
+    """Raise ``UsageError`` for an argument of a wrong type. ``given``: the arguments by name;
+    ``known``: the parameters of the function, with their annotations as texts.
+    """
     for name, value in given.arguments.items():
         parameter = known[name]
         wanted = _BY_ANNOTATION.get(parameter.annotation)

@@ -33,23 +33,25 @@ class Registry(Generic[T]):
         self.skip = skip
         self.in_features = in_features
         self.packages: dict[str, str] = {}
-        self._items: dict[str, tuple[T, str]] = {}
+        self._items: dict[str, tuple[T, str]] = {}  # with the owner of each
+        # The names that were added since the last ``adding`` began, and the package that it is for.
         self._added: list[str] = []
         self._adding = ""
         self._loaded = False
 
     def add(self, name: str, item: T, owner: str) -> None:
-        """Register an item. ``owner`` identifies its definition.
+        """Register an item. ``owner``: a text that identifies the class that defines it, the same
+        after a second import of its file.
 
-        A second import of the same file replaces the item, and any file replaces an item of an
-        installed package. Raises ``UsageError`` for an invalid name and for a name of another
-        owner.
+        So a second import replaces the item, and any file replaces an item of an installed package.
+        Raises ``UsageError`` for an invalid name and for a name of another owner.
         """
         if not NAME.fullmatch(name):
             raise UsageError(
                 f"{name!r} is not a valid {self.kind} name: it must match {NAME.pattern}"
             )
-        # A file replaces an item of a package, but a package no item of another one.
+        # A file replaces an item of a package, but a package no item of another one. ``_adding``:
+        # the package whose items are being added; '' for a file.
         is_replaceable = name in self.packages and not self._adding
         if name in self._items and not is_replaceable:
             _, owner_before = self._items[name]
@@ -61,10 +63,11 @@ class Registry(Generic[T]):
 
     @contextlib.contextmanager
     def adding(self, package: str = "") -> Iterator[list[str]]:
-        """A ``with`` block that gives the names that it adds, as items of the installed ``package``
-        if there is one.
+        """A ``with`` block that imports modules. It gives a list, to which the name of each item
+        that they register is added. ``package``: the installed package that the items are of;
+        '' for none.
 
-        If the block raises, nothing is added.
+        If the block raises, all its items are forgotten.
         """
         before, packages = dict(self._items), dict(self.packages)
         added: list[str] = []
@@ -96,7 +99,7 @@ class Registry(Generic[T]):
             if found.name in self.skip or found.name.startswith("_"):
                 continue
             module = importlib.import_module(f"{self.package}.{found.name}")
-            if found.ispkg:
+            if found.ispkg:  # a folder, which names its modules that register items
                 for name in module.REGISTERS:
                     importlib.import_module(f"{module.__name__}.{name}")
         if self.in_features:

@@ -39,7 +39,9 @@ _own: tuple[int, Path] | None = None
 
 
 def folder() -> Path:
-    """The folder for the temporary files of this process. Creates it at the first call."""
+    """The folder for the temporary files of this process. Creates it at the first call, and again
+    if it was removed, or if this process was forked from the one that made it.
+    """
     global _own
     with _one_thread:
         if _own is not None:
@@ -53,6 +55,9 @@ def folder() -> Path:
 
 
 def _new_folder() -> Path:
+    """A new folder, inside that of the parent process if there is one, which removes it if this
+    process is killed. Raises ``CannotWrite``.
+    """
     parent = os.environ.get(PARENT, "")
     try:
         if os.path.isdir(parent):
@@ -77,7 +82,7 @@ def remove() -> None:
     if _own is None:
         return
     process, path = _own
-    if process == os.getpid():
+    if process == os.getpid():  # else it is the folder of the process that this one was forked from
         _own = None
         shutil.rmtree(path, ignore_errors=True)
 
@@ -103,9 +108,11 @@ bounded time.
 
 @contextlib.contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """A ``with`` block in which signals that would end the process raise ``KeyboardInterrupt``.
+    """A ``with`` block in which signals that would end the process raise ``KeyboardInterrupt``, so
+    that it ends what it has started. For some seconds after one, further ones are ignored.
 
-    Not those that the process ignores or handles already. Does nothing outside the main thread.
+    Signals that the process ignores or handles already are left alone. Does nothing outside the
+    main thread, since Python allows no other thread to set handlers.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -119,11 +126,11 @@ def ending_on_signals() -> Iterator[None]:
             raise KeyboardInterrupt
 
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
-    usual = (signal.SIG_DFL, signal.default_int_handler)
+    ends_process = (signal.SIG_DFL, signal.default_int_handler)
     before = {}
     for number in numbers:
         handler = signal.getsignal(number)
-        if handler in usual:
+        if handler in ends_process:
             before[number] = handler
     for number in before:
         signal.signal(number, end)

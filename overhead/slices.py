@@ -19,8 +19,8 @@ SLICES = ("claims", "decode", "explaining", "fleet", "timing", "traces")
 
 @functools.cache
 def of_features(kind: str) -> tuple[ModuleType, ...]:
-    """Import and return the module ``kind`` of each feature that has one, such as ``stacks`` or
-    ``sections``.
+    """Import and return the modules with the name ``kind``, such as ``stacks`` or ``sections``, of
+    all features that have one. A feature is a folder of the package, such as ``overhead/fleet``.
 
     What a feature offers registers itself when that module is imported.
     """
@@ -33,10 +33,10 @@ def of_features(kind: str) -> tuple[ModuleType, ...]:
 
 @functools.cache
 def words_of_features(kind: str) -> tuple[ModuleType, ...]:
-    """Import and return the module ``kind`` of the words of each feature that has one, such as
-    ``findings``.
+    """Import and return the modules with the name ``kind``, such as ``findings``, in which features
+    have their sentences: ``overhead.words.fleet.findings`` is that of the feature ``fleet``.
 
-    ``overhead.words.NAME`` may be a folder or one module; only a folder has modules of kinds.
+    ``overhead.words.NAME`` may also be one module, which has no such modules in it.
     """
     modules = []
     for name in _features():

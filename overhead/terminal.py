@@ -56,6 +56,9 @@ class Guarded:
         self._guard(self._stream.flush)
 
     def _guard(self, call: Callable[[], object]) -> None:
+        """Make the call, which writes or flushes. Its error is kept, and no further call is
+        made.
+        """
         if self.error is not None:
             return
         try:
@@ -109,10 +112,11 @@ def _is_broken_pipe(error: OSError) -> bool:
 
 
 def _open_missing_descriptors() -> None:
-    """Open the null device for each of the descriptors 0 to 2 that is closed, so that no other file
-    gets its number.
+    """Open the null device for each of the descriptors 0 to 2 (standard input, output and error)
+    that is closed, so that no other file gets its number, and what is printed.
     """
     with contextlib.suppress(OSError):
+        # An opened file gets the lowest number that is free; above 2, none of the three is left.
         while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(opened, True)
         os.close(opened)
@@ -130,6 +134,7 @@ def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
 
     require_extra("completion", "shtab")
     shtab: Any = importlib.import_module("shtab")
+    # The values that an argument may have, by the word that stands for it in the help.
     names = {
         "STACK": sorted(registry()),
         "PATTERN": get_args(Pattern),

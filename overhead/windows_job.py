@@ -54,6 +54,9 @@ class EndsWithParent:
     """
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        """Put the child into a new job, which ends its processes when its handle is closed. Does
+        nothing on other systems than Windows.
+        """
         self._job: int | None = None
         if sys.platform == "win32":
             kernel = ctypes.WinDLL("kernel32", use_last_error=True)

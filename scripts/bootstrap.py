@@ -30,8 +30,22 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "overhead-setup.json"
+"""What the last set-up put into the environment."""
+WHOLE = "overhead-made"
+"""A file in the environment. A set-up that was killed while it made the environment leaves none."""
 PYTORCH_INDEX = "https://download.pytorch.org/whl/"
 HAS_TORCH = "import importlib.metadata as m; m.version('torch')"
+LINK_REPOSITORY = """
+import importlib.util, pathlib, sys, sysconfig
+
+root, *needed = sys.argv[1:]
+path_file = pathlib.Path(sysconfig.get_path("purelib"), "overhead.pth")
+path_file.write_text(f"{root}\\n", "utf-8")
+sys.exit(", ".join(name for name in needed if importlib.util.find_spec(name) is None))
+"""
+"""Runs in the environment: lets it import the repository, and writes to stderr which packages it
+lacks.
+"""
 CUDA_PACKAGE = re.compile(r"(nvidia|cuda)-")
 MINIMUM = (3, 11)
 NOT_FOR_TESTS = {"completion", "cuda12", "cuda13", "cute", "notebook", "numba-cuda", "site"}
@@ -54,6 +68,7 @@ class Trouble(Exception):
 
 
 def say(line: str) -> None:
+    """Print a line at once, so that it stands before what a command prints next."""
     print(f"overhead: {line}", flush=True)
 
 
@@ -83,19 +98,26 @@ def cuda_version() -> int | None:
     """
     try:
         driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-        version, count = ctypes.c_int(), ctypes.c_int()
-        calls = [driver.cuInit(0), driver.cuDriverGetVersion(ctypes.byref(version))]
-        calls += [driver.cuDeviceGetCount(ctypes.byref(count))]
+        version = ctypes.c_int()
+        count = ctypes.c_int()
+        errors = [
+            driver.cuInit(0),
+            driver.cuDriverGetVersion(ctypes.byref(version)),
+            driver.cuDeviceGetCount(ctypes.byref(count)),
+        ]
     except (OSError, AttributeError):
         return None
-    return version.value if not any(calls) and count.value else None
+    if any(errors) or not count.value:
+        return None
+    return version.value
 
 
 def project() -> dict[str, Any]:
     """The table ``project`` of pyproject.toml."""
     import tomllib
 
-    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"])
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    return dict(settings["project"])
 
 
 def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
@@ -110,29 +132,43 @@ def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
         "site": "report,site",
         "release": "dev",
     }
-    own = set(needed[target].split(","))
+    extras = set(needed[target].split(","))
     if chosen:
-        extras = {extra.strip() for extra in chosen.split(",")} - {"", "none"}
-        known = set(project()["optional-dependencies"])
-        if unknown := extras - known:
-            raise Trouble(
-                f"EXTRAS names {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}"
-            )
-        return own | extras
+        return extras | chosen_extras(chosen)
     if target in ("lint", "bench", "site", "release"):
-        return own
-    own |= {"wgpu", "torch"}
+        return extras
+    extras |= {"wgpu", "torch"}
     if target == "test":
         # JAX takes another 350 MB, ONNX Runtime 150, Ray 200, Warp 390, PyOpenCL 10, MLX 40. The
         # tests run what an extra has, unless it is for a GPU; else these must be chosen explicitly.
-        own |= set(project()["optional-dependencies"]) - NOT_FOR_TESTS
-    return own | ({f"cuda{min(cuda // 1000, 13)}"} if cuda and cuda >= 12000 else set())
+        extras |= set(project()["optional-dependencies"]) - NOT_FOR_TESTS
+    if cuda is not None and cuda >= 12000:
+        major = min(cuda // 1000, 13)
+        extras.add(f"cuda{major}")
+    return extras
+
+
+def chosen_extras(chosen: str) -> set[str]:
+    """The extras that the variable ``EXTRAS`` names, such as ``wgpu,torch``. ``none`` names no
+    extra.
+
+    Raises ``Trouble`` if it names one that the project does not have.
+    """
+    extras = {extra.strip() for extra in chosen.split(",")} - {"", "none"}
+    known = set(project()["optional-dependencies"])
+    unknown = extras - known
+    if unknown:
+        raise Trouble(
+            f"EXTRAS names {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}"
+        )
+    return extras
 
 
 # The system's own packages
 
 
 def has_vulkan_loader() -> bool:
+    """Whether the system has the library through which programs find Vulkan drivers."""
     try:
         ctypes.CDLL("libvulkan.so.1")
     except OSError:
@@ -141,8 +177,10 @@ def has_vulkan_loader() -> bool:
 
 
 def has_vulkan_driver() -> bool:
-    named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
-    return bool(named) or any(next(Path(folder).glob("*.json"), None) for folder in MANIFESTS)
+    """Whether a Vulkan driver is installed: one that a variable names, or a manifest of one."""
+    if os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES"):
+        return True
+    return any(any(Path(folder).glob("*.json")) for folder in MANIFESTS)
 
 
 def has_opencl_for_processors() -> bool:
@@ -157,6 +195,9 @@ def has_opencl_for_processors() -> bool:
 
 
 def has_venv() -> bool:
+    """Whether Python can make a virtual environment with pip. Debian has that in another package,
+    which the set-up may just have installed.
+    """
     importlib.invalidate_caches()
     return importlib.util.find_spec("ensurepip") is not None
 
@@ -167,9 +208,8 @@ def system_needs(
     """The system packages to install (Debian or Ubuntu names), each with the reason."""
     needs = {}
     if not has_venv():
-        needs[f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"] = (
-            "to make a virtual environment"
-        )
+        major, minor = sys.version_info[:2]
+        needs[f"python{major}.{minor}-venv"] = "to make a virtual environment"
     if target in ("report", "test"):
         if not has_vulkan_loader():
             needs["libvulkan1"] = "the Vulkan loader, without which no WebGPU stack finds a device"
@@ -182,11 +222,11 @@ def system_needs(
     if browsers:
         ubuntu = distribution == "ubuntu"
         if not any(map(shutil.which, CHROMIUM)):
-            needs["chromium-browser" if ubuntu else "chromium"] = (
-                "BROWSERS=1; its SwiftShader serves other stacks too"
-            )
+            package = "chromium-browser" if ubuntu else "chromium"
+            needs[package] = "BROWSERS=1; its SwiftShader serves other stacks too"
         if not any(map(shutil.which, FIREFOX)):
-            needs["firefox" if ubuntu else "firefox-esr"] = "BROWSERS=1"
+            package = "firefox" if ubuntu else "firefox-esr"
+            needs[package] = "BROWSERS=1"
     return needs
 
 
@@ -205,7 +245,10 @@ def as_root() -> list[str] | None:
     """The words in front of a command that run it as root; None if this needs a password."""
     if sys.platform != "win32" and os.geteuid() == 0:
         return []
-    return ["sudo", "-n"] if shutil.which("sudo") and quiet(["sudo", "-n", "true"]) else None
+    sudo = ["sudo", "-n"]
+    if shutil.which("sudo") and quiet([*sudo, "true"]):
+        return sudo
+    return None
 
 
 def install_system(needs: dict[str, str], debian: bool) -> None:
@@ -220,28 +263,34 @@ def install_system(needs: dict[str, str], debian: bool) -> None:
             "to add them: your distribution's Vulkan loader (vulkan-loader, vulkan-icd-loader),"
             " Mesa drivers and PoCL (pocl)"
         )
-    elif (prefix := as_root()) is None:
+        return
+    prefix = as_root()
+    if prefix is None:
         say(f"to add them: sudo {shlex.join(command)}")
-    else:
-        say(f"installing them: {shlex.join(command)} (SYSTEM=skip leaves the system alone)")
-        prefix = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive"]
-        call([*prefix, "apt-get", "update", "-qq"])
-        if call([*prefix, *command], stdout=subprocess.DEVNULL):
-            say("that failed; going on without them")
+        return
+    say(f"installing them: {shlex.join(command)} (SYSTEM=skip leaves the system alone)")
+    without_questions = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive"]
+    call([*without_questions, "apt-get", "update", "-qq"])
+    if call([*without_questions, *command], stdout=subprocess.DEVNULL):
+        say("that failed; going on without them")
 
 
 # The virtual environment
 
 
 def venv_python() -> str:
-    return str(VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+    """The path of the environment's Python."""
+    program = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
+    return str(VENV / program)
 
 
 def in_venv(code: str) -> bool:
+    """Whether this code runs without an error in the environment's Python."""
     return Path(venv_python()).exists() and quiet([venv_python(), "-c", code])
 
 
 def pip(*arguments: str) -> list[str]:
+    """The command that runs the environment's pip."""
     return [venv_python(), "-m", "pip", "--disable-pip-version-check", *arguments]
 
 
@@ -250,40 +299,58 @@ def set_up(target: str) -> None:
     system_packages = os.environ.get("SYSTEM_PACKAGES") == "1"
     cuda = None if system_packages else cuda_version()
     wanted = wanted_extras(target, cuda, os.environ.get("EXTRAS", ""))
-    inputs = [
-        (ROOT / "pyproject.toml").read_bytes(),
-        Path(__file__).read_bytes(),
-        os.fsencode(ROOT),
-    ]
-    inputs += [sys.version.encode(), str((system_packages, cuda)).encode()]
-    key = hashlib.sha256(b"\0".join(inputs)).hexdigest()
-    try:
-        stamp = dict(json.loads(STAMP.read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        stamp = {}
+    key = environment_key(system_packages, cuda)
+    stamp = read_stamp()
     leave_system = sys.platform != "linux" or os.environ.get("SYSTEM") == "skip"
     system = [] if leave_system else prepare_system(target, wanted, stamp)
-    same = stamp.get("key") == key
-    if same and wanted <= set(stamp["extras"]):
-        if left_out := wanted & set(stamp["left_out"]):
-            say(
-                f"left out at set-up: {', '.join(sorted(left_out))} (make clean, then again, to"
-                " look anew)"
-            )
-        return
+    already_there: set[str] = set()
+    if stamp.get("key") == key:
+        already_there = set(stamp["extras"])
+        if wanted <= already_there:
+            say_left_out(wanted & set(stamp["left_out"]))
+            return
     if not system_packages and not has_venv():
         raise Trouble(
             "Python's module ensurepip is missing: install what is named above (python3-venv), then"
             " again"
         )
     if target in SIZES and not system_packages:
-        amount = f"with CUDA some gigabytes more than {SIZES[target]}" if cuda else SIZES[target]
+        amount = SIZES[target]
+        if cuda:
+            amount = f"with CUDA some gigabytes more than {amount}"
         say(f"setting up {VENV.name} for {target} ({', '.join(sorted(wanted))}): {amount}")
     make_venv(system_packages)
-    wanted |= set(stamp["extras"]) if same else set()
-    left_out = use_system_packages(target) if system_packages else install(wanted, cuda)
-    outcome = {"key": key, "extras": sorted(wanted), "left_out": sorted(left_out), "system": system}
+    extras = wanted | already_there
+    left_out = use_system_packages(target) if system_packages else install(extras, cuda)
+    outcome = {"key": key, "extras": sorted(extras), "left_out": sorted(left_out), "system": system}
     STAMP.write_text(json.dumps(outcome), "utf-8")
+
+
+def environment_key(system_packages: bool, cuda: int | None) -> str:
+    """A hash of all that an environment was made from. Another key needs a new set-up."""
+    inputs = [
+        (ROOT / "pyproject.toml").read_bytes(),
+        Path(__file__).read_bytes(),
+        os.fsencode(ROOT),
+        sys.version.encode(),
+        str((system_packages, cuda)).encode(),
+    ]
+    return hashlib.sha256(b"\0".join(inputs)).hexdigest()
+
+
+def read_stamp() -> dict[str, Any]:
+    """What the last set-up wrote of the environment; empty if there is none."""
+    try:
+        return dict(json.loads(STAMP.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def say_left_out(extras: set[str]) -> None:
+    """Say which of the wanted extras the last set-up could not install, if any."""
+    if extras:
+        names = ", ".join(sorted(extras))
+        say(f"left out at set-up: {names} (make clean, then again, to look anew)")
 
 
 def prepare_system(target: str, extras: set[str], stamp: dict[str, Any]) -> list[str]:
@@ -300,34 +367,40 @@ def prepare_system(target: str, extras: set[str], stamp: dict[str, Any]) -> list
 def make_venv(system_packages: bool) -> None:
     """Make the environment, unless there is a whole one of this Python; say why one is replaced."""
     STAMP.unlink(missing_ok=True)
-    whole = STAMP.with_name(
-        "overhead-made"
-    )  # without it, the set-up was killed while it made the environment
-    try:
-        settings = dict(
-            re.findall(r"^([\w-]+) = (.*)$", (VENV / "pyvenv.cfg").read_text("utf-8"), re.M)
-        )
-    except OSError:
-        settings = {}
-    version = settings.get("version", "an unknown version")
-    if not settings:
-        why = "it is no environment" if VENV.exists() else ""
-    elif not version.startswith("{}.{}.".format(*sys.version_info)):
-        why = (
-            f"it has Python {version}, and this is {sys.version.split()[0]}, {sys.executable} (make"
-            " PYTHON=...)"
-        )
-    elif settings.get("include-system-site-packages") != str(system_packages).lower():
-        why = f"it was made {'without' if system_packages else 'with'} SYSTEM_PACKAGES=1"
-    elif not (whole.exists() and in_venv("pass" if system_packages else "import pip")):
-        why = "it is not whole"
+    if VENV.exists():
+        fault = fault_of_venv(system_packages)
+        if not fault:
+            return
+        say(f"replacing {VENV}, because {fault}")
     else:
-        return
-    say(f"replacing {VENV}, because {why}" if why else f"making {VENV}")
-    options = ["--clear", *(["--system-site-packages", "--without-pip"] if system_packages else [])]
+        say(f"making {VENV}")
+    options = ["--clear"]
+    if system_packages:
+        options += ["--system-site-packages", "--without-pip"]
     if call([sys.executable, "-m", "venv", *options, str(VENV)]):
         raise Trouble(f"could not make {VENV}")
-    whole.touch()
+    (VENV / WHOLE).touch()
+
+
+def fault_of_venv(system_packages: bool) -> str:
+    """Why the folder of the environment cannot be used; '' if it can."""
+    try:
+        text = (VENV / "pyvenv.cfg").read_text("utf-8")
+    except OSError:
+        return "it is no environment"
+    settings = dict(re.findall(r"^([\w-]+) = (.*)$", text, re.M))
+    if not settings:
+        return "it is no environment"
+    version = settings.get("version", "an unknown version")
+    major, minor = sys.version_info[:2]
+    if not version.startswith(f"{major}.{minor}."):
+        this = f"{sys.version.split()[0]}, {sys.executable}"
+        return f"it has Python {version}, and this is {this} (make PYTHON=...)"
+    if settings.get("include-system-site-packages") != str(system_packages).lower():
+        with_or_without = "without" if system_packages else "with"
+        return f"it was made {with_or_without} SYSTEM_PACKAGES=1"
+    has_all = (VENV / WHOLE).exists() and in_venv("pass" if system_packages else "import pip")
+    return "" if has_all else "it is not whole"
 
 
 def use_system_packages(target: str) -> set[str]:
@@ -335,19 +408,14 @@ def use_system_packages(target: str) -> set[str]:
 
     Raises ``Trouble`` with the packages that are missing.
     """
-    needed = [re.split(r"[^\w-]", requirement)[0] for requirement in project()["dependencies"]]
+    requirements = project()["dependencies"]
+    needed = [re.split(r"[^\w-]", requirement)[0] for requirement in requirements]
     needed += {"test": ["pytest"], "lint": ["ruff", "mypy"]}.get(target, [])
-    script = (
-        "import importlib.util as u, pathlib, sys,"
-        " sysconfig\npathlib.Path(sysconfig.get_path('purelib'),"
-        " 'overhead.pth').write_text(sys.argv[1] + '\\n', 'utf-8')\nsys.exit(', '.join(n for n in"
-        " sys.argv[2:] if u.find_spec(n) is None))"
-    )
-    done = subprocess.run(
-        [venv_python(), "-c", script, str(ROOT), *needed], capture_output=True, text=True
-    )
-    if done.stderr.strip():
-        raise Trouble(f"SYSTEM_PACKAGES=1, and {sys.executable} has no {done.stderr.strip()}")
+    command = [venv_python(), "-c", LINK_REPOSITORY, str(ROOT), *needed]
+    done = subprocess.run(command, capture_output=True, text=True)
+    missing = done.stderr.strip()
+    if missing:
+        raise Trouble(f"SYSTEM_PACKAGES=1, and {sys.executable} has no {missing}")
     return set()
 
 
@@ -356,16 +424,14 @@ def install(extras: set[str], cuda: int | None) -> set[str]:
     machine.
     """
     left_out = set()
-    if (
-        "torch" in extras
-        and not install_torch(cuda)
-        and "torch" not in os.environ.get("EXTRAS", "")
-    ):
-        left_out.add("torch")
-        say(
-            "going on without torch; EXTRAS=report,wgpu,torch takes the default build, some"
-            " gigabytes on Linux"
-        )
+    if "torch" in extras and not install_torch(cuda):
+        is_chosen = "torch" in os.environ.get("EXTRAS", "")
+        if not is_chosen:
+            left_out.add("torch")
+            say(
+                "going on without torch; EXTRAS=report,wgpu,torch takes the default build, some"
+                " gigabytes on Linux"
+            )
     chosen = sorted(extras - left_out)
     say(f"installing Python packages ({', '.join(chosen) or 'base'})")
     if pip_install(["--editable", f".[{','.join(chosen)}]"]):
@@ -391,7 +457,8 @@ def pip_install(arguments: list[str]) -> int:
         assert run.stdout is not None
         for line in run.stdout:
             last_lines.append(line)
-            if step := pip_step(line):
+            step = pip_step(line)
+            if step:
                 say(f"  {step}")
     if run.returncode:
         print("".join(last_lines), file=sys.stderr, end="", flush=True)
@@ -401,13 +468,14 @@ def pip_install(arguments: list[str]) -> int:
 def pip_step(line: str) -> str:
     """What a line of pip's output tells about its progress; '' for most lines."""
     line = line.strip()
-    if found := re.match(r"Downloading (\S+) \(([\d.]+) ([MG])B\)", line):
-        name, size, unit = found[1].rpartition("/")[2], float(found[2]), found[3]
-        return (
-            f"downloading {name.partition('-')[0]} ({found[2]} {unit}B)"
-            if unit == "G" or size >= SHOWN_MB
-            else ""
-        )
+    download = re.match(r"Downloading (?P<url>\S+) \((?P<size>[\d.]+) (?P<unit>[MG])B\)", line)
+    if download is not None:
+        is_large = download["unit"] == "G" or float(download["size"]) >= SHOWN_MB
+        if not is_large:
+            return ""
+        file = download["url"].rpartition("/")[2]
+        package = file.partition("-")[0]
+        return f"downloading {package} ({download['size']} {download['unit']}B)"
     if line.startswith("Installing collected packages:"):
         packages = line.count(",") + 1
         return f"unpacking {packages} package{'s' if packages > 1 else ''}"
@@ -435,9 +503,8 @@ def install_torch(cuda: int | None) -> bool:
     if fetch_torch(requirement, ["--no-index"], lean=True):
         return True
     index = PYTORCH_INDEX + "cpu"
-    if fetch_torch(
-        requirement, ["--index-url", index, "--timeout", "10", "--retries", "1"], lean=True
-    ):
+    soon = ["--timeout", "10", "--retries", "1"]
+    if fetch_torch(requirement, ["--index-url", index, *soon], lean=True):
         return True
     say(
         f"no CPU build of torch: none in a local wheel folder, and {index} is out of reach or has"
@@ -450,13 +517,15 @@ def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
     """Install only torch from one source. Returns whether it worked. ``lean``: no builds that need
     CUDA packages.
     """
-    report = resolve([requirement, "--no-deps", *source])
-    if not report or (
-        lean and any(map(CUDA_PACKAGE.match, report[0]["metadata"].get("requires_dist", [])))
-    ):
+    packages = resolve([requirement, "--no-deps", *source])
+    if not packages:
         return False
-    url = report[0]["download_info"]["url"]
-    say(f"installing torch {report[0]['metadata']['version']} from {url}")
+    metadata = packages[0]["metadata"]
+    needs_cuda = any(map(CUDA_PACKAGE.match, metadata.get("requires_dist", [])))
+    if lean and needs_cuda:
+        return False
+    url = packages[0]["download_info"]["url"]
+    say(f"installing torch {metadata['version']} from {url}")
     return pip_install(["--no-deps", url]) == 0
 
 
@@ -468,44 +537,49 @@ def resolve(arguments: list[str]) -> list[dict[str, Any]]:
         # must be used.
         settings = {**os.environ, "PIP_EXTRA_INDEX_URL": ""} if "--no-deps" in arguments else None
         command = pip("install", "--dry-run", "--quiet", "--report", str(path), *arguments)
-        return (
-            list(json.loads(path.read_text("utf-8"))["install"])
-            if quiet(command, env=settings)
-            else []
-        )
+        if not quiet(command, env=settings):
+            return []
+        report = json.loads(path.read_text("utf-8"))
+        return list(report["install"])
 
 
 # The targets
 
 
 def report(arguments: list[str]) -> int:
-    for words in (["run", "--profile", "quick", "--out", "reports/local", *arguments], ["report"]):
-        if code := call([venv_python(), "-m", "overhead", *words]):
+    """Measure this machine, and draw the pages of its runs."""
+    run = ["run", "--profile", "quick", "--out", "reports/local", *arguments]
+    for words in (run, ["report"]):
+        code = call([venv_python(), "-m", "overhead", *words])
+        if code:
             say(f"'overhead {shlex.join(words)}' ended with exit code {code}")
             return code
     return 0
 
 
 def test(arguments: list[str]) -> int:
+    """Run the tests, without slow ones unless the arguments choose them by ``-m``."""
     # One worker per file, because some files draw a page or compile once for all of their tests.
     parallel = ["-n", "2", "--dist", "loadfile"] if in_venv("import xdist") else []
-    chosen = [] if any(argument.startswith("-m") for argument in arguments) else ["-m", "not slow"]
+    has_choice = any(argument.startswith("-m") for argument in arguments)
+    chosen = [] if has_choice else ["-m", "not slow"]
     return call([venv_python(), "-m", "pytest", *parallel, *chosen, *arguments])
 
 
 def lint(arguments: list[str]) -> int:
+    """Run all checks of the code, or those of the files in the arguments. Returns the worst exit
+    code: each check runs, also after one that failed.
+    """
     # mypy finds what another system's Python lacks. Code for another system is unreachable.
-    others = [
-        ["mypy", f"--platform={name}", "--no-warn-unreachable", "overhead"]
-        for name in ("darwin", "win32")
-    ]
     where = arguments or ["."]
     checks = [
         ["ruff", "format", "--check", *where],
         ["ruff", "check", *where],
         ["mypy", *arguments],
     ]
-    checks += [] if arguments else others
+    if not arguments:
+        for name in ("darwin", "win32"):
+            checks.append(["mypy", f"--platform={name}", "--no-warn-unreachable", "overhead"])
     codes = [call([venv_python(), "-m", *check]) for check in checks]
     zizmor = Path(venv_python()).with_name("zizmor.exe" if sys.platform == "win32" else "zizmor")
     if zizmor.exists() and not arguments:
@@ -517,14 +591,17 @@ def lint(arguments: list[str]) -> int:
 
 
 def bench(arguments: list[str]) -> int:
+    """Run the benches that check the method."""
     return call([venv_python(), "scripts/bench/main.py", *arguments])
 
 
 def site(arguments: list[str]) -> int:
+    """Write the static site."""
     return call([venv_python(), "scripts/site.py", *arguments])
 
 
 def release(arguments: list[str]) -> int:
+    """Build what a release uploads, and check it."""
     return call([venv_python(), "scripts/release.py", *arguments])
 
 
@@ -547,10 +624,11 @@ def clean() -> int:
 
 
 def main(arguments: list[str]) -> int:
+    """Set up ``.venv`` for a target of the Makefile and run the target. Returns the exit code."""
     if not arguments or arguments[0] not in TARGETS:
         print(__doc__)
         return 2
-    target, rest = arguments[0], arguments[1:]
+    target, *rest = arguments
     try:
         if target == "clean":
             return clean()
@@ -559,15 +637,15 @@ def main(arguments: list[str]) -> int:
                 f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=..."
             )
         set_up(target)
-        run = {
+        functions = {
             "report": report,
             "test": test,
             "lint": lint,
             "bench": bench,
             "site": site,
             "release": release,
-        }[target]
-        return run(rest)
+        }
+        return functions[target](rest)
     except (Trouble, OSError) as error:
         say(f"{target} failed: {error}")
         return 1

@@ -29,6 +29,7 @@ def build(source: Path) -> bytes:
 
 
 def main() -> int:
+    """Compile all kernels. Returns the exit code: 1 if a source is wrong, 2 without a compiler."""
     if shutil.which(COMPILER) is None:
         print(f"{COMPILER} is not installed (Debian: apt install glslang-tools)", file=sys.stderr)
         return 2

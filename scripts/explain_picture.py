@@ -32,7 +32,7 @@ _COLUMNS = 96
 
 def picture() -> str:
     """The terminal as SVG: the command, and what it printed."""
-    found = read_explanation(RECORDED)
+    explanation = read_explanation(RECORDED)
     console = Console(
         file=io.StringIO(),
         width=_COLUMNS,
@@ -40,16 +40,16 @@ def picture() -> str:
         force_terminal=True,
         color_system="truecolor",
     )
-    console.print(Text(f"$ {command(found)}\n", "bold"))
-    show(explanation_blocks(found), console)
+    console.print(Text(f"$ {command(explanation)}\n", "bold"))
+    show(explanation_blocks(explanation), console)
     return console.export_svg(
         title="overhead explain", theme=MONOKAI, code_format=_without_fonts(CONSOLE_SVG_FORMAT)
     )
 
 
-def command(found: Explanation) -> str:
+def command(explanation: Explanation) -> str:
     """The command that explains the recorded trace again."""
-    return f"overhead explain --trace {_TRACES}/{found.program.file}"
+    return f"overhead explain --trace {_TRACES}/{explanation.program.file}"
 
 
 def _without_fonts(template: str) -> str:

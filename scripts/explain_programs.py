@@ -39,6 +39,7 @@ BOUNDS = {
 }
 """What bounds each program, by its construction."""
 _LONGEST_S = 300
+"""A program without an answer within so many seconds has failed. Chosen, not measured."""
 Step = Any
 
 
@@ -50,7 +51,8 @@ def amp_training() -> Step:
     model = torch.nn.Sequential(*layers, torch.nn.Linear(256, 10)).cuda()
     optimiser = torch.optim.AdamW(model.parameters())
     scaler = torch.amp.GradScaler("cuda")
-    x, y = torch.randn(64, 256, device="cuda"), torch.randint(10, (64,), device="cuda")
+    x = torch.randn(64, 256, device="cuda")
+    y = torch.randint(10, (64,), device="cuda")
 
     def step() -> None:
         optimiser.zero_grad()
@@ -80,7 +82,8 @@ class _Node:
 
 def collector() -> Step:
     """Many cyclic objects beside launches: the garbage collector takes a large part."""
-    kept, x = [_Node() for _ in range(200_000)], torch.zeros(256, device="cuda")
+    kept = [_Node() for _ in range(200_000)]
+    x = torch.zeros(256, device="cuda")
 
     def step() -> int:
         for _ in range(5):
@@ -97,8 +100,16 @@ def cupy_inside() -> Step:
     import cupy
 
     x = torch.ones(1 << 26, device="cuda")
-    seen = cupy.from_dlpack(x)
-    return lambda: [cupy.add(seen, 1.0, out=seen) for _ in range(4) if x.mul_(0.5) is x]
+    seen_by_cupy = cupy.from_dlpack(x)
+
+    def step() -> list[Any]:
+        sums = []
+        for _ in range(4):
+            x.mul_(0.5)
+            sums.append(cupy.add(seen_by_cupy, 1.0, out=seen_by_cupy))
+        return sums
+
+    return step
 
 
 def encoder() -> Step:
@@ -128,7 +139,8 @@ def generate() -> Step:
 
 def pageable_upload() -> Step:
     """An upload from pageable memory before a product."""
-    batch, weight = torch.randn(4096, 4096), torch.randn(4096, 4096, device="cuda") / 64
+    batch = torch.randn(4096, 4096)
+    weight = torch.randn(4096, 4096, device="cuda") / 64
     return lambda: batch.to("cuda") @ weight
 
 
@@ -175,7 +187,8 @@ def triton_inside() -> Step:
 
 def two_streams() -> Step:
     """Products on two streams."""
-    x, streams = torch.randn(4096, 4096, device="cuda"), [torch.cuda.Stream() for _ in range(2)]
+    x = torch.randn(4096, 4096, device="cuda")
+    streams = [torch.cuda.Stream() for _ in range(2)]
 
     def step() -> None:
         for stream in streams:
@@ -189,15 +202,9 @@ def two_streams() -> Step:
 
 def explained(name: str) -> dict[str, Any]:
     """What ``explain --json`` says of a program, in short; or why it ``failed``."""
-    command = [
-        sys.executable,
-        "-m",
-        "overhead",
-        "explain",
-        f"{__file__}:{name}",
-        "--no-compile",
-        "--json",
-    ]
+    program = f"{__file__}:{name}"
+    overhead = [sys.executable, "-m", "overhead"]
+    command = [*overhead, "explain", program, "--no-compile", "--json"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_LONGEST_S, check=False
@@ -205,12 +212,11 @@ def explained(name: str) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"failed": f"no answer within {_LONGEST_S} s"}
     if done.returncode:
-        return {"failed": (done.stderr.strip().splitlines() or ["no answer"])[-1][:200]}
-    found = json.loads(done.stdout)
-    return {
-        key: found[key]
-        for key in ("created", "machine", "step", "replay", "verdict", "alternatives", "host")
-    }
+        lines = done.stderr.strip().splitlines() or ["no answer"]
+        return {"failed": lines[-1][:200]}
+    answer = json.loads(done.stdout)
+    kept = ("created", "machine", "step", "replay", "verdict", "alternatives", "host")
+    return {key: answer[key] for key in kept}
 
 
 def main() -> int:
@@ -227,25 +233,38 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, help="a JSON file that gets what explain says, by program"
     )
-    given = parser.parse_args()
-    kept = json.loads(given.out.read_text()) if given.out and given.out.exists() else {}
-    wrong = False
-    for name in given.names or BOUNDS:
-        for busy in given.busy:
-            began = time.monotonic()
-            with busy_processes(busy):
-                found = explained(name)
-            found |= {"seconds": round(time.monotonic() - began), "busy": busy}
-            verdict = found.get("verdict", {}).get("kind", "failed")
-            wrong |= verdict not in (BOUNDS[name], "unclear")
+    options = parser.parse_args()
+    answers = {}
+    if options.out is not None and options.out.exists():
+        answers = json.loads(options.out.read_text())
+    is_wrong = False
+    for name in options.names or BOUNDS:
+        for busy in options.busy:
+            answer = explained_beside(busy, name)
+            verdict = answer.get("verdict", {}).get("kind", "failed")
+            if verdict not in (BOUNDS[name], "unclear"):
+                is_wrong = True
+            seconds = answer["seconds"]
             print(
-                f"{name:16} {busy:3} busy  {BOUNDS[name]:7} {verdict:7} {found['seconds']:4} s",
-                flush=True,
+                f"{name:16} {busy:3} busy  {BOUNDS[name]:7} {verdict:7} {seconds:4} s", flush=True
             )
-            kept[f"{name}, {'busy' if busy else 'quiet'}"] = found
-            if given.out is not None:
-                given.out.write_text(json.dumps(kept, indent=1) + "\n")
-    return int(wrong)
+            host = "busy" if busy else "quiet"
+            answers[f"{name}, {host}"] = answer
+            if options.out is not None:
+                # Written after each program, so that a run that is stopped keeps its answers.
+                options.out.write_text(json.dumps(answers, indent=1) + "\n")
+    return 1 if is_wrong else 0
+
+
+def explained_beside(busy: int, name: str) -> dict[str, Any]:
+    """What ``explain --json`` says of a program beside so many processes that keep processors busy,
+    and how long that took, s.
+    """
+    began = time.monotonic()
+    with busy_processes(busy):
+        answer = explained(name)
+    seconds = round(time.monotonic() - began)
+    return answer | {"seconds": seconds, "busy": busy}
 
 
 if __name__ == "__main__":

@@ -176,14 +176,14 @@ def spreads(
     for difference in compared:
         if difference.boards.isdisjoint(without):
             by_group[difference.group].append(difference)
-    found = {}
+    spread_of_group = {}
     for group, of_group in by_group.items():
         boards: set[str] = set()
         for difference in of_group:
             boards |= difference.boards
         if len(boards) >= _MIN_BOARDS:
-            found[group] = _class_spread(of_group, len(boards))
-    return found
+            spread_of_group[group] = _class_spread(of_group, len(boards))
+    return spread_of_group
 
 
 def _class_spread(compared: Sequence[FigureOfTwo], boards: int) -> ClassSpread:
@@ -212,11 +212,7 @@ def table_of(runs: Sequence[ObservedRun]) -> NextRunTable:
     A class and a kind whose ranges held fewer figures than they promise, to a whole percent, have a
     coverage but no spread: a board there is so unlike the others that these do not tell of it.
     """
-    pairs = []
-    for base, new in itertools.combinations(runs, 2):
-        of_pair = differences(base, new)
-        if of_pair:
-            pairs.append(of_pair)
+    pairs = _differences_of_pairs(runs)
     every_difference = list(itertools.chain.from_iterable(pairs))
     predictions_of_pairs = _predictions(pairs, every_difference)
     shares_inside = [_inside(of_pair) for of_pair in predictions_of_pairs]
@@ -226,11 +222,15 @@ def table_of(runs: Sequence[ObservedRun]) -> NextRunTable:
     coverage = _coverage_by_group(predictions)
     shown_spreads = {}
     for group, spread in sorted(spreads(every_difference).items()):
-        if group in coverage and round(coverage[group].inside, 2) >= next_run.NEXT_RUN_SHARE:
+        if group not in coverage:
+            continue
+        share_inside = round(coverage[group].inside, 2)
+        if share_inside >= next_run.NEXT_RUN_SHARE:
             shown_spreads[group] = spread
+    boards = {run.board for run in runs}
     return NextRunTable(
         runs=len(runs),
-        boards=len({run.board for run in runs}),
+        boards=len(boards),
         spreads=shown_spreads,
         coverage=coverage,
         by_stack=_by_stack(predictions),
@@ -239,6 +239,16 @@ def table_of(runs: Sequence[ObservedRun]) -> NextRunTable:
         worst_pair=round(min(shares_inside), 3),
         costs=_costs(runs),
     )
+
+
+def _differences_of_pairs(runs: Sequence[ObservedRun]) -> list[list[FigureOfTwo]]:
+    """The differences of each two runs that can be compared."""
+    pairs = []
+    for base, new in itertools.combinations(runs, 2):
+        of_pair = differences(base, new)
+        if of_pair:
+            pairs.append(of_pair)
+    return pairs
 
 
 def _predictions(
@@ -352,7 +362,8 @@ def _coverage(predictions: Sequence[Prediction]) -> Coverage:
     )
 
 
-class PredictedClass(NamedTuple):
+@dataclass(frozen=True)
+class PredictedClass:
     """Of one class of figures: how many lie inside, of how many predicted ones, and the median
     half-width of their ranges.
     """
@@ -365,9 +376,7 @@ class PredictedClass(NamedTuple):
 def predicted(runs: Sequence[ObservedRun], new: ObservedRun) -> dict[FigureClass, PredictedClass]:
     """How many figures of a new run lie in the ranges that runs on other boards give, by class."""
     older = [run for run in runs if run.kind == new.kind and run.board != new.board]
-    of_older: list[FigureOfTwo] = []
-    for base, other in itertools.combinations(older, 2):
-        of_older += differences(base, other)
+    of_older = list(itertools.chain.from_iterable(_differences_of_pairs(older)))
     spread_of_class = {}
     for group, spread in spreads(of_older).items():
         spread_of_class[group.partition(", ")[0]] = spread
@@ -442,6 +451,7 @@ def _print_predicted(runs: Sequence[ObservedRun], new: ObservedRun) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table, or how well it predicts the given runs. Returns the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import io
-import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -69,10 +68,12 @@ _TOKEN_RUN = "nvidia-h100-decode-0.5b"
 def _views() -> dict[str, View]:
     """The committed runs on the GPU of README.md, by the name of their file."""
     pages()  # with the rows and rules that slices add
-    views = {path.stem: View(read_fingerprint(path), path) for path in sorted(_DATA.glob("*.json"))}
-    return {
-        name: view for name, view in views.items() if _GPU in view.fingerprint.machine.gpus[0].name
-    }
+    views = {}
+    for path in sorted(_DATA.glob("*.json")):
+        view = View(read_fingerprint(path), path)
+        if _GPU in view.fingerprint.machine.gpus[0].name:
+            views[path.stem] = view
+    return views
 
 
 def views() -> list[View]:
@@ -84,9 +85,9 @@ def typical_costs() -> DispatchCosts:
     """The costs of the run that README.md shows: the one nearest to the median of its kind of
     machine.
     """
-    found = most_typical(views())
-    assert found is not None
-    return found
+    costs = most_typical(views())
+    assert costs is not None
+    return costs
 
 
 def first_answer() -> str:
@@ -94,12 +95,13 @@ def first_answer() -> str:
     time divides.
     """
     timing = read_timing(ROOT / RECORDED_TIME)
-    blocks = itertools.takewhile(
-        lambda block: not isinstance(block, Heading), timing_blocks(timing)
-    )
-    shown = [_shortened(block) for block in blocks]
-    call = timing.calls[0].call
-    return _as_code([f'$ overhead time "{call}" -s "{timing.setup}"', *printed(shown), "…"])
+    shown = []
+    for block in timing_blocks(timing):
+        if isinstance(block, Heading):
+            break
+        shown.append(_shortened(block))
+    command = f'$ overhead time "{timing.calls[0].call}" -s "{timing.setup}"'
+    return _as_code([command, *printed(shown), "…"])
 
 
 def _shortened(block: Part) -> Part:
@@ -120,7 +122,10 @@ def _without_optional(table: Table) -> Table:
     """
     hidden: set[int] = set()
     for columns in table.optional:
-        hidden.update(columns if isinstance(columns, tuple) else (columns,))
+        if isinstance(columns, tuple):
+            hidden.update(columns)
+        else:
+            hidden.add(columns)
     kept = [column for column in range(len(table.columns)) if column not in hidden]
     names = [table.columns[column] for column in kept]
     rows = []
@@ -132,12 +137,16 @@ def _without_optional(table: Table) -> Table:
 
 def explained_step() -> str:
     """The verdict of ``overhead explain`` on a recorded training step."""
-    found = read_explanation(explain_picture.RECORDED)
-    texts = [*itertools.takewhile(lambda block: isinstance(block, Text), explanation_blocks(found))]
-    verdict = texts[-1]
-    assert isinstance(verdict, Text)
+    explanation = read_explanation(explain_picture.RECORDED)
+    texts = []
+    for block in explanation_blocks(explanation):
+        if not isinstance(block, Text):
+            break
+        texts.append(block)
+    verdict = texts[-1]  # the texts before the verdict say what was explained
     shown = Text(verdict.paragraphs[:_SENTENCES])
-    return _as_code([f"$ {explain_picture.command(found)}", "…", *printed([shown]), "…"])
+    command = f"$ {explain_picture.command(explanation)}"
+    return _as_code([command, "…", *printed([shown]), "…"])
 
 
 def _as_code(lines: Iterable[str]) -> str:
@@ -156,7 +165,7 @@ def printed(blocks: Iterable[Part]) -> list[str]:
 def picture() -> str:
     """The picture of the typical run, its name, and where it lies among the others."""
     costs = typical_costs()
-    name = next(name for name, view in _views().items() if view is costs.view)
+    (name,) = [name for name, view in _views().items() if view is costs.view]
     about = f"The run [`{name}`](reports/data/{name}.json) is typical: {_others(costs)}."
     return (
         "![What one launch costs through each stack on an NVIDIA"
@@ -169,10 +178,8 @@ def _others(costs: DispatchCosts) -> str:
     place = place_of(costs)
     assert place is not None
     boards = count(place.boards, "other board", formed("boards", *place.counted))
-    return (
-        f"on {boards} of this model, launches cost {number(within(place.times, 0.01))} times as"
-        " much (median)"
-    )
+    times = number(within(place.times, 0.01))
+    return f"on {boards} of this model, launches cost {times} times as much (median)"
 
 
 def picture_path(costs: DispatchCosts) -> str:
@@ -198,24 +205,28 @@ def findings() -> str:
 
 
 def _facts(view: View, kind: type) -> Iterator[object]:
+    """The facts of the run's findings of one kind."""
     for finding in findings_of(view):
         if isinstance(finding.facts, kind):
             yield finding.facts
 
 
 def _cost(record: Record) -> str:
+    """The cost in us with its interval."""
     return micro_spread(record.figure("complete"))
 
 
 def _graph(view: View) -> Iterator[str]:
+    """How much less a launch costs as a node of a CUDA graph, and when a graph pays off."""
     for facts in _facts(view, ReplayPays):
         assert isinstance(facts, ReplayPays)
         change = facts.changes[0]
         call = change.before.window["operation"]
+        before = _cost(change.before)
+        after = _cost(change.after)
         yield (
-            f"Try a CUDA graph first. `{call}` from Python costs {_cost(change.before)} {MICRO} as"
-            f" a launch, and {_cost(change.after)} {MICRO} as a node of a"
-            f" graph.{_pays_after(facts)}"
+            f"Try a CUDA graph first. `{call}` from Python costs {before} {MICRO} as a launch, and"
+            f" {after} {MICRO} as a node of a graph.{_pays_after(facts)}"
         )
 
 
@@ -224,11 +235,13 @@ def _pays_after(facts: ReplayPays) -> str:
     replays = facts.pays_after
     if replays is None:
         return ""
-    after = count(max(1, math.ceil(replays.value)), "replay", formed("ceil", replays.origin))
+    whole_replays = max(1, math.ceil(replays.value))
+    after = count(whole_replays, "replay", formed("ceil", replays.origin))
     return f" Capture and instantiation of a graph of {facts.nodes} nodes pay off after {after}."
 
 
 def _item(view: View) -> Iterator[str]:
+    """What reading a value on the host adds to a loop."""
     for facts in _facts(view, SynchronisingCosts):
         assert isinstance(facts, SynchronisingCosts)
         yield (
@@ -241,9 +254,9 @@ def _token() -> Iterator[str]:
     """The time of a token in PyTorch and as its CUDA graph, and as graphs of the lowered program,
     unfused and fused.
     """
-    found = decoder_results(_views()[_TOKEN_RUN])[0]
-    eager = next(variant for variant in found.variants if variant.record.stack == "torch")
-    of_graphs = [variant for variant in found.variants if variant.record.stack == "cuda-graph"]
+    decoder = decoder_results(_views()[_TOKEN_RUN])[0]
+    eager = next(variant for variant in decoder.variants if variant.record.stack == "torch")
+    of_graphs = [variant for variant in decoder.variants if variant.record.stack == "cuda-graph"]
     graphs = [variant for variant in of_graphs if variant.complete]
     captured = next(variant for variant in graphs if variant.record.params.get("maker") == "torch")
     lowered = [variant for variant in graphs if variant.is_lowered]
@@ -251,7 +264,7 @@ def _token() -> Iterator[str]:
     fused = min(lowered, key=_time_of_token)
     run = f"[another run](reports/data/{_TOKEN_RUN}.json)"
     yield (
-        f"A token of `{found.name}` takes {_milliseconds(eager)} ms in eager PyTorch, and"
+        f"A token of `{decoder.name}` takes {_milliseconds(eager)} ms in eager PyTorch, and"
         f" {_milliseconds(captured)} ms as a CUDA graph of the same kernels. A graph of this"
         f" project's kernels takes {_milliseconds(unfused)} ms, and {_milliseconds(fused)} ms after"
         f" kernel fusion ({run}: `float32`, batch 1)."
@@ -259,6 +272,7 @@ def _token() -> Iterator[str]:
 
 
 def _time_of_token(variant: MeasuredVariant) -> float:
+    """The time of a token in ns; infinite where none was measured."""
     return variant.complete.value if variant.complete is not None else math.inf
 
 
@@ -271,19 +285,17 @@ def _milliseconds(variant: MeasuredVariant) -> str:
 
 def _one_pass(costs: DispatchCosts) -> Iterator[str]:
     """How much less a dispatch costs in one pass, by one caller."""
-    told = [
-        one for one in batches(costs) if "webgpu" in one.row.facts.roles and one.less is not None
-    ]
-    if told:
-        said = [
-            f"{_times(one.less)} times as much through {one.row.name}"
-            for one in told
-            if one.less is not None
-        ]
-        called = CALLER_WORDS[told[0].alone.caller]
+    of_webgpu = [batch for batch in batches(costs) if "webgpu" in batch.row.facts.roles]
+    factors = []
+    callers = []
+    for batch in of_webgpu:
+        if batch.less is not None:
+            factors.append(f"{_times(batch.less)} times as much through {batch.row.name}")
+            callers.append(CALLER_WORDS[batch.alone.caller])
+    if factors:
         yield (
             "Use one pass for many dispatches. A `queue.submit` for each dispatch costs"
-            f" {listed(said)}, {called}."
+            f" {listed(factors)}, {callers[0]}."
         )
 
 
@@ -293,19 +305,22 @@ def _times(times: Value) -> str:
 
 
 def _python(costs: DispatchCosts) -> Iterator[str]:
-    said = [
-        f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)
-    ]
-    if said:
-        yield f"Of the CPU time of a dispatch, Python takes {listed(said)}."
+    """Which share of a dispatch Python takes, by stack."""
+    shares = []
+    for python in python_shares(costs):
+        shares.append(f"{percent_spread(python.share)} through {python.row.split_name}")
+    if shares:
+        yield f"Of the CPU time of a dispatch, Python takes {listed(shares)}."
 
 
 def _single_shot(costs: DispatchCosts) -> Iterator[str]:
-    found = most_overstated(costs)
-    if found is not None:
-        called = CALLER_WORDS[found.row.records[found.row.first].caller]
-        yield (
-            "In this run, the single-shot latency (one launch and its wait) is up to"
-            f" {factor_spread(found.times)} the cost of one more launch ({found.row.name},"
-            f" {called})."
-        )
+    """By how much the latency of one launch overstates the cost of one more, at the most."""
+    overstated = most_overstated(costs)
+    if overstated is None:
+        return
+    row = overstated.row
+    called = CALLER_WORDS[row.records[row.first].caller]
+    yield (
+        "In this run, the single-shot latency (one launch and its wait) is up to"
+        f" {factor_spread(overstated.times)} the cost of one more launch ({row.name}, {called})."
+    )

@@ -47,6 +47,8 @@ it is a reason.
 """
 _WITHOUT_OWN_WORDS = (*_AROUND, "quoted", "about", "bare", "with-text")
 _MANY_LETTERS = 12
+"""In a template with fewer letters of its own, a value is read as one word. Chosen, not measured.
+"""
 _LEAST_LETTERS = 5
 """A template with fewer letters of its own would take any text for its sentence."""
 _INNER = ("why", "mend", "seen", "want")
@@ -84,19 +86,24 @@ class TemplateField:
         """
         if self.format in _SCALES:
             mark = " %" if self.format.startswith("percent") else ""
-            return rf"({_NUMBER}{mark}(?: \({_NUMBER} to {_NUMBER}\))?)"
+            interval = rf" \({_NUMBER} to {_NUMBER}\)"
+            return f"({_NUMBER}{mark}(?:{interval})?)"
         if self.format.endswith("%"):
             return f"({_NUMBER})%"
         if self.is_number:
             return f"({_NUMBER})"
         if self.name in _TEXTS:
             return "(.+?)"
-        return r"([^\s;]+)" if letters < _MANY_LETTERS else "((?:(?!; ).)+?)"
+        if letters < _MANY_LETTERS:
+            return r"([^\s;]+)"
+        return "((?:(?!; ).)+?)"
 
     @property
     def is_number(self) -> bool:
         """Whether the format is one of numbers."""
-        return bool(re.fullmatch(r"[-+]?,?(?:\.\d+)?[fg%]?", self.format)) and self.format != ""
+        if not self.format:
+            return False
+        return re.fullmatch(r"[-+]?,?(?:\.\d+)?[fg%]?", self.format) is not None
 
     def read(self, text: str, wider: Decimal) -> dict[str, Any]:
         """The value in this text of a sentence, by name; with the ends of its interval, ``wider``
@@ -104,26 +111,39 @@ class TemplateField:
         """
         if self.format in _SCALES:
             return self._with_ends(text, wider)
+        return {self.name: self._value(text)}
+
+    def _value(self, text: str) -> Any:
+        """The value without an interval: another reason, a number, or the text itself."""
         if self.name in _INNER:
-            return {self.name: recoded(text)}
+            return recoded(text)
         if self.format.endswith("%"):
-            return {self.name: float(Decimal(text.replace(",", "")) / 100)}
+            return float(_decimal(text) / 100)
         if self.format == ",":
-            return {self.name: int(text.replace(",", ""))}
+            return int(text.replace(",", ""))
         if self.is_number:
-            return {self.name: float(text.replace(",", ""))}
-        return {self.name: int(text) if re.fullmatch(r"0|[1-9]\d{0,15}", text) else text}
+            return float(text.replace(",", ""))
+        is_whole_number = re.fullmatch(r"0|[1-9]\d{0,15}", text) is not None
+        return int(text) if is_whole_number else text
 
     def _with_ends(self, text: str, wider: Decimal) -> dict[str, Any]:
+        """The value in the unit of the reason, and the ends of its interval if the text has one."""
+        scale = _SCALES[self.format]
+        shown = _decimal(text.split(" ")[0])
+        values = {self.name: float(shown * scale)}
         ends = _ENDS.search(text)
-        given = [text.split(" ")[0], *(ends.groups() if ends is not None else ())]
-        numbers = [Decimal(one.replace(",", "")) for one in given]
-        if len(numbers) == 3:
-            digit = Decimal((0, (1,), int(numbers[1].as_tuple().exponent)))
-            numbers[1] -= wider * digit
-            numbers[2] += wider * digit
-        values = [float(number * _SCALES[self.format]) for number in numbers]
-        return dict(zip((self.name, f"{self.name}_low", f"{self.name}_high"), values, strict=False))
+        if ends is not None:
+            low = _decimal(ends[1])
+            high = _decimal(ends[2])
+            last_digit = Decimal((0, (1,), int(low.as_tuple().exponent)))
+            values[f"{self.name}_low"] = float((low - wider * last_digit) * scale)
+            values[f"{self.name}_high"] = float((high + wider * last_digit) * scale)
+        return values
+
+
+def _decimal(text: str) -> Decimal:
+    """A number as a sentence shows it, with commas between thousands."""
+    return Decimal(text.replace(",", ""))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,8 +158,9 @@ class SentencePattern:
 
 @functools.cache
 def _older_sentences() -> dict[str, str]:
-    found: dict[str, str] = json.loads(_SENTENCES.read_text(encoding="utf-8"))
-    return found
+    """The sentence of each code, with the names of its values in braces."""
+    sentences: dict[str, str] = json.loads(_SENTENCES.read_text(encoding="utf-8"))
+    return sentences
 
 
 def older_sentence(reason: Why) -> str:
@@ -149,8 +170,9 @@ def older_sentence(reason: Why) -> str:
     values: dict[str, Any] = {"us": "us"}
     for name, value in reason.values.items():
         values[name] = older_sentence(value) if isinstance(value, Reason) else value
-    own = Formatter().vformat(_older_sentences()[reason.code], (), values)
-    return "; ".join([own, *map(older_sentence, reason.also)])
+    template = _older_sentences()[reason.code]
+    first = Formatter().vformat(template, (), values)
+    return "; ".join([first, *map(older_sentence, reason.also)])
 
 
 @functools.cache
@@ -162,27 +184,29 @@ def templates() -> tuple[SentencePattern, ...]:
     for code, text in _older_sentences().items():
         if code in _WITHOUT_OWN_WORDS:
             continue
-        made = _template(code, text)
-        if made.letters >= _LEAST_LETTERS or all(field.name in _INNER for field in made.fields):
-            found.setdefault(text, made)
-    return tuple(sorted(found.values(), key=_letters, reverse=True))
-
-
-def _letters(one: SentencePattern) -> int:
-    return one.letters
+        template = _template(code, text)
+        only_reasons = all(field.name in _INNER for field in template.fields)
+        if template.letters >= _LEAST_LETTERS or only_reasons:
+            found.setdefault(text, template)
+    return tuple(sorted(found.values(), key=lambda template: template.letters, reverse=True))
 
 
 def _template(code: str, text: str) -> SentencePattern:
+    """The pattern that reads the values of a code back from its sentence. ``text``: the sentence
+    with the names of the values in braces.
+    """
     pieces = list(string.Formatter().parse(text))
     letters = sum(len(literal) for literal, *_ in pieces)
-    pattern, fields = "", []
+    pattern = ""
+    fields = []
     for literal, name, form, _ in pieces:
         pattern += re.escape(literal)
         if name == "us":
             pattern += "us"
         elif name:
-            fields.append(TemplateField(name, form or ""))
-            pattern += fields[-1].pattern(letters)
+            field = TemplateField(name, form or "")
+            fields.append(field)
+            pattern += field.pattern(letters)
     return SentencePattern(code, re.compile(pattern, re.DOTALL), tuple(fields), letters)
 
 
@@ -196,9 +220,9 @@ def recoded(text: str) -> Why:
         head = _whole(text[:at])
         if head is None:
             continue
-        found = together(head, recoded(text[at + 2 :]))
-        if older_sentence(found) == text:
-            return found
+        reason = together(head, recoded(text[at + 2 :]))
+        if older_sentence(reason) == text:
+            return reason
     return text
 
 
@@ -206,7 +230,8 @@ def _separators(text: str) -> list[int]:
     """The places where one reason may end and another begin, the last one first: a sentence may
     hold a semicolon.
     """
-    return [match.start() for match in re.finditer("; ", text)][::-1]
+    places = [match.start() for match in re.finditer("; ", text)]
+    return places[::-1]
 
 
 def _whole(text: str) -> Reason | None:
@@ -216,22 +241,26 @@ def _whole(text: str) -> Reason | None:
         if match is None:
             continue
         for wider in _WIDER:
-            found = _filled(template, match, wider)
-            if found is not None and older_sentence(found) == text:
-                return found
+            reason = _filled(template, match, wider)
+            if reason is not None and older_sentence(reason) == text:
+                return reason
     return _around(text)
 
 
 def _filled(template: SentencePattern, match: re.Match[str], wider: Decimal) -> Reason | None:
+    """The code with the values that a sentence shows; None where they cannot be read.
+
+    A template with hardly any letters of its own counts only if all of its values are reasons: else
+    it would take any text for its sentence.
+    """
     values: dict[str, Any] = {}
     for field, text in zip(template.fields, match.groups(), strict=True):
         try:
             values |= field.read(text, wider)
         except (ValueError, ArithmeticError):
             return None
-    if template.letters < _LEAST_LETTERS and not all(
-        isinstance(one, Reason) for one in values.values()
-    ):
+    only_reasons = all(isinstance(value, Reason) for value in values.values())
+    if template.letters < _LEAST_LETTERS and not only_reasons:
         return None
     return Reason(template.code, values)
 
@@ -241,13 +270,13 @@ def _around(text: str) -> Reason | None:
     for code in _AROUND:
         template = _template(code, _older_sentences()[code])
         match = template.pattern.fullmatch(text)
-        found = _filled(template, match, _WIDER[0]) if match is not None else None
-        if (
-            found is not None
-            and older_sentence(found) == text
-            and any(isinstance(v, Reason) for v in found.values.values())
-        ):
-            return found
+        if match is None:
+            continue
+        reason = _filled(template, match, _WIDER[0])
+        if reason is None or older_sentence(reason) != text:
+            continue
+        if any(isinstance(value, Reason) for value in reason.values.values()):
+            return reason
     return None
 
 
@@ -263,23 +292,31 @@ class Counted:
 def recoded_data(data: Any, counted: dict[str, Counted], field: str = "") -> Any:
     """The same data with coded reasons, and how many texts of each field have one."""
     if isinstance(data, dict):
-        if field in _FIELDS and "code" in data:
+        is_coded = field in _FIELDS and "code" in data
+        if is_coded:
             return data
-        return {
-            name: recoded_data(value, counted, _name(name, data)) for name, value in data.items()
-        }
+        made = {}
+        for name, value in data.items():
+            made[name] = recoded_data(value, counted, _name(name, data))
+        return made
     if isinstance(data, list):
-        return [recoded_data(one, counted, field if field == "flags" else "") for one in data]
-    if not isinstance(data, str) or not data or field not in (*_FIELDS, "flags"):
-        return data
-    found = recoded(data)
-    own = counted.setdefault(field, Counted())
-    if isinstance(found, str):
-        own.opaque[found] += 1
-        return found
-    own.coded += 1
-    own.partly += any(isinstance(one, str) for one in found.also)
-    return msgspec.to_builtins(found)
+        field_of_items = "flags" if field == "flags" else ""
+        return [recoded_data(item, counted, field_of_items) for item in data]
+    if isinstance(data, str) and data and field in (*_FIELDS, "flags"):
+        return _recoded_text(data, counted.setdefault(field, Counted()))
+    return data
+
+
+def _recoded_text(text: str, counted: Counted) -> Any:
+    """The reason of one field as JSON has it, and a count of what became of the text."""
+    reason = recoded(text)
+    if isinstance(reason, str):
+        counted.opaque[reason] += 1
+        return reason
+    counted.coded += 1
+    if any(isinstance(other, str) for other in reason.also):
+        counted.partly += 1
+    return msgspec.to_builtins(reason)
 
 
 def _name(name: str, parent: dict[str, Any]) -> str:
@@ -295,10 +332,10 @@ def rewritten_fingerprint(raw: bytes, counted: dict[str, Counted]) -> bytes:
     made = recoded_data(data, counted)
     if made == data:
         return raw
-    layout = next((n for n in range(1, 5) if formatted(data, n) == raw), None)
-    if layout is None:
-        raise ValueError("not in the layout of a fingerprint")
-    return formatted(made, layout)
+    for layout in range(1, 5):
+        if formatted(data, layout) == raw:
+            return formatted(made, layout)
+    raise ValueError("not in the layout of a fingerprint")
 
 
 def rewritten_journal(raw: bytes, counted: dict[str, Counted]) -> bytes:
@@ -307,7 +344,9 @@ def rewritten_journal(raw: bytes, counted: dict[str, Counted]) -> bytes:
     for line in raw.splitlines(keepends=True):
         data = json.loads(line)
         made = recoded_data(data, counted)
-        lines.append(line if made == data else msgspec.json.encode(made) + b"\n")
+        if made != data:
+            line = msgspec.json.encode(made) + b"\n"
+        lines.append(line)
     return b"".join(lines)
 
 
@@ -343,12 +382,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         before, after = rewrite(path, counted)
         if after > 1.3 * before:
             print(f"{path}: {before:,} to {after:,} bytes")
-    for field, own in counted.items():
-        texts = sum(own.opaque.values())
-        print(
-            f"{field}: {texts:,} of {texts + own.coded:,} texts stay; of {own.partly:,} a part does"
-        )
-        for text, times in own.opaque.most_common():
+    for field, of_field in counted.items():
+        stay = sum(of_field.opaque.values())
+        texts = stay + of_field.coded
+        print(f"{field}: {stay:,} of {texts:,} texts stay; of {of_field.partly:,} a part does")
+        for text, times in of_field.opaque.most_common():
             print(f"  {times:6,} {text}")
 
 

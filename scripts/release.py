@@ -85,17 +85,19 @@ def check_wheel_files(packed: Collection[str], wanted: Collection[str]) -> str:
     """Check the names of the files of a wheel against those that it should have. Returns the text
     after ``ok``.
     """
-    found = {name for name in packed if ".dist-info/" not in name}
-    if missing := set(wanted) - found:
+    files = {name for name in packed if ".dist-info/" not in name}
+    missing = set(wanted) - files
+    if missing:
         raise Failed(
             f"it lacks {_few(missing)}: see tool.hatch.build.targets.wheel in pyproject.toml"
         )
-    if strange := found - set(wanted):
+    strange = files - set(wanted)
+    if strange:
         raise Failed(
             f"it has {_few(strange)}: leave it out in tool.hatch.build of pyproject.toml, or"
             " commit it"
         )
-    return f"{len(found)} files"
+    return f"{len(files)} files"
 
 
 def check_sdist_files(packed: Collection[str]) -> str:
@@ -108,7 +110,8 @@ def check_sdist_files(packed: Collection[str]) -> str:
         raise Failed(
             f"it lacks {_few(missing)}: see tool.hatch.build.targets.sdist in pyproject.toml"
         )
-    if strange := {name for name in packed if NEVER.search(name)}:
+    strange = {name for name in packed if NEVER.search(name)}
+    if strange:
         raise Failed(
             f"it has {_few(strange)}: remove it (make clean), or leave it out in pyproject.toml"
         )
@@ -128,8 +131,8 @@ def newest_version(changelog: str) -> str:
     """The version of the newest section of the changelog, such as ``0.2.0`` or ``Unreleased``; ''
     if there is none.
     """
-    found = re.search(r"^## \[([^\]]+)\]", changelog, re.M)
-    return found[1] if found else ""
+    heading = re.search(r"^## \[(?P<version>[^\]]+)\]", changelog, re.M)
+    return heading["version"] if heading else ""
 
 
 def check_version(version: str, changelog: str, tag: str = "") -> str:
@@ -143,10 +146,10 @@ def check_version(version: str, changelog: str, tag: str = "") -> str:
             " section [VERSION] - DATE, and set __version__ in overhead/__init__.py"
         )
     if newest != version:
-        found = newest or "is missing"
+        in_changelog = newest or "is missing"
         raise Failed(
-            f"it is {version}, and the newest section of CHANGELOG.md {found}: change one of them "
-            "(__version__ in overhead/__init__.py)"
+            f"it is {version}, and the newest section of CHANGELOG.md {in_changelog}: change one of"
+            " them (__version__ in overhead/__init__.py)"
         )
     if tag and tag != f"v{version}":
         raise Failed(f"it is {version}, and the tag {tag}: tag v{version}")
@@ -173,7 +176,8 @@ def check_description(metadata: email.message.Message) -> str:
     text = str(metadata.get_payload())
     if not text.startswith("# overhead"):
         raise Failed("it is not README.md: see scripts/long_description.py")
-    if relative := relative_links(text):
+    relative = relative_links(text)
+    if relative:
         raise Failed(
             f"{len(relative)} of its links name files beside README.md, such as {relative[0]},"
             " which an index does not have: set Repository in project.urls of pyproject.toml"
@@ -200,8 +204,9 @@ def commands_of(text: str) -> Iterator[tuple[int, str]]:
             continue  # in Markdown an indented block goes on after an empty line
         yield from _commands_of_block(block)
         block = []
-        if marked := re.fullmatch(r"<!-- release: (.*) -->", line.strip()):
-            yield number, marked[1]
+        marked = re.fullmatch(r"<!-- release: (?P<command>.*) -->", line.strip())
+        if marked is not None:
+            yield number, marked["command"]
     yield from _commands_of_block(block)
 
 
@@ -228,7 +233,8 @@ def check_readme(text: str, known: Mapping[str, str]) -> str:
                 " scripts/release.py"
             )
     shown = {command for _, command in commands}
-    if unused := known.keys() - shown:
+    unused = known.keys() - shown
+    if unused:
         raise Failed(
             f"README_COMMANDS in scripts/release.py has {_few(unused)}, which README.md has not:"
             " remove it"
@@ -244,20 +250,22 @@ def check_size(sizes: Mapping[str, int]) -> str:
     total_mb = sum(sizes.values()) / 1e6
     largest = max(sizes, key=lambda name: sizes[name])
     largest_mb = sizes[largest] / 1e6
-    said = (
+    sizes_text = (
         f"{total_mb:.1f} MB in {len(sizes)} wheels, the largest is {largest} with"
         f" {largest_mb:.1f} MB"
     )
     if total_mb >= MOST_BASE_MB:
-        raise Failed(f"{said}; {MOST_BASE_MB:.0f} MB are allowed: move a dependency into an extra")
-    return said
+        raise Failed(
+            f"{sizes_text}; {MOST_BASE_MB:.0f} MB are allowed: move a dependency into an extra"
+        )
+    return sizes_text
 
 
 def _few(names: Collection[str]) -> str:
     """Three of the names, and how many more there are: ``a, b, c and 4 more``."""
-    shown = sorted(names)[:3]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    first = ", ".join(sorted(names)[:3])
+    more = len(names) - 3
+    return f"{first} and {more} more" if more > 0 else first
 
 
 # What is built and installed
@@ -281,18 +289,8 @@ def build(root: Path, out: Path) -> Built:
     before.
     """
     shutil.rmtree(out, ignore_errors=True)
-    command = [
-        sys.executable,
-        "-m",
-        "hatchling",
-        "build",
-        "-t",
-        "sdist",
-        "-t",
-        "wheel",
-        "-d",
-        str(out),
-    ]
+    hatchling = [sys.executable, "-m", "hatchling", "build"]
+    command = [*hatchling, "-t", "sdist", "-t", "wheel", "-d", str(out)]
     _call(command, root, "install hatchling, which the extra dev has")
     (sdist,) = out.glob("*.tar.gz")
     (wheel,) = out.glob("*.whl")
@@ -352,19 +350,14 @@ def download(wheel: Path, folder: Path) -> dict[str, int]:
     """Download the wheels that the base install needs into a folder. Returns the bytes of each
     wheel by its name.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "-q",
-        "--only-binary=:all:",
-        "-d",
-        str(folder),
-        str(wheel),
-    ]
+    pip_download = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:"]
+    command = [*pip_download, "-d", str(folder), str(wheel)]
     _call(command, folder, "it needs the network or a folder of wheels")
-    return {path.name.partition("-")[0]: path.stat().st_size for path in folder.glob("*.whl")}
+    sizes = {}
+    for path in folder.glob("*.whl"):
+        package = path.name.partition("-")[0]
+        sizes[package] = path.stat().st_size
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -383,7 +376,8 @@ class Environment:
 
     def program(self, name: str) -> str:
         """The path of a program of the environment."""
-        return str(self.place / ("Scripts" if sys.platform == "win32" else "bin") / name)
+        programs = "Scripts" if sys.platform == "win32" else "bin"
+        return str(self.place / programs / name)
 
     def install(self, what: str, folder: Path, only_from: Path | None = None) -> None:
         """Run ``pip install WHAT`` in ``folder``. ``only_from``: a folder of wheels, in place of an
@@ -424,12 +418,12 @@ class Checks:
         raises ``Failed``.
         """
         try:
-            said = run()
+            passed = run()
         except Failed as failure:
             self.failed += 1
             print(f"failed  {name}: {failure}", flush=True)
             return False
-        print(f"ok      {name}: {said}", flush=True)
+        print(f"ok      {name}: {passed}", flush=True)
         return True
 
 
@@ -511,7 +505,8 @@ def main() -> int:
     if checks.failed:
         print(f"{checks.failed} failed; nothing was uploaded")
         return 1
-    version = metadata_of(files_of_wheel(next(out.glob("*.whl"))))["Version"]
+    (wheel,) = out.glob("*.whl")
+    version = metadata_of(files_of_wheel(wheel))["Version"]
     print(
         "all passed; nothing was uploaded. To upload, push the tag, and the workflow `release`"
         " does it:"

@@ -39,8 +39,12 @@ def navigation(index: str) -> list[dict[str, Any]]:
     menu.append({"Measure this browser": MEASURE})
     for section in re.split(r"\n\n(?=\w)", index)[1:]:
         title, *lines = section.splitlines()
-        links = [found for line in lines if (found := re.match(r"- \[(.+?)\]\((.+?)\)", line))]
-        menu.append({title: [{link[1]: _in_site(link[2])} for link in links]})
+        links = []
+        for line in lines:
+            link = re.match(r"- \[(?P<name>.+?)\]\((?P<target>.+?)\)", line)
+            if link is not None:
+                links.append({link["name"]: _in_site(link["target"])})
+        menu.append({title: links})
     return [*menu, {"Changes": "CHANGELOG.md"}]
 
 
@@ -53,7 +57,10 @@ def home_page(readme: str) -> str:
 
 
 def _in_site(link: str) -> str:
-    return link.removeprefix("../") if link.startswith("../") else f"docs/{link}"
+    """The target of a link in docs/index.md, from the root of the site."""
+    if link.startswith("../"):
+        return link.removeprefix("../")
+    return f"docs/{link}"
 
 
 def configuration(source: Path, out: Path) -> dict[str, Any]:
@@ -93,7 +100,10 @@ def write(out: Path) -> Path:
         for name in COPIED:
             target = source / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, target)
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, target)
+            else:
+                shutil.copyfile(ROOT / name, target)
         for name in ("site.css", "site.svg"):
             shutil.copyfile(ROOT / "scripts" / name, source / name)
         home = source / "README.md"
@@ -110,4 +120,5 @@ def write(out: Path) -> Path:
 
 
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1] if len(sys.argv) > 1 else "build/site")))
+    out = sys.argv[1] if len(sys.argv) > 1 else "build/site"
+    print(write(Path(out)))

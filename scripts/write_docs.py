@@ -72,27 +72,28 @@ def schema() -> str:
 
 
 def _without_indentation(value: Any) -> Any:
-    """The same with docstrings as Python 3.13 and newer have them."""
+    """The same with docstrings as Python 3.13 and newer have them, so that each Python writes the
+    same schema.
+    """
     if isinstance(value, str):
         return inspect.cleandoc(value)
     if isinstance(value, list):
-        return [_without_indentation(one) for one in value]
-    return (
-        {key: _without_indentation(one) for key, one in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
+        return [_without_indentation(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_indentation(item) for key, item in value.items()}
+    return value
 
 
 def stacks() -> str:
-    """The stacks by what they need."""
+    """A table of the stacks by what they need, without those of installed plugins."""
     by_need: dict[str, list[str]] = {}
     for probe in registry().values():
-        if type(probe).__module__.startswith("overhead."):
-            by_need.setdefault(_in_a_clone(probe.mend) or "nothing more", []).append(
-                f"`{probe.name}`"
-            )
-    return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
+        is_ours = type(probe).__module__.startswith("overhead.")
+        if is_ours:
+            need = _in_a_clone(probe.mend) or "nothing more"
+            by_need.setdefault(need, []).append(f"`{probe.name}`")
+    rows = [[", ".join(names), need] for need, names in by_need.items()]
+    return _table(["stacks", "need"], rows)
 
 
 def _in_a_clone(mend: Why) -> str:
@@ -100,12 +101,13 @@ def _in_a_clone(mend: Why) -> str:
     packages' names.
     """
     text = sentence(mend)
-    named = {} if isinstance(mend, str) else mend.values
+    if isinstance(mend, str):
+        return text
     for name in ("extras", "older"):
-        if name not in named:
-            continue
-        extras = str(named[name])
-        text = text.replace(install_command(*extras.split(",")), f'pip install ".[{extras}]"')
+        if name in mend.values:
+            extras = str(mend.values[name])
+            long_command = install_command(*extras.split(","))
+            text = text.replace(long_command, f'pip install ".[{extras}]"')
     return text
 
 
@@ -115,26 +117,20 @@ def references() -> str:
     for name, run in _references():
         statuses: list[str] = [record.status for record in run.records]
         statuses += [contention.status for contention in run.contention]
-        works = dict.fromkeys(record.workload for record in run.records)
-        works.update(dict.fromkeys(contention.way for contention in run.contention))
-        row = [
-            f"`{name}`",
-            run.created[:16],
-            run.profile,
-            ", ".join(works),
-            f"{statuses.count('ok')}/{len(statuses)}",
-        ]
-        rows.append(row)
-    return _table(
-        ["file", "measured (UTC)", "profile", "workloads, or ways of many at once", "`ok`"], rows
-    )
+        workloads = dict.fromkeys(record.workload for record in run.records)
+        workloads.update(dict.fromkeys(contention.way for contention in run.contention))
+        to_the_minute = run.created[:16]
+        ok = f"{statuses.count('ok')}/{len(statuses)}"
+        rows.append([f"`{name}`", to_the_minute, run.profile, ", ".join(workloads), ok])
+    head = ["file", "measured (UTC)", "profile", "workloads, or ways of many at once", "`ok`"]
+    return _table(head, rows)
 
 
 def next_runs() -> str:
     """The committed table of next-run ranges: spread and coverage by class and kind of machine, the
     worst pair.
     """
-    found = committed_table()
+    table = committed_table()
     head = [
         "class",
         "kind of machine",
@@ -145,31 +141,32 @@ def next_runs() -> str:
         "smallest half-width for 90 %",
     ]
     rows = []
-    for name, covered in found.coverage.items():
-        figure_class, _, kind = name.partition(", ")
-        own = found.spreads.get(name)
-        spread = [_percent(own.s), str(own.boards)] if own is not None else ["no range", ""]
-        shares = [_percent(share) for share in (covered.inside, covered.half_width, covered.oracle)]
-        rows.append([figure_class, kind, *spread, *shares])
-    stacks = " and ".join(
-        f"{_percent(share)} through `{stack}`" for stack, share in found.by_stack.items()
+    for group, coverage in table.coverage.items():
+        figure_class, _, kind = group.partition(", ")
+        spread = table.spreads.get(group)
+        spread_cells = ["no range", ""]
+        if spread is not None:
+            spread_cells = [_percent(spread.s), str(spread.boards)]
+        shares = (coverage.inside, coverage.half_width, coverage.oracle)
+        rows.append([figure_class, kind, *spread_cells, *map(_percent, shares)])
+
+    of_stacks = [f"{_percent(share)} through `{name}`" for name, share in table.by_stack.items()]
+    by_stack = f"Of the CPU-bound costs alone, inside are {' and '.join(of_stacks)}."
+    by_pair = (
+        f"Of {table.run_pairs} pairs of runs, {100 * table.run_pairs_over_90:.0f} % have at least"
+        f" 90 % of their figures inside; the worst has {100 * table.worst_pair:.0f} %."
     )
-    pairs = (
-        f"Of {found.run_pairs} pairs of runs, {100 * found.run_pairs_over_90:.0f} % have at least"
-        f" 90 % of their figures inside; the worst has {100 * found.worst_pair:.0f} %."
-    )
-    told = f"Of the CPU-bound costs alone, inside are {stacks}."
-    return "\n\n".join([_table(head, rows), f"{told}\n{pairs}"])
+    return "\n\n".join([_table(head, rows), f"{by_stack}\n{by_pair}"])
 
 
 def fleet_power() -> str:
     """The errors and the power of ``overhead fleet`` on made nodes: the worse of both kinds of
     second run.
     """
-    found = json.loads((ROOT / "tests" / "data" / "fleet_power.json").read_text("utf-8"))
+    power = json.loads((ROOT / "tests" / "data" / "fleet_power.json").read_text("utf-8"))
     planted = ("host", "device", "stack", "stack, host side")
     rows = []
-    for kind, by_second_run in found.items():
+    for kind, by_second_run in power.items():
         for nodes, same in by_second_run["same"].items():
             other = by_second_run["other"][nodes]
             called_slow = max(same["false"], other["false"])
@@ -197,6 +194,7 @@ def fleet_power() -> str:
 
 
 def _percent(share: float) -> str:
+    """The share in per cent, with a digit after the point."""
     return f"{100 * share:.1f} %"
 
 
@@ -212,11 +210,8 @@ def figures() -> Iterator[tuple[str, Figure]]:
     """
     costs = readme.typical_costs()
     # Another run may have a way to run a workload that is cheaper than all ways in this one.
-    others = [
-        view
-        for view in readme.views()
-        if view is not costs.view and _may_stand_beside(view, costs.view)
-    ]
+    comparable = [view for view in readme.views() if _may_stand_beside(view, costs.view)]
+    others = [view for view in comparable if view is not costs.view]
     with draw.style():
         yield Path(readme.picture_path(costs)).name, headline_figure(costs)
         for part in graph_or_fused(Machines([costs.view], [costs.view, *others], others)):
@@ -226,10 +221,11 @@ def figures() -> Iterator[tuple[str, Figure]]:
 
 def _may_stand_beside(view: View, shown: View) -> bool:
     """Whether a run is of the same machine, and forms figures in the same way."""
-    one, other = view.fingerprint, shown.fingerprint
-    return one.machine.id == other.machine.id and results.same_figures(
-        one.method_version, other.method_version
-    )
+    run = view.fingerprint
+    shown_run = shown.fingerprint
+    if run.machine.id != shown_run.machine.id:
+        return False
+    return results.same_figures(run.method_version, shown_run.method_version)
 
 
 def drawn_text(figure: Figure) -> str:
@@ -245,6 +241,7 @@ def drawn_text(figure: Figure) -> str:
 
 
 def _write_picture(path: Path, figure: Figure) -> None:
+    """Save a figure as a small PNG that carries its text, by which a test finds a stale picture."""
     from PIL import Image, PngImagePlugin
 
     figure.savefig(path)
@@ -259,12 +256,10 @@ def _linked(created: str, profile: str) -> str:
     """A link from a page in ``docs`` to the committed run of that time and profile, with its
     name.
     """
-    found = next(
-        name
-        for name, run in _references()
-        if run.profile == profile and run.created.startswith(created)
-    )
-    return f"[`{found.removesuffix('.json')}`](../reports/data/{found})"
+    for name, run in _references():
+        if run.profile == profile and run.created.startswith(created):
+            return f"[`{name.removesuffix('.json')}`](../reports/data/{name})"
+    raise LookupError(f"no committed run of {created}, profile {profile}")
 
 
 _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhead-2.78x")
@@ -276,28 +271,24 @@ def verdicts() -> str:
     row a run.
     """
     runs = [run for _, run in _references()]
-    judged = {one.claim.id: one for one in judge_runs(runs)}
+    judged_by_id = {judged.claim.id: judged for judged in judge_runs(runs)}
     rows = []
-    for name in _SHOWN_CLAIMS:
-        one = judged[name]
-        test, flawed = one.claim.test, one.claim.flawed
-        assert test is not None
-        source = f"{one.claim.hardware} ([{one.source.short}]({one.source.where[0]}))"
-        rows.append(
-            [
-                f"{one.claim.said} **{one.verdict.capitalize()}.**",
-                source,
-                claim_words.published_figure(one.claim),
-                "",
-            ]
-        )
-        like = _values_by_run(test, [value for value, _ in one.measured])
-        as_published = _values_by_run(flawed, one.flawed) if flawed else {}
-        for run in {**like, **as_published}:
-            rows.append(["", run, as_published.get(run, ""), like.get(run, "")])
-    return _table(
-        ["claim, verdict", "hardware, source or run", "published method", "like for like"], rows
-    )
+    for claim_id in _SHOWN_CLAIMS:
+        judged = judged_by_id[claim_id]
+        claim = judged.claim
+        assert claim.test is not None
+        verdict = f"{claim.said} **{judged.verdict.capitalize()}.**"
+        source = f"{claim.hardware} ([{judged.source.short}]({judged.source.where[0]}))"
+        rows.append([verdict, source, claim_words.published_figure(claim), ""])
+
+        like_for_like = _values_by_run(claim.test, [value for value, _ in judged.measured])
+        as_published: dict[str, str] = {}
+        if claim.flawed:
+            as_published = _values_by_run(claim.flawed, judged.flawed)
+        for run in {**like_for_like, **as_published}:
+            rows.append(["", run, as_published.get(run, ""), like_for_like.get(run, "")])
+    head = ["claim, verdict", "hardware, source or run", "published method", "like for like"]
+    return _table(head, rows)
 
 
 def _values_by_run(test: ClaimTest, found: Sequence[ClaimValue]) -> dict[str, str]:
@@ -326,19 +317,18 @@ def _values_by_run(test: ClaimTest, found: Sequence[ClaimValue]) -> dict[str, st
     return texts
 
 
-_PAIR = Path("docs/examples/compare")
+_BASE = Path("docs/examples/compare/numpy-1.26.json")
+_NEW = Path("docs/examples/compare/numpy-2.4.json")
+"""The committed pair of runs that differ in the version of NumPy."""
 
 
 def compared() -> str:
     """The output of ``overhead compare`` for the committed pair of runs."""
-    base, new = (_PAIR / f"numpy-{version}.json" for version in ("1.26", "2.4"))
+    comparison = compare(ROOT / _BASE, ROOT / _NEW)
     out = io.StringIO()
-    show_blocks(
-        comparison_blocks(compare(ROOT / base, ROOT / new)),
-        Console(file=out, width=200, color_system=None),
-    )
+    show_blocks(comparison_blocks(comparison), Console(file=out, width=200, color_system=None))
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
-    return f"```text\n$ overhead compare {base.as_posix()} {new.as_posix()}\n{text}\n```"
+    return f"```text\n$ overhead compare {_BASE.as_posix()} {_NEW.as_posix()}\n{text}\n```"
 
 
 _SAVED = ROOT / "docs" / "examples" / "readme"
@@ -364,8 +354,7 @@ def python_load() -> str:
 
 def python_compare() -> str:
     """What ``print`` shows of the committed pair of runs."""
-    base, new = (ROOT / _PAIR / f"numpy-{version}.json" for version in ("1.26", "2.4"))
-    return _printed(compare(base, new))
+    return _printed(compare(ROOT / _BASE, ROOT / _NEW))
 
 
 def _printed(result: object) -> str:
@@ -380,34 +369,47 @@ def _printed(result: object) -> str:
 def decoding_run() -> str:
     """Of the committed run of a decoder: the kernels, unfused and fused, and the batches."""
     view = View(read_fingerprint(_DATA / "nvidia-h200-decode-0.5b.json"))
-    (found,) = decoder_results(view)
-    rows = []
-    for program, fusions in (("unfused", 0), ("fused", len(FUSIONS))):
-        variants = [
-            variant for variant in found.variants if variant.record.params.get("fusions") == fusions
-        ]
-        cuda = _least_device_time(variants, "cuda")
-        wgsl = _least_device_time(variants, "wgsl")
-        times = [positive_spread(cuda / 1e6), positive_spread(wgsl / 1e6)]
-        rows.append([program, *times, factor_spread(wgsl / cuda)])
+    (decoder,) = decoder_results(view)
+    return "\n\n".join([_kernels_table(decoder.variants), _batches_table(decoder.sweeps)])
 
-    swept = itertools.chain.from_iterable(found.sweeps)
-    batches = sorted({variant.batch for variant in swept})
-    steps = []
-    for sweep in found.sweeps:
+
+def _kernels_table(variants: Iterable[MeasuredVariant]) -> str:
+    """The time of a step's kernels in CUDA C and in WGSL, of the program with all fusions and with
+    none.
+    """
+    unfused = []
+    fused = []
+    for variant in variants:
+        fusions = variant.record.params.get("fusions")
+        if fusions == 0:
+            unfused.append(variant)
+        if fusions == len(FUSIONS):
+            fused.append(variant)
+    head = ["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C"]
+    return _table(head, [_kernels_row("unfused", unfused), _kernels_row("fused", fused)])
+
+
+def _kernels_row(program: str, variants: Sequence[MeasuredVariant]) -> list[str]:
+    """The name of a program, the best time of its kernels in each language, and their ratio."""
+    cuda = _least_device_time(variants, "cuda")
+    wgsl = _least_device_time(variants, "wgsl")
+    times = [positive_spread(cuda / 1e6), positive_spread(wgsl / 1e6)]
+    return [program, *times, factor_spread(wgsl / cuda)]
+
+
+def _batches_table(sweeps: Sequence[Sequence[MeasuredVariant]]) -> str:
+    """The time of a step by batch: a row a variant, a column a batch."""
+    all_variants = itertools.chain.from_iterable(sweeps)
+    batches = sorted({variant.batch for variant in all_variants})
+    rows = []
+    for sweep in sweeps:
         by_batch = {}
         for variant in sweep:
             if variant.complete:
                 by_batch[variant.batch] = positive_spread(variant.complete / 1e6)
         name = f"`{sweep[0].record.stack}`: {variant_name(sweep[0])}"
-        steps.append([name, *(by_batch.get(batch, "") for batch in batches)])
-    head = ["a step, ms", *(f"batch {batch}" for batch in batches)]
-    return "\n\n".join(
-        [
-            _table(["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C"], rows),
-            _table(head, steps),
-        ]
-    )
+        rows.append([name, *(by_batch.get(batch, "") for batch in batches)])
+    return _table(["a step, ms", *(f"batch {batch}" for batch in batches)], rows)
 
 
 def _least_device_time(variants: Iterable[MeasuredVariant], language: str) -> results.Value:
@@ -421,7 +423,8 @@ def _least_device_time(variants: Iterable[MeasuredVariant], language: str) -> re
 
 def columns() -> str:
     """The names of the columns of ``to_pandas``."""
-    return textwrap.fill(", ".join(f"`{name}`" for name in COLUMNS) + ".", 120)
+    names = ", ".join(f"`{name}`" for name in COLUMNS)
+    return textwrap.fill(f"{names}.", 120)
 
 
 def figure_terms() -> str:
@@ -429,9 +432,8 @@ def figure_terms() -> str:
     rows = []
     for term in FIGURE_TERMS:
         column = f"{term.column}, {MICRO}" if term.column else ", ".join(term.forms)
-        rows.append(
-            [f"**{term.name}**", column, f"`{term.field}`" if term.field else "", term.meaning]
-        )
+        field = f"`{term.field}`" if term.field else ""
+        rows.append([f"**{term.name}**", column, field, term.meaning])
     return _table(["name", "column", "in the file", "meaning"], rows)
 
 
@@ -440,8 +442,10 @@ def other_terms() -> str:
     rows = []
     for term in GLOSSARY:
         if term not in FIGURE_TERMS:
-            also = ", ".join([*term.forms, *([f"`{term.field}`"] if term.field else [])])
-            rows.append([f"**{term.name}**", also, term.meaning])
+            also = list(term.forms)
+            if term.field:
+                also.append(f"`{term.field}`")
+            rows.append([f"**{term.name}**", ", ".join(also), term.meaning])
     return _table(["term", "also", "meaning"], rows)
 
 
@@ -449,37 +453,49 @@ def reasons() -> str:
     """A table of the codes of reasons that the figures of a file and the file itself have."""
     rows = []
     for room in ("measure", "loading"):
-        found: dict[str, str] = importlib.import_module(f"overhead.words.reasons.{room}").TEMPLATES
-        rows += [[f"`{code}`", template.replace("{us}", "us")] for code, template in found.items()]
+        module = importlib.import_module(f"overhead.words.reasons.{room}")
+        templates: dict[str, str] = module.TEMPLATES
+        for code, template in templates.items():
+            rows.append([f"`{code}`", template.replace("{us}", "us")])
     return _table(["code", "its sentence, with its values"], rows)
 
 
 def explained() -> str:
     """A table of what ``overhead explain`` says of the programs of ``explain_programs.py``."""
     runs = json.loads(_EXPLAINED.read_text("utf-8"))
-    tree = ast.parse(_PROGRAMS.read_text("utf-8"))
-    constants = {
-        ast.unparse(node.targets[0]): node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-    }
-    bounds = ast.literal_eval(constants["BOUNDS"])
     rows = []
-    for name, bound in bounds.items():
-        row = [f"`{name}`", bound]
-        for host in ("quiet", "busy"):
-            answer = runs[f"{name}, {host}"]
-            verdict = answer["verdict"]["kind"] if "verdict" in answer else answer["failed"]
-            wall = answer.get("step", {}).get("wall", {})
-            low_ms = wall.get("low", 0.0) / 1e6
-            high_ms = wall.get("high", 0.0) / 1e6
-            time = "too uncertain"
-            if high_ms > low_ms > 0:
-                time = f"{low_ms:.3g} to {high_ms:.3g}"
-            row += [verdict, time, str(answer["seconds"])]
-        rows.append(row)
+    for name, bound in _bounds_of_programs().items():
+        undisturbed = _explained_cells(runs[f"{name}, quiet"])
+        busy = _explained_cells(runs[f"{name}, busy"])
+        rows.append([f"`{name}`", bound, *undisturbed, *busy])
     times = ["a step, ms", "seconds"]
     return _table(["program", "bound by", "verdict", *times, "busy host: verdict", *times], rows)
+
+
+def _bounds_of_programs() -> dict[str, str]:
+    """What bounds each program of ``explain_programs.py`` by its construction.
+
+    Read from the source: to import the file needs torch.
+    """
+    for node in ast.parse(_PROGRAMS.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "BOUNDS":
+            bounds: dict[str, str] = ast.literal_eval(node.value)
+            return bounds
+    raise LookupError(f"{_PROGRAMS} has no BOUNDS")
+
+
+def _explained_cells(answer: dict[str, Any]) -> list[str]:
+    """What ``overhead explain`` said of a program: the verdict, the time of a step in ms, and how
+    long the command took, s.
+    """
+    verdict = answer["verdict"]["kind"] if "verdict" in answer else answer["failed"]
+    wall_ns = answer.get("step", {}).get("wall", {})
+    low_ms = wall_ns.get("low", 0.0) / 1e6
+    high_ms = wall_ns.get("high", 0.0) / 1e6
+    step_ms = "too uncertain"
+    if high_ms > low_ms > 0:
+        step_ms = f"{low_ms:.3g} to {high_ms:.3g}"
+    return [verdict, step_ms, str(answer["seconds"])]
 
 
 def arguments() -> str:
@@ -548,8 +564,10 @@ def filled(text: str) -> str:
     """The text with each of its ``<!-- name -->`` blocks generated again."""
     for name, block in BLOCKS.items():
         before, start, rest = text.partition(f"<!-- {name} -->\n")
+        if not start:
+            continue
         _, end, after = rest.partition(f"<!-- end {name} -->\n")
-        text = f"{before}{start}{block()}\n{end}{after}" if start else text
+        text = f"{before}{start}{block()}\n{end}{after}"
     return text
 
 
@@ -575,8 +593,10 @@ def facts(document: str) -> str:
     """The text of the file with the facts of a document."""
     with noting() as printed:
         text = filled((ROOT / document).read_text("utf-8"))
-    runs = [*(run for _, run in _references()), *(view.fingerprint for view in readme.views())]
-    return json.dumps(numbers_of_lines(text, printed, runs), indent=1, ensure_ascii=False) + "\n"
+    runs = [run for _, run in _references()]
+    runs += [view.fingerprint for view in readme.views()]
+    numbers = numbers_of_lines(text, printed, runs)
+    return json.dumps(numbers, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

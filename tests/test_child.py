@@ -33,12 +33,10 @@ def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
         assert process.receive().strip() == b"ready"
         with pytest.raises(ChildEnded, match="process-silent"):
             process.receive(0.5)
-        assert process.peak_bytes < 200 * MIB
     silent = code.replace("print('ready', flush=True); ", "")
     with python(silent, ChildLimits(GENEROUS_S, 200 * MIB, count_descendants=True)) as process:
         with pytest.raises(ChildEnded, match="process-out-of-memory"):
             process.receive()
-        assert process.peak_bytes > 200 * MIB
 
 
 def test_ending_a_child_ends_the_processes_that_it_started() -> None:

@@ -35,14 +35,17 @@ class PageSection:
 
 
 def page(sections: Sequence[PageSection], **values: Any) -> str:
-    """The text of one page in HTML. ``values``: what else the template names."""
+    """The text of one page in HTML. ``values``: what else the template names, such as its
+    ``heading``.
+    """
+    # A page without a table to sort needs no script.
     has_sortable = any(_has_sortable_table(section) for section in sections)
     script = _text("tables.js") if has_sortable else markup("")
     shown = {
         "sections": sections,
         "css": _text("page.css"),
         "script": script,
-        "script_hash": _hash(script),
+        "script_hash": _hash(script),  # the page allows this script and no other
     }
     return str(_template().render(values, **shown))
 

@@ -77,8 +77,8 @@ class _Column:
     """
 
     def heights(self, width: int) -> list[int]:
-        """The lines of each text where the column is so wide; more than it has for a number that
-        breaks.
+        """How many lines each text needs in a column of this width, the heading first. A number
+        that breaks counts as more lines than it has, because it reads badly.
         """
         if width not in self.known:
             heading, *cells = self.texts
@@ -113,7 +113,9 @@ def row_texts(table: Table) -> list[list[str]]:
 
 
 def laid_out(table: Table, rows: Sequence[Sequence[str]], width: int) -> Layout:
-    """Choose the columns that fit into ``width`` characters, and share the room among them."""
+    """Choose the columns of the table that fit into ``width`` characters of a terminal, and share
+    the room among them. ``rows``: the texts of the cells.
+    """
     columns = []
     for i, heading in enumerate(table.columns):
         cells = [row[i] for row in rows]
@@ -123,11 +125,12 @@ def laid_out(table: Table, rows: Sequence[Sequence[str]], width: int) -> Layout:
     shown = _chosen(table, columns, width)
     chosen = [columns[i] for i in shown]
 
+    # Wider gaps only where no column is hidden and none wraps more than it should.
     comfortable = [column.comfortable for column in chosen]
     wide_line = _line_width(comfortable, _WIDE_GAP)
     is_roomy = len(shown) == len(columns) and wide_line <= width
     gap = _WIDE_GAP if is_roomy else _NARROW_GAP
-    gaps_and_edges = _line_width([0] * len(chosen), gap)
+    gaps_and_edges = _line_width([0] * len(chosen), gap)  # of columns without width
     room = width - gaps_and_edges
     return Layout(shown, _widths(chosen, room), gap)
 
@@ -140,6 +143,7 @@ def broken_text(text: str, width: int) -> list[str]:
     """
     lines = [""]
     for word in text.split(" "):
+        # The first piece may join the last line; further pieces get lines of their own.
         fits_a_line = cell_len(word) <= width
         first, *others = [word] if fits_a_line else _pieces_in(word, width)
         line = lines[-1]
@@ -171,8 +175,8 @@ def _number_and_interval(text: str) -> list[str]:
 
 
 def _pieces_in(word: str, width: int) -> list[str]:
-    """A word that is longer than a line, in pieces that fit a line. They end after a joint where
-    they can.
+    """A word that is longer than a line, in pieces that fit a line. A piece ends after a joint (a
+    dot, a slash, ``=``) where it can, and else in the middle of a name.
     """
     pieces = [""]
     for part in _JOINT.split(word):
@@ -184,22 +188,29 @@ def _pieces_in(word: str, width: int) -> list[str]:
 
 
 def _number_column(heading: str, cells: Sequence[str]) -> _Column:
-    """A column of numbers with its four widths, as ``_Column`` describes them."""
+    """A column of numbers with the four widths that it may get in a terminal, from ``tight``, where
+    numbers break between words, to ``longest``, where nothing wraps.
+    """
     texts = [heading, *cells]
     tight = max(_longest_word(text) for text in texts)
+    # The interval, ``(1.20 to 1.26)``, may stand below its number.
     parts = [_longest(_number_and_interval(cell)) for cell in cells]
     narrowest = max([tight, *parts])
-    comfortable = max(narrowest, _longest(cells))
+    comfortable = max(narrowest, _longest(cells))  # only the heading wraps
     return _Column(texts, True, tight, narrowest, comfortable, _longest(texts))
 
 
 def _text_column(heading: str, cells: Sequence[str]) -> _Column:
-    """A column of texts with its four widths, as ``_Column`` describes them."""
+    """A column of texts with the four widths that it may get in a terminal: ``tight``, where long
+    words break; ``narrowest``, where words up to 16 characters stay whole; ``comfortable``, with 24
+    characters or a longer word; and ``longest``, where nothing wraps.
+    """
     texts = [heading, *cells]
     longest = _longest(texts)
     longest_word = max(map(_longest_word, cells), default=1)
     longest_piece = max(map(_longest_piece, cells), default=1)
 
+    # A piece is what stands between two joints of a word, as in ``torch.nn.|functional``.
     whole_piece = min(_NARROWEST_TEXT, longest_piece)
     tight = max(_longest_word(heading), whole_piece)
     whole_word = min(_NARROWEST_TEXT, longest_word)
@@ -237,10 +248,11 @@ def _fits(widths: Sequence[int], width: int) -> bool:
 
 
 def _chosen(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
-    """Indices of the columns to show: all if they fit, else without some, as the table says.
+    """Indices of the columns that a terminal of ``width`` characters shows: all if they fit, else
+    without some.
 
-    First ``Table.optional`` columns go, until the rest is comfortable. Then ``Table.important``
-    ones go, until the rest fits at its narrowest.
+    First the columns that the table calls optional go, group after group, until the rest has a
+    comfortable width. Then its important ones go, until the rest fits at its narrowest.
     """
     kept = _without_optional(table, columns, width)
     for group in table.important:
@@ -258,7 +270,9 @@ def _chosen(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
 
 
 def _without_optional(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
-    """Indices of the columns that are left when optional ones go, until the rest is comfortable."""
+    """Indices of the columns that are left when ``Table.optional`` ones go, group after group,
+    until the rest has a comfortable width in ``width`` characters.
+    """
 
     def fits_comfortably(indices: Sequence[int]) -> bool:
         comfortable = [columns[i].comfortable for i in indices]
@@ -282,10 +296,10 @@ def _without_optional(table: Table, columns: Sequence[_Column], width: int) -> l
 
 
 def _widths(columns: Sequence[_Column], room: int) -> list[int]:
-    """The width of each column, in sum at most ``room`` where that is possible.
+    """The width of each column, in sum at most ``room`` characters where that is possible.
 
-    Each gets its narrowest width. Then the column in which a character saves most lines of the
-    table grows, again and again, until no room is left or no line is saved.
+    Each column gets its narrowest width. Then, again and again, that column grows in which a
+    character more saves most lines of the table, until no room is left or no line is saved.
     """
     longest = [column.longest for column in columns]
     if sum(longest) <= room:
@@ -315,8 +329,8 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
 
 
 def _least_widths(columns: Sequence[_Column], room: int) -> list[int]:
-    """The narrowest widths if they fit into the room, else with tight texts, else with tight
-    numbers too.
+    """The widths that columns have before they share what room is left: the narrowest if they fit
+    into the room, else texts tight, so that long words break, else numbers tight too.
     """
     narrowest = [column.narrowest for column in columns]
     if sum(narrowest) <= room:
@@ -348,10 +362,10 @@ class _Step:
 
 
 def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) -> _Step | None:
-    """By how much column ``i`` must grow until its cells need fewer lines; None if ``left``
-    characters do not do it.
+    """By how much column ``i`` must grow until its cells need fewer lines, and how many lines that
+    saves; None if the ``left`` characters of room are not enough for it.
     """
-    heights = []
+    heights = []  # lines of each cell, by column
     for column, width in zip(columns, widths, strict=True):
         heights.append(column.heights(width))
 

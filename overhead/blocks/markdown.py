@@ -38,7 +38,7 @@ def escaped(text: str) -> str:
 
 
 def _texts(block: Part) -> Iterator[str]:
-    """The block as texts between which an empty line stands."""
+    """The Markdown of a block, as texts between which an empty line is put."""
     match block:
         case Heading():
             yield f"## {escaped(block.text)}"
@@ -59,7 +59,7 @@ def _texts(block: Part) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The caption, the table, and below it what its columns mean."""
+    """A table in Markdown as texts: its caption, its rows, and below it what its columns mean."""
     if table.caption:
         yield f"**{escaped(table.caption)}**"
     rule = "|" + " --- |" * len(table.columns)
@@ -77,7 +77,9 @@ def _row(cells: Sequence[str | Cell]) -> str:
 
 
 def _status(line: StatusLine | str, indent: int = 0) -> Iterator[str]:
-    """The items of a list: the status with its sentence, and its details further to the right."""
+    """The lines of a status in a list: the status with its sentence, and its details, which may
+    have details themselves, as lists inside of it. ``indent``: spaces before the line.
+    """
     margin = " " * indent
     if isinstance(line, str):
         yield f"{margin}- {escaped(line)}"

@@ -40,7 +40,7 @@ red.
 
 
 def notebook_html(blocks: Iterable[Part]) -> str:
-    """The blocks as one element of HTML."""
+    """The blocks as one element of HTML, which a notebook shows for an object."""
     lines: list[str] = []
     for block in without_pictures(blocks):
         lines += _of_block(block)
@@ -97,7 +97,7 @@ def _term(term: Term) -> str:
 
 
 def _text(block: Text) -> Iterator[str]:
-    """The paragraphs; none of a folded text, which a terminal does not show either."""
+    """The paragraphs of a text as elements; none of a text that a page folds, as in a terminal."""
     if block.folded:
         return
     style = "margin:.3em 0"
@@ -110,10 +110,10 @@ def _text(block: Text) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The table, and what its columns mean. A table that a page folds is folded here too, and can
-    be opened.
+    """The elements of a table, and below it how many rows are left out and what its columns mean. A
+    table that a page folds is folded here too, and can be opened.
     """
-    rows = table.rows[: table.most or None]
+    rows = table.rows[: table.most or None]  # 0 stands for all
     lines = [_row("th", table.columns, table.numeric)]
     lines += [_row("td", row, table.numeric) for row in rows]
     drawn = _element("table", "\n".join(lines), "border-collapse:collapse;margin:.2em 0")
@@ -138,8 +138,9 @@ def _row(name: str, values: Sequence[str | Cell], numeric: Collection[int]) -> s
 
 
 def _cell(name: str, value: str | Cell, is_number: bool) -> str:
-    """A cell. ``name``: ``th`` in the heading, else ``td``."""
+    """A cell as an element of HTML. ``name``: ``th`` in the heading, else ``td``."""
     text = cell_text(value)
+    # Each element has its own style: a sheet would also change other output of the notebook.
     style = "text-align:right" if is_number else "text-align:left"
     if is_number or len(text) <= _SHORT_TEXT:
         style += ";white-space:nowrap"
@@ -153,8 +154,8 @@ def _cell(name: str, value: str | Cell, is_number: bool) -> str:
 
 
 def _status(line: StatusLine | str) -> str:
-    """An item of a list: the status in its colour, the sentence, and a list of the details
-    inside.
+    """A status as an item of a list: its word in its colour, the sentence, and inside a list of its
+    details, which may be of the same kind.
     """
     if isinstance(line, str):
         return _element("li", _escaped(line), _QUIET)

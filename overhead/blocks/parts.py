@@ -132,6 +132,7 @@ class Table:
         ``first`` stay.
         """
         kept = [i for i in range(len(self.columns)) if i < first or self._has_text(i)]
+        # Other fields name columns by index, and these change.
         new_places = {old: new for new, old in enumerate(kept)}
 
         columns = _picked(self.columns, kept)
@@ -168,7 +169,9 @@ def _picked(values: Sequence[_Value], kept: Sequence[int]) -> list[_Value]:
 def _moved(
     groups: Sequence[int | tuple[int, ...]], new_places: Mapping[int, int]
 ) -> list[tuple[int, ...]]:
-    """The columns of each group at their new places; a column without a place is gone."""
+    """The groups of columns, after some columns of the table are gone. ``new_places``: by the old
+    index of a column its new one; a column that is not there is gone.
+    """
     moved = []
     for group in groups:
         kept = [i for i in columns_of(group) if i in new_places]
@@ -206,10 +209,11 @@ class Column(Generic[Item]):
 def table_of(
     caption: str, columns: Sequence[Column[Item]], items: Iterable[Item], **options: Any
 ) -> Table:
-    """A table with a row for each item. ``options``: fields of ``Table`` that are not about single
-    columns, such as ``folded``.
+    """A table with a row for each item, whose cells the columns make. ``options``: fields of
+    ``Table`` that are not about single columns, such as ``folded``.
     """
-    # Row after row: page_facts expects figures to become text in the order in which they are read.
+    # Row after row: the code that finds the figures again in the finished page (page_facts) expects
+    # them to become text in the order in which they are read.
     rows = []
     for item in items:
         rows.append([column.cell(item) for column in columns])
@@ -220,6 +224,7 @@ def table_of(
             kept.append(i)
     shown = _picked(columns, kept)
 
+    # What the columns say of themselves, as the table says it: by their indices.
     numeric = []
     hidden_at: dict[int, int] = {}
     important = []
@@ -239,7 +244,7 @@ def table_of(
         [column.heading for column in shown],
         [_picked(row, kept) for row in rows],
         numeric=numeric,
-        optional=[hidden_at[turn] for turn in sorted(hidden_at)],
+        optional=[hidden_at[turn] for turn in sorted(hidden_at)],  # the first to be hidden first
         important=important,
         meanings=meanings,
         **options,
@@ -308,7 +313,9 @@ Part = Heading | Text | Table | StatusLine | Listing | Terms | Drawing
 
 
 def without_pictures(blocks: Iterable[Part]) -> Iterator[Part]:
-    """The blocks for a renderer of text: tables and sentences in place of drawings."""
+    """The blocks for a terminal, Markdown or a notebook, which show no drawings: in place of a
+    drawing its table, or a sentence with its finding.
+    """
     for block in blocks:
         if not isinstance(block, Drawing):
             yield block

@@ -37,8 +37,8 @@ _COLOURS: Mapping[Tone, str] = {"": "", "good": "green", "unsure": "yellow", "ba
 
 
 def show(blocks: Iterable[Part], console: Console | None = None) -> None:
-    """Print the blocks to the console (by default on standard output) without control characters
-    and folded blocks.
+    """Print the blocks (headings, texts, tables, lists) that a command yields to the console, by
+    default standard output. Control characters and blocks that a page folds are left out.
     """
     if console is None:
         console = _standard_output()
@@ -64,7 +64,7 @@ def _heading(console: Console, block: Heading) -> None:
 
 
 def _text(console: Console, block: Text) -> None:
-    """Print the paragraphs; none of a folded text."""
+    """Print the paragraphs of a text; none of one that a page folds."""
     if block.folded:
         return
     style = ""
@@ -88,8 +88,9 @@ def _terms(console: Console, block: Terms) -> None:
 
 
 def _any_table(console: Console, block: Table) -> bool:
-    """Print a table that a page does not fold. Returns whether a drawn table is the last thing
-    printed, with nothing said below it.
+    """Print a table: one of prose as paragraphs, another as columns, and none that a page folds.
+    Returns whether columns are the last thing printed, with no sentence below them, because then an
+    empty line follows already.
     """
     if block.prose:
         _records(console, block)
@@ -126,8 +127,8 @@ def _style(cell: str | Cell) -> str:
 
 
 def _records(console: Console, table: Table) -> None:
-    """A table of sentences: its rows one below the other, each cell after the heading of its
-    column.
+    """Print a table whose cells are sentences, too long for columns: each row as a paragraph, with
+    the first cell in bold, and below it each cell after the heading of its column.
     """
     for first, *others in row_texts(table):
         console.print()
@@ -138,8 +139,8 @@ def _records(console: Console, table: Table) -> None:
 
 
 def _table(console: Console, table: Table) -> bool:
-    """Print a table without what does not fit, and say what that is; returns whether nothing is
-    said below it.
+    """Print a table. Below it sentences say which rows and columns it leaves out because they do
+    not fit, and what columns mean. Returns whether there is no such sentence.
     """
     rows = row_texts(table)
     layout = laid_out(table, rows, console.width)
@@ -163,7 +164,11 @@ def _table(console: Console, table: Table) -> bool:
 
 
 def _drawn(table: Table, rows: Sequence[Sequence[str]], layout: Layout) -> RichTable:
-    """The columns that fit, each line of a cell as it is."""
+    """The table for Rich, with the columns and widths of ``layout``. Cells are broken into lines
+    here, because Rich would break numbers and names elsewhere.
+
+    ``rows``: the texts of the cells.
+    """
     # Rich adds a character between two columns, and one more at the right of each cell.
     padding = (0, layout.gap - 2, 0, 1)
     has_headings = any(table.columns[i] for i in layout.shown)

@@ -56,24 +56,29 @@ class _Stop(BaseException):
 
 
 class CheckedCalls:
-    """Calls the methods of an open chain as a run does, and compares the units issued with those
-    executed.
+    """Calls each method of a chain as a run does, and adds what is wrong to ``found``. A chain is
+    what a stack gives to the suite: ``issue(n)`` starts n units (such as GPU launches), ``wait``
+    returns when they are done, ``executed`` tells how many have run so far, and ``device(n)`` how
+    long the device takes for n units.
     """
 
     def __init__(self, found: Findings, chain: Chain, case: Case) -> None:
         self.found = found
         self.chain = chain
         self.case = case
+        # The most units that are issued at once, unless a test needs more.
         self.most = min(max(UNITS), chain.max_n)
         # Units that the chain had executed when it was last asked.
-        self.before = 0
+        self._executed = 0
 
     def check(self, units: Sequence[int]) -> None:
-        """Call every method of the chain; add what is wrong to the findings. ``units``: how many to
-        issue each time.
+        """Call every method of the chain, and stop at the first error.
+
+        ``units``: how many units to issue in the first calls, one number for each call.
         """
         try:
             self._count(units)
+            # A chain such as that of a browser takes its samples in a loop of its own.
             if self.chain.own_loop:
                 self._call("sample()", self._own_loop)
             else:
@@ -85,11 +90,14 @@ class CheckedCalls:
             pass
 
     def _call(self, step: str, call: Callable[[], object]) -> None:
-        """Run a step, and count a few units after it: the step may have left the chain unusable.
-        Raises ``_Stop``.
+        """Run one step of the check, and see afterwards whether a few units still run and count:
+        the step may have left the chain unusable. Raises ``_Stop`` if something is wrong.
+
+        ``step``: its name, for the findings.
         """
         with self._step(step):
             call()
+        # The step may have run any number of units, so counting begins here.
         self._read()
         self._count((FEW,), f" after {step}")
 
@@ -104,27 +112,31 @@ class CheckedCalls:
     def _read(self) -> None:
         """Store the number of units executed so far."""
         with self._step("executed()"):
-            self.before = int(self.chain.executed())
+            self._executed = int(self.chain.executed())
 
     def _count(self, units: Sequence[int], remark: str = "") -> None:
         """Check that n issued units increase ``executed`` by exactly n."""
         for n in units:
-            before = self.before
+            before = self._executed
             self._issue(n)
             self._read()
-            self._counted(f"n = {n}{remark}", n, before)
+            self._compare_counts(f"n = {n}{remark}", n, before)
 
-    def _counted(self, step: str, issued: int, before: int) -> None:
-        """Add an error and raise ``_Stop`` unless so many units ran since ``before``."""
+    def _compare_counts(self, step: str, issued: int, before: int) -> None:
+        """Add an error and raise ``_Stop`` unless as many units ran as were issued.
+
+        ``step``: what was done, for the finding. ``before``: the units executed before it.
+        """
         self.found.step = step
-        executed = self.before - before
+        executed = self._executed - before
         # A null backend runs nothing, so it has nothing to count.
         is_right = executed == issued or not self.chain.executes
         why = because("units-differ", issued=issued, executed=executed)
         if not self.found.expect(is_right, why):
             raise _Stop
         if issued:
-            self.found.judge = lambda error: None  # the stack works on this machine
+            # The stack works on this machine, so from now on no error is the machine's.
+            self.found.judge = lambda error: None
 
     def _issue(self, n: int) -> None:
         with self._step(f"prepare({n})"):
@@ -135,14 +147,21 @@ class CheckedCalls:
             self.chain.wait()
 
     def _blocking(self) -> None:
-        """Compare the waits after some units with an empty wait: is anything left to wait for?"""
+        """Warn if ``wait`` seems not to wait for the work, or ``issue`` to do all of it.
+
+        It is judged by times: a wait after some units should take longer than one after none, but
+        not if the chain says that ``issue`` returns only when the work is done (``synchronous``).
+        """
         chain = self.chain
+        # A recording and a fused kernel are one launch whatever n is, and a null backend runs
+        # nothing. So the time of a wait tells nothing.
         if chain.recorded or self.case.pattern == "fused" or not chain.executes:
             return
         empty = _medians(self._repeated(0))
         one = _medians(self._repeated(1))
         most = _medians(self._repeated(self.most))
         unit_ns = one.issue + one.wait
+        # ``latency``: each unit ends with a wait of its own.
         if chain.latency:
             warning = self._unread(empty.wait, most.wait, unit_ns)
         else:
@@ -156,9 +175,15 @@ class CheckedCalls:
             self.found.warn(warning)
 
     def _unread(self, empty: float, most: float, unit_ns: float) -> Reason | None:
-        """Whether units that contain their own wait leave work behind. ``empty``, ``most``: ns of
-        the wait after no unit and after the most units.
+        """A warning if units that should each wait for themselves leave work behind, for the wait
+        after them; else None.
+
+        ``empty``, ``most``: the time of that wait after no unit and after the most units, ns.
+        ``unit_ns``: the time of a unit.
         """
+        # The wait after units without a wait of their own (``full``), and with it (``left``). Only
+        # an ``InOrderChain`` can leave out the waits of its units, so of others only ``most`` is
+        # known.
         full = left = most
         if isinstance(self.chain, InOrderChain) and _BACKLOG * unit_ns < _SHORT_NS:
             waits = [self.chain.leftover(_BACKLOG) for _ in range(_REPEATS)]
@@ -167,8 +192,10 @@ class CheckedCalls:
         return unread_warning(self.case.pattern, empty, left, full)
 
     def _unfinished(self, n: int) -> Reason | None:
-        """Whether ``executed`` takes longer after n units than after one: then ``wait`` returned
-        before all of them were done.
+        """A warning if ``wait`` seems to return before all of n units are done; else None.
+
+        ``executed``, which comes after the wait, then has to wait for the rest: it takes longer
+        after n units than after one.
         """
         few: list[int] = []
         many: list[int] = []
@@ -201,7 +228,9 @@ class CheckedCalls:
         return _Times(issued - began, time.perf_counter_ns() - issued)
 
     def _repeated(self, n: int) -> list[_Times]:
-        """The times of several chains of n units; of fewer if they take long."""
+        """The times of 15 chains of n units each, one after another; of fewer if they take more
+        than half a second together.
+        """
         times: list[_Times] = []
         passed_ns = 0.0
         while len(times) < _REPEATS and passed_ns < _REPEATS_NS:
@@ -211,8 +240,8 @@ class CheckedCalls:
         return times
 
     def _reading(self, n: int) -> tuple[int, int]:
-        """The time of ``executed`` after n units and their wait, and the time of both before it,
-        ns.
+        """Two times, ns: that of ``executed``, called after n units and their wait; and that of the
+        units and their wait themselves.
         """
         window = self._timed(n).total
         began = time.perf_counter_ns()
@@ -220,9 +249,13 @@ class CheckedCalls:
         return time.perf_counter_ns() - began, int(window)
 
     def _device(self) -> None:
-        """Check the device time of a few units. A device or library without it is no fault: a run
-        then gives the reason for this value alone.
+        """Check that ``device``, which measures the device time of n units, gives possible values.
+
+        A device or library without device times is no fault: a run then gives the reason for this
+        value alone.
         """
+        # ``held_n`` is the largest n that ``device`` takes. It is called twice, because a chain may
+        # give something else the second time.
         n = min(4, self.chain.held_n)
         with suppress(Unavailable, Unsupported):
             began = time.perf_counter_ns()
@@ -234,8 +267,10 @@ class CheckedCalls:
     def _check_device_times(
         self, n: int, measured: list[DeviceTime | None], took_ns: float
     ) -> None:
-        """Check that both calls of ``device(n)``, which took so many ns, gave the same kind of
-        value, and one that is possible.
+        """Check that two calls of ``device(n)`` gave the same kind of value, both a time or both
+        None, and that the times are possible.
+
+        ``measured``: what they gave. ``took_ns``: how long both calls took together.
         """
         kinds = {type(value) for value in measured}
         is_alike = kinds in ({DeviceTime}, {type(None)})
@@ -243,13 +278,17 @@ class CheckedCalls:
         if not self.found.expect(is_alike, why):
             return
         times = [value for value in measured if value is not None]
+        # Only a chain that runs its units here has times to compare them with.
         if times and self.chain.executes and not self.chain.own_loop:
             self._plausible(times, took_ns)
 
     def _plausible(self, times: Sequence[DeviceTime], took_ns: float) -> None:
-        """Compare the device times, which took so many ns to measure, with the host's clock and
-        with more units.
+        """Warn of device times that cannot be right: longer than the calls that measured them, much
+        shorter than the time that a unit takes, or the same for many units as for few.
+
+        ``times``: of two calls of ``device``. ``took_ns``: how long both calls took together.
         """
+        # ``span``: from the start of the first unit to the end of the last one.
         span_ns = sum(measured.span for measured in times)
         if span_ns > took_ns:
             self.found.warn(because("span-exceeds-calls", span_ns=span_ns, took_ns=took_ns))
@@ -262,6 +301,8 @@ class CheckedCalls:
         device_ns = statistics.mean(measured.span / measured.n for measured in times)
         is_fused = self.case.pattern == "fused"
         warning = device_time_warning(device_ns, unit_ns, fused=is_fused)
+        # Compare many units with an eighth of them, which must be two at least. A fused unit, which
+        # may take less than 1 ns, is too short for that.
         n = min(_BACKLOG, self.chain.held_n)
         if not warning and not is_fused and n >= 16 and n * unit_ns < _SHORT_NS:
             few = self.chain.device(n // 8)
@@ -283,16 +324,19 @@ def _medians(times: Sequence[_Times]) -> _Times:
 def blocking_warning(
     synchronous: bool, issue: float, empty: float, one: float, most: float
 ) -> Reason | None:
-    """Why ``wait`` may not wait, or ``issue`` may not return early, judged by their times in ns;
-    None if all is well.
+    """A warning if ``wait`` seems not to wait for the work, or if a chain that calls itself
+    ``synchronous`` (``issue`` returns only when the work is done) leaves work to wait for. None if
+    all is well.
 
-    ``issue``: of one unit. ``empty``, ``one``, ``most``: of the wait after no unit, one unit and
-    the most units.
+    Judged by times in ns. ``issue``: of launching one unit. ``empty``, ``one``, ``most``: of the
+    wait after no unit, after one unit and after the most units.
     """
     waits_us = {"one_us": one / 1e3, "none_us": empty / 1e3}
+    # Clearly longer than an empty wait: three times as long, and 20 µs more.
     waits_for_something = one > 3 * empty + 10 * _LEAST_WAIT_NS
     if synchronous and waits_for_something:
         return because("synchronous-yet-waits", **waits_us)
+    # No wait is longer than an empty one, although launching a unit takes time: nobody waits.
     # A CPU device may have run one unit before issue() returns, but not all of them.
     nothing_left = max(one, most) < 1.2 * empty + _LEAST_WAIT_NS / 10
     if not synchronous and nothing_left and issue > 2 * empty:
@@ -301,43 +345,49 @@ def blocking_warning(
 
 
 def unread_warning(pattern: str, empty: float, left: float, full: float) -> Reason | None:
-    """Why units that contain their own wait or read may not wait; None if all is well. Times of a
-    wait afterwards, ns.
+    """A warning if units that contain their own wait or read seem not to wait for their work; None
+    if all is well.
 
-    ``full``: after some units without their wait. ``left``: after the same units with it.
+    Judged by the time, in ns, of one more wait after the units, which should have nothing to do.
+    ``full``: after some units without their own wait. ``left``: after the same units with it.
     ``empty``: after no unit.
     """
+    # No warning if less than 20 µs, or less than half of the work, is left.
     if left < empty + max(10 * _LEAST_WAIT_NS, 0.5 * (full - empty)):
         return None
     return because("work-left-after-units", pattern=pattern, left_us=(left - empty) / 1e3)
 
 
 def unfinished_warning(few: float, many: float, window: float, n: int) -> Reason | None:
-    """Why ``wait`` may return too early, judged by the time of ``executed`` after it, ns; None if
-    all is well.
+    """A warning if ``wait`` seems to return too early; None if all is well.
 
-    ``few``: after one unit and its wait. ``many``: after n units and their wait, which took
-    ``window`` ns.
+    Judged by the time of ``executed``, the call that comes after the wait, in ns: it must not grow
+    with the number of units. ``few``: after one unit and its wait. ``many``: after n units and
+    their wait, which took ``window`` ns.
     """
+    # No warning if it grows by less than 20 µs, or by less than half of what the n units took.
     if many - few < max(10 * _LEAST_WAIT_NS, window / 2):
         return None
     return because("wait-returns-early", few_us=few / 1e3, many_us=many / 1e3, n=n)
 
 
 def device_time_warning(per_unit: float, window: float, *, fused: bool = False) -> Reason | None:
-    """Why the device time of a unit may be wrong, when a unit adds ``window`` to T(n), the time of
-    n units; all in ns.
+    """A warning if the device time of a unit is too short to be true; None if all is well.
 
-    None if all is well. ``fused``: a unit is one turn of a loop on the device, which may take less
-    than 1 ns.
+    ``per_unit``: the device time of a unit, ns. ``window``: how much longer a chain takes for one
+    more unit, ns; most of it may be the CPU's. ``fused``: a unit is one turn of a loop on the
+    device, which may take less than 1 ns.
     """
+    # Too short: under 1 ns, or under a 300th of what a unit adds to a chain.
     if per_unit >= max(0.0 if fused else 1.0, window / _LARGEST_SHARE):
         return None
     return because("device-time-too-short", device_ns=per_unit, unit_ns=window)
 
 
 def span_warning(few: DeviceTime, many: DeviceTime) -> Reason | None:
-    """Why device times of few and of many units may be those of one unit; None if all is well."""
+    """A warning if the device time of many units is hardly longer than that of few, as if only one
+    unit had been timed in both; None if all is well.
+    """
     if many.span > _LEAST_GROWTH * few.span:
         return None
     return because("span-of-one-unit", few_ns=few.span, few=few.n, many_ns=many.span, many=many.n)

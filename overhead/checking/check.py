@@ -56,18 +56,21 @@ def check(
     silence_s: float = _SILENCE_S,
     answered: Callable[[CheckRow], None] = lambda row: None,
 ) -> Report:
-    """Check the stacks that the plugin files register, or the named ``stacks``.
+    """Check that stacks keep to the contract with the suite: those that the plugin files register,
+    or the named ``stacks``. The result has a row for each case.
 
     ``seconds``: no case but the first of a target begins later; 0 checks every case. ``silence_s``:
-    the longest that a call may take. ``answered`` is called with each row. Raises ``UsageError`` if
-    there is nothing to check, or if a plugin cannot be loaded.
+    the longest that a call may take. ``answered`` is called with each row as it comes. Raises
+    ``UsageError`` if there is nothing to check, or if a plugin cannot be loaded.
     """
     if not plugins and not stacks:
         raise UsageError("name what to check: --plugin FILE.py or -p STACK")
     files = [str(plugin) for plugin in plugins]
+    # To see below which stacks the plugins add.
     before = registry()
     for file in files:
         load_plugin(Path(file), trial=True)
+    # Raises ``UsageError`` for a name that is no stack.
     known_stacks(stacks)
     names = list(stacks)
     if not names:
@@ -91,8 +94,10 @@ def check(
         is_complete = False
         while not is_complete:
             left_s = seconds
+            # Not 0, which would mean no limit.
             if seconds:
                 left_s = max(0.1, seconds - (time.monotonic() - began))
+            # The child leaves out the cases that have a row already.
             job = CheckJob(files, targets, [row.what for row in rows], left_s)
             is_complete = _one_child(job, dict(environment), silence_s, keep)
     return Report(rows)
@@ -101,15 +106,19 @@ def check(
 def _targets(
     names: Sequence[str], plugins: Sequence[str], keep: Callable[[CheckRow], None]
 ) -> dict[_Environment, list[Target]]:
-    """The environments of these stacks, each with the targets in it. A stack without a target
-    becomes a row.
+    """The targets (devices) of these stacks, by the environment variables with which a process must
+    be started to find them.
+
+    A stack that has no target, or gave a wrong answer, becomes a row at once: ``keep`` gets it.
     """
     by_environment: dict[_Environment, list[Target]] = {}
     for name, environment, answer in ask_stacks(names, plugins):
+        # A case is named by the key of its target, so two targets must not share one.
         counts = Counter(target.key for target in answer.targets)
         errors: list[Why] = [
             because("targets-share-key", key=key) for key, count in counts.items() if count > 1
         ]
+        # ``failed``: the stack gave no answer because of an error, not for lack of a device.
         if answer.failed and not errors:
             errors = [answer.reason]
         if errors:
@@ -129,9 +138,12 @@ def _targets(
 def _one_child(
     job: CheckJob, environment: dict[str, str], silence_s: float, keep: Callable[[CheckRow], None]
 ) -> bool:
-    """Run one child. Returns whether it has ended the check; if not, another child checks the
-    remaining cases.
+    """Check the cases of ``job`` in one child process. True if the check is complete; False if the
+    child hung or crashed at a case, so that another child must check those after it.
+
+    ``keep`` gets the row of each case; the case of a hang or a crash becomes a row too.
     """
+    # What the child is doing, by its last message.
     row = "loading"
     step = "starting"
     began = time.monotonic()
@@ -152,5 +164,5 @@ def _one_child(
         finding = CheckFinding("error", step, ended.reason)
         took_s = round(time.monotonic() - began, 2)
         keep(CheckRow(row, result, "", [finding], took_s))
-    # A child that cannot load the plugins would fail again.
+    # Still "loading": no case had begun. Another child would fail in the same way.
     return row == "loading"

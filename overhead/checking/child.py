@@ -24,10 +24,11 @@ from overhead.workloads import stack_works
 
 
 class CheckJob(Struct, frozen=True):
-    """What to check. ``targets``: those whose cases count. ``done``: the rows that an earlier child
-    has answered.
+    """What a child process is to check: all cases of the stacks on ``targets``.
 
-    ``seconds``: no case begins later than this after the child's start; 0 for no limit.
+    ``plugins``: files to load first. ``done``: names of the cases that an earlier child, which hung
+    or crashed, has answered. ``seconds``: no case but the base case of a target begins later than
+    this after the child's start; 0 for no limit.
     """
 
     plugins: list[str] = []
@@ -58,15 +59,21 @@ decode_message = msgspec.json.Decoder(CheckMessage).decode
 
 
 def _check(job: CheckJob, send: Send) -> None:
-    """Answer one job."""
+    """Check the cases of one job. ``send`` takes the messages to the parent process: a row for each
+    case, and ``CheckEnded`` at the end.
+    """
     began = time.monotonic()
     for plugin in job.plugins:
         load_plugin(Path(plugin))
     for target in job.targets:
         probe = registry()[target.stack]
+        # The first of them is the base case.
         cases = list(space_of(probe, target).star())
+        # No case of this target has run yet, here or in an earlier child. Then an error may mean
+        # that this machine cannot use the stack.
         is_first = not any(f"{target.key} {case.key}" in job.done for case in cases)
-        for case in sorted(cases, key=_length):
+        # The shortest first: those that begin late are not checked.
+        for case in sorted(cases, key=_how_long):
             key = f"{target.key} {case.key}"
             if key in job.done:
                 continue
@@ -75,13 +82,13 @@ def _check(job: CheckJob, send: Send) -> None:
             if is_late and case is not cases[0]:
                 send(RowChecked(CheckRow(key, "not checked")))
                 continue
-            row = _row(key, probe, target, cases, case, send, is_first)
+            row = _checked_row(key, probe, target, cases, case, send, is_first)
             is_first = is_first and row.result == "unavailable"
             send(RowChecked(row))
     send(CheckEnded())
 
 
-def _row(
+def _checked_row(
     key: str,
     probe: Probe,
     target: Target,
@@ -90,8 +97,11 @@ def _row(
     send: Send,
     is_first: bool,
 ) -> CheckRow:
-    """The row of one case. The parent is told of each step first. ``is_first``: no case of the
-    target has run yet.
+    """Check one case, and return its row. The parent is told of each step before it runs, so that
+    it knows where a child hung or crashed.
+
+    ``key``: the name of the row. ``cases``: all of the target. ``is_first``: none of them has run
+    yet.
     """
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
@@ -106,6 +116,7 @@ def _row(
     elif found.unavailable:
         result = "unavailable"
     else:
+        # A null backend runs nothing, so nothing can be verified.
         result = "verified" if target.executes else "opened"
         reason = ""
         if isinstance(chain, WorkChain):
@@ -113,7 +124,7 @@ def _row(
     return CheckRow(key, result, reason, found.found, took_s)
 
 
-def _length(case: Case) -> tuple[int, bool]:
+def _how_long(case: Case) -> tuple[int, bool]:
     """A key to sort cases by how long they take: workloads take longer than steps, and heavy work
     of stacks longest.
     """

@@ -27,7 +27,7 @@ _MANY_UNITS = 1001
 
 
 class _Watched(UserDict[str, Any]):
-    """The parameters of a case. ``read``: the keys that the stack read."""
+    """The parameters of a case, which note in ``read`` the keys of those that a stack reads."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self.read: set[str] = set()
@@ -47,11 +47,13 @@ def check_case(
     *,
     is_first: bool = False,
 ) -> Chain | None:
-    """Open a chain for the case, check and close it. Adds what is wrong to ``found``.
+    """Open a chain for the case, call all of its methods and close it. What is wrong is added to
+    ``found``. Returns the closed chain; None if the stack could not open it.
 
-    ``varied``: the parameters that the stack must read. ``is_first``: no case of the target has run
-    yet. Returns the closed chain; None if it could not be opened.
+    ``varied``: the parameters that tell this case from the base case; a stack that does not read
+    them measures the base case again. ``is_first``: no case of the target has run yet.
     """
+    # Before anything has run, an error may mean that this machine cannot use the stack.
     if is_first:
         found.judge = functools.partial(cannot_here, probe=probe, what=CANNOT)
     chain = _open(found, probe, target, case, varied)
@@ -68,29 +70,36 @@ def _open(
     The stack gets a copy of the case whose parameters note which of them it reads.
     """
     params = _Watched(case.params)
+    # A case is frozen and takes only a plain dict, so the parameters are forced into a copy of it.
     given = msgspec.structs.replace(case)
     msgspec.structs.force_setattr(given, "params", params)
     chain: Any = None
     with found.catching("open()"):
         chain = open_case(probe, target, given)
     if not isinstance(chain, Chain):
+        # If ``open`` raised something, that is the finding.
         if not found.failed and not found.unavailable:
             found.error(because("open-gave-no-chain", returned=f"{chain!r:.80}"))
         return None
+    # Not asked of a chain with a loop of its own, such as one that runs in a browser page.
     if not chain.own_loop:
         for name in sorted(set(varied) - params.read):
             found.warn(because("parameter-not-read", parameter=repr(name)))
+    # A ``WorkChain`` is compared with NumPy when it opens; another chain of a workload is not.
     if case.workload in workloads() and not isinstance(chain, WorkChain):
         found.warn(because("chain-not-compared", workload=case.workload))
     return chain
 
 
 def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = False) -> None:
-    """Check an open chain, and close it. Adds what is wrong to ``found``. ``cheap``: a unit takes
-    well under 1 µs.
+    """Check an open chain: its fields first, and then its methods. It is closed in any case. What
+    is wrong is added to ``found``.
+
+    ``cheap``: a unit takes well under 1 µs, so that 1001 units are tried too.
     """
     try:
         with found.catching("fields"):
+            # These raise at the first field with a bad value.
             describe(chain)
             opening_of(chain)
         if not found.failed:
@@ -106,12 +115,16 @@ def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = Fals
 
 
 def _check_fields(found: Findings, chain: Chain, case: Case) -> None:
-    """Check that the fields of a chain fit to each other and to the case."""
+    """Check that the fields of a chain fit to each other and to the case; add to ``found`` what
+    does not.
+    """
+    # The largest n that the chain takes; the checks of its methods need a few units.
     too_small = because("max-n-too-small", max_n=chain.max_n, least=FEW)
     found.expect(chain.max_n >= FEW, too_small)
     unit = getattr(chain, "unit", case.unit)
     if unit != case.unit:
         found.warn(because("units-named-differently", chain=repr(unit), case=repr(case.unit)))
+    # If each call returns when its work is done, no work can overlap with the next call.
     if chain.synchronous and chain.overlap != "serial":
         found.warn(because("synchronous-yet-pipelined"))
 

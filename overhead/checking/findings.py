@@ -22,8 +22,9 @@ FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
 
 
 class CheckFinding(Struct, frozen=True, omit_defaults=True):
-    """An error or a warning. ``step``: the call of the stack. ``where``: its line of code.
-    ``trace``: its frames.
+    """An error or a warning that a check found. ``step``: the call of the stack in which it was
+    found. ``where``: the line of the stack's code that raised it. ``trace``: the lines from there
+    on.
     """
 
     level: Level
@@ -34,9 +35,10 @@ class CheckFinding(Struct, frozen=True, omit_defaults=True):
 
 
 class CheckRow(Struct, frozen=True, omit_defaults=True):
-    """One case, or the ``targets`` of a stack.
+    """What a check found of one case, or of the ``targets`` of a stack: a row of its report.
 
-    ``reason``: why it is unavailable, or what the case was compared with.
+    ``what``: the name of the case. ``reason``: why it is unavailable, or what the case was compared
+    with.
     """
 
     what: str
@@ -52,8 +54,10 @@ class CheckRow(Struct, frozen=True, omit_defaults=True):
 
 
 class Findings:
-    """Collects the findings of one row. ``doing`` gets the name of each step (a call of the stack)
-    before it runs.
+    """Collects what a check finds wrong with one case, the findings of its row.
+
+    A step is one call of the stack, such as ``open()``. ``doing`` gets the name of each step before
+    it runs.
     """
 
     def __init__(self, doing: Callable[[str], None] = lambda step: None) -> None:
@@ -61,12 +65,12 @@ class Findings:
         self.found: list[CheckFinding] = []
         self.step = ""
         self.judge: Callable[[Exception], Exception | None] = lambda error: None
-        """Gives ``Unavailable`` in place of an error, where the machine is its cause; until a unit
-        has run.
+        """Takes an error of the stack, and gives ``Unavailable`` in its place if the machine is the
+        cause (a missing library), else None. Once a unit has run, the machine cannot be the cause.
         """
         self.unavailable: Why = ""
         """The reason, if the stack says that it cannot run the case, or has not the time to
-        tell.
+        tell; '' else.
         """
 
     def error(self, message: Why) -> None:
@@ -90,8 +94,8 @@ class Findings:
 
     @contextmanager
     def catching(self, step: str) -> Iterator[None]:
-        """A context that runs one step; an exception becomes an error with the line of the stack's
-        code.
+        """A context in which one step of the stack runs, such as ``open()``. An exception does not
+        leave it, but becomes a finding.
         """
         self.step = step
         self._doing(step)
@@ -101,8 +105,8 @@ class Findings:
             self.caught(error)
 
     def caught(self, error: BaseException) -> None:
-        """Add an exception that a stack raised as an error; one that says unavailable becomes the
-        reason instead.
+        """Add an exception that a stack raised: as an error with the line of the stack's code, or,
+        if it says that the stack cannot run here, as the reason why the case is ``unavailable``.
         """
         if isinstance(error, Exception):
             error = self.judge(error) or error
@@ -120,19 +124,25 @@ class Findings:
 
 
 def _message(error: BaseException) -> Why:
-    """What to say of an exception: its reason with its class, or its message."""
+    """What to say of an exception: the reason that it carries if the suite made it, else its
+    message. The name of its class is added.
+    """
     kind = type(error).__name__
     reason = reason_given(error)
     if reason is not None:
         return because("raised", why=reason, kind=kind)
     message = message_of(error)
+    # Such a message is a sentence about a mistake of the user, which needs no class.
     if isinstance(error, UsageError):
         return message
     return f"{kind}: {message}".rstrip(": ")
 
 
 def _trace(error: BaseException) -> list[str]:
-    """The lines of the traceback, without the frames of the suite that called the stack."""
+    """The lines of the traceback that concern the author of the stack: those of the stack's file
+    and of what it called, without the frames of the suite. Empty if the error came from no code of
+    the stack.
+    """
     line = stack_line_of(error)
     if line is None:
         return []

@@ -22,8 +22,10 @@ _LEVEL_TONES: dict[Level, Tone] = {"error": "bad", "warning": "unsure"}
 
 
 def row_blocks(row: CheckRow, told: set[tuple[str, Why, str]]) -> Iterator[Part]:
-    """The line of one case with its findings. ``told``: findings shown before, which have no
-    traceback again.
+    """The line of one case in a terminal, with a line for each finding. Nothing for a case that was
+    not checked: ``summary_blocks`` counts those.
+
+    ``told``: the findings shown so far, with other cases; this call adds its own.
     """
     if row.result != "not checked":
         reason = f": {sentence(row.reason)}" if row.reason else ""
@@ -33,10 +35,13 @@ def row_blocks(row: CheckRow, told: set[tuple[str, Why, str]]) -> Iterator[Part]
 
 
 def _finding(finding: CheckFinding, told: set[tuple[str, Why, str]]) -> StatusLine:
-    """The line of a finding. One that was ``told`` before points to that, without its traceback."""
+    """The line of a finding (an error or a warning), with the lines of its traceback. One that was
+    ``told`` before, with another case, says so instead of showing the traceback again.
+    """
     key = (finding.level, finding.message, finding.where)
     where = f" ({finding.where})" if finding.where else ""
     again = words.AS_ABOVE if key in told else ""
+    # A single line is already in ``where``.
     trace: Sequence[str] = finding.trace
     if again or len(trace) < 2:
         trace = ()
@@ -47,7 +52,9 @@ def _finding(finding: CheckFinding, told: set[tuple[str, Why, str]]) -> StatusLi
 
 
 def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
-    """How many cases have each result, and how to check the cases that were left out."""
+    """The last lines of a check: how many cases have each result and how many warnings there were,
+    and how to check the cases that were left out.
+    """
     counts = Counter(row.result for row in rows)
     left = counts.pop("not checked", 0)
     warnings = 0

@@ -13,7 +13,9 @@ from overhead.errors import UsageError
 
 
 def add_commands(commands: Any) -> None:
-    """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
+    """Add the parser of ``overhead claims``. ``commands``: what ``add_subparsers`` of argparse
+    returns.
+    """
     claims = commands.add_parser(
         "claims",
         help="compare published figures with measured runs: reproduced, partial or refuted",
@@ -35,7 +37,10 @@ def add_commands(commands: Any) -> None:
 
 
 def claims_command(a: argparse.Namespace) -> int:
-    """Run ``overhead claims`` and print the verdicts; returns the exit code."""
+    """Run ``overhead claims``: print the verdict on each published claim, from the files named or
+    those in the local folder; returns the exit code. Markdown, which goes into a document, always
+    has the reasons.
+    """
     from overhead.claims.judging import judge
     from overhead.claims.show import claim_data, overview_blocks, verdict_blocks
     from overhead.loading.files import files_in_folder

@@ -69,7 +69,7 @@ class Judged:
 
 
 def judge(paths: Sequence[Path]) -> list[Judged]:
-    """The verdict on every claim, from these fingerprints, journals and folders.
+    """The verdict on every published claim, from these fingerprints, journals and folders.
 
     Raises ``BadFile`` if the only file is bad. Among several, a bad file is skipped and listed on
     standard error.
@@ -111,7 +111,9 @@ class RunEvidence:
 
 
 def gather_evidence(view: View) -> RunEvidence:
-    """The values that one run has for each claim; claims without one are left out."""
+    """The values that one run has for each claim, so that the run itself need not be kept; claims
+    without a value are left out, and so are those that the published figures alone decide.
+    """
     run = view.fingerprint
     by_claim: dict[str, ClaimEvidence] = {}
     for claim in claims():
@@ -129,9 +131,9 @@ def gather_evidence(view: View) -> RunEvidence:
 def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
     """The verdict on every claim, in the order of the registry, from the values of the runs.
 
-    For each machine the run that its page shows in full counts if it has a value; else the newest
-    run with a value, those that set no environment variables first; else, or if the claim is that a
-    case fails, the first with records.
+    One run of each machine counts for a claim: the run that the page of the machine shows in full,
+    if it has a value; else the newest run with a value, those that set no environment variables
+    first; else, or if the claim is that a case fails, the first with records.
     """
     newest_first = sorted(runs, key=lambda run: run.created, reverse=True)
     by_machine: dict[str, list[RunEvidence]] = {}
@@ -140,6 +142,7 @@ def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
 
     preferred: list[RunEvidence] = []
     for others in by_machine.values():
+        # What a reader finds on the page of the machine comes first.
         shown = others.pop(run_to_show([run.cases for run in others]))
         others.sort(key=lambda run: bool(run.cases.environment))
         preferred += [shown, *others]
@@ -147,7 +150,10 @@ def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
 
 
 def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
-    """The verdict on one claim. ``runs``: for each machine the preferred run first."""
+    """The verdict on one claim. ``runs``: the values of all runs, for each machine the preferred
+    run first. A claim without a test is not testable here; the published figures alone decide one
+    that is ``implied``; all others rest on measured values.
+    """
     source = sources()[claim.source]
     test = claim.test
     if test is None:
@@ -204,7 +210,9 @@ class _Values(NamedTuple):
 
 
 def _of_first_runs(runs: Iterable[_Values]) -> tuple[ClaimValue, ...]:
-    """The values of the first run of each machine."""
+    """The values of one run of each machine, its first in ``runs``: several runs of a machine would
+    count it several times.
+    """
     first: dict[str, Sequence[ClaimValue]] = {}
     for run in runs:
         first.setdefault(run.machine, run.values)

@@ -70,13 +70,14 @@ class MeasuredCase:
 
 @dataclass(frozen=True)
 class ClaimValue:
-    """A quantity measured on one machine. ``machine``: its GPUs, or its CPU. ``of``, ``against``:
-    keys of the records.
+    """A quantity that a claim is about, measured on one machine, or the reason why it was not.
+    ``machine``: its GPUs, or its CPU. ``of``, ``against``: keys of the records that it is computed
+    from.
 
-    ``cases``: these, without the second where it is the first. ``status``: of the case.
-    ``measured``: in the unit of the test; ``reason``: why it is None. ``line``: of a slope.
-    ``failure``: by what the case failed. ``profile``, ``created``: of the run. ``on``: what did the
-    work.
+    ``cases``: what these records are of, without the second where it is the first. ``status``: of
+    the case. ``measured``: in the unit of the test; ``reason``: why it is None. ``line``: of a
+    slope. ``failure``: by what the case failed. ``profile``, ``created``: of the run. ``on``: what
+    did the work.
     """
 
     machine: str
@@ -94,7 +95,9 @@ class ClaimValue:
     on: Processor = "gpu"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same data as plain fields, the value as ``value``, ``low`` and ``high``."""
+        """The fields of the value as a dict, for ``--json``: the measured quantity as ``value``,
+        ``low`` and ``high``, without the parts that are shown in words.
+        """
         fields = dict(vars(self))
         for name in ("measured", "line", "cases"):
             del fields[name]
@@ -128,7 +131,9 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
 
 
 def _measured(test: ClaimTest, view: View, pair: RecordPair) -> ClaimValue:
-    """The value of one pair of records, or the reason for none."""
+    """The value of one test from one pair of records of a run, or the reason why there is none; in
+    any case with the names of the machine, the cases and the run.
+    """
     machine = view.fingerprint.machine
     gpus = ", ".join(gpu.name for gpu in machine.gpus)
     of = pair.of
@@ -156,8 +161,9 @@ def _measured(test: ClaimTest, view: View, pair: RecordPair) -> ClaimValue:
 
 
 def failure_of(reason: Why) -> FailedBy:
-    """By what a case failed, from the code of its reason, or from what a library or a driver said;
-    else ''.
+    """By what a case failed (an error of Python, too little memory, or time): from the code of its
+    reason, or from what a library or a driver said; else ''. A reason may contain others, which are
+    searched too. The claim that a case fails is tested with it.
     """
     if isinstance(reason, str):
         for text, failure in _FAILURES_IN_TEXT.items():
@@ -167,6 +173,7 @@ def failure_of(reason: Why) -> FailedBy:
     if reason.code in _FAILURES:
         return _FAILURES[reason.code]
 
+    # Reasons inside this one: of what it is about, and beside it.
     inner = [value for value in reason.values.values() if isinstance(value, str | Reason)]
     for part in [*inner, *reason.also]:
         failure = failure_of(part)
@@ -176,7 +183,9 @@ def failure_of(reason: Why) -> FailedBy:
 
 
 def _quantity(test: ClaimTest, view: View, pair: RecordPair) -> Value:
-    """What the test computes from its records, in the unit of the test. Raises ``_Missing``."""
+    """What the test computes from its records (a figure, a count, a ratio or a share), in the unit
+    of the test. Raises ``_Missing`` with the reason if a figure has no value.
+    """
     of = pair.of
     if test.kind == "stage-share":
         return _stage_share(of, test.of.figure or "complete")
@@ -187,6 +196,7 @@ def _quantity(test: ClaimTest, view: View, pair: RecordPair) -> Value:
     if test.kind in ("value", "fails"):
         return _amount(of, test.of) * (1 / _NS_PER_UNIT.get(test.unit, 1.0))
 
+    # A named comparison was formed in each round, so it is surer than a ratio of two figures.
     if test.via:
         ratio_of_both = _by_comparison(test.via, view, of)
     else:
@@ -199,7 +209,9 @@ def _quantity(test: ClaimTest, view: View, pair: RecordPair) -> Value:
 
 
 def _ratio(test: ClaimTest, pair: RecordPair) -> Value:
-    """The amount of one record over that of the other."""
+    """The figure (or the time of a chain) of one record over that of the other. Raises ``_Missing``
+    without a second record, or if it is zero.
+    """
     if pair.against is None:
         raise _Missing(because("nothing-to-set-against"))
     amount_of = _amount(pair.of, test.of)
@@ -226,8 +238,9 @@ class _DispatchSlope(NamedTuple):
 
 
 def _slope(test: ClaimTest, view: View, of: Record) -> _DispatchSlope:
-    """The slope of the line through the decode cases that differ from ``of`` in ``test.over``
-    alone, and the line.
+    """The time of one dispatch as the slope of a line through decode cases (tokens of a language
+    model) that differ in the number of dispatches alone, by ``test.over`` (padding or fusions), and
+    that line. ``of``: one of them. Raises ``_Missing`` with too few cases.
     """
     variants = _variants_with(test, view, of)
     line = slope_over_dispatches(variants)
@@ -239,8 +252,9 @@ def _slope(test: ClaimTest, view: View, of: Record) -> _DispatchSlope:
 
 
 def _variants_with(test: ClaimTest, view: View, of: Record) -> list[MeasuredVariant]:
-    """The variants of a decoder that differ from each other in ``test.over`` alone, and that
-    ``of`` is one of; empty if there are none.
+    """The measured variants of a decoder (a language model as a workload) that differ from each
+    other in ``test.over`` alone, padding or fusions, and that the record ``of`` is one of; empty if
+    there are none.
     """
     variants: list[MeasuredVariant] = []
     for decoder in decoder_results(view):
@@ -272,7 +286,9 @@ def _figure(record: Record, name: str) -> Value:
 
 
 def _by_comparison(name: str, view: View, of: Record) -> Value:
-    """The ratio of a named comparison, which was formed in each round. Raises ``_Missing``."""
+    """The ratio of a named comparison, whose cases alternated in the same processes, for the record
+    ``of``. Raises ``_Missing`` if the run has none, or without a value above zero.
+    """
     comparison = view.comparison(name, of.key)
     figure = comparison.figure("ratio") if comparison else None
     if figure is None:
@@ -284,7 +300,9 @@ def _by_comparison(name: str, view: View, of: Record) -> Value:
 
 
 def _stage_share(record: Record, figure: str) -> Value:
-    """The share of one stage in the sum of all stages (the calls of a unit, timed one by one)."""
+    """The share of one stage in the sum of all stages: the calls of a unit, timed one by one.
+    ``figure``: the name of the stage. Raises ``_Missing`` if the calls were not timed.
+    """
     stages = [stage for stage in record.figures if stage.name.startswith("stage:")]
     values = [stage.measured for stage in stages]
     total = sum(value.value for value in values if value)
@@ -295,7 +313,9 @@ def _stage_share(record: Record, figure: str) -> Value:
 
 
 def _cases(view: View, records: Sequence[Record]) -> tuple[MeasuredCase, ...]:
-    """What the records are of, each record once."""
+    """The names of the cases that a value is computed from, for showing, each record once. A step
+    is named by its pattern and caller; another workload by its name, pattern and parameters.
+    """
     by_key = {record.key: record for record in records}
     cases: list[MeasuredCase] = []
     for record in by_key.values():
@@ -310,8 +330,8 @@ def _cases(view: View, records: Sequence[Record]) -> tuple[MeasuredCase, ...]:
 
 
 def against_of(test: ClaimTest) -> Selector | None:
-    """The ``against`` selector with missing fields copied from ``of``; None if the test has no
-    ``against``.
+    """The selector of the record to set ``of`` against, complete: fields that it does not name are
+    those of ``of``. None if the test has no ``against``.
     """
     if test.against is None:
         return None
@@ -321,15 +341,17 @@ def against_of(test: ClaimTest) -> Selector | None:
 
 
 def record_pairs(test: ClaimTest, view: View) -> Iterator[RecordPair]:
-    """Pairs of records to compare, on one device and with equal parameters.
+    """The pairs of records of a run that a test is computed from, one for each stack and device
+    that has them: on one device and with equal parameters.
 
-    Two records of one target also have the same pattern and caller, unless the selectors name
-    others.
+    Two records of one target (a stack on a device) also have the same pattern and caller, unless
+    the selectors name others.
     """
     wanted = against_of(test)
     for of in plainest_records(test.of, view):
         if wanted is None or test.against is None:
             yield RecordPair(of, None)
+        # Another stack or API is another target, which is on the same device all the same.
         elif test.against.stack is not None or test.against.api is not None:
             for against in plainest_records(wanted, view, of):
                 if same_device_across_apis(of, against):
@@ -346,7 +368,8 @@ def record_pairs(test: ClaimTest, view: View) -> Iterator[RecordPair]:
 
 
 def plainest_records(selector: Selector, view: View, like: Record | None = None) -> list[Record]:
-    """For each target the first matching record with the fewest parameters.
+    """For each target (a stack on a device) the record that a selector of a test selects. Of
+    several that match it is the plainest: that with the fewest parameters, and of these the first.
 
     ``like``: parameters that it shares with this record must be equal, except those that the
     selector names.
@@ -364,8 +387,8 @@ def plainest_records(selector: Selector, view: View, like: Record | None = None)
 
 
 def _has_equal_params(record: Record, like: Record, selector: Selector) -> bool:
-    """Whether the parameters that both records have are equal, except those that the selector
-    names.
+    """Whether a record can be set against ``like``: the parameters that both have are equal, except
+    those that the selector names, which are what a claim compares.
     """
     named = selector.params or {}
     for name, value in like.params.items():
@@ -375,8 +398,9 @@ def _has_equal_params(record: Record, like: Record, selector: Selector) -> bool:
 
 
 def _matches(selector: Selector, record: Record) -> bool:
-    """Whether a record is one that the selector selects. A field that it does not name may be
-    anything, but for the workload (the step), the dependency (chained), and that the work runs.
+    """Whether the selector of a test selects this record. A field that it does not name may be
+    anything, but for the workload (the step), the dependency (chained), and that the work runs: a
+    null backend, which runs nothing, must be named.
     """
     if selector.stack is not None and record.stack not in selector.stack:
         return False
@@ -411,7 +435,10 @@ NO_COMMAND = MeasuringCommand()
 
 
 def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
-    """How to measure what the tests need: all stacks, patterns and workloads that they select."""
+    """The command that measures what the tests of a claim need, for a reader whose run lacks it:
+    all stacks, patterns and workloads that they select. ``NO_COMMAND`` for a workload that only an
+    older version measured.
+    """
     selectors: list[Selector] = []
     for test in tests:
         if test is None:

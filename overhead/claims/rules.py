@@ -65,7 +65,11 @@ class Bounds:
 
 
 def bounds(claim: Claim, test: ClaimTest) -> Bounds:
-    """The values that the verdicts on the claim rest on."""
+    """Which values reproduce a claim, and which do so partly: those within a factor of the
+    published figure or range. For a ratio also its gain, for a share also what is left of the
+    whole, must be within the factor, since near 1 a factor on the value itself would allow too
+    much.
+    """
     least, most = published(claim)
     near = Range(least / REPRODUCED_WITHIN, most * REPRODUCED_WITHIN)
     far = Range(least / PARTIAL_WITHIN, most * PARTIAL_WITHIN)
@@ -87,8 +91,9 @@ def bounds(claim: Claim, test: ClaimTest) -> Bounds:
 
 
 def _gain_within(factor: float, least: float, most: float) -> Range:
-    """The ratios whose logarithm is within this factor of that of the published ones; 1 stays
-    between both sides.
+    """The ratios whose gain, their logarithm, is within this factor of that of the published ones,
+    from ``least`` to ``most``; 1 stays between both sides, so no range reaches from a gain to a
+    loss.
 
     Near 1 a factor on the ratio itself would take 1.02 for 1.53.
     """
@@ -99,7 +104,8 @@ def _gain_within(factor: float, least: float, most: float) -> Range:
 
 
 def _rest_within(factor: float, least: float, most: float) -> Range:
-    """The shares that leave within this factor of what the published ones leave of the whole.
+    """The shares whose rest, what they leave of the whole, is within this factor of the rest of the
+    published ones, from ``least`` to ``most``.
 
     Near 1 a factor on the share itself would take a half for three quarters.
     """
@@ -114,8 +120,9 @@ def _both(one: Range, other: Range) -> Range:
 
 
 def size_beside_published(claim: Claim, test: ClaimTest, found: Sequence[ClaimValue]) -> Size:
-    """Whether all ratios lie on the published side of 1, and all below or all above the published
-    gain; else ''.
+    """Whether a refuted ratio is a smaller or a larger effect than published, rather than none: all
+    measured ratios lie on the published side of 1, and all below or all above the published gain;
+    else ''.
     """
     values = [value.measured for value in found if value.measured]
     has_published_gain = test.kind not in ("fails", "implied") and not test.no_effect
@@ -128,6 +135,7 @@ def size_beside_published(claim: Claim, test: ClaimTest, found: Sequence[ClaimVa
     gains: list[float] = []
     for value in values:
         gains += [side * _log(value.floor), side * _log(value.ceiling)]
+    # A ratio shows no difference, or the opposite one.
     if min(gains) < math.log(SAME_DIRECTION):
         return ""
     if max(gains) < min(published_gains):
@@ -157,8 +165,9 @@ def published(claim: Claim) -> PublishedFigures:
 
 
 def verdict_on_value(claim: Claim, test: ClaimTest, value: ClaimValue) -> ClaimVerdict:
-    """The verdict on one value. It is inconclusive unless the whole interval lies inside or outside
-    the bounds.
+    """The verdict on a claim from one measured value. It is inconclusive unless the whole interval
+    lies inside or outside the bounds. A value of a software adapter (a GPU driver that computes on
+    the CPU) decides only tests that say that it counts.
     """
     if value.software and test.software != "counts":
         return "inconclusive"
@@ -178,8 +187,9 @@ def verdict_on_value(claim: Claim, test: ClaimTest, value: ClaimValue) -> ClaimV
 
 
 def attribution_verdict(values: Sequence[ClaimValue]) -> AttributionVerdict:
-    """The verdict on an attribution, from the share of the named part on each target; '' without a
-    value.
+    """Whether a published number is the cost of the part that the source names: ``right`` or
+    ``wrong`` if that part's share of the number is large or small in all values, with their
+    intervals; '' without a value.
     """
     if not values:
         return ""
@@ -195,8 +205,9 @@ def attribution_verdict(values: Sequence[ClaimValue]) -> AttributionVerdict:
 
 
 def _verdict_on_failure(test: ClaimTest, value: ClaimValue) -> ClaimVerdict:
-    """The verdict on the claim that a case fails, from whether and by what it failed. A failure for
-    another reason gives ``partial``. A case that the suite itself stopped is inconclusive.
+    """The verdict on the claim that a case fails: ``refuted`` if it has a value, ``reproduced`` if
+    it failed by what the claim says, ``partial`` if by something else. A case that the suite itself
+    stopped, after too long, is inconclusive.
     """
     if value.status in VALUED:
         return "refuted"
@@ -211,8 +222,8 @@ def evaluate(formula: str, parts: Mapping[str, float]) -> float:
 
 
 def overall_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """The verdict on all targets: ``partial`` if they differ. Inconclusive targets count only if
-    all are.
+    """The verdict on a claim from those on all its values: ``partial`` if they differ. Inconclusive
+    ones count only if all are.
     """
     if not verdicts:
         return "not testable here"

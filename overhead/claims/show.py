@@ -18,13 +18,13 @@ _TONES: dict[ClaimVerdict, Tone] = {"reproduced": "good", "partial": "unsure", "
 
 
 def verdict_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
-    """Each claim with its publication, its verdict and the reasons; those without a verdict in a
-    table of their own.
+    """The verdicts in full: each claim with its publication, its verdict and the reasons. Claims
+    that cannot be tested here follow in a table of their own.
     """
     yield Text([words.summary(judged_claims), words.TOLERANCE])
     in_order = by_verdict(judged_claims)
-    with_verdict = [one for one in in_order if one.verdict != "not testable here"]
-    without_verdict = [one for one in in_order if one.verdict == "not testable here"]
+    with_verdict = [judged for judged in in_order if judged.verdict != "not testable here"]
+    without_verdict = [judged for judged in in_order if judged.verdict == "not testable here"]
     if with_verdict:
         yield _verdict_table(words.WITH_A_VERDICT, with_verdict, folded=False)
     if without_verdict:
@@ -36,38 +36,41 @@ def _verdict_table(title: str, judged_claims: Sequence[Judged], *, folded: bool)
     ``folded``: a page shows the rows only on a click.
     """
     rows = []
-    for one in judged_claims:
-        claim = f"{one.claim.id}: {one.claim.said}"
-        source = Cell(citation(one.source), url=one.source.where[0])
-        published = words.publication(one.claim)
-        rows.append(
-            (claim, published, source, words.verdicts(one), words.explanation_with_flaw(one))
-        )
+    for judged in judged_claims:
+        claim = f"{judged.claim.id}: {judged.claim.said}"
+        published = words.publication(judged.claim)
+        source = Cell(citation(judged.source), url=judged.source.where[0])
+        verdict = words.verdicts(judged)
+        why = words.explanation_with_flaw(judged)
+        rows.append((claim, published, source, verdict, why))
     columns = ["claim", "published", "source", "verdict", "why"]
     return Table(title, columns, rows, folded=folded, prose=True)
 
 
 def values_table(judged_claims: Sequence[Judged]) -> Table:
-    """Every value with the machine, the run and the cases that it is of."""
+    """A table of every value that the verdicts rest on, with the machine, the run and the cases
+    that it is of. A value that was not measured shows its status.
+    """
     rows = []
-    for one in judged_claims:
-        test = one.claim.test
+    for judged in judged_claims:
+        test = judged.claim.test
         if test is None:
             continue
-        for judged in one.measured:
-            value = judged.value
+        for judged_value in judged.measured:
+            value = judged_value.value
             text: str = value.status
             if value.measured:
                 text = words.quantity(value.measured, test.unit)
             run = words.run_name(value)
-            rows.append((one.claim.id, text, value.machine, run, words.case_label(value)))
+            rows.append((judged.claim.id, text, value.machine, run, words.case_label(value)))
     columns = ["claim", "value", "machine", "run", "case"]
     return Table(words.VALUES_AND_CASES, columns, rows, folded=True)
 
 
 def overview_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
-    """A row for each claim: verdict, published figure, measured like for like and by the published
-    method.
+    """The verdicts in short, as ``overhead claims`` prints them: a row for each claim with the
+    verdict and what was published, measured like for like, and measured by the published method.
+    Below, the claims whose verdict needs more words.
     """
     yield Text([words.summary(judged_claims), words.TOLERANCE])
     in_order = by_verdict(judged_claims)
@@ -76,54 +79,62 @@ def overview_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
     yield Table(
         "",
         columns,
-        [_overview_row(one) for one in in_order],
+        [_overview_row(judged) for judged in in_order],
         numeric=(published, measured, their_method, attribution),
         # The sentence of a claim has the published number too.
         optional=(their_method, published),
         important=(attribution,),
         meanings={attribution: words.ATTRIBUTION},
     ).without_empty()
-    differing = [one for one in in_order if words.verdict(one) != one.verdict]
-    yield Text([words.verdict_of(one) for one in differing])
+    with_more_words = [judged for judged in in_order if words.verdict(judged) != judged.verdict]
+    yield Text([words.verdict_of(judged) for judged in with_more_words])
     yield Text([words.REASONS])
 
 
-def _overview_row(one: Judged) -> tuple[Cell | str, ...]:
-    """The row of a claim. The claim that a case fails has no published figure."""
-    test = one.claim.test
-    flawed = one.claim.flawed
+def _overview_row(judged: Judged) -> tuple[Cell | str, ...]:
+    """The row of a claim in the overview: verdict, what it says, measured, published, measured by
+    the published method, attribution. The claim that a case fails has no published figure.
+    """
+    test = judged.claim.test
+    flawed = judged.claim.flawed
     published = ""
     if test is None or test.kind != "fails":
-        published = words.published_figure(one.claim)
+        published = words.published_figure(judged.claim)
     measured = ""
     if test is not None:
-        measured = words.measured_range(test, [judged.value for judged in one.measured])
-    by_their_method = words.measured_range(flawed, one.flawed) if flawed else ""
-    verdict = Cell(one.verdict, tone=_TONES.get(one.verdict, ""))
-    return (verdict, one.claim.said, measured, published, by_their_method, one.attribution)
+        measured = words.measured_range(
+            test, [judged_value.value for judged_value in judged.measured]
+        )
+    by_their_method = words.measured_range(flawed, judged.flawed) if flawed else ""
+    verdict = Cell(judged.verdict, tone=_TONES.get(judged.verdict, ""))
+    return (verdict, judged.claim.said, measured, published, by_their_method, judged.attribution)
 
 
-def claim_data(one: Judged) -> dict[str, Any]:
-    """What ``--json`` prints of a claim."""
-    measured = [{**_value(judged.value), "verdict": judged.verdict} for judged in one.measured]
+def claim_data(judged: Judged) -> dict[str, Any]:
+    """What ``--json`` prints of a claim: the claim and its source, the verdict in a word and a
+    sentence, and all values that it rests on.
+    """
+    measured = []
+    for judged_value in judged.measured:
+        measured.append({**_value(judged_value.value), "verdict": judged_value.verdict})
     return {
-        "claim": msgspec.to_builtins(one.claim),
-        "source": msgspec.to_builtins(one.source),
-        "verdict": one.verdict,
-        "sentence": words.explanation(one),
+        "claim": msgspec.to_builtins(judged.claim),
+        "source": msgspec.to_builtins(judged.source),
+        "verdict": judged.verdict,
+        "sentence": words.explanation(judged),
         "measured": measured,
-        "flawed": [_value(value) for value in one.flawed],
-        "as_published": one.as_published,
-        "shares": [_value(value) for value in one.shares],
-        "attribution": one.attribution,
-        "size": one.size,
-        "making": words.measuring_command(one.measuring),
-        "id": one.claim.id,
+        "flawed": [_value(value) for value in judged.flawed],
+        "as_published": judged.as_published,
+        "shares": [_value(value) for value in judged.shares],
+        "attribution": judged.attribution,
+        "size": judged.size,
+        "making": words.measuring_command(judged.measuring),
+        "id": judged.claim.id,
     }
 
 
 def _value(value: ClaimValue) -> dict[str, Any]:
-    """What ``--json`` prints of a measured value."""
+    """What ``--json`` prints of a measured value: its fields, and in words what it is of."""
     return {
         **value.to_dict(),
         "label": words.case_label(value),

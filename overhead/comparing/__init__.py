@@ -47,6 +47,7 @@ def compare(
     base_side = read_side("BASE", _listed(base))
     new_side = read_side("NEW", _listed(new or ()))
     _refuse_other_method(base_side, new_side)
+    # A gate on one run against itself would always pass.
     if fail_over is not None:
         shared = base_side.held_too(new_side)
         if shared is not None:
@@ -58,8 +59,8 @@ def compare(
 
 
 def _refuse_other_method(base: Side, new: Side) -> None:
-    """Raise ``BadFile`` if the sides were measured by methods whose figures mean different
-    things.
+    """Raise ``BadFile`` if the two sides were measured by versions of the method whose figures mean
+    different things. All runs of a side have the same version, so the first of each tells.
     """
     base_run = base.runs[0]
     new_run = new.runs[0]
@@ -74,7 +75,8 @@ def _refuse_other_method(base: Side, new: Side) -> None:
 
 
 def _listed(given: ToCompare | Sequence[ToCompare]) -> list[Path | LoadedRun]:
-    """One run or several as a list, text as paths."""
+    """What a caller gave for a side, one run or several, as a list: text becomes a path."""
+    # Text is a sequence too, of letters.
     if isinstance(given, str) or not isinstance(given, Sequence):
         return _listed([given])
     members: list[Path | LoadedRun] = []

@@ -132,8 +132,8 @@ class Shift:
 
 @dataclass(frozen=True)
 class Shifts:
-    """The shift of one case, with one or several standard errors (``estimates``). A verdict must
-    hold with all.
+    """The shift of one case, ``ln(new / base)``, with one or several standard errors
+    (``estimates``). A verdict must hold with all of them.
 
     ``within``: with the spread of the processes alone, without an allowance for the spread between
     runs. It tells whether only that allowance hides a change.
@@ -162,7 +162,8 @@ class Shifts:
 
     def smallest_detectable(self, alpha: float) -> float:
         """The smallest shift, as a logarithm, that the test detects at level ``alpha`` with
-        probability ``POWER``.
+        probability ``POWER``: the estimate must exceed the half-width of its interval although it
+        may fall short of the true shift.
         """
         detectable = []
         for shift in self.estimates:
@@ -173,11 +174,13 @@ class Shifts:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
-    """The level of each hypothesis in Holm's step-down procedure, which rejects it if its p is at
-    most its level.
+    """The significance level of each hypothesis when many are tested together, so that the chance
+    of any false rejection stays at most ``alpha``: Holm's step-down procedure rejects a hypothesis
+    if its p is at most its level.
 
-    Each rejection raises the level of the hypotheses that are left. S. Holm, A simple sequentially
-    rejective multiple test procedure, Scand. J. Statist. 6 (1979) 65.
+    The smallest p gets the strictest level. Each rejection raises the level of the hypotheses that
+    are left. S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6
+    (1979) 65.
     """
     smallest_first = sorted(range(len(p_values)), key=p_values.__getitem__)
     levels = [0.0] * len(p_values)
@@ -207,10 +210,13 @@ def side_shifts(
     floor: float = FLOOR,
     loop_times: Sequence[LoopTimes | None] = (),
 ) -> list[Shifts]:
-    """The shift of each case, from the runs of BASE and NEW; each side needs two processes.
+    """By how much each case differs between BASE and NEW, two sides whose runs were not measured in
+    turn; each side needs two processes.
 
-    The replicates are the runs if a side has several, else the processes. ``floor``: as ``FLOOR``.
-    ``loop_times``: for each case those of the processes of BASE and of NEW, or None to compare at
+    If the runs of both sides are enough to tell how much runs vary, the test of a case counts runs,
+    else processes. ``floor``: the assumed spread between runs where it cannot be seen, as
+    ``FLOOR``. ``loop_times``: for each case the times of the reference loop (fixed work) in the
+    processes of BASE and of NEW, to compare at the same speed of the processor; None to compare at
     the speed that each side had.
     """
     cases = [SideRuns(*sides) for sides in zip(base, new, strict=True)]
@@ -235,7 +241,9 @@ def side_shifts(
 
 
 def _shifts_by_runs(cases: Sequence[SideRuns], floor: float) -> list[Shifts]:
-    """The shift of each case whose runs show how much runs vary: the test counts runs."""
+    """The shift of each case whose runs show how much runs vary: the test counts runs. The variance
+    of each case is moved towards that of all, since a few runs tell it badly.
+    """
     variances = []
     expected = []
     for case in cases:
@@ -259,7 +267,8 @@ def _shifts_by_runs(cases: Sequence[SideRuns], floor: float) -> list[Shifts]:
 
 
 def _shifts_by_processes(cases: Sequence[_OneRunEach], floor: float) -> list[Shifts]:
-    """The shift of each case whose runs are too few: the test counts processes.
+    """The shift of each case whose runs are too few to tell how much runs vary: the test counts
+    processes, and assumes ``floor`` for the spread between runs.
 
     Many cases tell their common variance, towards which that of each side of a case is moved.
     """
@@ -278,10 +287,10 @@ def _shifts_by_processes(cases: Sequence[_OneRunEach], floor: float) -> list[Shi
 
 
 def paired_shifts(differences: Sequence[FloatArray]) -> list[Shifts]:
-    """The shift of each case, from ``ln(new / base)`` of its pairs of processes measured in turn;
-    needs two pairs. Student's paired test.
+    """The shift of each case from ``differences``, the ``ln(new / base)`` of its pairs of processes
+    measured in turn; needs two pairs. Student's paired test.
 
-    A difference between runs affects both processes of a pair, so it needs no allowance.
+    What differs between runs affects both processes of a pair, so it needs no allowance.
     """
     variances = []
     for pairs in differences:
@@ -301,18 +310,20 @@ def moderated_variances(
     expected: Sequence[float] | None = None,
     most: float = MODERATE,
 ) -> list[Variance]:
-    """Each variance, moved towards the common variance of all cases, with its new degrees of
-    freedom.
+    """The variance of each case, moved towards the common variance of all cases, with more degrees
+    of freedom: a variance from a few runs is uncertain, and many cases together tell what is usual.
 
-    ``most`` limits the weight of the prior. With few cases ``expected`` is the prior variance of
-    each case; if there is none, the common variance has less weight. G. K. Smyth, Linear models and
-    empirical Bayes methods for assessing differential expression in microarray experiments, Stat.
-    Appl. Genet. Mol. Biol. 3 (2004) 3; the symbols are those of the paper: ``s2`` and ``d`` are the
-    variance of a case and its degrees of freedom, ``s0_2`` and ``d0`` those of the prior.
+    ``most`` limits the weight of the common variance, the prior. With few cases ``expected`` is the
+    prior variance of each case; if there is none, the common variance has less weight. G. K. Smyth,
+    Linear models and empirical Bayes methods for assessing differential expression in microarray
+    experiments, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3; the symbols are those of the paper:
+    ``s2`` and ``d`` are the variance of a case and its degrees of freedom, ``s0_2`` and ``d0``
+    those of the prior.
     """
     values = np.array([variance.value for variance in variances], dtype=np.float64)
     s2 = np.maximum(values, TINY)
     d = np.array([variance.df for variance in variances], dtype=np.float64)
+    # Few cases do not tell their common variance: the expected one takes its place.
     if expected is not None and s2.size < MODERATE_FROM:
         d0 = most
         s0_2 = np.array(expected, dtype=np.float64)
@@ -336,7 +347,9 @@ def _variances_of(values: FloatArray, df: FloatArray) -> list[Variance]:
 
 def _prior_of_all(s2: FloatArray, d: FloatArray) -> Variance:
     """The variance common to all cases, and the degrees of freedom that it is worth: Smyth's
-    estimate from the mean and the variance of the logarithms ``ln s2`` (section 6.2 of the paper).
+    estimate from the mean and the variance of the logarithms ``ln s2`` (section 6.2 of the paper
+    named in ``moderated_variances``). ``s2``: the variance of each case; ``d``: its degrees of
+    freedom.
 
     The degrees of freedom are infinite if the variances differ by no more than chance.
     """
@@ -362,12 +375,13 @@ def _prior_of_all(s2: FloatArray, d: FloatArray) -> Variance:
 
 def _variance_within_runs(runs: Runs) -> float:
     """The variance of a run's mean that the spread of its processes alone causes, pooled over the
-    runs; 0 if each run has one process.
+    runs; 0 if each run has one process. The spread between runs comes on top of it.
     """
     several = [run for run in runs if run.size > 1]
     df = sum(run.size - 1 for run in several)
     if not df:
         return 0.0
+    # The variance of a process, divided by how many of them a mean is of.
     squares = sum(float(run.var()) * run.size for run in several)
     processes_a_run = float(np.mean([run.size for run in runs]))
     return squares / df / processes_a_run
@@ -410,9 +424,10 @@ class _CommonSlope:
 class _OneRunEach:
     """A case with one run a side, or so few that the test counts processes.
 
-    ``centre``: ``ln(new / base)``. ``lever``: the variance of ``centre`` from the fit to the speed,
-    as a multiple of the variance of a process; 0 without such a fit. ``inverse_runs``: 1 / runs of
-    BASE + 1 / runs of NEW.
+    ``centre``: ``ln(new / base)``. ``base``, ``new``: how much the processes of each side differ.
+    ``lever``: the variance that the fit to the speed of the processor adds to ``centre``, as a
+    multiple of the variance of a process; 0 without such a fit. ``inverse_runs``: 1 / runs of BASE
+    + 1 / runs of NEW, by which the spread between runs counts.
     """
 
     centre: float
@@ -423,8 +438,10 @@ class _OneRunEach:
 
     @classmethod
     def of(cls, case: SideRuns, loop_times: LoopTimes | None) -> _OneRunEach:
-        """Without ``loop_times`` for Welch's test; with them one slope on the speed for both sides
-        (analysis of covariance).
+        """The case as the difference of the means of both sides (Welch's test). With
+        ``loop_times``, the times of the reference loop in each process, the difference at the same
+        speed of the processor: one line through the costs of a side and these times, with the same
+        slope for both sides, is subtracted (analysis of covariance).
         """
         deviations = [_deviations(np.concatenate(side)) for side in case]
         base_mean = _means(case.base).mean()
@@ -450,12 +467,13 @@ class _OneRunEach:
         return cls(centre, base, new, lever, inverse_runs)
 
     def shifts(self, moderated: tuple[Variance, Variance] | None, floor: float) -> Shifts:
-        """The shift with a third variance component: the spread between runs, which one run cannot
-        show.
+        """The shift with all that makes it uncertain: the processes of each side, the fit to the
+        speed, and as a third part the spread between runs, which one run cannot show and ``floor``
+        replaces.
 
-        The component counts as exactly known. If it dominates, processes that agree by chance give
-        a small error with many degrees of freedom. So the test without it must agree, except with
-        the variances of BASE and NEW ``moderated`` by many cases.
+        That part counts as exactly known. If it dominates, processes that agree by chance give a
+        small error with many degrees of freedom. So the test without it must agree, except with the
+        variances of BASE and NEW ``moderated`` by many cases.
         """
         variances = moderated or (self.base.variance, self.new.variance)
         sizes = self.base.processes, self.new.processes
@@ -505,11 +523,13 @@ def _scatter_of(deviations: FloatArray, df_used: float) -> _ProcessScatter:
 def _common_slope(
     speeds: Sequence[FloatArray], costs: Sequence[FloatArray], gap: float
 ) -> _CommonSlope:
-    """The slope of the cost over the time of the reference loop, from both sides at once.
+    """How far the cost of a process follows the speed of its processor, which the reference loop
+    (fixed work) shows: the slope of ln(cost) over ln(time of the loop), from both sides at once.
 
-    ``speeds``, ``costs``: by side the deviations of their logarithms from the mean of the side. A
-    normal prior limits the slope where the speed hardly varies within a side: the result is the
-    mean of the posterior, (S_xy + mean * w) / (S_xx + w), where ``w`` is the weight of the prior.
+    ``speeds``, ``costs``: by side the deviations of their logarithms from the mean of the side.
+    ``gap``: by how much the mean speed differs between the sides. A normal prior limits the slope
+    where the speed hardly varies within a side: the result is the mean of the posterior, (S_xy +
+    mean * w) / (S_xx + w), where ``w`` is the weight of the prior.
     """
     s_xx = sum(float(speed @ speed) for speed in speeds)
     s_xy = sum(float(speed @ cost) for speed, cost in zip(speeds, costs, strict=True))
@@ -519,6 +539,7 @@ def _common_slope(
     df = max(sum(cost.size for cost in costs) - 3, 1)
     noise = max(left_by_fit / df, TINY)
     prior_weight = noise / SLOPE_PRIOR_DEVIATION**2
+    # Over so large a gap the slope seen within a side would be extended too far: the prior decides.
     if abs(gap) > SLOPE_SEEN_UP_TO:
         s_xy = 0.0
         s_xx = 0.0
@@ -527,8 +548,9 @@ def _common_slope(
 
 
 def comparable_loop_times(base: FloatArray, new: FloatArray) -> LoopTimes | None:
-    """The times of the reference loop in both sides, if they are known and vary between the
-    processes of a side; else None, and the sides are compared at the speed that each had.
+    """The times of the reference loop (fixed work) in both sides, with which the sides can be
+    compared at the same speed of the processor; None if a time is unknown, or if they do not vary
+    between the processes of a side, so that no slope over them can be fitted.
     """
     base_range = float(np.ptp(base))
     new_range = float(np.ptp(new))

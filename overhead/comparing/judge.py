@@ -54,21 +54,24 @@ measured: with less, more cases are undecided.
 
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
-    """The verdict on every case that either side has, in the order of BASE, then of NEW."""
+    """The verdict on every case that either side has, in the order of BASE, then of NEW. Most
+    verdicts come from one test of all cases together; a case that one side lacks, or that cannot be
+    tested, gets its reason. Sides of two machines, or that share a run, are not tested at all.
+    """
     same_machine = base.machine.id == new.machine.id
     untestable: Why = "" if same_machine else because("two-machines")
     shared = base.held_too(new)
     if shared is not None:
         untestable = because("run-on-both-sides", file=plain(shared.path.name))
-    opening = _Opening(base, new, runs_taken_together(base, new), untestable)
-    opened = [opening.of_pair(pair) for pair in pair_cases(base, new)]
+    preparation = _Preparation(base, new, runs_taken_together(base, new), untestable)
+    prepared = [preparation.of_pair(pair) for pair in pair_cases(base, new)]
 
     yardstick = Yardstick("two-machines")
     if same_machine:
-        yardstick = yardstick_of(_to_test(opened))
+        yardstick = yardstick_of(_to_test(prepared))
     newest_base = base.runs[-1].fingerprint
     newest_new = new.runs[-1].fingerprint
-    cases = _tested(opened, fail_over)
+    cases = _tested(prepared, fail_over)
     skipped = (*base.skipped, *new.skipped)
     return Verdicts(
         base=_names(base, new),
@@ -84,8 +87,9 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
 
 
 def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
-    """The verdict on every pair of variants, both of which each process measured. ``asked``: as in
-    ``read_variants``.
+    """The verdict on every pair of variants of a case, such as ``wait=event`` against
+    ``wait=stream``, both of which each process of ``run`` measured. ``asked``: the axis and values,
+    as in ``read_variants``. A variant that no case pairs with the first one is listed as skipped.
 
     Raises ``UsageError`` if no case is as asked.
     """
@@ -99,11 +103,11 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
 
     # Both variants of a pair were measured in the same processes, so each run is its own partner.
     in_turn = [RunPair(each, each) for each in run.runs]
-    opening = _Opening(run, run, in_turn, untestable="")
-    opened = [opening.of_variants(variants.axis, pair) for pair in variants.pairs]
+    preparation = _Preparation(run, run, in_turn, untestable="")
+    prepared = [preparation.of_variants(variants.axis, pair) for pair in variants.pairs]
     new = [name for name in others if name in paired]
-    yardstick = yardstick_of(_to_test(opened), "same-processes")
-    cases = _tested(opened, fail_over)
+    yardstick = yardstick_of(_to_test(prepared), "same-processes")
+    cases = _tested(prepared, fail_over)
     return Verdicts(
         base=(base,),
         new=tuple(new),
@@ -117,25 +121,27 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
     )
 
 
-def _to_test(opened: Sequence[CaseVerdict | CaseSamples]) -> list[CaseSamples]:
+def _to_test(prepared: Sequence[CaseVerdict | CaseSamples]) -> list[CaseSamples]:
     """The cases that have no verdict yet, because only a test gives it."""
-    return [case for case in opened if isinstance(case, CaseSamples)]
+    return [case for case in prepared if isinstance(case, CaseSamples)]
 
 
 def _tested(
-    opened: Sequence[CaseVerdict | CaseSamples], fail_over: float | None
+    prepared: Sequence[CaseVerdict | CaseSamples], fail_over: float | None
 ) -> tuple[CaseVerdict, ...]:
-    """All verdicts in the same order: those that need no test, and those of the tests."""
-    by_test = iter(verdicts_by_test(_to_test(opened), fail_over))
+    """The verdict on every case, in the same order: those that were given without a test stay, the
+    others come from the test of all of them together.
+    """
+    by_test = iter(verdicts_by_test(_to_test(prepared), fail_over))
     verdicts = []
-    for case in opened:
+    for case in prepared:
         verdicts.append(next(by_test) if isinstance(case, CaseSamples) else case)
     return tuple(verdicts)
 
 
 def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
-    """The file names of the side, with their folder if the other side has a file of the same
-    name.
+    """The file names of the side's runs, safe to print; with their folder if the other side has a
+    file of the same name, so that a reader can tell them apart.
     """
     names = [run.path.name for run in side.runs]
     other_runs = other.runs if other is not None else ()
@@ -147,8 +153,9 @@ def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class _Opening:
-    """Gives a case its verdict if it needs no test, else collects the samples for the test.
+class _Preparation:
+    """Gives a case its verdict if it needs no test, else collects the samples for the test of all
+    cases.
 
     ``in_turn``: the runs that one command measured in turn; empty if the sides were not.
     ``untestable``: why no case of these sides can be tested, or ''.
@@ -160,27 +167,34 @@ class _Opening:
     untestable: Why
 
     def of_pair(self, pair: CasePair) -> CaseVerdict | CaseSamples:
-        """The case that one side or both have: a verdict, or the input of the test."""
+        """A case of both sides, or of one: its verdict if it needs no test, else its samples for
+        the test. On another machine the same case may have a device of another name, which the
+        verdict then names too.
+        """
         if pair.base is None:
             assert pair.new is not None
             return _only_on_one_side(pair.new, "only in NEW", lacking=self.base)
         if pair.new is None:
             return _only_on_one_side(pair.base, "only in BASE", lacking=self.new)
-        blank = _blank(pair.base)
-        new_target = _blank(pair.new).target
-        if new_target != blank.target:
-            blank = replace(blank, target_new=new_target)
+        so_far = _undecided(pair.base)
+        new_target = _undecided(pair.new).target
+        if new_target != so_far.target:
+            so_far = replace(so_far, target_new=new_target)
         refused = why_incomparable(pair.base, pair.new)
-        return self._of_both(blank, pair.base, pair.new, refused)
+        return self._of_both(so_far, pair.base, pair.new, refused)
 
     def of_variants(self, axis: str, pair: VariantPair) -> CaseVerdict | CaseSamples:
-        """The same for two variants of a case inside a run."""
+        """Two variants of a case inside a run, which differ on the parameter ``axis``: the verdict
+        if they need no test, else their samples for the test. What they time differently besides is
+        noted in the verdict; only another unit is refused, and a variant that differs between the
+        runs.
+        """
         base = pair.base
         new = pair.new
-        of_base = _blank(base)
+        of_base = _undecided(base)
         other_changes = window_changes(axis, base.record, new.record)
-        blank = replace(
-            _blank(new),
+        so_far = replace(
+            _undecided(new),
             target=of_base.target,
             pattern=of_base.pattern,
             caller=of_base.caller,
@@ -196,50 +210,59 @@ class _Opening:
             )
         else:
             refused = why_incomparable(base) or why_incomparable(new)
-        return self._of_both(blank, base, new, refused)
+        return self._of_both(so_far, base, new, refused)
 
     def _of_both(
-        self, blank: CaseVerdict, base: SideCase, new: SideCase, refused: Why
+        self, so_far: CaseVerdict, base: SideCase, new: SideCase, refused: Why
     ) -> CaseVerdict | CaseSamples:
-        """The same for a case that both sides have. ``refused``: why they cannot be compared, or
-        ''.
+        """A case that both sides have: its verdict if it needs no test, else its samples for the
+        test. ``so_far``: the verdict without a result; ``refused``: why both sides measure
+        different things, or ''. A run that did not do its work, or a side without a value, also
+        prevents a test.
+
+        The values and their ratio are shown also where no test follows.
         """
         base_value = base.value
         new_value = new.value
         is_broken = bool(base.unproven or new.unproven)
         is_measured = base_value is not None or new_value is not None
+        # A value on one side only; a case that failed is not missing.
         is_missing = (base_value is None) != (new_value is None) and not is_broken
         left_out = (*_runs_left_out(base), *_runs_left_out(new))
-        blank = replace(blank, verdict="not tested", left_out=left_out)
-        blank = replace(blank, measured=is_measured, missing=is_missing)
+        so_far = replace(so_far, verdict="not tested", left_out=left_out)
+        so_far = replace(so_far, measured=is_measured, missing=is_missing)
         if refused:
-            return replace(blank, verdict="refused", reason=refused)
+            return replace(so_far, verdict="refused", reason=refused)
         if base_value is None:
-            return replace(blank, reason=_why_no_value(base))
+            return replace(so_far, reason=_why_no_value(base))
         if new_value is None:
-            return replace(blank, reason=_why_no_value(new))
+            return replace(so_far, reason=_why_no_value(new))
         if is_broken:
-            return replace(blank, reason=_why_unproven(base if base.unproven else new))
+            return replace(so_far, reason=_why_unproven(base if base.unproven else new))
 
         base_ns = base_value.value
         if base_ns > 0:
             ratio = new_value / base_value
+            # An interval of which one end is not known is not shown.
             if not ratio.bounded:
                 ratio = Value(ratio.value)
-            blank = replace(blank, base_ns=base_ns, new_ns=new_value.value, ratio=ratio)
+            so_far = replace(so_far, base_ns=base_ns, new_ns=new_value.value, ratio=ratio)
         if self.untestable:
-            return replace(blank, reason=self.untestable)
-        return self._samples_of(blank, base, new)
+            return replace(so_far, reason=self.untestable)
+        return self._samples_of(so_far, base, new)
 
     def _samples_of(
-        self, blank: CaseVerdict, base: SideCase, new: SideCase
+        self, so_far: CaseVerdict, base: SideCase, new: SideCase
     ) -> CaseVerdict | CaseSamples:
-        """The samples of a case with a value on both sides, or why they do not allow a test."""
+        """The samples of a case with a value on both sides, for the test, or the verdict with the
+        reason why they do not allow one: a file without raw samples, runs in turn of which no pair
+        has values, or a side with one process, which has no spread.
+        """
         runs = (*base.counted, *new.counted)
         for run in runs:
             if run.sampled is None:
                 no_samples = because("no-raw-samples", file=plain(run.path.name))
-                return replace(blank, reason=no_samples)
+                return replace(so_far, reason=no_samples)
         base_samples = base.samples
         new_samples = new.samples
         if self.in_turn:
@@ -248,11 +271,11 @@ class _Opening:
                 if pair.base in base.counted and pair.new in new.counted:
                     counted.append(pair)
             if not counted:
-                return replace(blank, reason=because("no-pair-of-runs-with-values"))
+                return replace(so_far, reason=because("no-pair-of-runs-with-values"))
             base_samples, new_samples = samples_in_turn(base.key, new.key, counted)
         pythons = {run.fingerprint.versions.get("python") for run in runs}
         case = CaseSamples.of(
-            blank,
+            so_far,
             base_samples,
             new_samples,
             bool(self.in_turn),
@@ -264,18 +287,20 @@ class _Opening:
 
 
 def _only_on_one_side(case: SideCase, verdict: Verdict, lacking: Side) -> CaseVerdict:
-    """The verdict on a case that one side lacks, with the reason if its newest run tells one."""
+    """The verdict on a case that one side lacks, ``only in BASE`` or ``only in NEW``. The newest
+    run of the lacking side may tell why, such as a stack that was not installed.
+    """
     reason = missing_record(lacking.runs[-1].fingerprint, case.record).why
     has_value = case.value is not None
-    blank = replace(_blank(case), verdict=verdict, measured=has_value, missing=has_value)
+    so_far = replace(_undecided(case), verdict=verdict, measured=has_value, missing=has_value)
     if not reason:
-        return blank
-    return replace(blank, reason=because("side-lacks-case", side=lacking.name, why=reason))
+        return so_far
+    return replace(so_far, reason=because("side-lacks-case", side=lacking.name, why=reason))
 
 
 def _why_no_value(case: SideCase) -> Reason:
-    """Why a side has no value. A machine that was busy bends a line, and may give a straight one
-    next time.
+    """Why a side has no value. For a nonlinear one the reason says that a busy machine may be the
+    cause: it bends a line, and another run may give a straight one.
     """
     lacking = why(case.record, FIGURE)
     figure = case.record.figure(FIGURE)
@@ -285,7 +310,9 @@ def _why_no_value(case: SideCase) -> Reason:
 
 
 def _why_unproven(case: SideCase) -> Reason:
-    """Which run of a side did not do the work: its case failed, or its values are wrong."""
+    """Why a case whose work was not done, or not proven, is not tested: how many runs of the side
+    these are, and what the last of them says.
+    """
     last = case.unproven[-1]
     reason = why(last.records[case.key], FIGURE)
     return because(
@@ -299,7 +326,9 @@ def _why_unproven(case: SideCase) -> Reason:
 
 
 def _runs_left_out(case: SideCase) -> list[RunsLeftOut]:
-    """The runs of a side that do not count, if others do; empty if all count, or none."""
+    """The runs of a side in which the case has no value while others have one, with the reasons:
+    they do not count, and a reader must know it. Empty if all count, or none.
+    """
     if not case.counted or not case.refused:
         return []
     refused = []
@@ -310,7 +339,8 @@ def _runs_left_out(case: SideCase) -> list[RunsLeftOut]:
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> tuple[Difference, ...]:
-    """The fields that differ: first the machine, then variables, versions, then the state of the
+    """What differs between the newest runs of both sides besides the costs, for the line below the
+    table: first the machine, then environment variables and versions, then the state of the
     machine.
     """
     base_machine = _machine_fields(base)
@@ -324,7 +354,9 @@ def _differences(base: Fingerprint, new: Fingerprint) -> tuple[Difference, ...]:
 def _differing(
     base: Mapping[str, object], new: Mapping[str, object], order: Sequence[str] | None = None
 ) -> list[Difference]:
-    """Those fields that differ between the sides, in this order, or else sorted by name."""
+    """Those fields that differ between the sides, in this order, or else sorted by name. A field
+    that a side lacks counts as ``absent``.
+    """
     differences = []
     for name in order or sorted({*base, *new}):
         base_value = base.get(name, ABSENT)
@@ -349,6 +381,7 @@ def changed_versions(base: Fingerprint, new: Fingerprint) -> list[Difference]:
 
 
 def _machine_fields(fingerprint: Fingerprint) -> dict[str, object]:
+    """What describes the machine of a run, by name, to list what differs between two sides."""
     machine = fingerprint.machine
     gpus = ", ".join(gpu.name for gpu in machine.gpus)
     return {
@@ -375,8 +408,10 @@ def _state_fields(fingerprint: Fingerprint) -> dict[str, object]:
     return state
 
 
-def _blank(case: SideCase) -> CaseVerdict:
-    """An undecided verdict on the case."""
+def _undecided(case: SideCase) -> CaseVerdict:
+    """A verdict on the case without a result yet: its key and names, to which the test or a reason
+    is added.
+    """
     record = case.record
     target = case.runs[-1].view.target(record)
     return CaseVerdict(
@@ -415,8 +450,11 @@ class CaseSamples:
         *,
         at_same_speed: bool = True,
     ) -> CaseSamples:
-        """The case over the rounds of its figures. ``at_same_speed``: one Python on both sides,
-        whose loop shows the speed.
+        """The samples of a case for the test, over the rounds that its figures count. ``paired``:
+        the sides were measured in turn. ``at_same_speed``: both sides ran the same Python, so the
+        reference loop, which is a loop in Python, shows the speed of the processor on both.
+
+        Also the same samples over all rounds, whose verdict is shown where it differs.
         """
         base_masks = [run.counted for run in base]
         new_masks = [run.counted for run in new]
@@ -430,6 +468,7 @@ class CaseSamples:
         case = replace(case, processes=processes, runs=(len(base_runs), len(new_runs)))
 
         tests_runs = decide.shows_spread_of_runs(len(base_runs), len(new_runs))
+        # Pairs and several runs show how the speed differs; one run a side does not.
         loop_times = None
         if at_same_speed and not paired and not tests_runs and min(processes) > 1:
             base_times = np.concatenate([run.loop_time for run in base_runs])
@@ -447,12 +486,12 @@ class CaseSamples:
 
     @property
     def new_slopes(self) -> Runs:
-        """The same for NEW."""
+        """For NEW: ``ln(ns per unit)`` of each process, one array for each run."""
         return [run.slopes for run in self.new]
 
     @property
     def differences(self) -> decide.FloatArray:
-        """``ln(NEW / BASE)`` of each pair of processes."""
+        """``ln(NEW / BASE)`` of each pair of processes, for cases measured in turn."""
         return np.concatenate(self.new_slopes) - np.concatenate(self.base_slopes)
 
 
@@ -461,8 +500,8 @@ def _processes_in(runs: Sequence[Sampled]) -> int:
 
 
 def _undisturbed(sampled: Sampled, counted: Mask) -> Sampled:
-    """Only these processes, over the rounds of their figures; all over all rounds if too few would
-    be left.
+    """The samples of the processes that are ``counted``, over the rounds that figures count; those
+    of all processes over all rounds if too few would be left.
     """
     if has_enough_processes(int(counted.sum()), counted.size):
         return sampled.at(counted)
@@ -473,11 +512,12 @@ def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> l
     """The verdict on each case, all tested together; it fails if its whole interval is slower by
     ``fail_over`` %.
 
-    Beside each the verdict over all rounds, where that is another one or its ratio lies outside the
-    interval.
+    The rounds that figures leave out as disturbed are left out here too. So each verdict carries
+    the one over all rounds, where that is another one or its ratio lies outside the interval.
     """
     judged = _judge_together(cases, fail_over)
     over_all_rounds = [case.of_all_rounds for case in cases if case.of_all_rounds is not None]
+    # A caller may give a case without its samples over all rounds; then no case has that verdict.
     if len(over_all_rounds) < len(cases):
         return judged
     judged_over_all = _judge_together(over_all_rounds, None)
@@ -489,7 +529,9 @@ def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> l
 
 
 def _tells_another_story(verdict: CaseVerdict, over_all: CaseVerdict) -> bool:
-    """Whether a reader of the verdict should see the one over all rounds too."""
+    """Whether a reader of the verdict should see the one over all rounds too: one of them says
+    slower or faster and the other does not, or its ratio lies outside the interval.
+    """
     assert verdict.ratio
     assert over_all.ratio
     one_is_changed = not {verdict.verdict, over_all.verdict}.isdisjoint(("slower", "faster"))
@@ -500,8 +542,9 @@ def _tells_another_story(verdict: CaseVerdict, over_all: CaseVerdict) -> bool:
 
 
 def _judge_together(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
-    """The verdict on each case. Holm's procedure corrects for the number of cases, twice: for the
-    hypotheses of no change, and for those that a case is slower by at most ``fail_over`` %.
+    """The verdict on each case. With many cases some would differ by chance, so Holm's procedure
+    corrects for their number, twice: for the hypotheses of no change, and for those that a case is
+    slower by at most ``fail_over`` %. A case fails (``failed``) if the latter is rejected.
     """
     if all(case.paired for case in cases):
         shifts = decide.paired_shifts([case.differences for case in cases])
@@ -527,9 +570,11 @@ def _judge_together(cases: Sequence[CaseSamples], fail_over: float | None) -> li
 def _verdict_by_shift(
     case: CaseSamples, shift: Shifts, p: float, level: float, number_of_cases: int
 ) -> CaseVerdict:
-    """The verdict on a case whose shift has this p value. ``level``: of its test after Holm's
-    correction, so that the interval of the ratio excludes 1 exactly if there is a verdict.
+    """The verdict on a case whose shift, ``ln(NEW / BASE)``, has this p value. ``level``: of its
+    test after Holm's correction for ``number_of_cases``, so that the interval of the ratio excludes
+    1 exactly if there is a verdict.
     """
+    # For ``same`` the uncorrected interval counts.
     widest = max(map(abs, shift.interval(ALPHA)))
     verdict: Verdict = "undecided"
     reason: Why = ""
@@ -560,11 +605,13 @@ def _geometric_mean_ns(runs: Sequence[Sampled]) -> float:
 
 
 def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn") -> Yardstick:
-    """The spread that the verdicts assume. ``in_turn``: the kind for both sides measured in
-    turn.
+    """The spread that the verdicts assume, which is shown below the table so that a reader can
+    judge them: of the pairs of processes, of the runs, or an assumed one where each side has too
+    few runs. ``in_turn``: the kind for both sides measured in turn.
     """
     if not cases:
         return Yardstick("nothing-tested")
+    # The cases of a comparison are all paired, or none is.
     if cases[0].paired:
         deviations = [float(case.differences.std(ddof=1)) for case in cases]
         return Yardstick(in_turn, statistics.median(deviations))

@@ -16,11 +16,14 @@ workload.
 
 
 def may_use(record: Record, facts: StackFacts, file: str, workloads: Collection[str]) -> bool:
-    """Whether the case may use the kernel file. ``facts``: of its stack; ``workloads``: all that
-    the run measured.
+    """Whether a case may use the kernel file, judged by the file's name: it begins with the
+    workload of the case, and ends as those of its stack do. A comparison refuses a case whose
+    kernels differ, and without raw samples it knows only the files of the whole run.
 
-    True where that is not known: for the stack of a plugin that does not say how the names of its
-    files end. Raw samples tell the files of each case; a test compares all committed ones.
+    ``facts``: of the stack. ``workloads``: all that the run measured. True where that is not known:
+    a plugin may not say how the names of its files end (``kernel_files`` None); then only files of
+    other workloads are excluded. Raw samples tell the files of each case; a test compares all
+    committed ones.
     """
     if facts.kernel_files == []:
         return False

@@ -48,9 +48,9 @@ class SamplesOfSides(NamedTuple):
 def pair_cases(base: Side, new: Side) -> list[CasePair]:
     """Pairs of the same case of BASE and NEW; None where one side lacks it.
 
-    Cases with equal keys form a pair. Another machine or driver may name the adapter differently,
-    so two other cases form a pair if each is the only one on its side with this stack, API, kind of
-    adapter and coordinates.
+    Cases with equal keys form a pair. A key holds the name of the device, which another machine or
+    driver may give differently. So of the other cases two form a pair if each is the only one on
+    its side with this stack, API, kind of device and coordinates.
     """
     unmatched_base = _unmatched_by_kind(base, new)
     unmatched_new = _unmatched_by_kind(new, base)
@@ -71,8 +71,8 @@ def pair_cases(base: Side, new: Side) -> list[CasePair]:
 
 
 def _unmatched_by_kind(side: Side, other: Side) -> dict[tuple[object, ...], list[SideCase]]:
-    """The cases of a side whose keys the other side lacks, by what two cases must share to be taken
-    for the same.
+    """The cases of a side whose keys the other side lacks, grouped by what two cases of different
+    keys must share to be taken for the same: all but the name of the device.
     """
     kinds: dict[tuple[object, ...], list[SideCase]] = {}
     for key, case in side.cases.items():
@@ -84,8 +84,8 @@ def _unmatched_by_kind(side: Side, other: Side) -> dict[tuple[object, ...], list
 
 
 def runs_taken_together(base: Side, new: Side) -> list[RunPair]:
-    """Pairs of runs of BASE and NEW that one command measured in turn; empty unless every run has a
-    partner.
+    """Pairs of runs of BASE and NEW that one command measured in turn, by the mark that it wrote
+    into both; empty unless every run has exactly one partner, since the paired test needs all.
     """
     pairs = []
     for base_run in base.runs:
@@ -94,7 +94,9 @@ def runs_taken_together(base: Side, new: Side) -> list[RunPair]:
                 pairs.append(RunPair(base_run, new_run))
     different_new_runs = {id(pair.new) for pair in pairs}
     is_one_to_one = len(pairs) == len(base.runs) == len(different_new_runs)
-    return pairs if is_one_to_one and len(pairs) == len(new.runs) else []
+    if is_one_to_one and len(pairs) == len(new.runs):
+        return pairs
+    return []
 
 
 def _taken_together(base: Run, new: Run) -> bool:
@@ -106,7 +108,8 @@ def _taken_together(base: Run, new: Run) -> bool:
 
 
 def samples_in_turn(base_key: str, new_key: str, runs: Iterable[RunPair]) -> SamplesOfSides:
-    """The samples of a case in each pair of runs, with paired processes at the same position.
+    """The samples of a case in each pair of runs measured in turn, with paired processes at the
+    same position, so that their difference can be taken.
 
     Processes with the same number form a pair. A worker that replaced a dead one has another
     number; such processes are paired in their order.
@@ -126,8 +129,9 @@ def samples_in_turn(base_key: str, new_key: str, runs: Iterable[RunPair]) -> Sam
 
 
 def _aligned(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
-    """Both samples with the processes of a pair at the same position: first those whose numbers are
-    equal, then the others in their order, as far as both sides have some.
+    """The samples of two runs measured in turn, with the processes of a pair at the same position:
+    first those whose numbers are equal, then the others in their order, as far as both sides have
+    some.
     """
     common, at_base, at_new = np.intersect1d(base.numbers, new.numbers, return_indices=True)
     rest_base = np.flatnonzero(~np.isin(base.numbers, common))
@@ -139,10 +143,12 @@ def _aligned(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
 
 
 def why_incomparable(*cases: SideCase) -> Why:
-    """Why these cases cannot be compared: the field that differs and both values. '' if they can.
+    """Why these cases (of both sides, or the runs of one) measure different things: the field of
+    the timed part or the kernel that differs, and both values. '' if they can be compared.
 
-    A case that failed early has no window. A fingerprint without raw samples lists the kernels of
-    all its cases, so only the kernels that every run lists count.
+    A case that failed early has no window, that is, no record of what was timed. A fingerprint
+    without raw samples lists the kernels of all its cases, so only the kernels that every run lists
+    count.
     """
     windows: list[_FieldsOfRun] = []
     for case in cases:
@@ -160,6 +166,10 @@ def why_incomparable(*cases: SideCase) -> Why:
 
 
 def _why_windows_differ(differing: _DifferentField) -> Why:
+    """The reason that two runs timed different things: the field, whose sides the runs are, and
+    both values. Two runs of one side have a code of their own, since there is only one side to
+    name.
+    """
     if differing.one == differing.other:
         return because(
             "window-differs-on-a-side",
@@ -179,6 +189,10 @@ def _why_windows_differ(differing: _DifferentField) -> Why:
 
 
 def _why_kernels_differ(differing: _DifferentField) -> Why:
+    """The reason that two runs used different kernels: the file, whose sides the runs are, and the
+    start of both hashes. Two runs of one side have a code of their own, since there is only one
+    side to name.
+    """
     if differing.one == differing.other:
         return because(
             "kernel-differs-on-a-side",
@@ -198,7 +212,9 @@ def _why_kernels_differ(differing: _DifferentField) -> Why:
 
 
 def _kernels_of_all(cases: Sequence[SideCase]) -> list[_FieldsOfRun]:
-    """The first characters of the hashes of the kernel files that every run lists, by run."""
+    """The kernel files that every run of these cases lists, with the first characters of their
+    hashes, by run. A file that one run lacks tells nothing: it may be of another case.
+    """
     listed: list[tuple[str, Mapping[str, str]]] = []
     for case in cases:
         for run in case.runs:
@@ -216,7 +232,9 @@ def _kernels_of_all(cases: Sequence[SideCase]) -> list[_FieldsOfRun]:
 
 
 def _timed_fields(record: Record) -> dict[str, Scalar]:
-    """What says what was timed: the fields of the window, the unit, and whether work overlaps."""
+    """The fields of a record that say what was timed: those of the window, the unit, and whether
+    CPU and device overlap. Texts of older versions are written as today's.
+    """
     fields: dict[str, Scalar] = {}
     for name, value in record.window.items():
         if isinstance(value, str):
@@ -246,7 +264,9 @@ class _DifferentField:
 
 
 def _first_difference(runs: Sequence[_FieldsOfRun]) -> _DifferentField | None:
-    """The first field in which a run differs from the first one; None if all are equal."""
+    """The first field, by name, in which a run differs from the first run, with both values; None
+    if all runs are equal.
+    """
     for other in runs[1:]:
         first = runs[0]
         for field in sorted({*first.fields, *other.fields}):
@@ -278,8 +298,9 @@ class Variants:
 
 
 def read_variants(asked: str, run: Side) -> Variants:
-    """The variants in ``wait=stream,event``, or with ``wait`` all its values in the order of the
-    run, ``absent`` last.
+    """The variants that ``--across`` asks for, and the pairs of cases that differ by them alone.
+    ``asked``: ``wait=stream,event``, or ``wait`` for all its values in the order of the run,
+    ``absent`` last. The first is the base that the others are compared with.
 
     The value ``absent`` stands for cases without the parameter. Raises ``UsageError``.
     """
@@ -322,7 +343,9 @@ class _CaseOnAxes(NamedTuple):
 
 
 def _values_by_axis(cases: Sequence[_CaseOnAxes]) -> dict[str, list[str]]:
-    """The values of each axis on which cases differ, in the order of the run."""
+    """The values of each axis (a parameter of cases) on which the cases differ, in the order of the
+    run; ``absent`` for cases without it. On other axes there is nothing to compare.
+    """
     axes: dict[str, None] = {}
     for case in cases:
         axes.update(dict.fromkeys(case.values))
@@ -338,8 +361,9 @@ def _values_by_axis(cases: Sequence[_CaseOnAxes]) -> dict[str, list[str]]:
 def _asked_values(
     asked: str, axis: str, listed: str, known: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """The values to compare: those listed, or all of the axis. Raises ``UsageError`` for a name
-    that no case has, and for fewer than two different values.
+    """The values of the axis to compare: those ``listed`` with commas, or all that cases have.
+    ``known``: the values of each axis. Raises ``UsageError`` for a name that no case has, and for
+    fewer than two different values; ``asked`` is the text of the user.
     """
     if axis not in known:
         raise unknown_name("axis", axis, known)
@@ -357,7 +381,9 @@ def _asked_values(
 
 
 def window_changes(axis: str, base: Record, new: Record) -> tuple[Difference, ...]:
-    """What was timed differently besides the axis, such as ``submits``, 1 and 0."""
+    """What two variants timed differently besides the axis on which they are compared, such as
+    ``submits``, 1 and 0: a reader must know what else the ratio contains.
+    """
     if not (base.window and new.window):
         return ()
     changes = []

@@ -32,8 +32,9 @@ def result_lines(found: Verdicts) -> list[str]:
 
 
 def change_lines(found: Verdicts) -> list[str]:
-    """The lines below the table: what differs between the sides, how it was tested, and what was
-    skipped.
+    """The lines below the table: what differs between the sides, how the cases were tested, and
+    which files were skipped. Variants inside one run have no differing sides, and cases of two
+    machines are not tested.
     """
     lines = []
     if not found.inside:
@@ -62,8 +63,8 @@ def _by_change(case: CaseVerdict) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class _Remark:
-    """What is to say of a case. ``fact``: equal for cases of which the same is to say; ``what``,
-    ``why``: of it.
+    """What is to say of one case. Remarks with an equal ``fact`` become one sentence for all their
+    cases; ``what`` is its title, ``why`` the rest. ``case``: the key of the case.
     """
 
     case: str
@@ -73,8 +74,8 @@ class _Remark:
 
 
 def reason_sentences(found: Verdicts) -> list[str]:
-    """A line for each reason why cases have no test, with these cases; then what else is to know of
-    some.
+    """The sentences below the table: a line for each thing that is to say of some cases (first why
+    they have no test), followed by all cases of which it is to say.
     """
     labels = _labels(found).by_case
     groups: dict[Hashable, list[_Remark]] = {}
@@ -89,8 +90,9 @@ def reason_sentences(found: Verdicts) -> list[str]:
 
 
 def _remarks(found: Verdicts) -> Iterator[_Remark]:
-    """What is to say of single cases, in the order of the page: why they have no test, which runs
-    do not count, what else differs.
+    """What is to say of single cases below the table, in this order: why they have no test, which
+    runs do not count, what else their windows differ in, and the verdict over all rounds where it
+    is another one.
     """
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason or case.verdict in ("only in BASE", "only in NEW"):
@@ -121,7 +123,8 @@ class _Labels(NamedTuple):
 
 
 def _labels(found: Verdicts) -> _Labels:
-    """The labels of the cases, without what all of them share.
+    """The names of the cases for the table, without what all of them share, which the title names
+    once.
 
     Of two machines each side has its own devices, so a row names the device of both or of none. A
     variant that all cases share is not named either: it is NEW.
@@ -148,7 +151,9 @@ def _labels(found: Verdicts) -> _Labels:
 
 
 def _row(case: CaseVerdict, label: str) -> list[str | Cell]:
-    """The cells under the columns; an empty one for what is not known."""
+    """A row of the table: the cells of one case under ``COMPARED_COLUMNS``; an empty one for what
+    is not known.
+    """
     cells: list[str | Cell] = [""] * len(words.COMPARED_COLUMNS)
     cells[_CASE] = label
     cells[_VERDICT] = Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, ""))
@@ -172,8 +177,9 @@ def _microseconds(ns: float) -> str:
 
 
 def comparison_blocks(found: Verdicts) -> Iterator[Part]:
-    """The result, a row for each case, what changed, the reasons for cases without a test, and that
-    of the gate.
+    """A comparison as the terminal and Markdown show it: the result, a row for each case with a
+    ratio, what changed between the sides, the reasons for cases without a test, and that of the
+    gate.
     """
     yield Text(result_lines(found))
     labels = _labels(found)
@@ -192,17 +198,17 @@ def comparison_blocks(found: Verdicts) -> Iterator[Part]:
 
 
 def comparison_data(found: Verdicts) -> dict[str, Any]:
-    """The comparison as dicts and lists that ``json`` can write: what is said in words, and beside
-    it its code.
+    """The comparison as ``--json`` prints it: dicts and lists, what is said in words, and beside it
+    the code that a program can rely on.
     """
     yardstick = found.yardstick
     differences = [asdict(difference) for difference in found.differences]
     cases = [_case_data(case) for case in found.cases]
     failed = [case.case for case in found.failed]
     untested = [case.case for case in found.untested]
-    skipped = [words.skipped_run(one) for one in found.skipped]
-    skipped_codes = [code_of(one.why) for one in found.skipped]
-    machines = [words.machine(one) for one in found.machines]
+    skipped = [words.skipped_run(run) for run in found.skipped]
+    skipped_codes = [code_of(run.why) for run in found.skipped]
+    machines = [words.machine(machine) for machine in found.machines]
     return {
         "base": found.base,
         "new": found.new,
@@ -227,7 +233,9 @@ _AS_THEY_ARE = ("smallest", "p", "processes", "runs", "failed", "measured", "mis
 
 
 def _case_data(case: CaseVerdict) -> dict[str, Any]:
-    """A verdict as plain fields, the ratio as ``ratio``, ``low`` and ``high``."""
+    """A verdict on a case as ``--json`` prints it: plain fields, the ratio as ``ratio``, ``low``
+    and ``high``, and the verdict over all rounds inside it where there is one.
+    """
     target_new = case.target_new.text if case.target_new is not None else ""
     data: dict[str, Any] = {"case": case.case}
     data["label"] = words.case_label(case)

@@ -89,7 +89,9 @@ class Sampled:
 
     @property
     def of_all_rounds(self) -> Sampled:
-        """The same with ``whole`` as the slopes."""
+        """The samples with ``whole``, the slopes over all rounds, in place of those over the rounds
+        that count.
+        """
         return replace(self, slopes=self.whole)
 
 
@@ -111,7 +113,9 @@ class Run:
 
     @cached_property
     def exact_figures(self) -> frozenset[tuple[str, float]]:
-        """The compared figure of each case to the last digit, which no two runs share."""
+        """The compared figure of each case to the last digit, which no two runs share: it tells a
+        copy of a run.
+        """
         figures = set()
         for key, record in self.records.items():
             value = record.value(FIGURE)
@@ -135,7 +139,9 @@ class Run:
 
 @dataclass(frozen=True)
 class SideCase:
-    """One case on the side ``name``, with the runs that hold it, the oldest first."""
+    """One case on one side of a comparison: ``name`` is BASE, NEW or a variant, ``key`` that of its
+    records, ``runs`` the runs of the side that hold it, the oldest first.
+    """
 
     name: str
     key: str
@@ -165,7 +171,8 @@ class SideCase:
 
     @property
     def value(self) -> Value | None:
-        """The compared figure, ns, of the middle run by its value; None if no run has one.
+        """The compared figure, ns, of the middle run by its value (of an even number the lower of
+        both); None if no run has one.
 
         It is without its board, as two machines have different ones.
         """
@@ -181,7 +188,9 @@ class SideCase:
 
     @property
     def samples(self) -> tuple[Sampled, ...]:
-        """The samples of the case, for each run that counts and has some."""
+        """The samples of the case that are tested, one for each run in which it has a value and
+        that has raw samples with a slope.
+        """
         of_runs = []
         for run in self.counted:
             sampled = run.sampled.get(self.key) if run.sampled is not None else None
@@ -196,8 +205,8 @@ def _value_in(run: Run, key: str) -> Value | None:
 
 
 def _status_in(run: Run, key: str) -> str:
-    """The status of the compared figure, or that of the record if it says that the case as a whole
-    is refused.
+    """The status of the compared figure of a case in a run. That of the whole record comes first if
+    it says that the work was not done: its figures then mean nothing.
     """
     record = run.records[key]
     figure = record.figure(FIGURE)
@@ -223,7 +232,7 @@ class Side:
 
     def held_too(self, other: Side) -> Run | None:
         """A run of this side that the other side holds too, as a copy or as the same file; None if
-        there is none.
+        there is none. A test would compare it with itself.
         """
         for run in self.runs:
             if any(same_run(run, other_run) for other_run in other.runs):
@@ -232,7 +241,7 @@ class Side:
 
     @cached_property
     def cases(self) -> dict[str, SideCase]:
-        """All cases of all runs by key, in the order of the runs."""
+        """All cases of the side by key, each with the runs that hold it, the oldest run first."""
         holders: dict[str, list[Run]] = {}
         for run in self.runs:
             for key in run.records:
@@ -244,8 +253,8 @@ class Side:
 
 
 def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
-    """A side from files, folders and runs that are in memory. A second copy of a run is skipped,
-    also one with another date.
+    """A side of a comparison (``name``) from files, folders and runs that are in memory. A second
+    copy of a run is skipped, also one with another date: its samples must not count twice.
 
     Raises ``BadFile`` if a file is bad or the runs differ in machine, versions, environment
     variables or method version. Among several runs, a run with bad raw samples is skipped instead.
@@ -260,6 +269,7 @@ def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
             sound = with_sound_figures(run_or_path.path, run_or_path.fingerprint)
             loaded.append(Loaded(run_or_path.path, sound))
     skipped: list[SkippedRun] = []
+    # Without any run this call raises the error of that.
     if paths or not loaded:
         from_files, unread = load_paths(paths)
         loaded += from_files
@@ -288,7 +298,9 @@ def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
 
 
 def _refuse_different_kinds(loaded: Sequence[Loaded]) -> None:
-    """Raise ``BadFile`` if a run of a side differs from the oldest one in more than it may."""
+    """Raise ``BadFile`` if a run of a side differs from the oldest one in more than it may: the
+    spread between the runs of a side must be that of equal runs.
+    """
     first = loaded[0]
     for other in loaded[1:]:
         difference = _difference(first.fingerprint, other.fingerprint)
@@ -325,7 +337,7 @@ class _FieldOfKind(NamedTuple):
 
 def _difference(first: Fingerprint, other: Fingerprint) -> _FieldOfKind | None:
     """A field in which two runs of one side must not differ, with both values; None if they are of
-    one kind.
+    one kind: one machine, method, versions of packages and environment variables.
     """
     if first.machine.id != other.machine.id:
         return _FieldOfKind("machine", first.machine.id, other.machine.id)
@@ -344,8 +356,9 @@ def _difference(first: Fingerprint, other: Fingerprint) -> _FieldOfKind | None:
 
 
 def same_run(one: Run, other: Run) -> bool:
-    """Whether these are one run: the same file, or a copy, also with another date or without some
-    of its cases.
+    """Whether these are one run: the same file, or a copy, also one with another date or without
+    some of its cases. Two runs share hardly a sample to the last digit; without raw samples their
+    figures tell it.
     """
     if _identity(one.fingerprint) == _identity(other.fingerprint):
         return True
@@ -364,7 +377,8 @@ def _identity(fingerprint: Fingerprint) -> tuple[object, ...]:
 
 
 def _with_samples(loaded: Loaded) -> Run:
-    """The run with the raw samples in its journal, or in the file beside its fingerprint. Raises
+    """The run with its raw samples, which stand in its journal or in a file beside its fingerprint,
+    reduced to a slope for each case and process; without samples if there is no such file. Raises
     ``BadFile``, also if these samples are those of another run.
     """
     path = loaded.path
@@ -377,6 +391,7 @@ def _with_samples(loaded: Loaded) -> Run:
     for entry in files.read_journal(samples):
         if isinstance(entry, results.HeaderEntry) and (entry.created, entry.machine.id) != this_run:
             raise BadFile("raw samples of another run than the fingerprint beside it", samples)
+        # A case may run in the worker of another target too, to alternate with it.
         if isinstance(entry, results.OpenedEntry) and entry.worker == entry.target:
             kernels[f"{entry.target} {entry.case}"] = entry.kernels
     series_of_cases = series_by_record(samples)
@@ -385,7 +400,9 @@ def _with_samples(loaded: Loaded) -> Run:
 
 
 def _possible_kernels(fingerprint: Fingerprint) -> dict[str, Mapping[str, str]]:
-    """By record key the hashes of the kernel files that the case may use."""
+    """By record key the hashes of the kernel files that the case may use, judged by their names:
+    without raw samples a run lists only the files of all its cases.
+    """
     workloads = {record.workload for record in fingerprint.records}
     by_case: dict[str, Mapping[str, str]] = {}
     for record in fingerprint.records:
@@ -399,19 +416,24 @@ def _possible_kernels(fingerprint: Fingerprint) -> dict[str, Mapping[str, str]]:
 
 
 def sampled(series: Series) -> Sampled:
-    """The samples of a case, without the processes that have no positive slope.
+    """What each process says of a case, in the form that the test takes: the logarithms of its
+    slope over the rounds that figures count, of that over all rounds, and of the time of its
+    reference loop, which shows the processor's speed. Processes without a positive slope are left
+    out.
 
-    This is the last form of a sample before the test: what a process says of the case is two
-    slopes, over the rounds that count and over all rounds, and the time of its reference loop.
+    This is the last form of a sample before the test.
     """
     over_all = _slopes_by_process(series)
     undisturbed = without_slow_rounds(series)
-    over_counted = over_all if undisturbed is series else _slopes_by_process(undisturbed)
+    over_counted = over_all
+    if undisturbed is not series:
+        over_counted = _slopes_by_process(undisturbed)
 
     rows = []
     for process in series.processes:
         whole = over_all.get(process.number, 0.0)
         if whole > 0:
+            # NaN: with too few undisturbed rounds the process counts over all rounds only.
             slope = over_counted.get(process.number) or math.nan
             rows.append((slope, whole, process.pace, process.number))
     *values, numbers = np.array(rows, dtype=np.float64).reshape(-1, 4).T
@@ -422,8 +444,8 @@ def sampled(series: Series) -> Sampled:
 
 
 def _slopes_by_process(series: Series) -> dict[int, float]:
-    """The slope of each process that has rounds, ns per unit, by its number; 0 where it has
-    none.
+    """The compared figure of each process that has rounds, ns per unit, by its number; 0 where no
+    line could be fitted.
     """
     slopes = {}
     for process in series.processes:

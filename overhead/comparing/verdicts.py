@@ -167,8 +167,8 @@ class Verdicts(Shown):
 
     @property
     def untested(self) -> list[CaseVerdict]:
-        """The measured cases without a test, or with one that could not detect a change of
-        ``fail_over`` per cent.
+        """The cases with a value that a gate cannot rely on: without a test, or with one that could
+        not detect a change of ``fail_over`` per cent.
         """
         largest = math.inf if self.fail_over is None else self.fail_over / 100
         untested = []
@@ -179,8 +179,9 @@ class Verdicts(Shown):
         return untested
 
     def tested_enough(self, *, allow_missing: bool = False) -> bool:
-        """Whether a case was tested and no measured one is untested; ``allow_missing`` forgives
-        those ``missing``.
+        """Whether the comparison may pass a gate: some case was tested, and every measured one was,
+        with a test that could detect a change of ``fail_over`` per cent. ``allow_missing`` forgives
+        cases that have a value on one side only.
         """
         untested = self.untested
         forgiven = [case for case in untested if allow_missing and case.missing]

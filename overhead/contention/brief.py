@@ -14,6 +14,7 @@ def brief(view: View) -> Iterator[Part]:
     """
     if not view.fingerprint.contention:
         return
+    # Imported only here: most runs have none.
     from overhead.contention.show import way_blocks
     from overhead.words.contention.peers import PEER_WORDS
 

@@ -74,7 +74,11 @@ def add_commands(commands: Any) -> None:
 
 
 def contention_command(a: argparse.Namespace) -> int:
-    """Run ``overhead contention``, write the files and print the figures; returns the exit code."""
+    """Run ``overhead contention``, which measures a launch while several processes or threads
+    launch at once; write the files and print the figures. Returns the exit code.
+
+    It is a run without cases of its own (the profile ``contention``), after which this is measured.
+    """
     from overhead.contention.measuring import measure_contention
     from overhead.contention.plan import WAYS, ContentionPlan
     from overhead.profiles import scope_of
@@ -82,7 +86,7 @@ def contention_command(a: argparse.Namespace) -> int:
     if not a.seconds > 0:
         raise UsageError(f"--seconds {a.seconds:g}: must be above 0")
     chosen = a.way or WAYS
-    ways = [way for way in WAYS if way in chosen]
+    ways = [way for way in WAYS if way in chosen]  # each once, in the usual order
     plan = ContentionPlan(ways=ways, numbers=a.at_once, seconds=a.seconds)
     measure_as_asked = functools.partial(measure_contention, plan)
     scope = dataclasses.replace(scope_of("contention"), after=measure_as_asked)

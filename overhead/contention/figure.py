@@ -44,14 +44,19 @@ class _End(NamedTuple):
 
 
 def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
-    """The figure with its table, a pinned case only where it has no free one; None without two
-    numbers of peers.
+    """The figure of one way to run many peers at once: the cost of each case over the number of
+    peers, with ``table`` below it. None if no case has costs at two numbers of peers, so that there
+    is no line to draw.
+
+    A case that was measured both unpinned (``free``) and pinned to CPU cores is drawn once,
+    unpinned.
     """
     free = {row.first.key for row in rows if row.first.placement == "free"}
     drawn = []
     for row in rows:
         is_shown = row.first.placement == "free" or row.first.key not in free
-        if is_shown and len(row.values("cost")) > 1:
+        has_line = len(row.values("cost")) > 1
+        if is_shown and has_line:
             drawn.append(row)
     drawn = sorted(drawn, key=lambda row: row.order)[:_MOST_LINES]
     if not drawn:
@@ -64,7 +69,9 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
 
 @style()
 def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
-    """Two panels: the cost and the work over the number of peers."""
+    """Two panels over the number of peers: on the left what a launch costs each peer, on the right
+    the work, which is how much all do together, relative to one alone.
+    """
     figure, (left, right) = new_figure([_PANEL_INCHES], 2, width=WIDE_INCHES, around=0.5)
     counts = counts_of(rows, "cost")
 
@@ -78,6 +85,7 @@ def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
     _names(left, ends, counts[-1])
 
     right.set_title(words.WORK_TITLE)
+    # Two lines to compare with: as much work as one alone, and as many times as much as peers.
     right.axhline(1, color=INK, linewidth=0.9, zorder=1)
     right.plot(counts, counts, "--", color=MUTED, linewidth=1.1, zorder=1)
     _make_logarithmic(right, way)
@@ -107,7 +115,9 @@ def _set_ticks(ax: Axes, counts: Sequence[int]) -> None:
 
 
 def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
-    """Draw a line with its intervals, and return its end. A noisy value is hollow."""
+    """Draw the values of a row by number of peers as a line, with their intervals, and return its
+    end, where its name will stand. A noisy value is hollow.
+    """
     colour = row.facts.colour
     values = [point.value for point in points.values()]
     line_style = _STYLES.get(row.first.case.caller, "-")
@@ -134,10 +144,12 @@ def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
 def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:
     """Write the name of each line beside its end, moved up or down where two would overlap.
 
-    ``last``: the most peers of the panel. The label of a line that ends before says where.
+    ``last``: the most peers of the panel. A line that ends before has no arrow from its name to its
+    end; its name says up to how many peers it goes.
     """
     ends = sorted(ends, key=lambda end: end.value)
-    places = _apart([math.log(end.value) for end in ends], ax)
+    # As logarithms, because the axis is logarithmic: equal distances there are equal on paper.
+    places = _moved_apart([math.log(end.value) for end in ends], ax)
     for end, place in zip(ends, places, strict=True):
         reaches_last = end.peers == last
         arrow = {
@@ -160,8 +172,12 @@ def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:
         )
 
 
-def _apart(places: list[float], ax: Axes) -> list[float]:
-    """The places of labels, moved apart until none overlap. As logarithms, in rising order."""
+def _moved_apart(places: list[float], ax: Axes) -> list[float]:
+    """The places of labels, moved apart until none overlap. As logarithms, in rising order.
+
+    Each pass moves two neighbours that are too near by half of what is missing, which may bring
+    them too near to the next ones. So there are many passes.
+    """
     low, high = ax.get_ylim()
     gap = _GAP * math.log(high / low)
     for _ in range(_MOST_PASSES):
@@ -169,6 +185,7 @@ def _apart(places: list[float], ax: Axes) -> list[float]:
             missing = max(0.0, gap - (places[i] - places[i - 1]))
             places[i - 1] -= missing / 2
             places[i] += missing / 2
+        # No label leaves the panel.
         places[0] = max(places[0], math.log(low))
         places[-1] = min(places[-1], math.log(high))
     return places

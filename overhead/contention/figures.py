@@ -74,10 +74,12 @@ class _RecordPair(NamedTuple):
 def contention_of(
     entries: Sequence[PeersEntry | PeriodEntry], precision: float
 ) -> Iterator[Contention]:
-    """A record for each case, way, number of peers and placement. ``precision``: relative
-    half-width of a figure that is ``ok``.
+    """The figures of what peers (processes or threads) did at once, from the entries of a journal:
+    a record for each case, way, number of peers and placement, with what limits the peers.
 
-    Raises ``BadFile`` for a period of a case that no entry announces.
+    A ``PeersEntry`` announces a case, a ``PeriodEntry`` has the times of one period in which all
+    peers ran it. ``precision``: relative half-width of a figure that is ``ok``. Raises ``BadFile``
+    for a period of a case that no entry announces.
     """
     cases: dict[_CaseId, _Case] = {}
     for entry in entries:
@@ -121,8 +123,8 @@ class _Group(NamedTuple):
 
 @dataclass(eq=False)
 class _Case:
-    """A case that peers ran at once. ``lone``: its periods of one peer alone; ``shared``: the
-    others.
+    """A case that peers ran at once, with its periods (stretches of time in which they ran chains).
+    ``lone``: the periods of one peer alone; ``shared``: the others.
     """
 
     plan: PeersEntry
@@ -140,9 +142,12 @@ class _Case:
             self.shared.append(period)
 
     def records(self) -> Iterator[_RecordPair]:
-        """Each record, and one of the same peers alone. Lone periods give one where no shared ones
-        have one peer.
+        """The records of this case: one for each placement, number of peers and devices. Each comes
+        with a second one, which has the figures of one peer alone on the same devices: from both
+        follows what limits the peers.
         """
+        # The periods of one peer alone are a record too. Shared ones with the same key, of one peer
+        # beside idle processes, take their place.
         groups = _grouped(self.lone) | _grouped(self.shared)
         for group in sorted(groups):
             periods = groups[group]
@@ -173,26 +178,31 @@ class _Case:
         return self.plan.targets[0]
 
     def _alone(self, devices: Sequence[str]) -> _Sets:
-        """What each set measured with one peer alone on each of these devices; without sets in
-        which a device is missing.
+        """What one peer alone measured on each of these devices, by set (of fresh processes). A set
+        is left out if a device is missing in it: its mean would be that of other devices.
+
+        Devices are named in the way ``devices`` only; else there is one value for the one peer.
         """
         periods = [period for period in self.lone if set(period.devices) <= set(devices)]
-        count = max(len(devices), 1)
+        devices_measured = max(len(devices), 1)
         complete = {}
         for number, measured in _sets(periods).items():
-            if all(len(values) == count for values in measured.values()):
+            if all(len(values) == devices_measured for values in measured.values()):
                 complete[number] = measured
         return complete
 
     def _figures(self, periods: Sequence[PeriodEntry], sets: _Sets, alone: _Sets) -> list[Figure]:
-        """The figures of these sets, ``cost`` first; with ratios to the peers ``alone`` in the same
-        set.
+        """The figures of a record, ``cost`` first, each the mean over the sets of fresh processes;
+        with ratios to what one peer did ``alone`` in the same set.
+
+        ``periods``: those that ``sets`` were made of, for the reason where a figure has no value.
         """
         rates = {number: one["rates"] for number, one in sets.items() if "rates" in one}
         # Each peer takes 1 / rate for a unit. The cost is that of the mean rate.
         costs_ns = [len(of_peers) / of_peers.sum() for of_peers in rates.values()]
         together_ns = [1 / of_peers.sum() for of_peers in rates.values()]
 
+        # Without a value, the first of these periods that failed says why.
         candidates = [*periods, *self.lone]
         figures = [
             self._mean("cost", costs_ns, candidates),
@@ -201,9 +211,11 @@ class _Case:
             self._mean("each", together_ns, candidates),
             self._mean("ready", _means(sets, "ready"), candidates, unit="share"),
         ]
+        # One peer alone has nothing to be compared with.
         if all(period.alone for period in periods):
             return figures
         work = _works(sets, alone)
+        # K peers that do W times as much as one are each K / W times as slow.
         slowdown = [len(rates[number]) / ratio for number, ratio in work.items()]
         figures.append(self._mean("slowdown", slowdown, candidates, unit="ratio"))
         figures.append(self._mean("work", list(work.values()), candidates, unit="ratio"))
@@ -217,8 +229,9 @@ class _Case:
         kind: str = "long",
         unit: str = "ns",
     ) -> Figure:
-        """The figure with the mean of one value per set; without values, with the failure of these
-        periods, of this kind if one failed.
+        """The figure of this name with the mean of ``values``, one for each set. Without values it
+        has the reason why a period failed: one of this kind, which the figure comes from, if there
+        is one.
         """
         figure = _mean_of_sets(name, values, self.precision, unit)
         if values:
@@ -229,15 +242,18 @@ class _Case:
     def _slice_figures(
         self, periods: Sequence[PeriodEntry], sets: _Sets, alone: _Sets
     ) -> list[Figure]:
-        """``slice`` and ``hand_over`` of the device where delays of short chains show them, else
-        nothing.
+        """How long a device works for one process before it turns to the other (``slice``), and how
+        long the turn takes (``hand_over``); nothing where the device does not work in slices.
 
-        A chain that loses its slice s waits for that of the other peer and two hand-overs h: s +
-        2h. Of the work of one peer alone s / (s + h) is left.
+        In these periods one peer runs short chains while another keeps the device busy with long
+        ones. A short chain that loses the device waits for the slice s of the other peer and for
+        two hand-overs h, s + 2h; that is its delay. Of the work of one peer alone s / (s + h) is
+        left.
         """
         delays_ns: list[Floats] = []
         works: list[float] = []
         for number, ratio in _works(sets, alone).items():
+            # Else even one alone leaves the device idle at times, and gives up slices.
             if not _waits_for_device(alone[number]):
                 continue
             usual_ns = np.median(_rows(self.lone, "short", number)[:, 2])
@@ -246,10 +262,12 @@ class _Case:
             delays_ns.append(total_ns[interrupted] - usual_ns)
             works.append(ratio)
 
+        # Without an interrupted chain in every set there is no delay to average.
         if not all(len(delays) for delays in delays_ns):
             return []
         work = np.array(works)
-        if not _show_slices(np.concatenate([*delays_ns, []]), work, self.lone):
+        all_delays_ns = np.concatenate([*delays_ns, []])  # [] for no set at all
+        if not _show_slices(all_delays_ns, work, self.lone):
             return []
         # From both equations: delay = s + 2h and work = s / (s + h) give s = delay / (2 / work - 1)
         # and h = s (1 / work - 1).
@@ -277,9 +295,11 @@ def _means(sets: _Sets, name: str) -> list[float]:
 
 
 def _waits_for_device(alone: _Set) -> bool:
-    """Whether one peer alone waits for the device: only then it uses up its slices of time.
+    """Whether one peer alone waits for the device. Only then does it use up the slices of time that
+    the device gives to it.
 
-    Its enqueue time is a smaller share of its cost then. Rate times enqueue time is that share.
+    It does so if handing units over (the enqueue time, ``issue``) takes clearly less than the whole
+    cost of a unit. The cost is 1 / rate, so rate times enqueue time is the share.
     """
     if "issue" not in alone:
         return False
@@ -288,8 +308,11 @@ def _waits_for_device(alone: _Set) -> bool:
 
 
 def _show_slices(delays_ns: Floats, work: Floats, lone: Sequence[PeriodEntry]) -> bool:
-    """Whether delays of short chains come from slices, and not from the queue or the whole chain of
-    the other peer.
+    """Whether the delays of short chains come from slices of time, which the device gives to two
+    processes in turn, and not from waiting for the queue or the whole chain of the other peer.
+
+    Slices are all about as long as each other, shorter than the other's chain, and turning from
+    one process to the other costs work. ``lone``: the periods of one peer alone.
     """
     if len(delays_ns) < _SLICES.least or work.mean() > 1 - _SLICES.lost:
         return False
@@ -302,12 +325,13 @@ def _show_slices(delays_ns: Floats, work: Floats, lone: Sequence[PeriodEntry]) -
 def _mean_of_sets(
     name: str, values: Sequence[float] | Floats, precision: float, unit: str = "ns"
 ) -> Figure:
-    """The mean of one value per set with its 95 % interval; of costs and ratios the geometric
-    mean.
+    """The figure of this name: the mean of one value for each set, with its 95 % interval. Costs
+    and ratios vary by factors, so their mean is the geometric one; that of shares is not.
     """
     if unit == "share":
         return mean_of_processes(name, values, precision, unit=unit, scale=1.0)
-    if min(values, default=1.0) <= 0:  # a coarse clock of CPU time stands still
+    # A coarse clock of CPU time may stand still: zero has no logarithm.
+    if min(values, default=1.0) <= 0:
         return mean_of_processes(name, values, precision, unit=unit, scale=None)
     of_logarithms = mean_of_processes(name, np.log(values), precision, unit=unit, scale=1.0)
     return replace(
@@ -323,9 +347,12 @@ def _exp(logarithm: float | None) -> float | None:
 
 
 def _grouped(periods: Sequence[PeriodEntry]) -> dict[_Group, list[PeriodEntry]]:
-    """The periods of each record, by placement, number of peers and devices."""
+    """The periods in groups, of which each makes one record: by placement, number of peers and
+    devices. Periods of all sets are together.
+    """
     groups: dict[_Group, list[PeriodEntry]] = defaultdict(list)
     for period in periods:
+        # In the way ``busy`` a record counts the busy processes beside the one that is measured.
         is_without_busy = period.alone and period.way == "busy"
         peers = 0 if is_without_busy else period.peers
         groups[_Group(str(period.placement), peers, tuple(period.devices))].append(period)
@@ -350,8 +377,11 @@ class _Measured(NamedTuple):
 
 
 def _sets(periods: Sequence[PeriodEntry]) -> _Sets:
-    """What each set measured in the good periods: their mean, and peers of different devices after
-    each other.
+    """What each set of fresh processes measured in the good ones of these periods: by name an array
+    with a value for each peer.
+
+    Values of periods on the same devices are averaged, peer by peer; those of other devices stand
+    behind them, as other peers.
     """
     values_of: dict[_Measured, list[Floats]] = defaultdict(list)
     for period in periods:
@@ -366,7 +396,12 @@ def _sets(periods: Sequence[PeriodEntry]) -> _Sets:
 
 
 def _by_peer(period: PeriodEntry) -> _Set:
-    """What a period measured, by peer; nothing if it failed, or measured only delays by slices."""
+    """What one period measured, as arrays with a value for each peer: the enqueue time of a unit
+    from short chains, and from long ones the rate, units a ns. Nothing if the period failed.
+
+    A row of a chain is ``[start_ns, issue_ns, total_ns]``, from the begin of the period.
+    """
+    # Periods that show slices have figures of their own.
     if _fault(period) or period.kind == "slices":
         return {}
     chains = [np.array(rows) for rows in period.chains]
@@ -375,12 +410,15 @@ def _by_peer(period: PeriodEntry) -> _Set:
         issue_ns = np.array([np.median(rows[:, 1]) for rows in chains])
         return {"issue": issue_ns / units}
 
+    # After the end of the period other peers stop, so a chain that runs on has the device to
+    # itself: only its part before the end counts.
     ended_ns = np.array([rows[-1, 0] + rows[-1, 2] for rows in chains])
     until_ns = np.minimum(ended_ns, period.length)
     chains_done = np.array(
         [_chains_done(rows, end) for rows, end in zip(chains, until_ns, strict=True)]
     )
     measured = {"rates": chains_done * units / until_ns}
+    # Where the system does not tell CPU time and waits, the lists are empty.
     if len(period.cpu) == len(period.ready) == len(chains):
         measured["cpu"] = period.cpu / units / [len(rows) for rows in chains]
         measured["ready"] = period.ready / ended_ns
@@ -397,7 +435,9 @@ def _chains_done(rows: Floats, until_ns: float) -> float:
 
 
 def _rows(periods: Sequence[PeriodEntry], kind: str, process: int | None = None) -> Floats:
-    """The rows of the first peer in the good periods of a kind, of one set or of all."""
+    """The chains of the first peer in all good periods of this kind, a row for each: ``[start_ns,
+    issue_ns, total_ns]``. ``process``: the number of the set; None for all sets.
+    """
     rows_of_periods = []
     for period in periods:
         is_of_set = process is None or period.process == process
@@ -418,9 +458,13 @@ def _fault(period: PeriodEntry) -> Why:
     if not len(period.chains) == len(period.units) == peers or not all(period.units):
         return because("window-without-rows")
     for rows in period.chains:
-        if not rows or rows[0][0] >= period.length:
+        if not rows:
+            return because("window-without-rows")
+        first_start_ns = rows[0][0]
+        if first_start_ns >= period.length:
             return because("window-without-rows")
         for row in rows:
+            # The last of the three is the total time of the chain, by which is divided.
             if len(row) != 3 or row[2] == 0:
                 return because("window-without-rows")
     return ""
@@ -434,11 +478,16 @@ class _Failure(NamedTuple):
 
 
 def _failure(periods: Sequence[PeriodEntry], kind: str) -> _Failure:
-    """Status and reason of the first period that failed, of this kind if one did."""
+    """Why a figure has no value: status and reason of the first of these periods that failed.
+
+    A period of ``kind`` comes first, as the figure is made of such. If none failed, no period of
+    the kind was measured.
+    """
     failed = [period for period in periods if _fault(period)]
     if not failed:
         return _Failure("failed", because("no-window-of-kind", kind=kind))
     of_kind = [period for period in failed if period.kind == kind]
     first = (of_kind or failed)[0]
+    # Rows that cannot be used make a period fail, whatever status the file gives it.
     status: Status = "failed" if first.status == "ok" else first.status
     return _Failure(status, _fault(first))

@@ -42,9 +42,11 @@ def sharing_processes(view: View) -> Finding | None:
 
 
 def _finding(view: View, way: Way) -> Finding | None:
-    """The cases of this way in which all together do less than one alone; None without any. The
-    weight of the finding is how many times less the worst one does.
+    """The finding that several peers of this way (threads, or processes) do less together than one
+    alone, with the cases in which they do; None without any. How many times less the worst one does
+    decides its place among the findings.
     """
+    # One alone is advised where all together do less than so many times as much as one.
     below = LEAST_WORK[way]
     losing = losses(way, rows_of(view, way), below)
     if not losing:
@@ -57,8 +59,8 @@ def _finding(view: View, way: Way) -> Finding | None:
 
 
 def _work_of_processes(view: View, like: RatioAt) -> Value | None:
-    """The work of as many processes in the same case; None where they do not surely do more than
-    one alone.
+    """What as many processes do in the same case as these threads, relative to one alone: if that
+    is surely more, they are what to use instead. Else None.
     """
     for row in rows_of(view, "processes"):
         if row.first.key != like.row.first.key:

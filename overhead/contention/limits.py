@@ -90,11 +90,13 @@ class Limited:
 
 
 def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]) -> Limited:
-    """What limits the peers.
+    """What makes peers (processes or threads that launch at once) slower than one alone: too few
+    processors, the device, a lock.
 
-    ``alone``: figures of one peer alone. ``others``: all records, for the compiled caller and the
-    slices of the device. A limit is named only where the whole interval of each figure that it
-    rests on shows it.
+    ``record``: the figures of these peers. ``alone``: those of one peer alone. ``others``: all
+    records of the run, for the same calls from compiled code and for the slices of time that the
+    device gives. A limit is named only where the whole interval of each figure that it rests on
+    shows it.
     """
     slowdown = record.measured("slowdown")
     if slowdown is None:
@@ -110,6 +112,7 @@ def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]
 
 
 def _no_clear_slowdown(slowdown: Value) -> Reason:
+    """Why no limit is named: the peers are not clearly slower. One set alone has no interval."""
     if not slowdown.bounded:
         return because("no-clear-slowdown-one-set", slowdown=slowdown.value)
     return because(
@@ -119,7 +122,9 @@ def _no_clear_slowdown(slowdown: Value) -> Reason:
 
 @dataclass(frozen=True)
 class _SlowPeers:
-    """Peers that are clearly slower than one alone: their record, and what it is judged against."""
+    """Peers (processes or threads at once) that are clearly slower than one alone: their record,
+    and what it is judged against: the figures of one ``alone``, and the ``others`` of the run.
+    """
 
     record: Contention
     alone: Contention
@@ -143,17 +148,22 @@ class _SlowPeers:
 
 
 def _beside_busy(peers: _SlowPeers) -> Limited:
-    """The neighbours only compute, so the processors limit: there are too few, or each is
-    slower.
+    """The limit of a peer beside processes that keep processors busy. These only compute and use no
+    device, so it is the processors: there are too few, or each is slower while others work.
     """
     want, seen = peers.want, peers.seen
+    # ``want``: how long the peers were ready to run and had no processor.
     if want is not None and want.lost.value >= LIMITS.ready:
         return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
     return Limited("processors", because("busy-processors-slower", seen=seen))
 
 
 def _on_processors(peers: _SlowPeers) -> Limited:
-    """What limits peers on a CPU: there is no device to wait for, and nothing of one to poll."""
+    """What limits peers whose work runs on the CPU itself. There is no device to wait for, so it is
+    the processors or, among threads of one process, a lock.
+
+    The order of the tests decides: a lack of processors explains any slowdown, so it comes first.
+    """
     want, cpu, seen = peers.want, peers.cpu, peers.seen
     if want is not None and want.surely_explains(peers.slowdown):
         return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
@@ -164,6 +174,7 @@ def _on_processors(peers: _SlowPeers) -> Limited:
         if cpu is not None and _may_be_slower_processors(cpu, peers.slowdown):
             return _slower_or_spinning(cpu, seen)
         return _of_lock(peers, seen)
+    # Processes share no lock; if each unit takes more CPU time, they slow down each other's core.
     if cpu is not None and cpu.floor > LIMITS.certain:
         why = because("processors-share-core", seen=seen, **_interval("cpu", cpu))
         return Limited("processors", why)
@@ -178,7 +189,9 @@ def _slower_or_spinning(cpu: Value, seen: Reason) -> Limited:
 
 @dataclass(frozen=True)
 class _HandingOver:
-    """The enqueue time of a unit, of a peer and of one ``alone``, beside the ``cost`` of a peer."""
+    """How long handing over a unit takes (the enqueue time), for one of several peers and for one
+    ``alone``, beside the whole ``cost`` of a unit of a peer.
+    """
 
     enqueue: Value
     alone: Value
@@ -191,9 +204,11 @@ class _HandingOver:
 
 
 def _handing_over(peers: _SlowPeers) -> _HandingOver | None:
-    """The enqueue times; None where they tell nothing of where the time was lost.
+    """The times that handing over a unit takes, alone and together, which show whether peers lose
+    their time there or in waiting for the device.
 
-    That is so for one peer, and for patterns whose enqueue time contains the wait for the device.
+    None where they tell nothing of it: for one peer, and for patterns that wait for the device
+    while they hand over.
     """
     enqueue, cost = peers.record.measured("issue"), peers.record.measured("cost")
     alone = peers.alone.measured("issue")
@@ -215,6 +230,7 @@ def _on_device(peers: _SlowPeers) -> Limited:
     record, alone, slowdown = peers.record, peers.alone, peers.slowdown
     want, cpu, seen = peers.want, peers.cpu, peers.seen
     waits_for_device = _device_was_busy(record, alone)
+    # A peer that polls takes a processor from others while it only waits for the device.
     polls = cpu is not None and cpu.floor >= LIMITS.polls
     if want is not None and want.surely_explains(slowdown) and not waits_for_device and not polls:
         return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
@@ -225,6 +241,7 @@ def _on_device(peers: _SlowPeers) -> Limited:
     handing = because("peers-handing-over", seen=seen, **times.interval)
     slices = _slices_of_device(record, peers.others)
     where = _where_peers_wait(times, slowdown)
+    # A device that works for one process at a time also lengthens the enqueue time.
     if waits_for_device or where == "device" or (slices and _take_turns(record)):
         if slices is None:
             return Limited("device", because("peers-wait-for-device", seen=handing))
@@ -249,12 +266,13 @@ def _take_turns(record: Contention) -> bool:
 
 
 def _where_peers_wait(times: _HandingOver, slowdown: Value) -> Literal["device", "lock", ""]:
-    """Where the lost time was spent: after the units were handed over, or in handing them over; ''
-    where it is open.
+    """Where slowed peers lose their time: in waiting for the ``device`` after they handed units
+    over, or in handing them over (a ``lock`` holds them up); '' where it is open.
 
-    If nothing of the slowdown is in the enqueue time, it stays as it was alone, and its share of
-    the cost falls to 1 / slowdown. If everything is, it grows as the cost does, and its
-    share grows to 1. ``LIMITS.grown`` lies between these ends.
+    ``times``: what handing over takes, alone and together (the enqueue time). If nothing of the
+    slowdown is in it, it stays as it was alone, and its share of the cost falls to 1 / slowdown. If
+    everything is, it grows as the cost does, and its share grows to 1. ``LIMITS.grown`` says how
+    much between these ends counts as a lock.
     """
     longer = ratio(times.enqueue, times.alone)
     share = ratio(times.enqueue, times.cost)
@@ -270,10 +288,11 @@ def _where_peers_wait(times: _HandingOver, slowdown: Value) -> Literal["device",
 
 
 def _handing_over_fills(times: _HandingOver, alone: Contention, slowdown: Value) -> bool:
-    """Whether a unit may be handed over all the time, as where a lock limits.
+    """Whether handing units over may fill all of a peer's time, as it does where a lock limits.
 
-    If the device limits, a peer also waits for the last units that it handed over, as long as for
-    those before.
+    If the device limits, a peer hands over and then waits for its last units as long as for those
+    before, so some of its time is left. What one peer alone waits at the end of a chain is allowed
+    for: beside slower units it is a smaller share.
     """
     share = ratio(times.enqueue, times.cost)
     share_alone = ratio(alone.measured("issue"), alone.measured("cost"))
@@ -284,18 +303,21 @@ def _handing_over_fills(times: _HandingOver, alone: Contention, slowdown: Value)
 
 
 def _may_be_slower_processors(cpu: Value, slowdown: Value) -> bool:
-    """Whether the CPU time grows with the cost. ``cpu``: relative to one peer alone."""
+    """Whether the peers may be slow because each processor is: then the CPU time of a unit grows
+    nearly as much as its cost. ``cpu``: that time, relative to one peer alone.
+    """
     same_growth = 1 + LIMITS.spent * (slowdown.value - 1)
+    # Processors are mostly slower by a small factor only; where peers are slower by a large one,
+    # the CPU time must surely have grown.
     growth = cpu.ceiling if slowdown.value < LIMITS.clocks else cpu.floor
     return growth >= same_growth
 
 
 @dataclass(frozen=True)
 class _WantOfProcessors:
-    """The time for which peers were ready to run and had no processor.
-
-    ``lost``: the share of its time with a processor that a peer lost beside one alone, which other
-    programs disturb too. ``why``: the figures that show it.
+    """How much peers lack processors: the time for which they were ready to run and had none.
+    ``lost``: of the time with a processor that one alone has, the share that a peer lost. (Other
+    programs may take the processor of one alone too.) ``why``: the figures that show it.
     """
 
     lost: Value
@@ -303,11 +325,12 @@ class _WantOfProcessors:
 
     @classmethod
     def of(cls, record: Contention, alone: Contention) -> _WantOfProcessors | None:
-        """None where it was not measured. Where it is not known for one alone, that had a processor
-        all the time.
+        """How much the peers of ``record`` lack processors beside one ``alone``; None where it was
+        not measured. One alone of which it is not known counts as never without a processor.
 
-        The lost share compares the times with a processor: 1 - (1 - ready) / (1 - ready alone).
-        Its ends take the opposite ends of one alone.
+        ``ready`` is the share of the time for which a peer was ready to run and had no processor.
+        The lost share compares the times with one: 1 - (1 - ready) / (1 - ready alone). It is
+        lowest where ``ready`` is low and that of one alone is high, and the other way round.
         """
         ready = record.measured("ready")
         ready_alone = alone.measured("ready") or exactly(0.0)
@@ -337,7 +360,9 @@ class _WantOfProcessors:
         return self.lost.ceiling >= max(LIMITS.ready, self._share_that_explains(slowdown))
 
     def _share_that_explains(self, slowdown: Value) -> float:
-        """Of all time 1 - 1 / slowdown was lost; this part of it must be without a processor."""
+        """The least lost share that explains this slowdown: of all time 1 - 1 / slowdown was lost,
+        and a part of that (``LIMITS.explained``) must have been without a processor.
+        """
         return LIMITS.explained * (1 - 1 / slowdown.value)
 
 
@@ -347,8 +372,10 @@ def _clamped(share: float, most: float) -> float:
 
 
 def _device_was_busy(record: Contention, alone: Contention) -> bool:
-    """Whether already one peer alone surely waits for the device, and all together do as much
-    work.
+    """Whether the device surely had no time left even for more peers: one peer alone already waits
+    for it, and all together do as much work as one.
+
+    Not in the way ``devices``, in which each peer has a device of its own.
     """
     enqueue_share = ratio(alone.measured("issue"), alone.measured("cost"))
     work = record.measured("work")
@@ -358,11 +385,11 @@ def _device_was_busy(record: Contention, alone: Contention) -> bool:
 
 
 def _device_may_be_busy(record: Contention, alone: Contention) -> bool:
-    """Whether the intervals leave open that one peer alone waits for the device, and all together
-    do as much work.
+    """Whether it cannot be ruled out that the device is what limits: that one peer alone waits for
+    it, and all together do as much work as one. Then no lock is named.
 
-    Handing over takes longer then too, where a library waits for room in a queue. One alone without
-    a processor's work for much of its time waits as well.
+    Handing over takes longer in that case too, where a library waits for room in a queue. One alone
+    also waits if it neither works on a processor nor is ready to for much of its time.
     """
     work = record.measured("work")
     if record.way == "devices" or work is None or work.ceiling < LIMITS.work:
@@ -388,7 +415,10 @@ class _Slices:
 
 
 def _slices_of_device(record: Contention, others: Sequence[Contention]) -> _Slices | None:
-    """The slices of the device; None where no case on this target showed them."""
+    """How long the device works for one process before it turns to the next (a slice); None where
+    no case on this target showed it. The device has the same slices for all cases.
+    """
+    # Devices give slices to processes, not to the threads of one.
     if record.way != "processes":
         return None
     for other in others:
@@ -400,14 +430,19 @@ def _slices_of_device(record: Contention, others: Sequence[Contention]) -> _Slic
 
 
 def _of_lock(peers: _SlowPeers, seen: Reason) -> Limited:
-    """Whether it is Python's lock or another one. Processes share no memory, so no lock of Python
-    or a library.
+    """Which lock limits the peers: Python's (``interpreter``) or another one.
+
+    Processes share no memory, so no lock of Python or of a library. For threads the same calls from
+    compiled code tell, which hold no lock of Python: if all together do clearly more there, the
+    lock of Python limits.
     """
     record = peers.record
     if record.way != "threads":
         return Limited("lock", because("lock-of-driver-or-system", seen=seen))
     if record.case.caller != "binding":
         return Limited("lock", because("lock-of-library-or-driver", seen=seen))
+    # "each" is the time per unit of all together, so the ratio is how many times as much they do
+    # from compiled code.
     twin = _compiled_twin(record, peers.others)
     each = None
     if twin is not None:
@@ -432,8 +467,8 @@ class _PeersId(NamedTuple):
 
 
 def _compiled_twin(record: Contention, others: Sequence[Contention]) -> Contention | None:
-    """The record of the same calls from compiled code, which holds no lock of Python; None if it
-    was not measured.
+    """The record of as many peers that make the same calls from compiled code, which holds no lock
+    of Python; None if it was not measured.
     """
     case = replace(record.case, caller="native")
     key = f"{record.target.key} {case.key}"
@@ -445,7 +480,9 @@ def _compiled_twin(record: Contention, others: Sequence[Contention]) -> Contenti
 
 
 def _interval(name: str, of: Value) -> dict[str, float]:
-    """The values of a reason that give a figure with its interval."""
+    """A figure with its interval as values of a reason: ``name``, ``name_low`` and ``name_high``,
+    without an end that is not known.
+    """
     interval = {name: of.value}
     if of.low is not None:
         interval[f"{name}_low"] = of.low

@@ -56,9 +56,11 @@ _AHEAD_NS = 5_000_000
 
 @dataclass(frozen=True)
 class _Period:
-    """One period to measure: what is the same in its entry and in the jobs of its peers.
+    """One period to measure: a stretch of time in which ``peers`` peers (processes or threads) run
+    chains of a case at once.
 
-    ``case``: its number in the group. ``alone``: the first peer runs with no other beside it.
+    ``case``: its number in the group. ``kind``: long chains, for the cost; ``short`` ones, for the
+    enqueue time. ``alone``: the first peer runs with no other beside it.
     """
 
     case: int
@@ -71,8 +73,10 @@ class _Period:
 
 
 def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
-    """Measure all groups of the plan that fit its time, and add their entries to the journal of the
-    run.
+    """Measure what peers do at once: all groups of the plan (the cases of a stack in one way to run
+    many at once) that fit its time. Their entries go to the journal of the run.
+
+    ``measuring``: the run that this is part of, with its targets, its journal and its listener.
     """
     listener = measuring.listener
     wanted = list(groups(plan, measuring.targets))
@@ -88,6 +92,7 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
         for number, group in enumerate(wanted):
             left_s = plan.seconds - (time.monotonic() - began_s)
             reason = _why_not_measured(group)
+            # A group may take as long as the longest one so far that ran in the same way.
             is_late = left_s <= 0 or left_s < longest_s[group.way]
             if not reason and is_late:
                 reason = because("beyond-seconds-of-contention", seconds=plan.seconds)
@@ -115,8 +120,8 @@ def _leave_out(group: PeerGroup, reason: Why, measuring: Measuring) -> None:
 
 
 def _planned_set_s(plan: ContentionPlan, group: PeerGroup, measuring: Measuring) -> float:
-    """Seconds that one set of a group should take; none if the stack cannot be measured in this
-    way.
+    """Seconds that one set (of fresh processes) of a group should take, for the time left; 0 if the
+    stack cannot be measured in the way of the group.
     """
     if _why_not_measured(group):
         return 0.0
@@ -131,11 +136,11 @@ def _measure_group(
     left_s: float,
     time_left: ContentionTimeLeft,
 ) -> float:
-    """Measure the planned sets, or as many as fit ``left_s``. Returns the seconds that all would
-    take.
+    """Measure a group in the planned number of sets (each of fresh processes), or as many as fit
+    ``left_s``. Returns the seconds that all planned sets would take.
 
     The first death of a peer may be an accident: what was measured stays, and the set is measured
-    again.
+    again. After the second one its case has failed.
     """
     began_s = time.monotonic()
     targets = list(group.targets)
@@ -145,7 +150,7 @@ def _measure_group(
     numbers = itertools.count()
     measured = 0
     set_s = 0.0
-    forgives = True
+    may_repeat = True
     while cases and measured < plan.sets:
         target = group.first.key
         step = because(
@@ -153,19 +158,25 @@ def _measure_group(
         )
         measuring.listener.working(step)
         time_left.begin_set()
-        with _Set(plan, group, next(numbers), measuring, cases, forgives=forgives) as one_set:
+        with _Set(plan, group, next(numbers), measuring, cases, may_repeat=may_repeat) as one_set:
             measuring.add(_telling_time_left(one_set.entries(), time_left))
-            fits_again = 2 * (time.monotonic() - began_s) <= left_s
-            if one_set.died and forgives and not fits_again:
+            # Another set takes no longer than all that was done so far.
+            elapsed_s = time.monotonic() - began_s
+            has_time_to_repeat = 2 * elapsed_s <= left_s
+            # The set kept the failure to itself, to be repeated. If there is no time for that, the
+            # failure is what was measured.
+            if one_set.died and may_repeat and not has_time_to_repeat:
                 measuring.add(one_set.failed("failed", one_set.died))
         if one_set.died:
-            forgives = False
+            may_repeat = False
         else:
             measured += 1
             time_left.end_set()
+        # Mean time of a measured set. The time of sets that died, and to end processes, counts too.
         set_s = (time.monotonic() - began_s) / max(1, measured)
         time_left.tell()
-        if set_s * (measured + 1) > left_s:
+        time_with_next_s = set_s * (measured + 1)
+        if time_with_next_s > left_s:
             break
     return set_s * plan.sets
 
@@ -180,11 +191,13 @@ def _telling_time_left(
 
 
 class _Set(ExitStack):
-    """One set of fresh processes for the cases of a group. ``cases``: those that have not failed;
-    others go.
-
-    ``forgives``: whether the set may be measured again after a peer died. ``died``: how one did, or
-    ''. ``units``: by case of a long chain. ``most``: by case the largest n.
+    """One set of fresh processes, in which peers (processes or threads at once) run the cases of a
+    group; a ``with`` block, with which the processes end. ``cases``: by number those that have not
+    failed; one that fails is removed, also for later sets. ``units``: by case the units of a long
+    chain. ``most``: by case the largest number of units of a chain. ``may_repeat``: whether the set
+    may be measured again after a peer died, so that the death is not written down as a failure.
+    ``died``: how a peer died, or ''. ``now``: the period that is measured. ``seen``: those that
+    were measured.
     """
 
     def __init__(
@@ -195,7 +208,7 @@ class _Set(ExitStack):
         measuring: Measuring,
         cases: dict[int, Case],
         *,
-        forgives: bool = False,
+        may_repeat: bool = False,
     ) -> None:
         super().__init__()
         self.plan = plan
@@ -208,18 +221,23 @@ class _Set(ExitStack):
         self.most: list[int] = []
         self.children: list[ChildProcess[Answer]] = []
         self.busy: list[ChildProcess[Answer]] = []
-        self.forgives = forgives
+        self.may_repeat = may_repeat
         self.died: Why = ""
+        # Until a period is measured, the first case stands for what fails.
         self.now = _Period(min(cases), 1)
         self.seen: set[_Period] = set()
 
     def entries(self) -> Iterator[PeriodEntry]:
-        """Measure the set, and yield the entry of each period. Where a peer dies, the set ends."""
+        """Measure the set, and yield the entry of each period. Where a peer dies, the set ends.
+
+        Then the entries say that its case failed, unless the set may be measured again.
+        """
         try:
             yield from self._measured()
         except ChildEnded as ended:
             self.died = ended.reason
-            if self.forgives and ended.why == "died":
+            # Only a death may be an accident. Too long a silence is a failure at once.
+            if self.may_repeat and ended.why == "died":
                 peers = f"{self.group.first.key}, {self.group.way}"
                 why = together(ended.reason, because("measured-again"))
                 self.measuring.listener.note(about(peers, why))
@@ -227,16 +245,19 @@ class _Set(ExitStack):
                 yield from self.failed("failed", self.died)
 
     def _measured(self) -> Iterator[PeriodEntry]:
-        """Open the peers and measure all periods: first those alone, then those at once.
+        """Start the processes and measure all periods: first those of one peer alone, then those of
+        several at once. Yields the entry of each period.
 
         In the way ``devices`` some of those alone come last, because a process can be slower in its
         first periods.
         """
         way, plan = self.group.way, self.plan
+        # The others start later, so that the first is really alone.
         yield from self._open(1)
         at_the_end = 0
         if way == "devices":
             at_the_end = plan.repeats // 2
+            # Here each device has one alone, so all are open from the beginning.
             yield from self._open(len(self.group.targets) - 1)
         yield from self._measure(list(self._alone(plan.repeats - at_the_end)))
         if way == "processes":
@@ -248,7 +269,10 @@ class _Set(ExitStack):
         yield from self._measure(list(self._alone(at_the_end)))
 
     def planned_s(self) -> float:
-        """About how long all periods take, and to start the processes, s."""
+        """About how many seconds the set takes: to start its processes, and for all periods. Only
+        the time left that the user sees is made of it.
+        """
+        # A placement that this machine does not have is not measured.
         placed = []
         for period in [*self._alone(self.plan.repeats), *self._together()]:
             if processors_of_peers(period.placement, self._targets(period)) is not None:
@@ -256,6 +280,7 @@ class _Set(ExitStack):
         processes = 1
         if self.group.way != "threads":
             processes = max((period.peers for period in placed), default=1)
+        # The first process opens alone; the others as many at a time as there are processors.
         at_once = len(every_processor()) or 1
         opening_s = _OPENS_IN_S * (1 + processes / at_once)
         periods_s = 0.0
@@ -269,9 +294,11 @@ class _Set(ExitStack):
         return self.plan.long_ns + self.plan.each_ns * period.peers
 
     def _numbers(self) -> list[int]:
-        """The numbers of peers; those of busy processes are half and all of the processors.
+        """The numbers of peers that run at once, in rising order. In the way ``busy`` they count
+        the processes that keep a processor busy: half as many as processors, and as many.
 
-        One peer is measured by ``_alone``; only processes have it once more beside idle ones.
+        One peer is measured by ``_alone``. Only processes have it once more: one that runs beside
+        others that are open and idle.
         """
         processors = len(every_processor()) or 2
         devices = len(self.group.targets)
@@ -287,13 +314,19 @@ class _Set(ExitStack):
                 return [number for number in self.plan.numbers if number > 1]
 
     def _alone(self, repeats: int) -> Iterator[_Period]:
-        """The periods of one peer alone: of each case and kind so many, on each device."""
+        """The periods of one peer alone, which those of several are compared with: ``repeats`` of
+        each case and kind, on each device.
+        """
         for case, kind, _ in itertools.product(self.cases, _KINDS, range(repeats)):
             for first in range(len(self.group.targets)):
                 yield _Period(case, 1, kind=kind, alone=True, first=first)
 
     def _together(self) -> Iterator[_Period]:
-        """The periods of several peers at once, by case, number of peers, placement and kind."""
+        """The periods of several peers at once: of each case one for each number of peers,
+        placement (free, or pinned to processors) and kind of chain.
+
+        For processes on a GPU also one in which two show how long the GPU works for each in turn.
+        """
         plan, way = self.plan, self.group.way
         numbers = self._numbers()
         repeats = plan.repeats if way == "busy" else 1
@@ -320,11 +353,14 @@ class _Set(ExitStack):
         return self.enter_context(child)
 
     def _open(self, count: int) -> Iterator[PeriodEntry]:
-        """Start more processes, and open the cases in them; yields entries of cases that did not
-        open. The first process finds how many units a long chain has.
+        """Start ``count`` more processes, and open all cases in each, for as many threads as there
+        are peers in one. Yields the entries of cases that did not open.
+
+        The first process also finds how many units a long chain has, which the others need not.
         """
         threads = max(self.plan.numbers) if self.group.way == "threads" else 1
         began = len(self.children)
+        # Peers have the group's target, or in turn those of all its devices.
         targets = self.group.targets * max(self.plan.numbers)
         for target in targets[began : began + count]:
             chain_ns = 0 if self.children else self.plan.chain_ns
@@ -340,6 +376,7 @@ class _Set(ExitStack):
                     chain_ns,
                 )
             )
+        # Only now, so that all processes start at the same time.
         for child in self.children[began:]:
             opened = child.receive(_OPENING_S)
             assert isinstance(opened, Opened)
@@ -350,13 +387,19 @@ class _Set(ExitStack):
                 self.units, self.most = opened.units, opened.most
 
     def _measure(self, periods: list[_Period]) -> Iterator[PeriodEntry]:
-        """Measure the periods in random order, without those of cases that have failed."""
+        """Measure the periods in random order, so that a slow change of the machine is not taken
+        for an effect of the number of peers. Those of cases that have failed are left out.
+
+        Yields the entry of each, and where one fails what ``failed`` yields. Raises ``ChildEnded``.
+        """
         self.rng.shuffle(periods)
         for period in periods:
+            # By peer the processors that it may use; None if the machine has no such placement.
             places = processors_of_peers(period.placement, self._targets(period))
             if period.case not in self.cases or places is None:
                 continue
             self.now = period
+            # A process that takes no part in this period may have died too.
             for child in self.children:
                 if child.exit_code(0) is not None:
                     child.receive()  # raises how it ended
@@ -368,12 +411,14 @@ class _Set(ExitStack):
                 yield from self.failed(entry.status, entry.reason)
 
     def _run(self, period: _Period, places: list[list[int]]) -> PeriodEntry:
-        """The entry of one period. Raises ``ChildEnded``.
+        """Let the peers run one period, and return its entry. Raises ``ChildEnded``.
 
         All peers run a chain first, to be warm. Then they get the moment at which the period
         begins, on the clock that all processes of a machine share. ``places``: of each peer the
         processors that it may use.
         """
+        # Threads are peers of one process. In the way ``busy`` one is measured, beside others that
+        # only compute.
         is_threads = self.group.way == "threads"
         threads = period.peers if is_threads else 1
         processes = 1 if is_threads or self.group.way == "busy" else period.peers
@@ -404,8 +449,9 @@ class _Set(ExitStack):
         return _with_rows(self._entry(period), length_ns, units, ran)
 
     def _units(self, period: _Period, processes: int) -> list[int]:
-        """By process the units of a chain. In a period that shows slices of time, the first process
-        runs short chains and the others long ones.
+        """How many units the chains of each process have in this period. Where the period is to
+        show slices of time, the first process runs short chains, which the long ones of the others
+        delay.
         """
         short = min(self.plan.short, self.most[period.case])
         units = [self.units[period.case]] * processes
@@ -421,7 +467,7 @@ class _Set(ExitStack):
         return (self.group.targets * count)[period.first : period.first + count]
 
     def _entry(self, period: _Period) -> PeriodEntry:
-        """The entry of a period, still without what was measured."""
+        """The journal's entry of a period, which names it, still without what was measured."""
         devices: list[str] = []
         if self.group.way == "devices":
             devices = [target.device for target in self._targets(period)]
@@ -437,8 +483,8 @@ class _Set(ExitStack):
         )
 
     def _not_open(self, case: int, status: Status, reason: Why) -> Iterator[PeriodEntry]:
-        """An entry for each number of peers of a case that did not open. The case is not
-        measured.
+        """An entry for each number of peers of a case that did not open, so that each has the
+        reason where its cost would be. The case is not measured.
         """
         planned = [*self._alone(1), *self._together()]
         self._drop(case, status, reason)
@@ -448,12 +494,13 @@ class _Set(ExitStack):
                 yield msgspec.structs.replace(self._entry(period), status=status, reason=reason)
 
     def failed(self, status: Status, reason: Why) -> Iterator[PeriodEntry]:
-        """The entries of the period that came to nothing, and of each other one of its case that is
-        not measured now.
+        """The entries of the period that just failed (``now``), and of each other one of its case
+        that is therefore not measured.
 
         So each number of peers without a figure has its reason. The case is not measured again.
         """
         failed = self.now
+        # Before the case is dropped: these are the periods of the cases that are left.
         planned = [*self._alone(1), *self._together()]
         self._drop(failed.case, status, reason)
         yield msgspec.structs.replace(self._entry(failed), status=status, reason=reason)
@@ -474,8 +521,10 @@ class _Set(ExitStack):
 def _with_rows(
     entry: PeriodEntry, length_ns: int, units: Sequence[int], ran: Sequence[Ran]
 ) -> PeriodEntry:
-    """The entry with what all peers measured. ``units``, ``ran``: by process, which may have
-    several peers as its threads.
+    """The entry of a period, completed with what all peers measured in it, a value for each peer.
+
+    ``units`` (of a chain) and ``ran`` (what the processes answered) are by process. A process may
+    have several peers as its threads.
     """
     units_of_peers: list[int] = []
     chains: list[list[list[int]]] = []

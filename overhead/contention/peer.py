@@ -129,8 +129,8 @@ class _Opening:
         """
 
     def open(self, number: int) -> Chain | None:
-        """An open chain of the case with this number; None if it failed here or in another
-        thread.
+        """An open chain of the case with this number, for the thread of one peer; None if it failed
+        in this or in an earlier thread.
         """
         if number in self.failed:
             return None
@@ -141,8 +141,8 @@ class _Opening:
             return None
 
     def _open(self, number: int) -> Chain:
-        """An open chain of the case. Raises ``Unsupported`` for one that runs in another process,
-        whose clock is not that of the peers.
+        """An open chain of the case. Raises ``Unsupported`` for one that is timed in another
+        process, such as a browser (it has its ``own_loop``): its clock is not that of the peers.
         """
         target, case = self.job.target, self.job.cases[number]
         probe = registry()[target.stack]
@@ -153,7 +153,7 @@ class _Opening:
         return chain
 
     def units(self, number: int, chain: Chain | None) -> int:
-        """How many units a long chain of this case has; 0 if it failed."""
+        """How many units a long chain of this case has; 0 if the case failed, now or before."""
         if number in self.failed:
             return 0
         try:
@@ -163,20 +163,20 @@ class _Opening:
             return 0
 
     def _units_for(self, chain: Chain | None) -> int:
-        """16 times the power of two that takes at least ``chain_ns``, the shorter of two times
-        counted.
+        """How many units a chain needs to take at least ``chain_ns``: 16, doubled until it does, or
+        until the chain would be longer than it may be.
         """
         units = _FIRST_UNITS
         taken_ns = 0
         while chain is not None and taken_ns < self.job.chain_ns and 2 * units <= chain.max_n:
             units *= 2
+            # The shorter of two times: the first chain of a length may compile or be interrupted.
             taken_ns = min(_total(chain, units, self.now) for _ in range(2))
         return units
 
 
 class _Peers:
     """The threads of this process and their open chains. ``clock``: shared by all processes.
-
     ``chains``: by thread, then by case; None where a case could not be opened.
     """
 
@@ -186,7 +186,9 @@ class _Peers:
         self.chains: list[list[Chain | None]] = []
 
     def open(self, job: OpenJob) -> Opened:
-        """Open all cases of the job in each thread."""
+        """Open all cases of the job in each thread, and answer which failed, with how many units
+        their chains may have and a long one has.
+        """
         allow_entry_points(job.entry_points)
         for plugin in job.plugins:
             load_plugin(Path(plugin))
@@ -211,8 +213,8 @@ class _Peers:
         return Opened(reasons, statuses, most, units)
 
     def run(self, job: PeriodJob, go: Callable[[], int]) -> Ran:
-        """Run a period. ``go``: says that all are warm, and returns the moment at which the period
-        begins.
+        """Run a period: all threads run chains of a case from one moment on. ``go``: says that all
+        are warm, and returns this moment, in ns of the clock that all processes share.
 
         The threads and this function meet twice at a barrier: when all are warm, and when the start
         is known.
@@ -229,12 +231,12 @@ class _Peers:
                 with one_at_a_time:
                     before = chain.executed()
                     _total(chain, job.units, self.clock.now)
-            finally:
+            finally:  # also after an error, as the others would wait for this thread for ever
                 meeting.wait()
                 meeting.wait()
             measured = self._chains(chain, job, started[0])
             executed = chain.executed() - before
-            issued = job.units * (1 + len(measured.rows))
+            issued = job.units * (1 + len(measured.rows))  # the 1 is the chain that warms up
             if chain.executes and executed != issued:
                 raise Unverified(because("units-not-executed", issued=issued, executed=executed))
             return measured
@@ -259,10 +261,12 @@ class _Peers:
         )
 
     def _chains(self, chain: Chain, job: PeriodJob, start: int) -> _ThreadRows:
-        """Run chains from the start of the period to its end; the last one may end later.
+        """Run chains one after the other from the start of the period to its end; the last one may
+        end later.
 
-        The times are those of the whole loop: a row for each chain, the CPU time of the thread, and
-        the time in which it was ready to run and had no CPU core.
+        Returns a row for each chain (when it began, how long it took to enqueue, how long in all),
+        and of the whole loop the CPU time of the thread and the time in which it was ready to run
+        and had no CPU core.
         """
         now, units, end = self.clock.now, job.units, start + job.length
         rows: list[list[int]] = []
@@ -295,11 +299,13 @@ def _total(chain: Chain, units: int, now: Callable[[], int]) -> int:
 
 
 def _answers() -> Callable[[PeerJob, Parent], None]:
-    """What answers the jobs of the parent, with the peers of this process."""
+    """The function that answers each job of the parent process (open chains, run a period, keep a
+    processor busy) with the peers of this process, which it keeps from job to job.
+    """
     peers = _Peers()
 
     def answer(job: PeerJob, parent: Parent) -> None:
-        """Carry out one job."""
+        """Carry out one job, and send the answer to the parent."""
 
         def go() -> int:
             """Say that all threads are warm, and wait for the moment at which the period begins."""

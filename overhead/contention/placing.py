@@ -15,10 +15,12 @@ _CPU = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 def processors_of_peers(
     placement: Placement, targets: Sequence[Target], host: Host = HOST
 ) -> list[list[int]] | None:
-    """By peer the processors that it may use, empty for all; None where this machine has no such
-    placement.
+    """Where the peers of a period may run: for each the numbers of the processors that it may use,
+    empty for all; None where this machine has no such placement.
 
-    ``targets``: of each peer. ``core``: a core each, also where a core shows two processors.
+    ``targets``: of each peer. Placement ``free``: the system places them. ``core``: each has a core
+    of its own, also where a core shows two processors. ``node``: each has the processors next to
+    its device (of the same NUMA node).
     """
     usable = every_processor()
     if placement == "free":
@@ -28,6 +30,7 @@ def processors_of_peers(
         if len(cores) < len(targets):
             return None
         return [[core[0]] for core in cores[: len(targets)]]
+    # What is left is ``node``.
     near = []
     for target in targets:
         near.append(sorted({*_near(target, host)} & {*usable}))
@@ -48,7 +51,7 @@ def _cores(usable: Sequence[int], host: Host) -> list[tuple[int, ...]]:
 
 def _near(target: Target, host: Host) -> list[int]:
     """The processors of the NUMA node that the GPU of the target is attached to; empty where it is
-    not known.
+    not known. The id of a device is made of its UUID, which ``nvidia-smi`` tells with its bus.
     """
     for uuid, bus in host.nvidia_smi("uuid", "pci.bus_id"):
         digits = uuid.removeprefix("GPU-").replace("-", "")
@@ -59,7 +62,7 @@ def _near(target: Target, host: Host) -> list[int]:
 
 
 def _numbers(ranges: str) -> list[int]:
-    """The numbers in a list of ranges like ``0-3,8``; empty for other text."""
+    """The numbers in a list of ranges as Linux writes it (``0-3,8``); empty for other text."""
     numbers: list[int] = []
     for part in ranges.strip().split(","):
         ends = part.split("-")

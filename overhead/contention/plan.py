@@ -67,7 +67,9 @@ class PeerGroup:
 
 
 def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGroup]:
-    """What to measure, in order: way by way, and stack by stack."""
+    """What to measure, in order: way by way (processes, threads, a process for each device, beside
+    busy processes), and in each stack by stack. A group is measured in the same processes.
+    """
     rank = {name: number for number, name in enumerate(stacks_in("contention"))}
     ordered = sorted(targets, key=lambda target: rank.get(target.stack, len(rank)))
     models: dict[tuple[str, str, str], list[Target]] = {}
@@ -86,10 +88,11 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
 
 
 def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
-    """The base case of a target. ``twins``: and the same calls from compiled code, if the stack has
-    them.
+    """The cases of a target that peers run: the base case and, with ``twins``, the same calls from
+    compiled code (its twin) if the stack has them. The twin holds no lock of Python, so it tells
+    whether this lock slows threads.
 
-    If only another case has such a twin, that pair is measured in place of the base case.
+    If only another case has such a twin, that case is measured in place of the base case.
     """
     space = space_of(registry()[target.stack], target)
     like_base = []

@@ -8,8 +8,10 @@ from overhead.results import Contention, PeersEntry, PeriodEntry
 
 
 def reduce(entries: Sequence[PeersEntry | PeriodEntry], precision: float) -> Iterator[Contention]:
-    """A record for each case, way, number of peers and placement. ``precision``: relative
-    half-width of a figure that is ``ok``.
+    """The records of contention from these entries of a journal: one for each case, way, number of
+    peers and placement. ``precision``: relative half-width of a figure that is ``ok``.
+
+    Most runs have no such entries, and then do without the code that makes figures of them.
     """
     if not entries:
         return

@@ -25,11 +25,11 @@ factor. Chosen, not measured: with a higher factor stacks of two rates are said 
 
 @dataclass(frozen=True)
 class PeersRow:
-    """A case on a target in one way and placement, as a table has it.
-
-    ``records``: by the number of peers. ``facts``: of the stack. What tells it apart from other
-    rows: ``device``, the id of its device if the stack has several; ``on``, its adapter and API if
-    these differ; ``params``, in which its case differs from others by the same caller.
+    """A row of a table of contention: one case while several peers (processes or threads) run it at
+    once. ``records``: its figures by the number of peers, all in one way and placement. ``facts``:
+    of the stack. What tells it apart from other rows: ``device``, the id of its device if the stack
+    has several; ``on``, its adapter and API if these differ; ``params``, in which its case differs
+    from others by the same caller.
     """
 
     records: Mapping[int, Contention]
@@ -58,7 +58,7 @@ class PeersRow:
         return caller, placement
 
     def values(self, figure: str) -> dict[int, Value]:
-        """The figure by the number of peers, where it has a value above zero."""
+        """The figure of this name by the number of peers, where it has a value above zero."""
         values = {}
         for peers, record in sorted(self.records.items()):
             value = record.measured(figure) if record.status in VALUED else None
@@ -90,8 +90,8 @@ class PeersRow:
 
     @property
     def reaches_above(self) -> bool:
-        """Whether the work of the most peers, K, or the interval of a noisy one, is above K times
-        that of one.
+        """Whether K peers, the most that were measured, seem to do more than K times as much as
+        one, which needs a note as nobody expects it: surely, or for a noisy figure perhaps.
         """
         works = self.values("work")
         if not works:
@@ -100,14 +100,16 @@ class PeersRow:
         work = works[peers]
         if work.status == "ok":
             return work.floor > peers
+        # A noisy figure is shown as its interval, so there readers see the upper end.
         return work.floor > peers or work.ceiling > peers
 
 
 def rows_of(view: View, way: Way) -> list[PeersRow]:
-    """A row for each case and placement that the run measured in this way; those of a target follow
-    each other.
+    """The rows of the table of one way to run many peers at once: one for each case and placement;
+    those of a target follow each other.
 
-    Of several devices alone it has the one with the median cost.
+    In the way ``devices`` each device was also measured alone. A row has one record for a number of
+    peers, so of these it has the one with the median cost.
     """
     of_way = [record for record in view.fingerprint.contention if record.way == way]
     groups: dict[tuple[str, Placement], dict[int, list[Contention]]] = {}
@@ -147,8 +149,10 @@ def _row(
     facts: StackFacts,
     of_way: Sequence[Contention],
 ) -> PeersRow:
-    """The row of these records, of which ``first`` is one. ``of_way``: all records of the way, from
-    which the row must be told apart.
+    """The row of these records, which are by number of peers; ``first`` is one of them.
+
+    ``of_way``: all records of the same table. What differs among those of the same stack is what
+    the name of the row must tell: adapter, API, device, and the parameters of the case.
     """
     target, case = first.target, first.case
     of_stack = [other.target for other in of_way if other.target.stack == target.stack]
@@ -172,8 +176,8 @@ def _row(
 
 
 def _judged(rows: Sequence[PeersRow]) -> list[PeersRow]:
-    """The rows that a sentence may judge: those on hardware devices if there are any, else all that
-    run their work.
+    """The rows that sentences are made of: those on GPUs. Where there are none, those of software
+    adapters and CPUs too, but not of a device that accepts work and runs nothing.
     """
     running = [row for row in rows if row.first.target.executes]
     on_hardware = []
@@ -193,11 +197,10 @@ class RatioAt:
 
 
 def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[RatioAt]:
-    """The unpinned rows in which all together surely do less than ``below`` times as much as one,
-    the worst first.
+    """The cases in which several peers surely do less together than ``below`` times what one does
+    alone, the worst first; each with the number of peers that do least.
 
-    Each with the number of peers that do least. Empty for a way in which one alone is no
-    alternative.
+    Only unpinned ones, as programs run. Empty for a way in which one alone is no alternative.
     """
     if way not in LEAST_WORK:
         return []
@@ -213,6 +216,7 @@ def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[Ratio
 
 
 def _size(of: RatioAt) -> float:
+    """What sorts ratios: their value."""
     return of.ratio.value
 
 
@@ -229,8 +233,12 @@ class MostPeers:
 
 
 def most_peers(way: Way, rows: Sequence[PeersRow]) -> MostPeers | None:
-    """The ratios of the most peers: of the cost in the way ``busy``, else of the work; None where
-    none is resolved.
+    """How the largest number of peers compares with one alone: the lowest and the highest ratio
+    among the cases of one caller, which the first sentence of a table tells. None where no ratio is
+    precise enough (*resolved*).
+
+    The ratio is how many times as much all do together; beside ``busy`` processes, how many times
+    as slow the one is that is measured.
     """
     figure = "slowdown" if way == "busy" else "work"
     judged = _judged(rows)
@@ -244,6 +252,7 @@ def most_peers(way: Way, rows: Sequence[PeersRow]) -> MostPeers | None:
         return None
 
     of_most = [ratio for ratio in known if ratio.peers == peers]
+    # One sentence compares like with like: the first caller and placement, Python unpinned if any.
     order = min(ratio.row.order for ratio in of_most)
     of_caller = sorted((ratio for ratio in of_most if ratio.row.order == order), key=_size)
     noisy = []
@@ -267,7 +276,9 @@ class MeetAtDevice:
 
 
 def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
-    """Which stacks come to one rate."""
+    """The stacks that do the same number of units a second with many peers, however different they
+    are alone: they meet at what the device can do. Each by API and number of peers.
+    """
     # Only stacks of one API share a rate, and only at their largest K does the device surely have
     # enough to do.
     limited: dict[tuple[str, int], list[RatioAt]] = {}
@@ -289,8 +300,8 @@ def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
 
 @dataclass(frozen=True)
 class SlowestPlacing:
-    """A case with a limit, at the number of devices at which it is slowest: its slowdown in each
-    placement.
+    """A case that something limits, with a process for each device: its slowdown in each placement
+    of the processes, at the number of devices at which it is slowest.
     """
 
     slowdowns: tuple[RatioAt, ...]
@@ -298,8 +309,8 @@ class SlowestPlacing:
 
 @dataclass(frozen=True)
 class Placing:
-    """Of a process a device: the cases that something limits, and how far the slowdown of any
-    reaches.
+    """How slow cases are that run in one process for each device. ``limited``: those that something
+    limits. ``highest``: the upper end of the interval of the largest slowdown of any case.
     """
 
     limited: tuple[SlowestPlacing, ...]
@@ -312,8 +323,8 @@ class Placing:
 
 
 def placing(rows: Sequence[PeersRow]) -> Placing | None:
-    """How much slower than alone the cases are, unpinned and pinned; None where no slowdown is
-    known.
+    """How much slower than alone cases are that run in one process for each device, unpinned and
+    pinned to processors; None where no slowdown is known.
     """
     cases: dict[str, list[PeersRow]] = {}
     for row in _judged(rows):
@@ -337,8 +348,8 @@ def placing(rows: Sequence[PeersRow]) -> Placing | None:
 
 
 def _slowest_limited(slowdowns: Sequence[RatioAt]) -> int | None:
-    """The number of peers at which a case is slowest among those where something limits it; None
-    where nothing does.
+    """The number of peers at which a case is slowest, of those numbers at which it was found what
+    limits it; None where nothing does. Of equal slowdowns the most peers count.
     """
     limited = []
     for slowdown in slowdowns:

@@ -23,15 +23,14 @@ register_page("contention", words.PAGE_TITLE, 40, words.ABOUT_MANY_AT_ONCE)
 
 
 def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
-    """The section of one way: its blocks, and for processes and threads a figure above the
-    table.
+    """A function that makes the section of the page about one way to run many peers at once: its
+    sentences and its table, for processes and threads with a figure above the table.
     """
 
     def build(view: View) -> Iterator[Part]:
-        """The blocks of the way in this run, the table of processes and threads inside its
-        figure.
-        """
+        """The parts of the section, from this run."""
         for block in way_blocks(view, way):
+            # The figure holds its table. Without a line to draw there is no figure.
             if isinstance(block, Table) and way in ("processes", "threads"):
                 block = drawing(way, rows_of(view, way), block) or block
             yield block

@@ -28,10 +28,10 @@ follows them.
 
 
 def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
-    """How the most peers compare with one alone, for one caller; where they meet; what to do if all
-    do less than one.
+    """What the rows of a table of contention show, in sentences: how the most peers compare with
+    one alone; which stacks come to the same rate; what to do if all together do less than one.
 
-    Nothing where no comparison is resolved.
+    No sentence where no comparison is precise enough.
     """
     most = most_peers(way, rows)
     if most is None:
@@ -53,8 +53,8 @@ def placing_sentences(rows: Sequence[PeersRow]) -> list[str]:
 
 
 def way_blocks(view: View, way: Way) -> Iterator[Part]:
-    """The finding, the table, the limits and the missing cases of one way. Empty if the run did not
-    measure it.
+    """What terminal and page show of one way to run many peers at once: what was found, the table,
+    what limits the peers, and why cases are missing. Empty if the run did not measure it.
     """
     rows = rows_of(view, way)
     sentences = finding_sentences(way, rows)
@@ -71,9 +71,14 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
 
 
 def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
-    """The costs of these rows, a column for each number of peers."""
+    """The table of these rows: their costs, in a column for each number of peers, after how the
+    most peers compare with one alone, and what limits them.
+
+    Where there is no room, ``optional`` columns are hidden first and ``important`` ones last.
+    """
     counts = counts_of(rows)
     most = max(max(row.values("cost")) for row in rows)
+    # With only one number of peers, the second of these columns is already that of each peer.
     alone, *some, at_most = range(_FIRST_COUNT, _FIRST_COUNT + max(2, len(counts)))
     each_peer = _FIRST_COUNT + len(counts)
     meanings = {each_peer: words.each_peer_meaning(most)}
@@ -91,7 +96,9 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
 
 
 def _cells(way: Way, row: PeersRow, counts: Sequence[int], most: int) -> list[str | Cell]:
-    """The cells of a row. ``most``: the number of peers that the last columns are about."""
+    """The cells of a row of the table. ``counts``: the numbers of peers that have a column of
+    costs. ``most``: the number that the columns of the limit, the ratio and each peer are about.
+    """
     costs = row.values("cost")
     ratio = row.values("slowdown" if way == "busy" else "work").get(most)
     limit: str | Cell = ""
@@ -120,8 +127,8 @@ def _short(value: Value, sign: str = "") -> str | Cell:
 
 
 def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
-    """How a noisy figure is shown; the slices of time that the device gives; and from what each
-    limit follows.
+    """What stands below a table: how it shows a noisy figure; how long the device works for one
+    process before it turns to the next (a slice); and from what each limit follows.
     """
     if any(row.shows_noise for row in rows):
         yield words.RANGE_IS_NOISY
@@ -140,7 +147,9 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
 
 
 def _at_most_peers(rows: Sequence[PeersRow], figure: str) -> list[RatioAt]:
-    """The figure of each row at the largest number of peers at which it is resolved."""
+    """The figure of each row at the largest number of peers at which its interval lies above zero
+    and is narrow enough (it is *resolved*). Rows without such a value are left out.
+    """
     at_most = []
     for row in rows:
         values = row.resolved(figure)
@@ -151,7 +160,7 @@ def _at_most_peers(rows: Sequence[PeersRow], figure: str) -> list[RatioAt]:
 
 
 def _reasons(rows: Sequence[PeersRow]) -> list[str]:
-    """Each reason for a missing cost, with the cases that it explains."""
+    """Each reason for a missing cost, with the cases and numbers of peers that it explains."""
     missing: list[tuple[str, Why]] = []
     for row in rows:
         by_reason: dict[Why, list[int]] = {}
@@ -163,7 +172,7 @@ def _reasons(rows: Sequence[PeersRow]) -> list[str]:
 
 
 def _why_no_cost(record: Contention) -> Why:
-    """The reason of the record, else that of its cost, else its status."""
+    """Why the record has no cost: its own reason, else that of the figure, else its status."""
     figure = record.figure("cost")
     if record.reason:
         return record.reason

@@ -13,8 +13,8 @@ from overhead.runner.time_left import Durations
 
 
 class ContentionTimeLeft:
-    """Tells a listener the time left of all groups.
-
+    """Tells a listener the time left of a measurement with many peers. It goes group by group
+    (cases that are measured in the same processes), and each group has several sets of processes.
     ``sets_s``: of each group how long a set should take. ``clock``: seconds.
     """
 
@@ -28,6 +28,7 @@ class ContentionTimeLeft:
         self._plan = plan
         self._listener = listener
         self._clock = clock
+        # ``Durations`` keeps times by kind of work; here each group is a kind.
         self._kinds = [str(number) for number in range(len(sets_s))]
         self._durations = Durations(dict(zip(self._kinds, sets_s, strict=True)))
         self._began_s = clock()
@@ -65,7 +66,10 @@ class ContentionTimeLeft:
         self._listener.left(max(0.0, min(left_s, limit_s)))
 
     def _left_of_group_s(self) -> float:
-        """Seconds until all sets of the group that runs are measured; 0 if none is left."""
+        """Seconds until all sets of the group that runs are measured; 0 if none is left.
+
+        Of the set that runs it is the rest; the later ones take what a set of the group takes.
+        """
         sets = self._plan.sets - self._measured
         if sets <= 0 or not self._kinds:
             return 0.0

@@ -17,7 +17,12 @@ counts.
 
 @dataclasses.dataclass(frozen=True)
 class DecodeVariant:
-    """One way to decode on a stack: a pattern with parameters, and the callers that can run it."""
+    """One way to decode tokens on a stack, such as Dawn.
+
+    ``pattern``: how the dispatches are handed to the device, such as ``per-pass``. ``params``: what
+    else tells variants apart, such as ``fusions``. ``callers``: what may call the library:
+    ``binding`` is Python, ``native`` compiled code, ``browser`` a page.
+    """
 
     pattern: Pattern
     params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
@@ -46,10 +51,12 @@ def batched_variants(variant: DecodeVariant) -> list[DecodeVariant]:
 
 
 def reading_variants(variant: DecodeVariant) -> list[DecodeVariant]:
-    """Copies of the variant in which the host waits for a value, called from Python.
+    """Three copies of the variant in which the CPU reads values back from the device, and waits for
+    them.
 
     The first reads each token, the second all logits of each token. The third reads only the token
-    after a whole prompt: its time is the time to the first token.
+    after a whole prompt: its time is the time to the first token. All three are called from Python
+    alone, because the read is a Python call.
     """
     reading = dataclasses.replace(variant, pattern="read-each", callers=("binding",))
     each_token = reading.with_params(readback="token")
@@ -59,10 +66,12 @@ def reading_variants(variant: DecodeVariant) -> list[DecodeVariant]:
 
 
 def decode_cases(variants: Iterable[DecodeVariant], *, software: bool) -> Iterator[Case]:
-    """A case of each variant and caller for every decoder, decoder by decoder.
+    """The cases to measure on one device: one for each decoder, variant and caller of the variant,
+    the smallest decoder first.
 
     ``software``: the device is a CPU or a software adapter, so only the tiny decoder is measured.
     """
+    # A list, because the variants are gone through once for each decoder.
     variants = list(variants)
     for decoder in decoders_for(software=software):
         for variant in variants:
@@ -77,6 +86,8 @@ def decode_cases(variants: Iterable[DecodeVariant], *, software: bool) -> Iterat
 
 
 def _unit(variant: DecodeVariant) -> str:
-    """What one step of the variant makes, in words: ``token``, or ``16 tokens`` of a batch."""
+    """What a case of the variant repeats, in words: ``token``; ``16 tokens`` for a batch of 16
+    sequences, ``5 tokens`` for a prompt of 5.
+    """
     tokens = variant.params.get("tokens", variant.params.get("batch", 1))
     return "token" if tokens == 1 else f"{tokens} tokens"

@@ -36,8 +36,13 @@ WGSL_LOGIT_TOLERANCE = 3e-3
 
 @dataclasses.dataclass(frozen=True)
 class DecoderShape:
-    """The sizes of a decoder. ``slots``: tokens that fit into the cache. ``biased``: q, k and v
-    have biases.
+    """The sizes of a decoder, a language model of the family of Qwen2 and Llama.
+
+    ``width``: numbers that stand for a token; ``inner``: the same inside an MLP. ``heads``: of
+    queries; ``kv_heads``: of keys and values, which several heads of queries share. ``slots``:
+    tokens that fit into the cache. ``biased``: the projections to queries, keys and values have
+    biases. ``tied``: the embedding is also the matrix that makes the logits. ``theta``: the base of
+    the rotary angles. ``epsilon``: what a norm adds to the mean square.
     """
 
     vocabulary: int
@@ -54,12 +59,15 @@ class DecoderShape:
 
     @property
     def parameters(self) -> int:
-        """The number of parameters, counted as the module of ``lowering.decoder`` has them."""
+        """The number of parameters (weights and biases) of the whole decoder, computed from its
+        sizes, so that no module of PyTorch must be made to know how much memory it takes.
+        """
         kv_width = self.width // self.heads * self.kv_heads
         # Queries and the output are square matrices; keys and values have fewer heads.
         attention = 2 * self.width * self.width + 2 * self.width * kv_width
         if self.biased:
             attention += self.width + 2 * kv_width
+        # An MLP has three matrices: gate, up and down.
         mlp = 3 * self.width * self.inner
         two_norms = 2 * self.width
         last_norm = self.width
@@ -136,17 +144,20 @@ SHAPES = {
 
 
 def decoders_for(*, software: bool) -> tuple[str, ...]:
-    """The names of the decoders that a target measures. ``software``: a CPU or a software adapter
-    runs the tiny one.
+    """The names of the decoders that a target (a stack on a device) measures: all of them on a GPU.
+
+    ``software``: the device is a CPU or a software adapter, which computes on the CPU, so only the
+    tiny one is measured.
     """
     return DECODERS[:1] if software else DECODERS
 
 
 def requirements(name: str) -> Why:
-    """The memory and the seconds that a large decoder of this name takes; '' for a small one.
+    """The memory and the seconds that the decoder with this name takes, as a reason that a run
+    prints before it starts; '' for a small decoder, which needs too little to mention.
 
-    A run prints this before it starts. The reference takes two bytes for each byte of weights,
-    because it is computed in float64.
+    The reference, with which the tokens of each stack are compared, is computed in float64. So it
+    takes two bytes for each byte of the float32 weights.
     """
     weights = weight_bytes(name)
     if weights < LARGE_BYTES:

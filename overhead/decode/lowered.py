@@ -27,8 +27,9 @@ PADDING = "padding"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pad(Operation):
-    """Adds 1 to ``counter``, and rewrites one number of ``after``, so that it depends on the
-    operation before it.
+    """A dispatch that does next to nothing, for padding: it adds 1 to ``counter``, which tells
+    afterwards how many of them ran. It also rewrites one number of ``after``, what the dispatch
+    before it wrote, so that it must run after that one.
     """
 
     label = "pad"
@@ -43,15 +44,15 @@ class Pad(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: one thread adds 1 to the counter and rewrites the number of ``after``."""
-        counter = self.flat(self.counter, "0u")
-        number = self.flat(self.after, "0u")
+        counter = self.flat_element(self.counter, "0u")
+        number = self.flat_element(self.after, "0u")
         body = f"if (lane == 0u) {{\n  {counter} = {counter} + 1;\n  {number} = {number};\n}}"
         return self.compose(body, groups=1)
 
 
 def with_padding(program: Program, count: int) -> Program:
-    """The program with ``count`` more dispatches, spread evenly. Each depends on the dispatch
-    before it.
+    """The program with ``count`` trivial dispatches more, spread evenly among its own. Each depends
+    on the dispatch before it, so none can overlap with another.
 
     The time that each of them adds to a token is the cost of a dispatch in a real program.
     """
@@ -61,6 +62,7 @@ def with_padding(program: Program, count: int) -> Program:
     added = 0
     for done, operation in enumerate(program.operations, start=1):
         operations.append(operation)
+        # After a third of the operations a third of the padding is there, and so on.
         while added < count * done // total:
             operations.append(Pad(counter=counter, after=operation.writes[0], place=PADDING))
             added += 1
@@ -70,11 +72,12 @@ def with_padding(program: Program, count: int) -> Program:
 
 @functools.cache
 def lowered_step(name: str, fusions: int, padding: int, batch: int = 1) -> Program:
-    """The program of one step of this decoder with the first ``fusions`` fusions and ``padding``
-    added dispatches.
+    """The program (a list of dispatches) of one decode step of the decoder with this name.
 
-    Each program is made from the cached one with one change less, so that a process exports each
-    decoder once.
+    ``fusions``: how many of the kernel fusions are applied, from the first on. ``padding``: how
+    many trivial dispatches are added. ``batch``: how many sequences a step computes. Each program
+    is made from the cached one with one change less, so that a process exports each decoder from
+    PyTorch once.
     """
     from overhead.decode.lowering.torch_export import lower
     from overhead.decode.reference import batched_step
@@ -88,10 +91,11 @@ def lowered_step(name: str, fusions: int, padding: int, batch: int = 1) -> Progr
 
 
 class LoweredDecode(DecodeChain):
-    """A chain that runs the program of the case.
+    """A chain whose decode step is a lowered program (``lowered``): a list of dispatches made from
+    the PyTorch module, with kernels in WGSL and CUDA C. Subclasses run it on a device.
 
-    ``fusions``: how many fusions the program has, in their order. ``padding``: trivial dispatches
-    added to each token.
+    ``language``: ``wgsl`` or ``cuda``. ``padding``: how many trivial dispatches are added to each
+    token.
     """
 
     language: str
@@ -103,13 +107,17 @@ class LoweredDecode(DecodeChain):
         self.lowered = lowered_step(case.workload, fusions, self.padding, self.batch)
 
     def initial_values(self) -> dict[str, NDArray[Any]]:
-        """The contents of weights and state, by name. The weights are not copied."""
+        """The first contents of the buffers for weights and state, by name. The weights are not
+        copied.
+        """
         tensors = dict(self.module.named_parameters(remove_duplicate=False))
         tensors.update(self.module.named_buffers())
         return {name: tensor.detach().numpy() for name, tensor in tensors.items()}
 
     def with_padding_counter(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """These values with the counter of added dispatches, at 0 if there is one."""
+        """These values of the state; in a program with padding also its counter of added
+        dispatches, at 0, so that it counts those since this write.
+        """
         if not self.padding:
             return dict(values)
         return {**values, PADDING: np.zeros(1)}
@@ -129,7 +137,9 @@ class LoweredDecode(DecodeChain):
         return DecodeProgress(tokens, int(self.read_numbers("position")[0]))
 
     def count_tokens(self) -> int:
-        """As in ``DecodeChain``; also raise ``Unverified`` unless all added dispatches ran."""
+        """The steps since the last restore, as in ``DecodeChain``. Raises ``Unverified`` also if
+        the padding, the trivial dispatches added to each token, did not run once for each step.
+        """
         steps = super().count_tokens()
         if self.padding:
             ran = int(self.read_numbers(PADDING)[0])
@@ -141,7 +151,9 @@ class LoweredDecode(DecodeChain):
         return steps
 
     def kernels(self) -> dict[str, str]:
-        """A digest of the source text of all kernels, by the workload and the language."""
+        """A digest of the source text of all kernels, for the record: it tells runs with other
+        kernels apart. The key names the workload and the language.
+        """
         from overhead.workloads.sources import sha256_of
 
         if self.language == "cuda":
@@ -151,7 +163,9 @@ class LoweredDecode(DecodeChain):
         return {f"{self.case.workload}.{self.language}": sha256_of(text)}
 
     def window(self) -> dict[str, Scalar]:
-        """What was timed, with the language, dispatches, kernels and the bytes of the weights."""
+        """Facts for the record on what was timed: those of the base class, the language, and the
+        numbers of dispatches, kernels and bytes of weights.
+        """
         return {
             **super().window(),
             "language": self.language,

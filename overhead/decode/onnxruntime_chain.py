@@ -43,8 +43,8 @@ def import_onnxruntime() -> Any:
 
 @functools.cache
 def webgpu_device() -> Any:
-    """The device of the WebGPU provider, as it chooses; None if the plugin is not installed or
-    finds no adapter.
+    """The device on which ONNX Runtime's WebGPU provider (its part that runs nodes through WebGPU)
+    would run; None if the provider's plugin is not installed or finds no adapter.
     """
     # Without this variable, the EGL of Mesa prints an error for every adapter.
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
@@ -52,6 +52,7 @@ def webgpu_device() -> Any:
         ort = import_onnxruntime()
         import onnxruntime_ep_webgpu as plugin
 
+        # 3: log errors alone, no warnings.
         ort.set_default_logger_severity(3)
         ort.register_execution_provider_library("webgpu", plugin.get_library_path())
         for device in ort.get_ep_devices():
@@ -69,8 +70,9 @@ def open_case(target: Target, case: Case) -> DecodeChain:
 
 @dataclasses.dataclass(frozen=True)
 class _ExportedStep:
-    """The step in ONNX. ``state``: its inputs and outputs. ``weights``: tensors that it names but
-    does not contain.
+    """The decode step in ONNX. ``model``: its bytes. ``state``: the names of the tensors of the
+    state (token, position, cache), which are its inputs and outputs. ``weights``: tensors that the
+    model names but does not contain, by name.
     """
 
     model: bytes
@@ -80,7 +82,8 @@ class _ExportedStep:
 
 @functools.cache
 def _exported(name: str) -> _ExportedStep:
-    """The step of this decoder in ONNX, with its state as inputs and outputs.
+    """The step of the decoder with this name, exported from PyTorch to ONNX. Its state is an input
+    and an output, and its large weights are kept outside of the model.
 
     Raises ``Unavailable`` if PyTorch cannot export, because a package is missing.
     """
@@ -114,6 +117,8 @@ def _exported(name: str) -> _ExportedStep:
     optimizer.fold_constants(model)
     optimizer.remove_unused_nodes(model)
 
+    # The model refers to each large weight by its name alone, so that no gigabytes are copied into
+    # its bytes. Where the weight is in a file, here "weights", does not matter: nobody reads it.
     weights: dict[str, NDArray[Any]] = {}
     for key, value in model.graph.initializers.items():
         tensor = value.const_value
@@ -127,8 +132,11 @@ def _exported(name: str) -> _ExportedStep:
 
 
 def _with_state_as_inputs(step: Any, state_names: tuple[str, ...]) -> Any:
-    """The step as a module that takes its state and returns the logits and the new state, because a
-    model in ONNX keeps nothing from call to call.
+    """The step as a module that takes its state and returns the logits and the new state. The step
+    itself keeps its state in buffers, but a model in ONNX keeps nothing from call to call.
+
+    ``state_names``: the names of the buffers, in the order in which the module takes and returns
+    them.
     """
     import torch
 
@@ -142,7 +150,9 @@ def _with_state_as_inputs(step: Any, state_names: tuple[str, ...]) -> Any:
             tensors = dict(self.step.named_parameters())
             for name, buffer in self.step.named_buffers():
                 # A copy, because the step writes into its state, and inputs must stay as they are.
+                # Buffers that no step changes, such as angles, are no state.
                 tensors[name] = given[name].clone() if name in given else buffer
+            # The call puts its results into ``tensors``: the step writes into them in place.
             _, logits = torch.func.functional_call(self.step, tensors, ())
             return (logits, *(tensors[name] for name in state_names))
 
@@ -151,13 +161,18 @@ def _with_state_as_inputs(step: Any, state_names: tuple[str, ...]) -> Any:
 
 @functools.cache
 def _session_on(provider: str, name: str) -> Any:
-    """The session of a decoder on this provider, which all cases of a process share."""
+    """The session of ONNX Runtime in which all cases of a process run the decoder with this name.
+
+    ``provider``: what runs its nodes, on the CPU or through WebGPU. Raises ``Unavailable`` if the
+    WebGPU provider finds no adapter.
+    """
     ort = import_onnxruntime()
     exported = _exported(name)
     options = ort.SessionOptions()
     # The session uses the memory of these arrays, which stay in the cache of ``_exported``.
     weights = [ort.OrtValue.ortvalue_from_numpy(array) for array in exported.weights.values()]
     options.add_external_initializers(list(exported.weights), weights)
+    # For ``_nodes``: note which provider gets which node.
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if provider == _CPU_PROVIDER:
         options.intra_op_num_threads = 1
@@ -170,23 +185,31 @@ def _session_on(provider: str, name: str) -> Any:
 
 
 class OnnxDecode(DecodeChain):
-    """n calls. Two sets of tensors hold the state in turn: one call reads the first and writes the
-    second.
+    """A chain of calls of ONNX Runtime, each of which makes one token. A call reads its state
+    (token, position, cache) from one set of tensors and writes the new state into a second set. The
+    next call goes the other way.
     """
 
     def __init__(self, target: Target, case: Case) -> None:
+        """Get the session, and make two sets of tensors for the state with a binding for each
+        direction. Raises ``Unverified`` if most nodes would not run where the target says.
+        """
         super().__init__(case)
         self._ort = import_onnxruntime()
         self._on_webgpu = target.api != "CPU"
         provider = _WEBGPU_PROVIDER if self._on_webgpu else _CPU_PROVIDER
         self._device = "webgpu" if self._on_webgpu else "cpu"
         self.tolerance = WGSL_LOGIT_TOLERANCE if self._on_webgpu else LOGIT_TOLERANCE
+        # On the CPU a call returns when its work is done, so nothing overlaps with the next call.
         self.synchronous = not self._on_webgpu
+        # Does the device work while the CPU issues more? Not where each token is read back either.
         self.overlap = "serial" if self.synchronous or self.latency else "pipelined"
 
         self._state_names = _exported(case.workload).state
         self._session = _session_on(provider, case.workload)
         self.nodes = _nodes(self._session)
+        # ONNX Runtime gives nodes that a provider cannot run to the CPU. With most of them there,
+        # the time would not be that of the provider.
         if 2 * self.nodes.get(provider, 0) < sum(self.nodes.values()):
             raise Unverified(
                 because("nodes-run-elsewhere", provider=provider, nodes=dict(self.nodes))
@@ -201,10 +224,10 @@ class OnnxDecode(DecodeChain):
         self._turn = 0
 
     def _tensors(self) -> dict[str, Any]:
-        """A set of tensors for the state before the first token."""
+        """A new set of tensors for the state, by name, with the values before the first token."""
         tensors = {}
         for name in self._state_names:
-            # On the CPU the tensor shares the memory of the array.
+            # A copy, because on the CPU the tensor shares the memory of the array and writes to it.
             values = self.reference.empty[name].copy()
             place = self._place_of(name)
             tensors[name] = self._ort.OrtValue.ortvalue_from_numpy(values, place, 0)
@@ -217,7 +240,10 @@ class OnnxDecode(DecodeChain):
         return "cpu" if name == "position" else self._device
 
     def _bound(self, before: dict[str, Any], after: dict[str, Any]) -> Any:
-        """The inputs and outputs of a call that reads one set of tensors and writes the other."""
+        """The inputs and outputs of a call that reads the state from ``before``, a set of tensors,
+        and writes the new state into ``after`` and the logits into ``_logits``. They are bound
+        once, so that a timed call copies nothing.
+        """
         binding = self._session.io_binding()
         binding.bind_ortvalue_output(_LOGITS, self._logits)
         for name in self._state_names:
@@ -261,7 +287,9 @@ class OnnxDecode(DecodeChain):
             self._states[self._turn]["token"].numpy()
 
     def window(self) -> dict[str, Scalar]:
-        """What was timed: the call, the wait, and the nodes that ran on each provider."""
+        """Facts for the record on what was timed: those of the base class, the call, the wait, and
+        how many nodes of the model ran on each provider.
+        """
         facts: dict[str, Scalar] = {
             **super().window(),
             "call": "run_with_iobinding",

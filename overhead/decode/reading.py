@@ -19,8 +19,10 @@ from overhead.results import Record, Value, exactly
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredVariant:
-    """A variant of decoding, and its record. Times in ns for a step, which makes a token of each
-    sequence of the batch.
+    """A variant of decoding (a stack, with a pattern and parameters) as a run has measured it.
+
+    ``target``: the stack on its device. ``record``: the figures of the variant. All times are in ns
+    for a step, which makes a token of each sequence of the batch.
     """
 
     target: TargetView
@@ -38,9 +40,10 @@ class MeasuredVariant:
 
     @property
     def dispatches(self) -> int | None:
-        """Dispatches of a token in the program that ran; operations of eager PyTorch; nodes of ONNX
-        Runtime. None where the run did not count them.
+        """How many pieces of work a token takes: dispatches of the program that ran, operations of
+        eager PyTorch, or nodes of ONNX Runtime. None where the run did not count them.
         """
+        # What the record says of the timed calls; each stack names its count differently.
         window = self.record.window
         for name in ("dispatches", "operations"):
             if name in window:
@@ -50,7 +53,9 @@ class MeasuredVariant:
 
     @property
     def _nodes(self) -> int:
-        """The nodes of the graph of ONNX Runtime on all of its providers; 0 for other stacks."""
+        """The nodes of the model that ONNX Runtime ran, summed over its providers (CPU, WebGPU), of
+        which the record has one count each; 0 for other stacks.
+        """
         nodes = 0
         for name, value in self.record.window.items():
             if name.startswith("nodes on ") and isinstance(value, int):
@@ -87,57 +92,63 @@ class MeasuredVariant:
 
     @property
     def device_doubt(self) -> Literal["", "exceeds", "not-resolved"]:
-        """Whether the device's time lies above the token's, surely or by its interval; '' where it
-        lies below.
+        """Whether the measured device time can be right; a table remarks on it if not.
 
-        A device cannot be busy for longer than the whole step takes, so such a time is doubtful.
+        A device cannot be busy with a step for longer than the whole step takes. ``exceeds``: its
+        time is longer, even by the intervals. ``not-resolved``: it is longer, but the intervals
+        overlap. '' where it is not longer, or where one of both times is unknown.
         """
         device, complete = self.device, self.complete
         if device is None or complete is None or device.value <= complete.value:
             return ""
+        # ``floor`` and ``ceiling`` are the ends of an interval.
         return "exceeds" if device.floor > complete.ceiling else "not-resolved"
 
     @property
     def tokens_per_s(self) -> Value | None:
-        """Tokens a second of all sequences; None without a positive time, or if a prompt is part of
-        the time.
-        """
+        """Tokens a second of all sequences together; None without a positive time."""
         step = self.complete
+        # With the parameter ``tokens`` a step is a whole prompt, which gives one token.
         if step is None or step.value <= 0 or "tokens" in self.record.params:
             return None
         return exactly(1e9 * self.batch, "1/s") / step
 
     @property
     def is_device_bound(self) -> bool | None:
-        """True if the host issues a step in less time than the device needs, False if not; None if
-        that is not known.
-
-        Where the intervals overlap, it is False. A host's time below the resolution is less than
-        the device's. Without a device time it is what the run found to limit the step.
+        """True if the device limits the step: the host issues a step in less time than the device
+        needs for it. False if it surely does not, or if the intervals of both times overlap. None
+        if that is not known.
         """
+        # On a CPU the same processor issues the work and does it.
         if self.record.api == "CPU" or self.lacks_intervals:
             return None
         host, device_busy = self.host, self.device_busy
         issue = self.record.figure("issue")
+        # A time that is too short to be measured is shorter than that of the device.
         if device_busy is not None and issue is not None and issue.status == "below-resolution":
             return True
         if host is None or device_busy is None:
+            # Without both times only what the run itself found to limit the step is known.
             by_limit = {"device": True, "host": False, "balanced": False}
             return by_limit.get(self.record.bound)
         return host.ceiling < device_busy.floor
 
     @property
     def lacks_intervals(self) -> bool:
-        """True if ``is_device_bound`` is not known because the run had too few processes.
-
-        A time then has no interval, or the host's interval holds zero and all times of the device.
+        """True if nobody can tell whether the host or the device limits the step, because the run
+        had too few processes for intervals, or for narrow ones.
         """
+        # On a CPU the question does not arise.
         if self.record.api == "CPU":
             return False
         host, device_busy = self.host, self.device_busy
         if host is not None and device_busy is not None:
+            # The host's time could be anything from zero to more than that of the device.
             is_wide = host.floor <= 0 and host.ceiling >= device_busy.floor
+            # ``bounded``: the time has an interval.
             return is_wide or not host.bounded or not device_busy.bounded
+        # ``record.bound`` is what the run itself found to limit the step. It did not judge that
+        # where it is empty, and intervals are not the reason.
         if not self.record.bound:
             return False
         # Without a device time the run compared the host's time with that of the whole step.
@@ -151,7 +162,11 @@ VariantSeries = tuple[MeasuredVariant, ...]
 
 @dataclasses.dataclass(frozen=True)
 class DispatchSlope:
-    """A line through times of a token over its dispatches: ns a dispatch, and ns at no dispatch."""
+    """A line through times of a token over its number of dispatches.
+
+    ``slope``: ns for one more dispatch. ``intercept``: ns of a token without any. ``points``: how
+    many times the line was fitted to.
+    """
 
     slope: Value
     intercept: Value
@@ -160,12 +175,13 @@ class DispatchSlope:
 
 @dataclasses.dataclass(frozen=True)
 class DecoderResults:
-    """All records of one decoder on one board.
+    """All measured variants of one decoder on one board (a model of GPU, or the CPU), sorted by the
+    question that they answer.
 
     ``variants``: those with one sequence, no read and no added dispatches. ``reads``: those that
-    read after every token. ``levels``: series with more and more fusions, the fewest first.
-    ``padded``: series of an unfused program without and with added dispatches. ``sweeps``: series
-    over the batch, the smallest first.
+    read a value back after every token. A series is a few variants that differ in one parameter:
+    ``levels`` in the number of fusions, the fewest first; ``padded`` in the trivial dispatches
+    added to the unfused program; ``sweeps`` in the batch, the smallest first.
     """
 
     name: str
@@ -177,10 +193,13 @@ class DecoderResults:
 
 
 def decoder_results(view: View) -> list[DecoderResults]:
-    """The results of the decoders that the file has records of, the smallest first, each board by
-    itself.
+    """The results of each decoder that the file has records of, the smallest decoder first.
+
+    A file may have records of several boards (GPUs, or a CPU). Each board has results of its own,
+    because times on different boards must not be compared.
     """
     results = []
+    # ``view.executing``: the stacks on devices that run their work, so no null backends.
     for name in DECODERS:
         records = []
         for target in view.executing:
@@ -193,18 +212,22 @@ def decoder_results(view: View) -> list[DecoderResults]:
 
 
 def _results(name: str, every: Sequence[MeasuredVariant]) -> DecoderResults:
-    """These variants of one decoder on one board, sorted into what the page compares."""
+    """All variants of the decoder ``name`` on one board, sorted into what the page compares; see
+    ``DecoderResults``.
+    """
     reads: list[MeasuredVariant] = []
-    singles: list[MeasuredVariant] = []
+    singles: list[MeasuredVariant] = []  # with one sequence
     for variant in every:
         if variant.record.pattern == "read-each":
             reads.append(variant)
         elif variant.batch == 1:
             singles.append(variant)
 
+    # Padding is trivial dispatches added to a token, so its time is not that of a token.
     unpadded = [variant for variant in singles if "padding" not in variant.record.params]
     levels = _series([variant for variant in unpadded if variant.is_lowered], "fusions")
     lowered = [variant for variant in singles if variant.is_lowered]
+    # Padding was added to the unfused program alone.
     padded = [series for series in _series(lowered, "padding") if _fusions(series[0]) == 0]
     sweeps = _series(every, "batch")
     by_fusions = [tuple(sorted(series, key=_fusions)) for series in levels]
@@ -228,7 +251,10 @@ def _batch(variant: MeasuredVariant) -> int:
 
 
 def _series(variants: Sequence[MeasuredVariant], axis: str) -> list[VariantSeries]:
-    """The groups of two or more variants that differ in the parameter ``axis`` alone."""
+    """The groups of two or more variants that differ in the parameter ``axis`` alone, such as
+    ``batch``. A variant that differs from all others in more is left out.
+    """
+    # By all that the variants of a group have in common.
     groups: dict[tuple[object, ...], list[MeasuredVariant]] = {}
     for variant in variants:
         record = variant.record
@@ -239,11 +265,12 @@ def _series(variants: Sequence[MeasuredVariant], axis: str) -> list[VariantSerie
 
 
 def slope_over_dispatches(variants: Sequence[MeasuredVariant]) -> DispatchSlope | None:
-    """The least-squares line through the variants' times of a token over their dispatches; None
-    with under three different numbers of dispatches.
+    """The least-squares line through the variants' times of a token over their dispatches. Its
+    slope is the time that one more dispatch adds to a token of a real program.
 
-    The slope is the time that one more dispatch adds to a token of a real program. The intervals
-    hold if each point errs by its own, independently of the others.
+    None with fewer than three different numbers of dispatches: two points always lie on a line, so
+    they would not show whether there is one. The intervals hold if each point errs by its own,
+    independently of the others.
     """
     dispatches: list[int] = []
     times: list[Value] = []
@@ -267,12 +294,13 @@ def slope_over_dispatches(variants: Sequence[MeasuredVariant]) -> DispatchSlope 
 
 
 def _weighted_sum(weights: Sequence[float], times: Sequence[Value]) -> Value:
-    """The sum of these times, each times its weight. It has an interval if all of them have one:
-    independent errors add up as the root of the sum of their squares.
+    """The sum of the products of each time with its weight. It has an interval if all times have
+    one.
     """
     value = sum(weight * time.value for weight, time in zip(weights, times, strict=True))
     if not all(time.bounded for time in times):
         return Value(value)
+    # Independent errors add up as the root of the sum of their squares.
     half_widths = [(time.ceiling - time.floor) / 2 for time in times]
     squares = sum((weight * half) ** 2 for weight, half in zip(weights, half_widths, strict=True))
     half_width = squares**0.5

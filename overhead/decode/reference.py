@@ -42,12 +42,12 @@ State = dict[str, NDArray[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class DecodeReference:
-    """What float64 computes. ``tokens``: (steps, batch), each given at its position; those of a
-    step differ.
+    """What a decoder must compute, by float64 on the CPU; each stack is compared with it.
 
-    ``logits``: (steps, batch, vocabulary) for these tokens. ``empty``: the state before the first
-    token, and ``after_prompt``: the one after ``PROMPT`` tokens, in float32, by the names of the
-    buffers of ``FedBackStep``.
+    ``tokens``: random ones that a stack is given, of shape (steps, batch). ``logits``: the right
+    ones after each of these tokens, of shape (steps, batch, vocabulary). ``empty`` and
+    ``after_prompt``: the state (token, position, cache) before the first token and after ``PROMPT``
+    tokens, in float32, by the names of the buffers of ``FedBackStep``.
     """
 
     tokens: NDArray[np.int64]
@@ -58,8 +58,8 @@ class DecodeReference:
 
 @functools.cache
 def decode_step(name: str) -> Any:
-    """The step as a module of PyTorch on the CPU, in float32. All its parameters are random, and
-    none is zero.
+    """The decode step of the decoder with this name, as a module of PyTorch on the CPU, in float32.
+    All its weights are random, and none is zero. All stacks get their weights from it.
 
     Raises ``Unsupported`` if the host has too little memory.
     """
@@ -76,10 +76,11 @@ def batched_step(name: str, batch: int) -> Any:
 
 @functools.cache
 def decode_reference(name: str, batch: int = 1) -> DecodeReference:
-    """The reference of a decoder. Raises ``Unsupported`` if the host has too little memory.
+    """What the decoder with this name must compute. Raises ``Unsupported`` if the host has too
+    little memory.
 
-    That of a large one is kept in the user's cache folder. One process computes it, and the others
-    wait for it.
+    The reference of a large decoder takes seconds to compute, so it is kept in the user's cache
+    folder. One process computes it, and the others wait for it.
     """
     if weight_bytes(name) < LARGE_BYTES:
         return _computed(name, batch)
@@ -89,7 +90,7 @@ def decode_reference(name: str, batch: int = 1) -> DecodeReference:
         return kept
 
     with contextlib.ExitStack() as stack:
-        # Where the folder cannot be written, each process computes its own.
+        # Where the folder cannot be written there is no lock, and each process computes its own.
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             stack.enter_context(file_lock(path.with_suffix(".lock")))
@@ -108,7 +109,9 @@ def _cache_file(name: str, batch: int) -> Path:
 
 
 def _loaded(path: Path) -> DecodeReference | None:
-    """The reference in this file; None if there is no file, or one that cannot be read."""
+    """The reference that ``_keep`` wrote into this file. None if there is no file, or one that
+    cannot be read: then the reference is computed again.
+    """
     unreadable = (OSError, ValueError, KeyError, zipfile.BadZipFile)
     with contextlib.suppress(*unreadable), np.load(path) as arrays:
         empty: State = {}
@@ -123,7 +126,10 @@ def _loaded(path: Path) -> DecodeReference | None:
 
 
 def _keep(path: Path, reference: DecodeReference) -> None:
-    """Write the reference into this file, for ``_loaded``. Where that fails, there is no file."""
+    """Write the reference into this file, for ``_loaded``. Where that fails, there is no file, and
+    the next process computes the reference again.
+    """
+    # Both states have the same names, so each name gets the prefix of its state.
     states: dict[str, Any] = {}
     for name, values in reference.empty.items():
         states[_EMPTY + name] = values
@@ -138,12 +144,14 @@ def _keep(path: Path, reference: DecodeReference) -> None:
 
 
 def _computed(name: str, batch: int) -> DecodeReference:
-    """The reference, computed in float64 on the CPU.
+    """The reference of the decoder with this name for ``batch`` sequences, computed in float64 on
+    the CPU.
 
     All tokens of the prompt are computed together, and all later ones together. A chain computes
     them one by one, and must come to the same logits.
     """
     step = batched_step(name, batch)
+    # A float64 takes twice the bytes of a float32.
     _check_memory(2 * weight_bytes(name))
     exact = _in_float64(step)
     tokens = _given_tokens(name, batch)
@@ -167,10 +175,9 @@ def _computed(name: str, batch: int) -> DecodeReference:
 
 
 def _in_float64(step: Any) -> Any:
-    """A copy of the step in float64.
-
-    A deep copy takes the parameters from ``doubles``, so that those in float32 are not copied too.
-    """
+    """A copy of the step with parameters and buffers in float64."""
+    # A deep copy takes an object from this dictionary, by its identity, instead of copying it. So
+    # the parameters in float32, of up to 6 GB, are not copied first.
     doubles = {}
     for parameter in step.parameters():
         doubles[id(parameter)] = torch.nn.Parameter(parameter.double(), requires_grad=False)
@@ -178,10 +185,13 @@ def _in_float64(step: Any) -> Any:
 
 
 def _given_tokens(name: str, batch: int) -> NDArray[np.int64]:
-    """Random tokens of shape (steps, batch). Those of a step are evenly apart in the vocabulary, so
-    that a chain which swaps two sequences gives other logits.
+    """The random tokens on which a chain is checked, of shape (steps, batch).
+
+    The tokens of a step are evenly apart in the vocabulary. So no two sequences are equal, and a
+    chain that swaps two of them gives other logits.
     """
     vocabulary = SHAPES[name].vocabulary
+    # Fewer steps of a batch, because the logits of all its sequences take gigabytes.
     steps = CHECKED_TOKENS if batch == 1 else CHECKED_STEPS
     of_first_sequence = np.random.default_rng(_SEED).integers(0, vocabulary, steps)
     distances = np.arange(batch) * (vocabulary // batch)
@@ -198,13 +208,15 @@ def _check_memory(needed_bytes: int) -> None:
 
 
 def state_copies(step: Any) -> State:
-    """Copies of the tensors that a step changes: token, position, keys and values. Floats are
-    float32.
+    """Copies of the tensors that a step changes (token, position, and the keys and values of each
+    layer), by name, as arrays.
     """
     copies: State = {}
     for name, tensor in step.named_buffers():
+        # Other buffers, such as the angles of the rotary embedding, never change.
         if name.rpartition(".")[2] not in ("token", "position", "keys", "values"):
             continue
+        # A chain computes in float32, so it starts from float32, also if this step is in float64.
         if tensor.is_floating_point():
             tensor = tensor.float()
         copies[name] = tensor.cpu().numpy().copy()

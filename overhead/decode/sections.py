@@ -69,8 +69,10 @@ _FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
 
 @register_rows
 def token_rows(view: View) -> Iterator[WorkRow]:
-    """A row of the table on the front page that compares graphs with fused kernels: a token by the
-    largest decoder of the run with fused WGSL.
+    """The row "a token" of the front page's table, which compares the ways to save launch overhead:
+    CUDA graphs and fused kernels. No row if no decoder was measured with fused kernels in WGSL.
+
+    The row shows the largest decoder for which the run has them.
     """
     for decoder in reversed(decoder_results(view)):
         ways: list[ChainWay] = []
@@ -78,9 +80,11 @@ def token_rows(view: View) -> Iterator[WorkRow]:
             way = _measured_way(decoder, compared)
             if way is not None:
                 ways.append(way)
+        # Without fused kernels in WGSL the row would have nothing to compare with the graphs.
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
 
+        # By the number of fusions: none is the unfused program, all the fused one.
         dispatches = {
             variant.record.params.get("fusions"): variant.dispatches for variant in decoder.variants
         }
@@ -93,10 +97,11 @@ def token_rows(view: View) -> Iterator[WorkRow]:
 
 @dataclasses.dataclass(frozen=True)
 class _ComparedVariant:
-    """A variant of a token that the front page compares.
+    """A way to compute a token that the front page compares: its kind, such as ``fused-cuda``, the
+    label of its row, and the stack that does it.
 
-    ``fields``: pattern and parameters of its case; None for a parameter that the case must not
-    have.
+    ``fields``: what pattern and parameters the case of this way must have; None for a parameter
+    that it must not have.
     """
 
     kind: str
@@ -106,9 +111,13 @@ class _ComparedVariant:
 
 
 def _compared_variants(view: View) -> Iterator[_ComparedVariant]:
-    """The variants of a token that the front page compares, by the stacks that do whole chains in
-    this way.
+    """The ways to compute a token that the front page compares, in the order of its table.
+
+    The facts of each stack say which kinds of ways it offers, such as ``eager`` or
+    ``graph-driver``; so no stack is named here.
     """
+    # The stacks that offer each kind of way. "eager" is PyTorch, a launch for each operation;
+    # "graph-driver" a CUDA graph that the driver makes; the others are kernels fused by this suite.
     stacks: dict[WayKind, list[tuple[str, ChainWayFacts]]] = collections.defaultdict(list)
     for stack, facts in view.known_stacks.items():
         for way in facts.ways:
@@ -116,6 +125,7 @@ def _compared_variants(view: View) -> Iterator[_ComparedVariant]:
 
     for stack, way in stacks["eager"]:
         yield _ComparedVariant("eager", way.label, stack, {"fusions": None})
+    # The launches of an eager stack can be recorded as a graph, which belongs to another stack.
     for stack, _ in stacks["eager"]:
         recorded = view.graph_of(stack)
         if recorded is not None:
@@ -137,13 +147,14 @@ def _compared_variants(view: View) -> Iterator[_ComparedVariant]:
 
 
 def _measured_way(decoder: DecoderResults, compared: _ComparedVariant) -> ChainWay | None:
-    """The compared variant with its measured time, called from Python; None if the run has no time
-    of it.
+    """The way with the time that was measured for it, where it was called from Python
+    (``binding``); None if the run has no such time.
     """
     for variant in decoder.variants:
         record = variant.record
         if record.stack != compared.stack or record.caller != "binding":
             continue
+        # None stands for a parameter that this case does not have, as in ``compared.fields``.
         absent = {"fusions": None, "maker": None}
         fields = {"pattern": record.pattern, **absent, **record.params}
         has_fields = compared.fields.items() <= fields.items()
@@ -156,7 +167,9 @@ def _measured_way(decoder: DecoderResults, compared: _ComparedVariant) -> ChainW
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)
 def token_section(view: View) -> Iterator[Part]:
-    """For each decoder what fusing saves, its variants and its reads."""
+    """For each decoder a sentence, a figure of what kernel fusion saves, and a table of all ways in
+    which a token was computed.
+    """
     for decoder in decoder_results(view):
         if len(decoder.variants) < _LEAST_VARIANTS:
             continue
@@ -175,21 +188,25 @@ def token_section(view: View) -> Iterator[Part]:
     any_run=True,
 )
 def batch_section(view: View) -> Iterator[Part]:
-    """For each decoder with several batches: the time over the batch, and a table with what bounds
-    each step.
+    """For each decoder that was measured with several batches (numbers of sequences per step): a
+    figure of the time of a step over the batch, and a table that says whether the CPU or the device
+    limits each step.
     """
     for decoder in decoder_results(view):
         if not decoder.sweeps:
             continue
         yield Text([batch_intro(decoder), BATCH_MATTERS])
         swept = list(itertools.chain.from_iterable(decoder.sweeps))
+        # A figure without a single time that may be drawn would be empty.
         if any(variant.is_resolved("complete") for variant in swept):
             yield _sweep_drawing(decoder)
         yield _sweeps_table(decoder)
 
 
 def _sweeps_table(decoder: DecoderResults) -> Table:
-    """A row for each variant and batch: its times, and whether the CPU or the device bounds it."""
+    """The table of steps with different batches: a row for each variant and batch, with its times
+    and with what limits the step, the CPU or the device.
+    """
     columns = [
         "stack",
         "variant",
@@ -210,7 +227,9 @@ def _sweeps_table(decoder: DecoderResults) -> Table:
 
 
 def _sweep_drawing(decoder: DecoderResults) -> Drawing:
-    """The times of a step over the batch, with one panel for each variant."""
+    """The figure of the time of a step over the batch. Each sweep, one variant with several
+    batches, has a panel, with a line for the whole time, the CPU's and the device's.
+    """
     panels = []
     for sweep in decoder.sweeps:
         colour = sweep[0].target.facts.colour
@@ -229,17 +248,23 @@ def _sweep_drawing(decoder: DecoderResults) -> Drawing:
 
 
 def _points_over_batch(sweep: VariantSeries, figure: str) -> list[tuple[float, Value]]:
-    """The batch and the time in ms of each variant whose figure of this name can be drawn."""
+    """The points of a line: the batch, and the time in ms, of each variant of the sweep.
+
+    ``figure``: which time of the record, such as ``complete``.
+    """
     points: list[tuple[float, Value]] = []
     for variant in sweep:
         time = variant.record.measured(figure)
+        # A time whose interval reaches zero is left out.
         if time is not None and variant.is_resolved(figure):
             points.append((variant.batch, by_interval(time / _NS_PER_MS)))
     return points
 
 
 def _variants_table(decoder: DecoderResults) -> Table:
-    """A row for each variant with one sequence, also for those that read after each token."""
+    """The table of all ways to compute one token: a row for each variant with one sequence, and
+    then one for each that also reads a value back after each token.
+    """
     columns = [
         "stack",
         "variant",
@@ -259,12 +284,15 @@ def _variants_table(decoder: DecoderResults) -> Table:
 
 
 def _fused_or_not(decoder: DecoderResults) -> Drawing | None:
-    """A dumbbell for each stack that runs the lowered program: a token unfused and with all
-    fusions, the cheapest fused token first; None without such stacks.
+    """The figure of what kernel fusion saves: for each stack two joined dots, the time of a token
+    without fusions and with all of them. The cheapest fused token comes first. None if no stack
+    has both times.
     """
     pairs: list[tuple[MeasuredVariant, MeasuredVariant]] = []
+    # A series is one stack with more and more fusions.
     for series in decoder.levels:
         unfused, fused = series[0], series[-1]
+        # If the unfused program was not measured, the series begins with a few fusions.
         has_unfused = unfused.record.params["fusions"] == 0
         if has_unfused and unfused.is_resolved("complete") and fused.is_resolved("complete"):
             pairs.append((unfused, fused))
@@ -304,8 +332,8 @@ def _stack(variant: MeasuredVariant) -> Cell:
 
 
 def _times(variant: MeasuredVariant) -> list[str]:
-    """The time of a step, of handing it over (``issue``) and the device's in ms, and tokens a
-    second.
+    """Four cells of a table, '' where not measured: the time of a step, the CPU's part of handing
+    it over, the device's time for it, all in ms, and tokens a second.
     """
     return [
         _shown(variant.complete, _NS_PER_MS),

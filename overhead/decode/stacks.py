@@ -16,8 +16,8 @@ _SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
 
 @register
 class OnnxRuntimeProbe(Probe):
-    """ONNX Runtime by its CPU and its WebGPU provider. A unit is a call of ``run_with_iobinding``
-    for a token.
+    """The stack ONNX Runtime. Its providers, the parts that run a model on the CPU or through
+    WebGPU, are its targets. A unit is a call of ``run_with_iobinding``, which computes a token.
     """
 
     name = "onnxruntime"
@@ -27,22 +27,25 @@ class OnnxRuntimeProbe(Probe):
     cost = "slow"
 
     def environments(self) -> list[dict[str, str]]:
-        """The sets of environment variables under which a worker process looks for devices.
+        """The sets of environment variables under which a worker process looks for devices, one
+        process for each set: a driver of a device is chosen when a process starts.
 
-        The first set is empty. Each further set makes the WebGPU provider use SwiftShader, if that
-        is installed.
+        The first set is empty. Each further set makes the WebGPU provider use SwiftShader, a GPU
+        driver that computes on the CPU, if that is installed.
         """
         environments: list[dict[str, str]] = [{}]
         for variables in adapters.driver_environments():
+            # The empty set is in the list already.
             if variables:
                 environments.append({**variables, _SOFTWARE_VARIABLE: "1"})
         return environments
 
     def targets(self) -> list[Target]:
-        """The providers that this process can use. Raises ``Unavailable`` without ONNX Runtime.
+        """The providers that this process can use: the CPU, and WebGPU if it finds a GPU. Raises
+        ``Unavailable`` without ONNX Runtime.
 
-        A process that may use a software adapter offers that alone: the CPU provider is already a
-        target of the process without these variables.
+        A process with the variables of a software adapter offers that alone: the CPU provider is
+        already a target of the process without these variables.
         """
         from overhead.decode.onnxruntime_chain import import_onnxruntime, webgpu_device
 
@@ -61,6 +64,7 @@ class OnnxRuntimeProbe(Probe):
         elif kind == "GPU":
             adapter = f"{device.device.vendor} {kind}".strip()
         else:
+            # Without the variables, a device that is no GPU computes on the CPU.
             return targets
         targets.append(
             Target(
@@ -74,7 +78,9 @@ class OnnxRuntimeProbe(Probe):
         return targets
 
     def space(self, target: Target) -> Space:
-        """One call for each token of each decoder of the target, then the same with reads."""
+        """The cases of a target: one call for each token, for each decoder that is not too large
+        for it, then the same with reads of a value. The first, of the tiny decoder, is the base.
+        """
         variant = DecodeVariant("per-submit")
         software = target.software or target.api == "CPU"
         base, *others = decode_cases([variant, *reading_variants(variant)], software=software)

@@ -55,12 +55,15 @@ def no_torch() -> Reason:
 
 
 def _without_cuda() -> Why:
-    """Why PyTorch's CUDA features do not apply to what runs in this process; '' if they do."""
+    """Why PyTorch's CUDA features, such as a CUDA graph, do not apply to what has run in this
+    process; '' if they do.
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         return no_torch()
     if not torch.cuda.is_available():
         return because("alternative-needs-cuda-device")
+    # Another library than PyTorch may have started CUDA in this process.
     if torch.cuda.is_initialized() or has_cuda_context():
         return ""
     return because("step-without-torch-on-cuda")
@@ -69,32 +72,37 @@ def _without_cuda() -> Why:
 def capture_graph(step: StepFunction) -> StepFunction:
     """A function that launches a CUDA graph of the whole step. Raises what the step or the capture
     raises.
+
+    The step runs once here, while PyTorch records its launches instead of starting them. Each call
+    of the function then launches all of them as one graph.
     """
     import torch
 
     graph: Any = torch.cuda.CUDAGraph()
-    raised: Exception | None = None
+    raised_by_step: Exception | None = None
     try:
         with torch.cuda.graph(graph):
             try:
                 result = step()
             except Exception as error:
-                raised = error
+                raised_by_step = error
                 raise
     except Exception as error:
         # If the step raised, the end of the capture raises again, and only says that the capture is
         # invalid.
-        raise raised or error from None
+        raise raised_by_step or error from None
 
     def replay() -> Any:
         graph.replay()
-        return result
+        return result  # the same tensors each time: the graph writes new values into them
 
     return replay
 
 
 def _compiled(mode: str, step: StepFunction) -> StepFunction:
-    """The step as ``torch.compile`` translates it in its first call."""
+    """The step as ``torch.compile`` translates it, which it does in the first call. ``mode``: one
+    of the modes of ``torch.compile``, such as ``reduce-overhead``.
+    """
     import torch
 
     def call_step() -> Any:
@@ -115,12 +123,17 @@ def _not_compiled(mode: str) -> Why:
 
 
 def _without_synchronisations(step: StepFunction) -> StepFunction:
-    """The step with recorded values in place of reads and waits: a bound on their cost, and no
-    usable program.
+    """The step without its waits for the device: its time shows how much they cost at most.
+
+    A few steps run first, and a tape keeps the values that they read from the device, as ``item()``
+    does. Later steps get these old values at once. So the program is wrong, and only its time is of
+    use. The methods of tensors stay replaced, but act as before while no step is recorded or
+    replayed.
     """
     import torch
 
     tape = Tape()
+    # Every method that may read from the device, then every one that waits for it.
     for name in _READS:
         setattr(torch.Tensor, name, tape.read(getattr(torch.Tensor, name)))
     for owner in (torch.cuda, torch.cuda.Stream, torch.cuda.Event):
@@ -131,8 +144,8 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
 
 
 class _PinnedTensors:
-    """Copies of tensors of the host in pinned memory, for as long as the tensors are not
-    written.
+    """Copies of tensors of the host in pinned memory, from which CUDA uploads without a wait. A
+    copy is made again after its tensor was written.
     """
 
     def __init__(self) -> None:
@@ -153,52 +166,60 @@ def _pin(tensor: Any, version: int) -> Any:
 
 
 def _pinned(step: StepFunction) -> StepFunction:
-    """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it
-    is written.
+    """The step with uploads from pinned memory, ``non_blocking``, so that they do not wait for the
+    device. A tensor is pinned again when it is written.
+
+    For this, the three methods of ``torch.Tensor`` that may upload are replaced while it runs.
     """
     import torch
 
     pinned = _PinnedTensors()
 
-    def uploading(method: Callable[..., Any], always: bool) -> Callable[..., Any]:
-        """A method of a tensor that uploads from pinned memory. ``always``: each call uploads."""
+    def from_pinned(method: Callable[..., Any], always_to_gpu: bool) -> Callable[..., Any]:
+        """What replaces ``method`` (``to`` or ``cuda``): the same, but it uploads from pinned
+        memory. ``always_to_gpu``: its arguments need not name the GPU.
+        """
 
         def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if always or _goes_to("cuda", args, kwargs):
+            if always_to_gpu or _goes_to("cuda", args, kwargs):
                 return method(pinned.of(tensor), *args, **{**kwargs, "non_blocking": True})
             return method(tensor, *args, **kwargs)
 
         return upload
 
-    def copying(tensor: Any, source: Any, non_blocking: bool = False) -> Any:
+    def copy_from_pinned(tensor: Any, source: Any, non_blocking: bool = False) -> Any:
+        """What replaces ``tensor.copy_(source)``."""
         if tensor.is_cuda:
-            return copy(tensor, pinned.of(source), True)
-        return copy(tensor, source, non_blocking)
+            return usual_copy(tensor, pinned.of(source), True)
+        return usual_copy(tensor, source, non_blocking)
 
-    kind = torch.Tensor
-    copy = torch.Tensor.copy_
-    usual = {"to": kind.to, "cuda": kind.cuda, "copy_": copy}
-    changed = {
-        "to": uploading(kind.to, False),
-        "cuda": uploading(kind.cuda, True),
-        "copy_": copying,
+    tensor_class = torch.Tensor
+    usual_copy = tensor_class.copy_
+    usual_methods = {"to": tensor_class.to, "cuda": tensor_class.cuda, "copy_": usual_copy}
+    pinned_methods = {
+        "to": from_pinned(tensor_class.to, always_to_gpu=False),
+        "cuda": from_pinned(tensor_class.cuda, always_to_gpu=True),
+        "copy_": copy_from_pinned,
     }
 
-    def changed_step() -> Any:
-        """Run the step with the changed methods of tensors."""
-        for name, method in changed.items():
-            setattr(kind, name, method)
+    def pinned_step() -> Any:
+        """Run the step with the replaced methods of tensors."""
+        for name, method in pinned_methods.items():
+            setattr(tensor_class, name, method)
         try:
             return step()
         finally:  # the step as it is runs in turn in this process
-            for name, method in usual.items():
-                setattr(kind, name, method)
+            for name, method in usual_methods.items():
+                setattr(tensor_class, name, method)
 
-    return changed_step
+    return pinned_step
 
 
 class Tape:
-    """The values that some steps read from the device, in order."""
+    """Keeps the values that some steps read from the device, in order (``record``), and gives them
+    to later steps in place of reading (``replay``). So a replayed step does not wait for the
+    device.
+    """
 
     def __init__(self) -> None:
         self._steps: list[list[Any]] = []
@@ -216,13 +237,17 @@ class Tape:
         """Run a step that gets recorded values instead of reading. Raises ``ReadsDiffer`` if it
         reads more of them.
         """
-        self._steps.append(self._steps.pop(0))
-        return self._run("replaying", [*self._steps[-1]], step)
+        # The recorded steps take turns: the one that is used now goes to the end.
+        values = self._steps.pop(0)
+        self._steps.append(values)
+        return self._run("replaying", [*values], step)
 
     def _run(
         self, mode: Literal["recording", "replaying"], values: list[Any], step: StepFunction
     ) -> Any:
-        """Run a step that records its reads in ``values``, or takes them from there."""
+        """Run a step that records its reads in ``values``, or takes them from there, as ``mode``
+        says. The replaced methods of tensors (``read``, ``wait``) go by ``_mode`` and ``_values``.
+        """
         self._mode = mode
         self._values = values
         try:
@@ -231,23 +256,23 @@ class Tape:
             self._mode = "off"
 
     def read(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A tensor's ``method`` wrapped: it records what it reads from the device, and replays
-        it.
+        """What replaces a ``method`` of tensors that may read from the device: it keeps the value
+        while a step is recorded, and gives back a kept one while a step is replayed.
         """
 
         def reading(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            """Stand in for ``method``: what it reads from the device is kept while a step is
-            recorded, and given back while one is replayed.
-            """
+            # A tensor that is on the host already is read without a wait.
             if self._mode == "off" or not tensor.is_cuda:
                 return method(tensor, *args, **kwargs)
             if self._mode == "recording":
                 value = method(tensor, *args, **kwargs)
+                # ``to`` may leave the tensor on the GPU, which reads nothing.
                 if not getattr(value, "is_cuda", False):
                     self._values.append(value)
                 return value
             if method.__name__ == "to" and not _goes_to("cpu", args, kwargs):
                 return method(tensor, *args, **kwargs)
+            # This step reads more often than the recorded one did.
             if not self._values:
                 raise ReadsDiffer
             return self._values.pop(0)
@@ -255,8 +280,8 @@ class Tape:
         return reading
 
     def wait(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A ``function`` that waits, wrapped: while a step is replayed it does nothing and returns
-        None.
+        """What replaces a ``function`` that waits for the device: while a step is replayed it does
+        nothing and returns None.
         """
 
         def waiting(*args: Any, **kwargs: Any) -> Any:

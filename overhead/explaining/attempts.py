@@ -118,19 +118,25 @@ class NotPossible(Exception):
 
 
 def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
-    """The result of a job, in a child process that gets ``limit_s`` seconds and three quarters of
-    the memory.
+    """Run an attempt (``run_attempt``) in a child process, and return its result. The child gets
+    ``limit_s`` seconds and three quarters of the memory.
+
+    The child writes its result into a file, since the compared values may be large, and sends the
+    name of the file.
     """
     limits = ChildLimits(limit_s, count_descendants=True)
     decode = msgspec.json.Decoder(str).decode
     with scratch.subfolder() as folder:
-        placed = msgspec.structs.replace(job, file=f"{folder}/attempt")
+        job_with_file = msgspec.structs.replace(job, file=f"{folder}/attempt")
         try:
-            with ChildProcess("overhead.explaining.attempts", placed, decode, limits) as child:
+            with ChildProcess(
+                "overhead.explaining.attempts", job_with_file, decode, limits
+            ) as child:
                 file = child.receive()
         except ChildEnded as ended:
-            file = placed.file
-            # A child that saved its answer worked until the values of the step were varied.
+            file = job_with_file.file
+            # To give the step values that it never had may end the child. If it saved its result
+            # before that, the result counts.
             if not job.vary or not os.path.exists(file):
                 return Attempt(reason=ended.reason)
         with open(file, "rb") as written:
@@ -141,10 +147,11 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
 @functools.cache
 def load_steps(text: str) -> list[StepFunction]:
     """The step of each ``AttemptJob`` in a JSON text, loaded and warm, in the process that times
-    them.
+    them. ``Changes.spec`` writes the call of this function into the setup of that process.
 
     Calling one that cannot be made raises why: so one alternative that fails does not end the
-    process that times the others. Kept by the text, since each statement asks for all of them.
+    process that times the others. The result is kept (cached), since the setup runs once for each
+    timed step and asks for all of them each time.
     """
     jobs = msgspec.json.decode(text, type=list[AttemptJob])
     return [_ready_to_time(job) for job in jobs]
@@ -170,12 +177,15 @@ def _ready_to_time(job: AttemptJob) -> StepFunction:
 
 
 def prepare_step(job: AttemptJob) -> PreparedStep:
-    """Seed, load and warm up the step, and make the alternative.
+    """Load the program of a job, run its first steps, and make the alternative from the step, such
+    as a CUDA graph of it.
 
-    Raises ``NotPossible``, or what the step or the alternative raises.
+    Raises ``NotPossible`` if the alternative does not apply to this step, or what the step or the
+    alternative raises.
     """
     import numpy as np
 
+    # The same seeds in each process, so that the results of two processes can be compared.
     random.seed(_SEED)
     np.random.seed(_SEED)
     if job.torch:
@@ -187,16 +197,17 @@ def prepare_step(job: AttemptJob) -> PreparedStep:
     sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
     exec(job.against or job.setup, module.__dict__)
     step: StepFunction = module.step
-    changing = _warm(step)
-    if not job.alternative:
+    changing_on_host = _warm(step)
+    if not job.alternative:  # the step itself, or the one that the user compares it with
         return PreparedStep(step, step, 0.0)
 
     alternative = ALTERNATIVES[job.alternative]
     reason = alternative.why_not()
     if isinstance(reason, Reason):
         raise NotPossible(reason)
-    if alternative.captures and changing:
-        raise NotPossible(_not_capturable(changing))
+    # A captured step does not run its Python code again, so these values would stay as they are.
+    if alternative.captures and changing_on_host:
+        raise NotPossible(_not_capturable(changing_on_host))
 
     began = time.perf_counter()
     run = alternative.make(step)
@@ -205,9 +216,13 @@ def prepare_step(job: AttemptJob) -> PreparedStep:
 
 
 def _not_capturable(changing: list[str]) -> Reason:
-    """Why a step that changes these values on the host cannot be captured."""
+    """Why a step that changes these values on the host (``changing``: their names) cannot be
+    captured as a CUDA graph.
+    """
     named = "; ".join(changing[:_MOST_NAMED])
     more = max(0, len(changing) - _MOST_NAMED)
+    # PyTorch's optimisers count their steps on the host, unless they are made with
+    # ``capturable=True``, which this reason advises.
     has_optimiser = any(".state." in name and name.endswith(".step") for name in changing)
     if has_optimiser:
         return because("optimiser-not-capturable", names=named, more=more)
@@ -215,16 +230,18 @@ def _not_capturable(changing: list[str]) -> Reason:
 
 
 def _warm(step: StepFunction) -> list[str]:
-    """Run the first steps. The names of the values on the host that the last of them changed."""
+    """Run the first steps, which may compile and allocate. Returns the names of the values on the
+    host that the last of them changed: Python values and host arrays, such as a counter.
+    """
     torch = sys.modules.get("torch")
-    stream = contextlib.nullcontext()
+    on_stream = contextlib.nullcontext()
     # To make a stream would start CUDA, where the step uses another library.
     if torch is not None and torch.cuda.is_initialized():
         # A capture needs the warm-up of a backward pass to happen on another stream than the
         # default one.
         torch.cuda.synchronize()
-        stream = torch.cuda.stream(torch.cuda.Stream())
-    with stream:
+        on_stream = torch.cuda.stream(torch.cuda.Stream())
+    with on_stream:
         for _ in range(_WARM_STEPS - 1):
             step()
         before = state.host_values(step)
@@ -241,29 +258,31 @@ def wait_for_device() -> None:
 
 
 def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda found: None) -> Attempt:
-    """Make the alternative and run the compared steps, in the child; an error becomes the reason of
-    the result.
+    """Make the alternative, run a few steps of it, and keep what they return and what state they
+    leave, to be compared with those of the step itself. This runs in the child process; an error
+    becomes the reason of the result.
 
-    ``save`` gets what is known before values are varied: a step with values that it never had may
-    end the process.
+    ``job.vary`` asks for more: whether the step still works after many steps, and responds to other
+    inputs. ``save`` gets what is known before that: a step with values that it never had may end
+    the process.
     """
-    room = _room(job.file)
+    room_bytes = _room(job.file)  # so many more bytes of values may be kept
     results: list[StepValue] = []
     left_out = NotCompared()
     try:
-        made, step, making_s = prepare_step(job)
+        run_alternative, step, making_s = prepare_step(job)
         before = checksums(step)
         began = time.perf_counter()
         for index in range(_COMPARED_STEPS):
-            result = made()
+            result = run_alternative()
             if index == 0:  # the first step of an alternative may compile
                 wait_for_device()
                 making_s += time.perf_counter() - began
-            values, unread = result_values(f"step {index + 1}", result, room)
+            values, unread = result_values(f"step {index + 1}", result, room_bytes)
             results += values
-            room -= sum(value.data.nbytes for value in values)
+            room_bytes -= sum(value.data.nbytes for value in values)
             left_out |= unread
-        state_after, unread = state_values(step, before, room)
+        state_after, unread = state_values(step, before, room_bytes)
         left_out |= unread
     except NotPossible as error:
         return Attempt(reason=error.reason, refused=True)
@@ -279,7 +298,7 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
     if not job.vary:
         return attempt
     save(attempt)
-    responds, later = _later_steps(step, job.later_s, room // _LATER_PART)
+    responds, later = _later_steps(step, job.later_s, room_bytes // _LATER_PART)
     outcome = msgspec.structs.replace(outcome, responds=responds, later=later)
     return Attempt(outcome, making_s=making_s)
 
@@ -303,31 +322,35 @@ def _without_advice(text: str) -> str:
 def _later_steps(
     step: StepFunction, later_s: float, room: int
 ) -> tuple[bool | None, LaterSteps | None]:
-    """Whether a step computes something else once what it reaches has other values; and what it
-    returns after many steps, before and after that. They tell a step that returns a kept result.
+    """Whether a step responds to other inputs: computes something else once the arrays and lists
+    that it reaches have other values. And what it returns after many steps, before and after its
+    inputs change. A step that only returns a stored result is found by these.
 
-    What it returns tells whether it responds, or what it changes if it returns nothing. None if it
-    raises.
+    ``later_s``: for how many seconds it runs first. ``room``: how many bytes of values may be kept.
+    Both results are None if the step raises.
     """
     try:
         soon = _run_for(step, later_s, room)
-        usual, _ = result_values("step", step(), room)
+        with_usual_inputs, _ = result_values("step", step(), room)
+        # First only the middle of each array changes: that finds a program that looks only at the
+        # first element before it returns a stored result.
         varied = vary_values(step, middle=True)
-        middle, _ = result_values("step", step(), room)
+        with_other_middle, _ = result_values("step", step(), room)
         varied += vary_values(step, middle=False)
         before = checksums(step)
-        whole, _ = result_values("step", step(), room)
-        later = LaterSteps(soon, usual, middle, whole, varied)
-        if any(value.count for value in usual):
-            return _contents(usual) != _contents(whole), later
+        with_other_inputs, _ = result_values("step", step(), room)
+        later = LaterSteps(soon, with_usual_inputs, with_other_middle, with_other_inputs, varied)
+        if any(value.count for value in with_usual_inputs):
+            return _contents(with_usual_inputs) != _contents(with_other_inputs), later
+        # The step returns nothing: it responds if it changes the arrays that it reaches.
         return checksums(step) != before, later
-    except Exception:  # the step of a user, whose values it never had
+    except Exception:  # the step of a user, with values that it never had
         return None, None
 
 
 def _run_for(step: StepFunction, seconds: float, room: int) -> list[StepValue] | None:
-    """Run a step for this long, and at least ``_SOON_STEPS`` times. What that one of them returned;
-    None if there was no time for so many.
+    """Run a step for this long, and at least ``_SOON_STEPS`` times, to see later whether it still
+    works. Returns the values of step number ``_SOON_STEPS``; None if there was no time for so many.
     """
     soon = None
     steps = 0
@@ -337,6 +360,7 @@ def _run_for(step: StepFunction, seconds: float, room: int) -> list[StepValue] |
         steps += 1
         if steps == _SOON_STEPS:
             soon, _ = result_values("step", result, room)
+        # A long step would take minutes for so many, so it stops early.
         elif steps < _SOON_STEPS and time.perf_counter() > ends + _SOON_S:
             break
     return soon
@@ -348,9 +372,12 @@ def _contents(values: list[StepValue]) -> list[tuple[str, str, bytes]]:
 
 
 def _answer(job: AttemptJob, send: Send) -> None:
-    """Run the attempt in the child. The answer goes to a file, since values may be large."""
+    """Run the attempt in the child. The result goes to a file, since values may be large; its name
+    is sent when all is done.
+    """
 
     def save(attempt: Attempt) -> None:
+        # Renamed when it is whole: the parent also reads the file if this process ends early.
         part = Path(f"{job.file}.part")
         part.write_bytes(msgspec.msgpack.encode(attempt))
         part.replace(job.file)

@@ -98,7 +98,9 @@ class _CountingWaits(Listener):
 
 
 class Changes:
-    """Attempts and times alternatives to one step.
+    """Tries and times alternatives to one step, such as the step as a CUDA graph: what would change
+    its time. An attempt runs an alternative in a process of its own, to see whether it is possible
+    and computes the same; later those that do are timed in turn with the step.
 
     ``job``: the step. ``found``: what a trial of ``step()`` found out. ``leave_out``: names of
     alternatives that do not apply. ``attempted``, ``timed``: replaced in tests.
@@ -113,15 +115,17 @@ class Changes:
         timed: Callable[..., Timing] = time_statements,
         leave_out: Collection[str] = (),
     ) -> None:
-        """``job``: loads the step in any process. ``found``: what a trial of the step found out."""
+        """``job``: loads the step in any process. ``found``: what a trial of the step found out,
+        such as how long it takes. ``attempted``, ``timed``: run an attempt, and time the steps.
+        """
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
         self._listener = _CountingWaits(listener)
         self._found = found
         self._leave_out = leave_out
         self._attempted = attempted
         self._timed = timed
-        self._sampled_s = _ALONE_S
-        self._longer = False  # whether the samples fill the time that is left
+        self._sampled_s = _ALONE_S  # how long a process sampled the step the last time
+        self._fills_time_left = False  # whether the samples take all the time that is left
         self._began = time.monotonic()
         self.ends = math.inf
         """When everything must end, by ``time.monotonic()``. Compilation gets more time."""
@@ -136,17 +140,20 @@ class Changes:
         return timing
 
     def resolved(self, timing: Timing) -> Timing:
-        """The times, measured again for longer if the step is not resolved; a note says how long it
-        would take.
+        """The times of the step, measured again for longer if its time is not resolved: its
+        interval is too wide for a verdict. If that does not help, a note says how many seconds
+        ``explain`` would need.
         """
         wall = timing.calls[0].figure("complete")
         if wall is None or not wall.measured or resolved_times(wall):
             return timing
+        # Only a measurement that is longer than the last one may give a narrower interval.
         if self._left_s() > _PROCESSES * self._sampled_s:
-            self._longer = True
+            self._fills_time_left = True
             self._listener.later_s = 0.0
             again = self.time_alone()
             wall = again.calls[0].figure("complete") or wall
+            # The comparisons with the alternatives are those of the first measurement.
             timing = msgspec.structs.replace(again, ratios=timing.ratios)
         if resolved_times(wall):
             return timing
@@ -157,17 +164,18 @@ class Changes:
         return msgspec.structs.replace(timing, notes=[*timing.notes, note])
 
     def _needed_s(self, wall: Figure) -> float:
-        """How many seconds ``explain`` would need to resolve the time of the step; infinity if the
-        width of its interval does not tell it.
+        """About how many seconds ``explain`` would need so that the interval of the step's time
+        (``wall``) is narrow enough for a verdict; infinity if the interval does not tell it.
         """
         if not wall.value or wall.high is None:
             return math.inf
-        half = (wall.high - wall.value) / wall.value
+        half_width = (wall.high - wall.value) / wall.value
         # The width of an interval falls with the square root of the number of samples.
-        sampling_s = self._sampled_s * (half / _RESOLVED_HALF) ** 2
-        more_s = _PROCESSES * (self.loading_s + _OPENING_S + sampling_s)
+        sampling_s = self._sampled_s * (half_width / _RESOLVED_HALF) ** 2
+        again_s = _PROCESSES * (self.loading_s + _OPENING_S + sampling_s)
+        # The seconds that the user gives do not include the wait for other runs.
         passed_s = time.monotonic() - self._began - self._listener.waited_s
-        return passed_s + more_s
+        return passed_s + again_s
 
     def time_left_s(self) -> float:
         """Seconds until everything must end. Waiting for other runs does not count."""
@@ -190,14 +198,16 @@ class Changes:
     def try_all(
         self, *, compiled: bool = True, against: str = ""
     ) -> tuple[Timing, list[record.Alternative]]:
-        """The times of the step, and each alternative. ``against``: text that defines the user's
-        own as ``step``.
+        """The times of the step, and each alternative: its status, its results compared with those
+        of the step, and its time. ``explain`` calls this once.
 
-        ``compiled``: include those that compile the step. Raises ``UsageError`` if the step cannot
-        be repeated.
+        ``compiled``: include those that compile the step. ``against``: text of Python that defines
+        the user's own alternative as ``step``. Raises ``UsageError`` if the step cannot be
+        repeated.
         """
-        # Twice as long as a process times it: an alternative that stops working during the
-        # measurement stops here too.
+        # A program of the user's own may return stored results, so it is also run with other
+        # inputs (``vary``), and the step itself to compare with. It runs twice as long as a process
+        # times it: one that stops working during the measurement stops here too.
         self._job = msgspec.structs.replace(self._job, vary=bool(against), later_s=2 * _IN_TURN_S)
         jobs: dict[str, AttemptJob] = {}
         if against:
@@ -222,82 +232,93 @@ class Changes:
         for name, job in jobs.items():
             compiles = _change(name).compiles
             began = time.monotonic()
-            asked_for = compiles or name == AGAINST
-            if not asked_for and self._left_s() < 2 * self.loading_s:
+            # Compilation does not count towards the time limit, and the user's own alternative is
+            # tried in any case.
+            needs_time_left = not compiles and name != AGAINST
+            if needs_time_left and self._left_s() < 2 * self.loading_s:
                 tried[name] = _alternative(name, "refused", because("no-time-for-alternative"))
                 continue
-            not_tried = list(jobs)[len(tried) :]
-            self._tell_time_left(not_tried, len(jobs))
+            still_to_try = list(jobs)[len(tried) :]
+            self._tell_time_left(still_to_try, len(jobs))
             if compiles:
                 self._listener.working(because("attempting-with-compilation", name=name))
             else:
                 self._listener.working(because("attempting", name=name))
-            made = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
-            tried[name] = self._compared(name, made)
+            attempt = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
+            tried[name] = self._compared(name, attempt)
             if compiles:  # compilation does not count towards the time limit
                 self.ends += time.monotonic() - began
         return tried
 
     def _tell_time_left(self, attempts: Sequence[str], others: int) -> None:
-        """Tell the time left before the first of ``attempts``. ``others``: variants measured in
-        turn with the step.
+        """Tell the listener, who shows progress, about how long the rest takes: these attempts, by
+        name, and then the timing of the step in turn with so many ``others``.
         """
         attempt_s = self.loading_s + _ATTEMPT_TAKES_S
         attempts_s = sum(
             _COMPILING_TAKES_S if _change(name).compiles else attempt_s for name in attempts
         )
         wanted_s = self.least_s + _PROCESSES * _IN_TURN_S * (1 + others)
+        # The timing is shortened to fit the time limit, but not below its least.
         most_s = max(self.least_s, self.time_left_s() - attempts_s)
         self._listener.left(attempts_s + min(wanted_s, most_s))
 
-    def _compared(self, name: str, made: Attempt) -> record.Alternative:
-        """The alternative as an attempt (``made``) leaves it: ``ok`` if it can be timed,
-        ``differs`` if it computes something else than the step.
+    def _compared(self, name: str, attempt: Attempt) -> record.Alternative:
+        """The alternative of this name after its attempt: ``ok`` if it can be timed, ``differs`` if
+        it computes something else than the step, ``refused`` or ``failed`` if it was not possible.
         """
-        if made.outcome is None:
-            status: record.AlternativeStatus = "refused" if made.refused else "failed"
-            return _alternative(name, status, made.reason, made.where)
+        if attempt.outcome is None:
+            status: record.AlternativeStatus = "refused" if attempt.refused else "failed"
+            return _alternative(name, status, attempt.reason, attempt.where)
+        # A bound, such as the step without its waits, is known to compute something else.
         if _change(name).label != "measured":
-            return _alternative(name, "ok", making_s=made.making_s)
+            return _alternative(name, "ok", making_s=attempt.making_s)
 
-        compared = compare_outcomes(self._original, made.outcome, own=name == AGAINST)
+        compared = compare_outcomes(self._original, attempt.outcome, own=name == AGAINST)
         not_compared = sum(number for number, _ in compared.left_out.values())
         counts: dict[str, Any] = {"compared": compared.count, "not_compared": not_compared}
         if not compared.differences:
             same = None if compared.unknown else True
             remark = _remark(compared)
             return _alternative(
-                name, "ok", remark, making_s=made.making_s, same_results=same, **counts
+                name, "ok", remark, making_s=attempt.making_s, same_results=same, **counts
             )
         # A step that differs from itself in another process cannot show that an alternative
         # differs.
         if compare_outcomes(self._original, self._again).differences:
-            return _alternative(name, "ok", because("step-not-repeatable"), making_s=made.making_s)
+            not_repeatable = because("step-not-repeatable")
+            return _alternative(name, "ok", not_repeatable, making_s=attempt.making_s)
         return _alternative(name, "differs", compared.differences[0], same_results=False, **counts)
 
     @functools.cached_property
     def _original(self) -> StepOutcome:
-        """What the step computes in a process of its own. Raises ``UsageError``."""
+        """What the step itself computes in a process of its own, which the results of alternatives
+        are compared with. Raises ``UsageError`` if the step fails there: it worked once, in the
+        profile, so it cannot be repeated.
+        """
         self._listener.working(because("running-the-step-once-more"))
-        made = self._attempted(self._job, limit_s=ATTEMPT_S)
-        if made.outcome is not None:
-            return made.outcome
-        why = because("step-cannot-be-repeated", why=made.reason)
-        if made.where:
-            why = because("step-cannot-be-repeated-at", why=made.reason, line=made.where)
+        attempt = self._attempted(self._job, limit_s=ATTEMPT_S)
+        if attempt.outcome is not None:
+            return attempt.outcome
+        why = because("step-cannot-be-repeated", why=attempt.reason)
+        if attempt.where:
+            why = because("step-cannot-be-repeated-at", why=attempt.reason, line=attempt.where)
         raise UsageError(why)
 
     @functools.cached_property
     def _again(self) -> StepOutcome:
         """What the step computes in one more process."""
-        made = self._attempted(self._job, limit_s=ATTEMPT_S)
-        return made.outcome or StepOutcome([], [])
+        attempt = self._attempted(self._job, limit_s=ATTEMPT_S)
+        return attempt.outcome or StepOutcome([], [])
 
     def _times(
         self, jobs: Mapping[str, AttemptJob], tried: Mapping[str, record.Alternative]
     ) -> tuple[Timing, dict[str, record.Alternative]]:
-        """The step and these alternatives in turn, in the same processes. One that fails there is
-        tried alone.
+        """Time the step and these alternatives in turn, in the same processes. Returns the times,
+        and each alternative with its own. ``tried``: the alternatives after their attempts.
+
+        An alternative that fails there, perhaps because of another one in the process, is timed
+        again beside the step alone.
         """
         compiles = any(_change(name).compiles for name in jobs)
         left_before_s = self.time_left_s()
@@ -316,6 +337,7 @@ class Changes:
         except UsageError as error:
             if not jobs:
                 raise
+            # A whole process failed, which no single alternative can be blamed for.
             timing = self.time_alone()
             failures: dict[str, Why] = dict.fromkeys(jobs, error.why)
         else:
@@ -342,11 +364,14 @@ class Changes:
         return self.loading_s + _OPENING_S + making_ns / 1e9
 
     def spec(self, *others: AttemptJob) -> CallSpec:
-        """The step as ``step()``, and these others after it, for a process that times them."""
+        """What a process must run to time the step, as ``step()``, and these others, as
+        ``other_1()`` and so on: the Python text of the calls, and of a setup that loads them.
+        """
         jobs = [self._job, *others]
         names = ["step"]
         names += [f"other_{position}" for position in range(1, len(jobs))]
         jobs_text = msgspec.json.encode(jobs).decode()
+        # The comma behind the names makes the line right for one name too: step, = load_steps(...)
         load = f"{', '.join(names)}, = load_steps({jobs_text!r})"
         return CallSpec(
             calls=[f"{name}()" for name in names],
@@ -356,12 +381,15 @@ class Changes:
         )
 
     def _plan(self, others: int, compiles: bool) -> Plan:
-        """How the step and so many ``others`` are sampled. Few processes: each of them has to load
-        the program and make the alternatives again.
+        """How the step and so many ``others`` are sampled: in how many processes, and for how long.
+        Few processes: each of them has to load the program and make the alternatives again.
+
+        ``compiles``: whether making an alternative compiles it.
         """
         statements = [self._found] * (1 + others)
-        case_s = self._case_s(others, compiles)
+        case_s = self._case_s(others, compiles)  # seconds for each statement in a process
         self._sampled_s = case_s
+        # A little more than the statements take together, so that rounding omits none of them.
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
         besides_s = COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)
         return dataclasses.replace(
@@ -374,24 +402,26 @@ class Changes:
         )
 
     def _case_s(self, others: int, compiles: bool) -> float:
-        """How long a process samples the step, and each of the ``others`` in turn with it, s."""
+        """How long a process samples the step, and each of the ``others`` in turn with it, s: as
+        usual, or shorter if less time is left. Compilation is not limited (``compiles``).
+        """
         step_s = self._found.one_ns / 1e9
         usual_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * step_s)
         left_s = math.inf if compiles else self._left_s()
         if left_s == math.inf:
             return usual_s
-        # The step's own calibration is in ``least_s`` already.
+        # Each statement is first calibrated: called some times to find out how it is sampled. The
+        # step's own calibration is in ``least_s`` already, so ``_left_s`` does not hold it.
         sampling_s = left_s / _PROCESSES - others * _CALIBRATING * step_s
         part_s = sampling_s / (1 + others)
-        return max(_LEAST_S, part_s if self._longer else min(usual_s, part_s))
+        return max(_LEAST_S, part_s if self._fills_time_left else min(usual_s, part_s))
 
 
 def _failures(names: Iterable[str], timing: Timing) -> dict[str, Why]:
-    """The alternatives of these names that have no time in ``timing``, each with the reason. The
-    step is its first statement.
-    """
+    """The alternatives of these names that have no time in ``timing``, each with the reason."""
     failures = {}
-    for name, call in zip(names, timing.calls[1:], strict=True):
+    alternatives = timing.calls[1:]  # the first is the step itself
+    for name, call in zip(names, alternatives, strict=True):
         if call.figure("complete") is None:
             failures[name] = call.reason
     return failures
@@ -422,8 +452,8 @@ def _remark(comparison: OutcomeComparison) -> Why:
 
 
 def _not_compared(comparison: OutcomeComparison) -> Why:
-    """Which parts are not compared, each with the reason: the first ones, and how many more there
-    are.
+    """Which parts of the results and of the state are not compared, each with the reason: the first
+    few, and how many more there are. '' if all were compared.
     """
     if not comparison.left_out:
         return ""
@@ -431,7 +461,7 @@ def _not_compared(comparison: OutcomeComparison) -> Why:
     for name, (_, why) in list(comparison.left_out.items())[:_MOST_PARTS]:
         if name:
             parts.append(because("part-not-compared", name=name, why=why))
-        else:
+        else:  # the step object itself, which has no name within the step
             parts.append(because("step-not-compared", why=why))
     more = len(comparison.left_out) - len(parts)
     if more:
@@ -447,8 +477,9 @@ def _alternative(
     making_s: float = 0.0,
     **fields: Any,
 ) -> record.Alternative:
-    """An alternative that has no times yet. ``where``: the line that forbids it. ``making_s``: its
-    one-off cost.
+    """An alternative that has no times yet: their fields say ``reason`` instead. ``where``: the
+    line of the program that forbids it. ``making_s``: its one-off cost, such as a compilation, in
+    seconds. ``fields``: more fields of the result.
     """
     differs = status == "differs"
     making = missing("making", reason)
@@ -458,6 +489,7 @@ def _alternative(
         name=name,
         kind=_change(name).label,
         status=status,
+        # How the results differ has a field of its own.
         reason="" if differs else reason,
         results=reason if differs else "",
         site=CallSite(line=where),
@@ -472,26 +504,31 @@ def _alternative(
 def _with_times(
     alternative: record.Alternative, timing: Timing, position: int
 ) -> record.Alternative:
-    """The alternative with its times. ``position``: of its statement in ``timing``."""
-    # The ratios count the statements from 1 on.
+    """The alternative with its time, its gain and when it pays off. ``position``: of its statement
+    among the calls in ``timing``, where the step is number 0.
+    """
+    # The ratios, each of a statement to the step, count the statements from 1 on.
     against_step = [each for each in timing.ratios if each.position == position + 1]
     ratio = against_step[0].ratio if against_step else None
-    saved = against_step[0].difference if against_step else None
+    difference = against_step[0].difference if against_step else None
     gain = _gain(ratio)
     return msgspec.structs.replace(
         alternative,
         step=renamed(timing.calls[position].figure("complete"), "step"),
         gain=gain,
-        repaid_after=_repaid(alternative.making, saved),
+        repaid_after=_repaid(alternative.making, difference),
         reason=together(alternative.reason, gain.reason),
     )
 
 
 def _gain(ratio: Figure | None) -> Figure:
-    """The step as it is over the alternative, from the alternative over the step."""
+    """The gain of an alternative, how many times as fast as the step it is, from the ``ratio`` of
+    its time to that of the step.
+    """
     if ratio is None:
         return missing("gain", because("gain-not-resolved"), "ratio")
     value = ratio.measured
+    # The inverse of an interval that reaches zero would have no end.
     if value is None or not value.bounded or value.floor <= 0:
         return missing("gain", ratio.reason or because("gain-not-resolved"), "ratio")
     gain = exactly(1.0) / value
@@ -500,13 +537,15 @@ def _gain(ratio: Figure | None) -> Figure:
     )
 
 
-def _repaid(making: Figure, saved: Figure | None) -> Figure:
-    """After how many steps the making has paid for itself. ``saved``: the alternative less the
-    step, so it is below zero if the alternative is faster.
+def _repaid(making: Figure, difference: Figure | None) -> Figure:
+    """After how many steps an alternative has saved as much time as it took to make it
+    (``making``), such as a compilation. ``difference``: the time of the alternative less that of
+    the step, so it is below zero if the alternative is faster.
     """
-    if saved is None or saved.value is None or saved.high is None:
+    if difference is None or difference.value is None or difference.high is None:
         return missing("repaid_after", because("difference-not-known"), "count")
-    if saved.high >= 0:
+    # If the interval reaches zero, the alternative may be no faster.
+    if difference.high >= 0:
         return missing("repaid_after", because("saves-no-time"), "count")
-    steps = (making.value or 0.0) / -saved.value
+    steps = (making.value or 0.0) / -difference.value
     return Figure(name="repaid_after", unit="count", value=float(math.ceil(steps)))

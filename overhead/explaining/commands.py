@@ -104,6 +104,7 @@ def explain_command(a: argparse.Namespace) -> int:
     from overhead.explaining.trace_file import explain_traces
     from overhead.runner.progress import Progress
 
+    # What would fail at the end is checked first: the measurement takes minutes.
     if a.html is not None:
         require_extra("report", "jinja2")
     _check_options(a)
@@ -156,8 +157,9 @@ class _Saver(NamedTuple):
 
 
 def _write_files(a: argparse.Namespace, explanation: Explanation, written: list[str]) -> bool:
-    """Write the explanation and its page, and print where, after what is ``written``. Whether all
-    could be written.
+    """Write the files that the options ask for: the explanation as JSON (``--out``), and its page
+    (``--html``). Print the lines ``written`` (of files that exist already) and one for each of
+    these. Returns whether all could be written.
     """
     from overhead.explaining.record import save_explanation
 
@@ -175,7 +177,7 @@ def _write_files(a: argparse.Namespace, explanation: Explanation, written: list[
             written.append(f"{saver.name}: {saver.path}")
         except UsageError as error:
             refused.append(str(error))
-    if not a.json:
+    if not a.json:  # else the output is JSON, and nothing else may stand in it
         for text in written:
             print(text)
     for text in refused:
@@ -184,7 +186,10 @@ def _write_files(a: argparse.Namespace, explanation: Explanation, written: list[
 
 
 def _identity(path: Path | None) -> tuple[int, int] | None:
-    """Tells a file from one that is written later under its name; None if there is none."""
+    """What tells a file from one that is written later under its name (its number in the file
+    system and when it was changed); None if there is no file. Compared before and after a run, it
+    tells whether the run wrote the file.
+    """
     if path is None:
         return None
     try:
@@ -195,12 +200,12 @@ def _identity(path: Path | None) -> tuple[int, int] | None:
 
 
 def _check_options(a: argparse.Namespace) -> None:
-    """Raise ``UsageError`` for options that do not go together, and for a file that would replace
-    another one than a result of this command.
+    """Raise ``UsageError`` for options that do not go together, and for an output that would
+    replace a file of the user's, one that this command did not make.
     """
     from overhead.loading.outputs import Output, begins_with, check_outputs, page_of
 
-    if bool(a.step) == bool(a.trace):
+    if bool(a.step) == bool(a.trace):  # one of the two, not both
         raise UsageError("name a STEP, or traces by --trace")
     if a.trace and (a.arg or a.against):
         raise UsageError("--arg and --against are for a STEP")

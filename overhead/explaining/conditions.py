@@ -72,8 +72,10 @@ HOST_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
 
 
 class Condition(Struct, frozen=True):
-    """Times of a step in ns, one for each block: ``usual`` as the host runs it, ``under`` the
-    condition.
+    """The step under one condition on the host (``what``), such as without garbage collection.
+
+    Times of a step in ns, one for each block of steps that were timed together: ``usual`` as the
+    host runs it, ``under`` the condition.
     """
 
     what: Reason
@@ -103,7 +105,8 @@ def conditions_s(step_s: float) -> float:
 
 
 def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
-    """The step as the host runs it, then under each condition with its gain.
+    """The rows of the table of conditions: the step as the host runs it, then under each condition
+    with its gain, how many times as fast the step is under it.
 
     The intervals hold 95 % of resampled means of blocks. Too few blocks give no interval, and no
     gain.
@@ -111,6 +114,7 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
     if not found:
         return []
     draw = np.random.default_rng(0)
+    # The first row has the times from all conditions, each of which took turns with it.
     usual: list[float] = []
     for condition in found:
         usual += condition.usual
@@ -118,6 +122,7 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
     rows = [_row(REFERENCE, _step(usual, _resampled_means(draw, usual)), reference_gain)]
 
     for condition in found:
+        # A gain compares only times that were measured in turn: the host's speed changes.
         usual_means = _resampled_means(draw, condition.usual)
         under_means = _resampled_means(draw, condition.under)
         if usual_means is None or under_means is None:
@@ -138,7 +143,9 @@ def few_blocks(number: int) -> Reason:
 
 
 def _row(condition: Reason, step: Figure, gain: Figure) -> record.Alternative:
-    """The step under a condition as one of the alternatives; there is nothing to make for it."""
+    """The step under a condition, in the form of an alternative to the step: the file has both in
+    one list. Unlike an alternative, a condition has no one-off cost.
+    """
     return record.Alternative(
         name=condition.code,
         kind="condition",
@@ -153,8 +160,9 @@ def _row(condition: Reason, step: Figure, gain: Figure) -> record.Alternative:
 
 
 def _resampled_means(draw: np.random.Generator, times: Sequence[float]) -> np.ndarray | None:
-    """Means of blocks that are drawn again with replacement (bootstrap); None if there are too few
-    blocks for an interval.
+    """Means of the times, each of as many times drawn from them with replacement (a bootstrap):
+    their spread gives the interval of the mean. ``times``: of a step in each block. None if there
+    are too few for an interval.
     """
     if len(times) < _FEWEST_BLOCKS:
         return None
@@ -179,11 +187,14 @@ def _with_interval(name: str, unit: str, value: np.floating, resampled: np.ndarr
 
 
 def read_counters(host: Host) -> dict[str, int]:
-    """Counters of this thread and its control group; 0 where the system has none.
+    """What Linux has counted so far for this thread and its control group (of a container); 0 where
+    the system has no such counter.
 
-    ``queued``: ns it waited for a processor. ``throttled``: ns of its CPU limit. ``preemptions``:
-    unasked switches.
+    ``queued``: ns in which the thread waited for a processor. ``throttled``: ns in which the CPU
+    limit of the container stopped it. ``preemptions``: how often it lost its processor to another
+    thread.
     """
+    # Its second number is the time that the thread waited in the queue of a processor.
     schedstat = host.read("/proc/thread-self/schedstat").split()
     status = host.read("/proc/thread-self/status")
     switches = re.search(r"^nonvoluntary_ctxt_switches:\s*(\d+)", status, re.M)
@@ -196,8 +207,8 @@ def read_counters(host: Host) -> dict[str, int]:
 
 
 def other_threads(known: Collection[int]) -> list[int]:
-    """The system's numbers of the Python threads of this process, without those whose ``ident`` is
-    known.
+    """The Python threads that the program of the user started: the numbers by which the system
+    knows them. ``known``: the ``ident`` of each thread that was there before the program.
     """
     # Threads that Python enumerates may have no frame: they have not begun, or run no Python.
     running = sys._current_frames().keys() - set(known)
@@ -209,13 +220,15 @@ def other_threads(known: Collection[int]) -> list[int]:
 
 
 def thread_times(host: Host, threads: Sequence[int]) -> dict[int, float]:
-    """How long each of these threads of this process has run so far, ns, where that is known."""
+    """How long each of these threads of this process has run so far, ns, where that is known.
+    ``threads``: by the system's numbers. A thread that ran for much of a time is busy in it.
+    """
     times_ns = {}
     for thread in threads:
-        words = host.read(f"/proc/self/task/{thread}/schedstat").split()
-        if words:
-            times_ns[thread] = float(words[0])
-    return times_ns or _thread_times_by_psutil(threads)
+        numbers = host.read(f"/proc/self/task/{thread}/schedstat").split()
+        if numbers:
+            times_ns[thread] = float(numbers[0])
+    return times_ns or _thread_times_by_psutil(threads)  # other systems than Linux have no /proc
 
 
 def _thread_times_by_psutil(threads: Sequence[int]) -> dict[int, float]:
@@ -250,12 +263,14 @@ field 39 (``man proc_pid_stat``), and the name is field 2.
 
 
 def is_far(host: Host, bus: str) -> bool:
-    """Whether this thread's processor and a GPU are known to be in different NUMA nodes. ``bus``:
-    the address of the GPU on the PCI bus.
+    """Whether this thread's processor is known to be far from a GPU: the two are in different NUMA
+    nodes, parts of the machine with their own memory. ``bus``: the address of the GPU on the PCI
+    bus.
     """
     gpu_node = host.read(f"/sys/bus/pci/devices/{bus}/numa_node")
     # The name of the program stands in brackets, and may have brackets and spaces itself.
     fields = host.read("/proc/thread-self/stat").rpartition(")")[2].split()
+    # A machine with one node says -1, and other systems have no such files.
     if not gpu_node.isdecimal() or len(fields) <= _PROCESSOR_AFTER_NAME:
         return False
     processor = fields[_PROCESSOR_AFTER_NAME]
@@ -265,15 +280,17 @@ def is_far(host: Host, bus: str) -> bool:
 
 @contextlib.contextmanager
 def _without_collection() -> Iterator[None]:
-    """A context in which Python collects no garbage, also not that of the program before it."""
-    gc.freeze()
+    """A context in which Python collects no garbage: one of the conditions that a step is timed
+    under.
+    """
+    gc.freeze()  # the objects there are already are not looked at again
     gc.disable()
     try:
         yield
     finally:
         gc.unfreeze()
         gc.enable()
-        gc.collect()
+        gc.collect()  # now, so that it does not count in the next stretch
 
 
 @contextlib.contextmanager
@@ -284,7 +301,7 @@ def _on_one_core(processor: int) -> Iterator[None]:
     try:
         yield
     finally:
-        clock.move([])
+        clock.move([])  # no processor named: all are allowed again
 
 
 @contextlib.contextmanager
@@ -297,7 +314,9 @@ def _beside_busy_processes(number: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _switching_often() -> Iterator[None]:
-    """A context in which Python's threads take turns after shorter times."""
+    """A context in which Python's threads take turns after 0.1 ms, not 5 ms: a step waits less for
+    a busy thread.
+    """
     usual_s = sys.getswitchinterval()
     sys.setswitchinterval(_SHORT_SWITCH_S)
     try:
@@ -308,13 +327,13 @@ def _switching_often() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _one_library_thread(torch: types.ModuleType) -> Iterator[None]:
-    """A context in which PyTorch uses one thread of the processor for an operation."""
-    usual = torch.get_num_threads()
+    """A context in which PyTorch computes an operation in one thread, not in one on each core."""
+    usual_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(usual)
+        torch.set_num_threads(usual_threads)
 
 
 class _Trial(NamedTuple):
@@ -325,20 +344,22 @@ class _Trial(NamedTuple):
 
 
 def _trials(busy_threads: int) -> list[_Trial]:
-    """The conditions that apply here, in the order in which they are measured.
+    """The conditions to time the step under, in order: those that would change something in this
+    process on this machine.
 
     ``busy_threads``: how many other Python threads of the program are busy.
     """
     trials = []
     if gc.isenabled():
         trials.append(_Trial(WITHOUT_COLLECTION, _without_collection()))
-    cores = every_processor()
+    cores = every_processor()  # empty where a thread cannot be bound to processors
     if len(cores) > 1:
         trials.append(_Trial(because("on-one-core"), _on_one_core(cores[0])))
-    number = min(len(cores), _MOST_BUSY)
-    if number > 0:
-        what = because("beside-busy-processes", number=number)
-        trials.append(_Trial(what, _beside_busy_processes(number)))
+    busy_number = min(len(cores), _MOST_BUSY)
+    if busy_number > 0:
+        what = because("beside-busy-processes", number=busy_number)
+        trials.append(_Trial(what, _beside_busy_processes(busy_number)))
+    # Python's threads take turns only if another one wants to run.
     if busy_threads > 0:
         trials.append(_Trial(SWITCHING_OFTEN, _switching_often()))
     torch = sys.modules.get("torch")
@@ -365,10 +386,13 @@ class _CollectorPauses:
 
 
 class HostMeasurement:
-    """Runs blocks of a step in this process. ``run``: runs so many steps with their wait.
+    """Runs a step in this process as a program would run it, on any core and with garbage
+    collection, and measures what the host does meanwhile. The step runs in blocks: so many in a row
+    that a block takes 30 ms, timed together.
 
-    ``one_ns``: a rough time of one step. ``threads``: the system's numbers of other Python threads
-    that the program started. ``host``, ``now``: replaced in tests.
+    ``run``: runs so many steps, and waits for their work. ``one_ns``: a rough time of one step.
+    ``threads``: the system's numbers of other Python threads that the program started. ``host``,
+    ``now``: replaced in tests.
     """
 
     def __init__(
@@ -379,22 +403,25 @@ class HostMeasurement:
         host: Host = HOST,
         now: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        """``run``: runs so many steps. ``one_ns``: about how long one takes."""
+        """``run``: runs so many steps. ``one_ns``: about how long one takes. ``threads``: other
+        Python threads of the program.
+        """
         self._run = run
         self._threads = threads
         self._host = host
         self._now = now
-        self._block = _steps_of_a_block(one_ns)
+        self._block = _steps_of_a_block(one_ns)  # how many steps are a block
 
     def stretch(self, seconds: float, fewest: int = 1) -> list[float]:
-        """The time of a step in each block, ns, for this long, and longer if there are fewer blocks
-        than ``fewest``.
+        """Run blocks for this long; returns the time of a step in each, ns. It runs up to three
+        times as long if there are fewer blocks than ``fewest``.
         """
         times: list[float] = []
         began = self._now()
         while True:
             passed_s = (self._now() - began) / 1e9
             enough = passed_s >= seconds and len(times) >= fewest
+            # A very long step runs once in any case.
             if times and (enough or passed_s >= _LONGER * seconds):
                 return times
             start = self._now()
@@ -403,15 +430,18 @@ class HostMeasurement:
 
     def shares(self) -> dict[str, float]:
         """What the host does while the step runs as it is for a second: shares of the time, and
-        numbers. They tell why steps are long or uneven.
+        numbers, by name. They tell why steps are long or uneven; ``verdict.host_causes`` names the
+        causes.
         """
         collector = _CollectorPauses(self._now)
         clock = SystemClock()
+        # A fixed piece of work, timed before and after: it takes longer on a slower clock.
         reference_loop = [clock.reference_loop()[0] for _ in range(3)]
         thread_times_before = thread_times(self._host, self._threads)
         counters_before = read_counters(self._host)
         began = self._now()
 
+        # CPU time of the process without that of this thread: that of its other threads.
         beside_before_ns = time.process_time_ns() - time.thread_time_ns()
         gc.callbacks.append(collector)
         self.stretch(_ALONE_S)
@@ -443,14 +473,16 @@ class HostMeasurement:
         return shares
 
     def own_python(self) -> dict[str, float]:
-        """The share of a step in which the program's own Python code runs, and no function that it
-        calls.
+        """The share of a step in which the program's own Python code runs, and no function of a
+        library that it calls; as ``{"own_python": share}``, to be added to the other shares.
         """
         profile = cProfile.Profile()
         profile.runcall(self._run, self._block)
         entries = profile.getstats()
         own_times = []
         for entry in entries:
+            # The entry of a function in C has its name in place of the code. The inline time is
+            # that of a function without the functions that it calls.
             if isinstance(entry.code, types.CodeType) and is_own_code(entry.code):
                 own_times.append(entry.inlinetime)
         # The profile of a step that takes no time at all must not divide by zero.
@@ -458,21 +490,23 @@ class HostMeasurement:
         return {"own_python": sum(own_times) / whole}
 
     def conditions(self, busy_threads: int = 0) -> list[Condition]:
-        """The step under each condition that applies here, in turn with the step as it is.
+        """Time the step under each condition that applies here, such as on one CPU core, and before
+        and after that as it is: so a slow change of the machine meets both alike.
 
         ``busy_threads``: how many other Python threads of the program are busy.
         """
         trials = _trials(busy_threads)
-        # ``one_ns`` is the quickest step of a trial. On a busy host, so many of these would be one
-        # long block.
-        self._block = _steps_of_a_block(statistics.fmean(self.stretch(_STRETCH_S)))
-        half = _FEWEST_BLOCKS // 2
+        # Blocks were sized by ``one_ns``, the quickest step of a trial. On a busy host steps take
+        # longer: so many of them would be one long block, and few blocks give no interval.
+        mean_step_ns = statistics.fmean(self.stretch(_STRETCH_S))
+        self._block = _steps_of_a_block(mean_step_ns)
+        half_of_blocks = _FEWEST_BLOCKS // 2
         conditions = []
         for trial in trials:
-            before = self.stretch(_STRETCH_S, half)
+            before = self.stretch(_STRETCH_S, half_of_blocks)
             with trial.condition:
                 under = self.stretch(2 * _STRETCH_S, _FEWEST_BLOCKS)
-            after = self.stretch(_STRETCH_S, half)
+            after = self.stretch(_STRETCH_S, half_of_blocks)
             conditions.append(Condition(trial.what, before + after, under))
         return conditions
 

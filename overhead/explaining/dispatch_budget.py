@@ -146,7 +146,10 @@ class CountedCall(NamedTuple):
 
 @dataclass(frozen=True)
 class OverBudget:
-    """More of one kind than a budget allows. ``means``: what counts. ``found``: all of them."""
+    """More launches or synchronisations than a budget allows (``most``).
+
+    ``means``: a sentence on what counts as one. ``found``: all of them, as name and line.
+    """
 
     kind: Literal["launches", "synchronisations"]
     means: Why
@@ -156,10 +159,11 @@ class OverBudget:
 
 @dataclass
 class BlockCounts:
-    """``(name, line)`` of each launch and synchronisation of a block at its end.
+    """The launches and synchronisations that a ``with`` block made, each as ``(name, line)``. It is
+    filled at the end of the block.
 
-    ``means``, ``means_wait``: what counts as a launch, and as a synchronisation; and what is not
-    counted.
+    ``means``, ``means_wait``: a sentence on what counts as a launch, and as a synchronisation, and
+    on what is not counted.
     """
 
     means: Why = ""
@@ -170,7 +174,9 @@ class BlockCounts:
     def over_budget(
         self, *, launches: int | None = None, synchronisations: int | None = None
     ) -> list[OverBudget]:
-        """What exceeds these limits. None: no limit."""
+        """Which of the two limits the block exceeds: one result for each that it does. None: no
+        limit.
+        """
         over: list[OverBudget] = []
         if launches is not None and len(self.launches) > launches:
             over.append(OverBudget("launches", self.means, launches, self.launches))
@@ -205,8 +211,11 @@ def count_block(folder: str = "") -> Iterator[BlockCounts]:
 
 @contextlib.contextmanager
 def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[None]:
-    """A context that counts the operations of PyTorch in its block, and the reads of values, where
-    no GPU is in use.
+    """A context that counts the operations of PyTorch in its block that would launch a kernel on a
+    GPU, and the reads of values that would wait for it. It is used where no GPU is in use, so that
+    a test can count on a machine without one.
+
+    ``torch``: the module. ``folder``: lines are relative to it. ``counts`` gets what is counted.
     """
     from unittest import mock
 
@@ -220,6 +229,8 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
 
     class CountOperations(TorchDispatchMode):  # type: ignore[misc]
+        """PyTorch calls this in place of each operation of this thread."""
+
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
@@ -235,8 +246,8 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
             return result
 
     class CountReads(TorchFunctionMode):  # type: ignore[misc]
-        """Sees a method that the program has taken from the class before this block, in this
-        thread.
+        """PyTorch calls this in place of each method of a tensor in this thread. So it also sees a
+        method that the program took from the class before this block (``read = Tensor.tolist``).
         """
 
         def __torch_function__(
@@ -249,6 +260,7 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
                 return func(*args, **kwargs)
             return counter.read(name, func, args, kwargs, sys._getframe(1))
 
+    # The methods of the class are replaced for reads in other threads, which no mode sees.
     readers: dict[str, Any] = {name: counter.reading(name) for name in (*_READS, *_READS_OF_ONE)}
     with mock.patch.multiple(torch.Tensor, **readers), CountReads(), CountOperations():
         yield
@@ -260,7 +272,9 @@ class _Counter:
     """
 
     def __init__(self, torch: Any, folder: str, counts: BlockCounts) -> None:
-        """``folder``: lines are relative to it. ``counts``: gets what is counted."""
+        """``torch``: the module. ``folder``: lines are relative to it. ``counts``: gets what is
+        counted. Made in the thread whose operations are counted.
+        """
         self._torch = torch
         self._folder = folder
         self._counts = counts
@@ -268,14 +282,16 @@ class _Counter:
         self._folder_of_torch = os.path.join(os.path.dirname(torch.__file__), "")
         self._number: Any = None  # the tensor that PyTorch made last of a number of Python
         self._thread = threading.get_ident()
-        self._inside = _Inside()  # what a method that reads calls is part of it
+        # Whether a method that reads runs now: what it calls in turn is not counted again.
+        self._inside = _Inside()
         self._reads = {id(getattr(torch.Tensor, name)): name for name in _READS}
 
     def count(
         self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: Any
     ) -> None:
-        """Count an operation that has run: as a launch if it starts a kernel, as a synchronisation
-        if it reads values. ``frame``: of its caller.
+        """Count an operation that has run: as a launch if it would start a kernel on a GPU, as a
+        synchronisation if it would read values from there. ``func``: the operation, called with
+        ``args`` and ``kwargs``. ``frame``: of its caller, from which the line follows.
         """
         name = func.overloadpacket.__name__
         if name == "lift_fresh":  # PyTorch makes a tensor of a number of Python
@@ -284,10 +300,11 @@ class _Counter:
         if _is_host_counter(frame, self._folder_of_torch, args):
             return
         full_name = f"{func.namespace}::{name}"
+        # A view is another description of the same memory, which no kernel makes.
         starts_kernel = name not in _NO_KERNEL and func.namespace != "profiler"
         if starts_kernel and not func.is_view:
             self._counts.launches.append(CountedCall(full_name, self._line(frame)))
-        if self._inside.depth:  # the method that reads is counted itself
+        if self._inside.depth:  # the method that called this operation is counted itself
             return
         if _reads_values(self._torch, func, args, kwargs, self._number):
             self._counts.synchronisations.append(CountedCall(full_name, self._line(frame)))
@@ -299,12 +316,15 @@ class _Counter:
         return self._reads.get(id(func), "")
 
     def reading(self, name: str) -> Callable[..., Any]:
-        """What stands in for a method that reads values during the block."""
+        """What replaces a method of tensors during the block, one that reads values (``name``): it
+        also counts the call.
+        """
         call = getattr(self._torch.Tensor, name)
 
         @functools.wraps(call)
         def stand_in(*args: Any, **kwargs: Any) -> Any:
-            """Call the method, and count it unless the operation inside it will be counted."""
+            # These read by an operation, which ``count`` sees in the thread of the block: counted
+            # here as well, they would count twice.
             by_operation = name in _READS_OF_ONE and threading.get_ident() == self._thread
             if by_operation:
                 return call(*args, **kwargs)
@@ -315,9 +335,10 @@ class _Counter:
     def read(
         self, name: str, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], frame: Any
     ) -> Any:
-        """Call a method that reads values, and count it unless another such method has called
-        it.
+        """Run a method that reads values (``call``), and count it as a synchronisation unless
+        another such method has called it: the two are one read. ``frame``: of its caller.
         """
+        # DLPack hands a tensor to another library, which may use it on the GPU.
         stays_on_device = name == "__dlpack__" and not _to_the_host(kwargs)
         counts = not self._inside.depth and not stays_on_device
         with self._inside:
@@ -335,7 +356,9 @@ class _Counter:
 
 
 class _Inside(threading.local):
-    """How many methods that read this thread is inside of, as a context."""
+    """A context that counts how deep this thread is inside of methods that read values: 0 outside,
+    more than 1 where one calls another.
+    """
 
     depth = 0
 
@@ -355,28 +378,31 @@ def _to_the_host(kwargs: Mapping[str, Any]) -> bool:
 
 
 def _is_host_counter(frame: Any, folder: str, args: Any) -> bool:
-    """Whether an operation works on the counter of steps that an optimiser keeps on the host, so
-    that it launches nothing on a GPU. It does if a function of the optimiser called it.
+    """Whether an operation works on the counter of steps that an optimiser of PyTorch keeps in a
+    tensor on the host. Such an operation launches nothing on a GPU, so it is not counted.
 
-    ``frame``: of the operation's caller. ``folder``: of PyTorch.
+    A function of the optimiser has called it then, with the counter among its variables.
+    ``frame``: of the operation's caller. ``folder``: of PyTorch. ``args``: of the operation.
     """
     first = args[0] if args else None
     # An operation on many tensors (``foreach``) gets them as a list.
     tensor = first[0] if isinstance(first, list | tuple) and first else first
     optimisers = os.path.join(folder, "optim", "")
+    # Look through the callers, up to the first one outside of PyTorch and of this file.
     while frame is not None and frame.f_code.co_filename.startswith((folder, __file__)):
         file = frame.f_code.co_filename
         if file.startswith(optimisers) and os.path.basename(file) in _HOST_COUNTERS:
             names = frame.f_locals
             if _is_a_counter(tensor, names):
+                # With ``capturable=True`` the optimiser keeps the counter on the GPU.
                 return not names.get("capturable", False)
         frame = frame.f_back
     return False
 
 
 def _is_a_counter(tensor: Any, names: Mapping[str, Any]) -> bool:
-    """Whether a tensor is in one of the lists of counters among the variables of an optimiser
-    (``names``).
+    """Whether a tensor is a counter of steps: it is in one of the lists of counters among the
+    variables of an optimiser's function (``names``).
     """
     for name in _COUNTERS:
         for counter in names.get(name) or ():
@@ -386,8 +412,10 @@ def _is_a_counter(tensor: Any, names: Mapping[str, Any]) -> bool:
 
 
 def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) -> bool:
-    """Whether an operation reads values of a tensor on the host if the tensor is on a CUDA
-    device.
+    """Whether an operation would read values from a CUDA device and so wait for it, if its tensors
+    were there. What an operation does is known by its name, its arguments or PyTorch's own tags.
+
+    ``number``: the tensor that PyTorch made last of a number of Python, which lies on the host.
     """
     name = func.overloadpacket.__name__
     if name in _INDEXING:
@@ -405,21 +433,27 @@ def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) ->
         # A number of Python is a tensor on the host already.
         return any(value is not number for value in given)
     reads = torch.Tag.data_dependent_output in func.tags
+    # The shape of the result depends on values (``nonzero``), so they are read to allocate it,
+    # unless the caller gives the size.
     finds_shape = torch.Tag.dynamic_output_shape in func.tags
     return (reads or finds_shape) and kwargs.get("output_size") is None
 
 
 def _indexing_reads_values(torch: Any, args: Any, number: Any) -> bool:
-    """Whether an operation with indices reads the number of places on the host: with a mask among
-    the indices it does. ``number``: the tensor of a number of Python.
+    """Whether an operation with indices, as ``x[index]``, reads from the device. It does if an
+    index is a mask: how many places a mask has is read on the host.
+
+    ``args``: of the operation: the tensor, its indices, and the value for a write. ``number``: the
+    tensor that PyTorch made last of a number of Python.
     """
     indices = [index for index in args[1] if index is not None]
-    masks = [index.dtype in (torch.bool, torch.uint8) for index in indices]
+    are_masks = [index.dtype in (torch.bool, torch.uint8) for index in indices]
     writes_number = bool(args[2:]) and args[2] is number
     if writes_number:
-        # CUDA copies a number to the device, unless it fills one mask with it.
-        return masks != [True]
-    return any(masks)
+        # CUDA copies a number to the device, which waits, unless it fills one mask with it
+        # (``x[mask] = 0``), which waits for nothing.
+        return are_masks != [True]
+    return any(are_masks)
 
 
 def _range_is_missing(min: Any = 0, max: Any = 0, **_: Any) -> bool:
@@ -431,8 +465,10 @@ def _range_is_missing(min: Any = 0, max: Any = 0, **_: Any) -> bool:
 
 @contextlib.contextmanager
 def _count_runtime_calls(torch: Any, folder: str, counts: BlockCounts) -> Iterator[None]:
-    """A context that counts the calls of CUDA in its block, in all threads, with PyTorch's
-    profiler.
+    """A context that counts the calls of CUDA's runtime in its block, in all threads, from a trace
+    of PyTorch's profiler. It is used where the program uses a GPU.
+
+    ``torch``: the module. ``folder``: lines are relative to it. ``counts`` gets what is counted.
     """
     from torch.profiler import ProfilerActivity, profile
 
@@ -444,6 +480,8 @@ def _count_runtime_calls(torch: Any, folder: str, counts: BlockCounts) -> Iterat
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
             with marked_sites(torch, folder):
                 yield
+            # The profiler must see the work end. This wait is not the program's: it is marked, so
+            # that ``add_calls`` counts only what is before it.
             with torch.profiler.record_function(f"{SITE_MARK}{END_OF_BLOCK}|"):
                 torch.cuda.synchronize()
         profiler.export_chrome_trace(str(file))
@@ -455,8 +493,9 @@ def _count_runtime_calls(torch: Any, folder: str, counts: BlockCounts) -> Iterat
 
 
 def add_calls(counts: BlockCounts, trace: Trace) -> None:
-    """Add a profile's calls to ``counts``, up to the wait that ends the block; ``Unavailable``
-    without that wait.
+    """Add the launches and synchronisations in the trace of a block to ``counts``, up to the marked
+    wait that ends the block. Raises ``Unavailable`` if that wait is missing: then the profiler saw
+    no call of the runtime.
     """
     calls: list[HostCall] = []
     waits: list[HostCall] = []
@@ -482,6 +521,7 @@ def check_limits(*limits: int | None) -> None:
     numbers from 0 on.
     """
     given = [most for most in limits if most is not None]
+    # The type must be ``int`` itself: ``True`` is an ``int`` too.
     if not given or any(type(most) is not int or most < 0 for most in given):
         raise UsageError(
             "dispatch_budget: give launches=N, synchronisations=N, or both; N is a whole number"

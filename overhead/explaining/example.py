@@ -16,7 +16,9 @@ def build() -> Callable[[], object]:
 
 
 def _step_of_torch() -> Callable[[], object]:
-    """One pass of a network of two layers in PyTorch, on the GPU if there is one."""
+    """The step in PyTorch: one step of training of a network of two layers, on the GPU if there is
+    one. ``loss.item()`` waits for the GPU, as many programs do.
+    """
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -37,7 +39,7 @@ def _step_of_torch() -> Callable[[], object]:
 
 
 def _step_of_numpy() -> Callable[[], object]:
-    """One step of linear regression in NumPy."""
+    """The step in NumPy: one step of gradient descent of a linear regression."""
     import numpy as np
 
     random = np.random.default_rng(0)
@@ -46,7 +48,7 @@ def _step_of_numpy() -> Callable[[], object]:
     weights = random.standard_normal((64, 1))
 
     def step() -> float:
-        error = inputs @ weights - targets
+        error = inputs @ weights - targets  # of the predictions
         gradient = inputs.T @ error / len(inputs)
         weights[:] -= 0.001 * gradient
         return float((error**2).mean())

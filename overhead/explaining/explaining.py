@@ -102,13 +102,15 @@ def explain(
     """Explain a step, as ``overhead.explain`` does, which describes the arguments.
 
     The step is profiled first. Then it is timed in turn with its alternatives, then under other
-    conditions; all of that must end after ``seconds``. ``chrome``: if there is no step to write,
-    ``listener`` gets the reason. Ctrl-C after the profile gives what was measured until then.
+    conditions on the host; all of that must end after ``seconds``. ``chrome``: if there is no step
+    to write, ``listener`` gets the reason. Ctrl-C after the profile gives what was measured until
+    then.
     """
     _check(alternatives, seconds)
     listener = listener or Listener()
     source = _source(step, arguments)
-    other = _source(against, arguments) if against else None
+    own_alternative = _source(against, arguments) if against else None
+    # The wait for other runs does not count towards ``seconds``.
     _wait_for_other_runs(listener)
     began = time.monotonic()
     with _noting_a_long_start(listener) as doing:
@@ -126,9 +128,12 @@ def explain(
             measured.timing = changes.time_alone()
         else:
             compiled = alternatives == "all"
-            own = other.setup if other else ""
-            measured.timing, measured.alternatives = changes.try_all(compiled=compiled, against=own)
+            setup = own_alternative.setup if own_alternative else ""
+            measured.timing, measured.alternatives = changes.try_all(
+                compiled=compiled, against=setup
+            )
             _measure_conditions(measured, source, profile, changes.time_left_s(), listener)
+        # Seconds that are left are spent on a time whose interval is too wide.
         measured.timing = changes.resolved(measured.timing)
     except KeyboardInterrupt:
         raise ExplainInterrupted(_interrupted(source, profile, measured)) from None
@@ -164,8 +169,9 @@ def _refuse_short(step_ns: float) -> None:
 def _changes_of(
     source: StepSource, profile: StepProfile, end: float, listener: Listener
 ) -> Changes:
-    """The alternatives to a profiled step, to be tried until ``end``, in seconds of
-    ``time.monotonic``.
+    """What tries and times the alternatives to a profiled step, such as a CUDA graph of it. It must
+    be done at ``end``, in seconds of ``time.monotonic``, and knows from the profile how long it
+    takes to load the step.
     """
     job = AttemptJob(setup=source.setup, path=source.path)
     leave_out = _left_out(profile)
@@ -200,30 +206,34 @@ def _check(alternatives: str, seconds: float) -> None:
 
 
 def _wait_for_other_runs(listener: Listener) -> None:
-    """Wait until no other run measures on this machine; say that, and how long it took.
+    """Wait until no other run measures on this machine, so that the two do not disturb each other;
+    say that, and how long it took.
 
-    The clock of ``--seconds`` starts afterwards. Each process that measures takes the lock again.
+    The clock of ``--seconds`` starts afterwards. The lock is only taken and given back: each
+    process that measures takes it again.
     """
     waited_s: float | None = None
 
     def waiting(seconds: float) -> None:
+        """Called while another run has the lock, with the seconds so far."""
         nonlocal waited_s
         waited_s = seconds
         listener.waiting(seconds)
 
     with device_lock(waiting):
         pass
-    if waited_s is not None:
+    if waited_s is not None:  # there was another run
         listener.note(because("waited-for-another-run", seconds=waited_s))
 
 
 @contextlib.contextmanager
 def _noting_a_long_start(listener: Listener) -> Iterator[Callable[[Why], None]]:
-    """A ``with`` block that gives what receives the next step of a child, and notes that a first
-    call takes long.
+    """A ``with`` block for starting the program in a child process. It tells the user if the first
+    call of the named function takes over 15 s: perhaps the function runs a whole program, such as
+    ``main``, in place of returning a step.
 
-    The function that is named often runs a whole program, and only its end tells how long it takes.
-    To import its file may take long too, which says nothing of the function.
+    The block gets a function that must be called with what the child does next. To import the file
+    of the program may take long too, which says nothing of the function, so that is not counted.
     """
     timer = threading.Timer(
         LONG_START_S, listener.note, [because("start-takes-long", seconds=LONG_START_S)]
@@ -232,9 +242,9 @@ def _noting_a_long_start(listener: Listener) -> Iterator[Callable[[Why], None]]:
     is_called = False
 
     def doing(what: Why) -> None:
-        """Hand on what is done next; the note waits for the call of the function that is named."""
+        """Hand on what is done next. The timer runs while the named function is called."""
         nonlocal is_called
-        if is_called:  # the function has returned
+        if is_called:  # something comes next, so the function has returned
             timer.cancel()
         elif what == CALLING_THE_FUNCTION:
             is_called = True
@@ -250,8 +260,8 @@ def _noting_a_long_start(listener: Listener) -> Iterator[Callable[[Why], None]]:
 def _save_replay_or_say_why(
     path: Path, profile: StepProfile, measured: _Measured, listener: Listener
 ) -> None:
-    """Write the replayed step. If that is not possible, say why and go on: what was measured is
-    worth more than this file.
+    """Write the replayed step, which is computed from the profile, for a timeline (``--chrome``).
+    If that is not possible, say why and go on: the rest of the answer is worth more than this file.
     """
     why = _save_replay(path, profile)
     if why:
@@ -260,10 +270,11 @@ def _save_replay_or_say_why(
 
 
 def _save_replay(path: Path, profile: StepProfile) -> Why:
-    """Write the replayed step; why there is none, or ''."""
+    """Write the replayed step to this file. Returns why that was not possible, or ''."""
     if profile.trace is None or not profile.trace.has_device:
         return profile.reason or because("no-work-on-a-device")
     try:
+        # The quiet steps are those that took the host least.
         save_replay(Path(path), profile.trace.quiet(), profile.host)
     except CannotWrite as error:
         why: Why = error.why
@@ -274,7 +285,9 @@ def _save_replay(path: Path, profile: StepProfile) -> Why:
 def _measure_conditions(
     measured: _Measured, source: StepSource, profile: StepProfile, left_s: float, listener: Listener
 ) -> None:
-    """Add the step under other conditions, if there is time; else say why they are missing."""
+    """Time the step under other conditions on the host, such as on one CPU core, and add the times
+    to ``measured``; a remark says why they are missing. ``left_s``: seconds until the time limit.
+    """
     if left_s < _conditions_with_loading_s(profile):
         measured.remarks.append(because("no-time-for-conditions"))
         return
@@ -288,7 +301,9 @@ def _measure_conditions(
 def _interrupted(
     source: StepSource, profile: StepProfile, measured: _Measured
 ) -> record.Explanation:
-    """The explanation from what was measured until an interrupt."""
+    """The explanation from what was measured until Ctrl-C, with a remark that says so. If the step
+    was not timed yet, it is made from the profile alone, with a timing that has no figures.
+    """
     if measured.timing is not None:
         measured.remarks.append(because("interrupted-later"))
         return measured.explanation(source, profile, measured.timing)
@@ -302,18 +317,20 @@ def _interrupted(
 
 
 def _left_out(profile: StepProfile) -> Collection[str]:
-    """The names of alternatives that do not apply: the step uses another library, or does not
-    upload or wait.
+    """The names of alternatives that are not tried, since they could not help this step: all of
+    them are PyTorch's, one needs uploads from pageable memory, and one needs waits.
     """
     if profile.library not in ("torch", "none"):
         return ALTERNATIVES
-    if profile.trace is None:
+    if profile.trace is None:  # nobody knows whether the step uploads
         return [PINNED]
     left_out = []
     waits = synchronisation_rows(profile.trace)
-    if not any(FROM_PAGEABLE in codes_of(row.what) for row in waits):
+    uploads_pageable = any(FROM_PAGEABLE in codes_of(row.what) for row in waits)
+    if not uploads_pageable:
         left_out.append(PINNED)
-    if sum(row.blocked_ns for row in waits) < _LEAST_WAITS * profile.step_ns:
+    waiting_ns = sum(row.blocked_ns for row in waits)
+    if waiting_ns < _LEAST_WAITS * profile.step_ns:
         left_out.append(UNSYNCHRONISED)
     return left_out
 
@@ -334,8 +351,8 @@ def explanation(
     alternatives: Sequence[record.Alternative] = (),
     conditions: Sequence[Condition] = (),
 ) -> record.Explanation:
-    """The explanation from the profile of a step and its times. Pure, except for the time of
-    day.
+    """The whole result, made from what was measured: the profile of the step, its times, and those
+    of the alternatives and conditions. Nothing is measured here.
     """
     call = timing.calls[0]
     step = _step_timing(call, profile)
@@ -344,6 +361,7 @@ def explanation(
     synchronisations = synchronisation_rows(trace)
     counts = step_counts(trace, profile.reason or NO_STEP)
 
+    # What the profile knows corrects what the attempts of the alternatives found.
     tried = []
     for alternative in alternatives:
         checked = _checked_for_work(alternative, step.busy)
@@ -369,14 +387,17 @@ def explanation(
         not_seen=[machine.redact_reason(why) for why in not_seen],
         host=_host_figures(profile),
     )
-    # All that is said of the step can only be chosen when everything about it is known.
+    # The sentences are chosen, and put in order, when everything about the step is known.
     sentences = verdict_reasons(explained)
     verdict = msgspec.structs.replace(verdict, sentences=sentences)
     return msgspec.structs.replace(explained, verdict=verdict)
 
 
 def _step_timing(call: CallTiming, profile: StepProfile) -> record.StepTiming:
-    """The times of a step, from ``overhead time`` and from the profile."""
+    """The times of a step, from ``overhead time`` (``call``) and from the profile, under the names
+    of an explanation: ``wall`` until the work is done, ``issue`` until the step returns, ``busy``
+    for the device, ``met`` the unpinned time, ``everything`` the mean of all samples.
+    """
     why = call.reason or NOT_MEASURED
     return record.StepTiming(
         wall=_above_zero(renamed(call.figure("complete"), "wall", why)),
@@ -389,7 +410,9 @@ def _step_timing(call: CallTiming, profile: StepProfile) -> record.StepTiming:
 
 
 def _explained_program(source: StepSource, profile: StepProfile) -> record.ExplainedProgram:
-    """What was explained, as the file of the result tells it."""
+    """What was explained, as the file of the result tells it: the named function, and whether it is
+    the step itself or has returned the step (``taken``).
+    """
     taken: Literal["", "returned", "itself"] = ""
     if profile.is_returned is not None:
         taken = "returned" if profile.is_returned else "itself"
@@ -414,24 +437,27 @@ def _host_figures(profile: StepProfile) -> list[Figure]:
 
 
 def _above_zero(time: Figure) -> Figure:
-    """The time of a step; a statistical interval may reach below zero, a time cannot."""
+    """The time of a step, without what is below zero: a statistical interval may reach there, a
+    time cannot.
+    """
     if time.value is None or time.low is None or time.low >= 0:
         return time
-    if time.value <= 0:
-        if time.high is not None and time.high > 0:
-            return missing(time.name, because("not-told-from-zero-at-most", most_ns=time.high))
-        return missing(time.name, because("not-told-from-zero"))
-    return msgspec.structs.replace(time, low=0.0)
+    if time.value > 0:
+        return msgspec.structs.replace(time, low=0.0)
+    # The value itself is not above zero: at most the upper end of the interval is known.
+    if time.high is not None and time.high > 0:
+        return missing(time.name, because("not-told-from-zero-at-most", most_ns=time.high))
+    return missing(time.name, because("not-told-from-zero"))
 
 
 def _checked_for_work(alternative: record.Alternative, busy: Figure) -> record.Alternative:
-    """The alternative; ``differs`` if it is a CUDA graph that is shorter than the device work of
-    the step (``busy``), so that it cannot do all of that work.
+    """The alternative; but ``differs``, without a gain, if it is a CUDA graph of the step and takes
+    less time than the device works on the step (``busy``): then it cannot do all of that work.
     """
     if not _captures(alternative) or busy.low is None:
         return alternative
-    step_ns = alternative.step.value or math.inf
-    if step_ns >= _LEAST_BUSY * busy.low:
+    graph_ns = alternative.step.value or math.inf
+    if graph_ns >= _LEAST_BUSY * busy.low:
         return alternative
     why = because("leaves-work-out", busy_ns=busy.low)
     return msgspec.structs.replace(
@@ -453,12 +479,12 @@ def _captures(alternative: record.Alternative) -> bool:
 def _with_forbidden_wait(
     alternative: record.Alternative, synchronisations: Sequence[record.SynchronisationRow]
 ) -> record.Alternative:
-    """The alternative; if a capture failed at a line that waits for the device, its reason names
-    that call.
+    """The alternative; if it is a CUDA graph whose capture failed at a line that waits for the
+    device, its reason names the call that waits: a capture does not allow one.
     """
     if alternative.status != "failed" or not _captures(alternative):
         return alternative
-    source_line = alternative.site.line.partition(", in ")[0]
+    source_line = alternative.site.line.partition(", in ")[0]  # FILE:LINE, without the function
     if not source_line:
         return alternative
     waits = [row.what for row in synchronisations if row.site.line == source_line]
@@ -469,10 +495,11 @@ def _with_forbidden_wait(
 
 
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:
-    """How long the device works on a step: from the profile, else as ``overhead time`` measures
-    it.
+    """How long the device works on a step: from the profile, else as ``overhead time`` measures it
+    (``call``), else a figure without a value that says why.
     """
     if profile.trace is not None and profile.trace.has_device:
+        # Of several devices the one that works longest counts.
         times = [busiest_ns(step.device) for step in profile.trace.steps]
         return Figure(
             name="busy",
@@ -497,8 +524,11 @@ def _judged(
     synchronisations: Sequence[record.SynchronisationRow],
     gains: Gains,
 ) -> tuple[record.ReplayCheck, record.StepVerdict]:
-    """The check of the replay, and the verdict that it allows: from the replay of the profile; from
-    the times of the step where there is no profile.
+    """The verdict on what bounds the step, and the check that it rests on: whether the replay, the
+    step as it is computed from the profile, takes as long as the step was measured to take. Where
+    there is no profile, the verdict comes from the times of the step alone.
+
+    ``gains``: of the alternatives that were measured; they may overrule the replay.
     """
     trace = profile.trace
     if trace is None or not trace.steps:
@@ -508,9 +538,10 @@ def _judged(
     check = _checked_replay(profile, trace, parts.step)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
-    lost = why_no_verdict(trace.recording)
-    if lost:
-        no_verdict = because("no-verdict", why=lost)
+    # A trace that lost too many records does not describe the step.
+    lost_records = why_no_verdict(trace.recording)
+    if lost_records:
+        no_verdict = because("no-verdict", why=lost_records)
         return check, record.StepVerdict(kind="unclear", sentences=[no_verdict])
 
     verdict = judge(parts, check, operations, synchronisations, counts.launches.value, gains)
@@ -523,7 +554,9 @@ def _judged(
 def _judged_by_times(
     profile: StepProfile, step: record.StepTiming
 ) -> tuple[record.ReplayCheck, record.StepVerdict]:
-    """A check that says why there is no replay, and the verdict from the times of the step."""
+    """The verdict on a step without a profile, from its times alone, and a check of the replay that
+    says why there is none.
+    """
     reason = profile.reason or NO_STEP
     check = record.ReplayCheck(
         replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason
@@ -531,6 +564,7 @@ def _judged_by_times(
     verdict = judge_times(
         step.wall,
         step.issue,
+        # The trial found nothing to wait for after a call.
         synchronous=profile.found.waits == [NOTHING.name],
         on_device=bool(profile.device),
         other_threads=profile.shares.get("other_threads", 0.0),
@@ -539,10 +573,12 @@ def _judged_by_times(
 
 
 def _checked_replay(profile: StepProfile, trace: Trace, replayed_ns: float) -> record.ReplayCheck:
-    """The replayed step (``replayed_ns``) against the step that was measured beside the profile.
+    """The check of the replay: its step (``replayed_ns``) against the step that was measured beside
+    the profile, without a profiler.
 
-    A trace that was recorded elsewhere has no such time (no ``step_rule``). Its replay is compared
-    with the recorded steps, which hold the profiler's cost, so it stays unchecked.
+    A trace that was recorded elsewhere has no such time, and no ``step_rule``, which says where the
+    time is from. Its replay is compared with the recorded steps. These contain the profiler's cost,
+    so the result is marked as unchecked.
     """
     if not profile.step_rule:
         mean = recorded_and_replayed_ns(trace)
@@ -551,6 +587,7 @@ def _checked_replay(profile: StepProfile, trace: Trace, replayed_ns: float) -> r
         check = check_replay(mean.replayed_ns, recorded)
         return msgspec.structs.replace(check, unchecked=True)
 
+    # The time is a slope over numbers of steps, which may be below zero on a busy machine.
     if profile.step_ns <= 0:
         return check_replay(replayed_ns, missing("measured", because("more-steps-took-no-longer")))
     measured = Figure(name="measured", value=profile.step_ns, rule=profile.step_rule)
@@ -558,7 +595,9 @@ def _checked_replay(profile: StepProfile, trace: Trace, replayed_ns: float) -> r
 
 
 def _not_seen(profile: StepProfile, call: CallTiming) -> list[Why]:
-    """What the library or the device of this step does not tell."""
+    """What the result cannot tell about this step, and why: remarks at its end. ``call``: the times
+    of the step.
+    """
     reasons: list[Why] = []
     if profile.trace is None:
         reasons.append(because("not-profiled", why=profile.reason))
@@ -574,8 +613,8 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[Why]:
 
 
 def _not_seen_in_trace(profile: StepProfile, trace: Trace) -> list[Why]:
-    """What the replay of this trace does not know: waits between streams, and the host's times of
-    operations that the other profiles have not.
+    """What the replay of this trace does not know: waits between streams, and the host's times in
+    steps that ran other operations than the steps of the host's profile.
     """
     reasons: list[Why] = []
     for step in trace.steps:
@@ -583,6 +622,7 @@ def _not_seen_in_trace(profile: StepProfile, trace: Trace) -> list[Why]:
         if len(streams) > 1:
             reasons.append(because("waits-of-streams-not-modelled"))
             break
+    # A trace from a file has no profile of the host beside it.
     unknown = profile.host.count_unknown_steps(trace) if profile.host.alone.steps else 0
     if unknown:
         steps = len(trace.steps)

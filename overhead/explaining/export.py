@@ -16,10 +16,14 @@ from overhead.words.reasons import sentence
 
 
 def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
-    """Write a replayed step as events of a Chrome trace; the same step runs before it. Raises
-    ``CannotWrite``.
+    """Write one replayed step, as it is computed from a profile, as events of a Chrome trace, which
+    Perfetto shows as a timeline: the host, its waits, the streams of the device, and how many
+    pieces of work are queued. Raises ``CannotWrite``.
+
+    ``trace``: the profiled steps. ``host``: how long the host works in them.
     """
     spans = replayed_spans(trace, host)
+    # A track is a line of the timeline, such as a stream; the format wants a number for each.
     numbers: dict[str, int] = {}
     for span in spans:
         numbers.setdefault(span.track, len(numbers) + 1)
@@ -47,7 +51,9 @@ def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
 
 
 def _queue_depths(spans: Sequence[ReplayedSpan]) -> list[tuple[float, int]]:
-    """When the number of pieces in the queue changes, ns, and how many there are then."""
+    """When the number of pieces of work in the device's queue changes, ns, and how many there are
+    then. A piece is in the queue from the call that issues it until it ends.
+    """
     changes = []
     for span in spans:
         if span.issued is not None:

@@ -36,9 +36,9 @@ from overhead.traces.trace import (
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What the profiler costs, ns. ``operation_ns``: for each operation, nested ones too.
-
-    ``entry_ns``: the time that PyTorch needs to get from Python into an operation.
+    """What the profiler costs, ns. ``operation_ns``: what it adds to each operation, nested ones
+    too. ``entry_ns``: the time that PyTorch needs to get from Python into an operation; a trace
+    shows it before the operation, to which it belongs.
     """
 
     operation_ns: float = 0.0
@@ -63,13 +63,15 @@ waits. Chosen, not measured; docs/explain.md tells it.
 def profiler_cost(
     alone: Trace, loop: Trace, returns: ReturnTimes, blocked_ns: float = 0.0
 ) -> ProfilerCost:
-    """The cost of the profiler, from calls with it (``alone``: steps, ``loop``) and without it
-    (``returns``).
+    """What the profiler costs an operation: how much longer the same calls take with it than
+    without it (``returns``). With it: ``alone``, a trace of steps, and ``loop``, a trace of a loop
+    that only repeats one operation.
 
     ``blocked_ns``: how long a step waits for the device. If that is much, the cost is taken from
     the loop, which does not wait: what the profiler adds while the host would wait anyway is not
     seen in the time of the step.
     """
+    # The loop does nothing between its operations but enter the next one.
     gaps_ns = []
     for step in loop.steps:
         for before, after in itertools.pairwise(step.operations):
@@ -83,16 +85,18 @@ def profiler_cost(
 
 def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
     """What the profiler adds to an operation, ns: how much longer the profiled steps take than
-    without it (``returns``), over the number of their operations.
+    without it (``returns``: times until a step returns), over the number of their operations.
     """
-    steps = profiled.quiet().steps
+    steps = profiled.quiet().steps  # those that took the host least
     operations = 0
     for step in steps:
+        # ``inner``: how many operations it calls in turn, each of which is profiled too.
         operations += sum(1 + operation.inner for operation in step.operations)
     if not operations or not returns:
         return 0.0
-    plain_ns = quiet_mean(returns) if profiled.alike else statistics.fmean(returns)
-    added_ns = sum(step.end - step.start - plain_ns for step in steps)
+    # ``quiet`` keeps all steps if they are not alike; then all times without the profiler count.
+    unprofiled_ns = quiet_mean(returns) if profiled.alike else statistics.fmean(returns)
+    added_ns = sum(step.end - step.start - unprofiled_ns for step in steps)
     return max(0.0, added_ns / operations)
 
 
@@ -113,11 +117,11 @@ class _ProfiledParts:
 
 @dataclass(frozen=True)
 class HostTimes:
-    """The times of the host. ``alone``: steps profiled without the device, each of which began on
-    an idle device.
+    """Tells how long the host works in each part of a step, from a profile that recorded the host
+    alone: a profile with the device (by CUPTI) slows the host down.
 
-    They tell the work of steps with the same operations in the same order. ``cost``: what the
-    profiler adds, ns.
+    ``alone``: the steps of that profile, each of which began on an idle device. They tell the work
+    of steps with the same operations in the same order. ``cost``: what that profiler adds, ns.
     """
 
     alone: Trace = _NO_TRACE
@@ -131,11 +135,13 @@ class HostTimes:
         device. Within a part the work is spread as the time of the host in ``step``.
         """
         cut = _CutStep(step, call_ns)
-        usual = self._usual.get(_names(step))
-        if usual is None:
-            # No step with the same operations was profiled without the device.
-            usual = _ProfiledParts(cut.part_ns, self._costs(step))
-        work_ns = _work_of_parts(cut, usual, call_ns)
+        without_device = self._parts_by_names.get(_names(step))
+        if without_device is None:
+            # No step with the same operations was profiled without the device, so this step's own
+            # times must do.
+            without_device = _ProfiledParts(cut.part_ns, self._costs(step))
+        work_ns = _work_of_parts(cut, without_device, call_ns)
+        # An edge is the start or end of a part.
         time_until_edge = np.asarray(cut.time_until_edge)
         work_until_edge = np.asarray([0.0, *itertools.accumulate(work_ns)])
 
@@ -150,21 +156,24 @@ class HostTimes:
         return work_between
 
     def call_ns(self, trace: Trace) -> float:
-        """How much longer CUPTI makes a runtime call that does not wait, ns: the median over steps;
-        0 without calls.
+        """How much longer CUPTI, which profiles the device, makes a call of its runtime that does
+        not wait, ns: the median over the steps of ``trace``; 0 without calls.
 
-        In a step that is known from the profile without the device, it is what the parts without
+        A step that was also profiled without the device tells it: it is what the parts without
         waits take longer in ``trace``, over the number of calls in them.
         """
         longer_ns_per_call = []
         for step in trace.steps:
-            usual = self._usual.get(_names(step))
-            if usual is None:
+            without_device = self._parts_by_names.get(_names(step))
+            if without_device is None:
                 continue
             cut = _CutStep(step, 0.0)
+            # A wait takes another time in each profile, so parts with a wait tell nothing.
             unwaited = [index for index, waits in enumerate(cut.waits) if not waits]
             calls = sum(cut.free_calls[index] for index in unwaited)
-            longer_ns = sum(cut.part_ns[index] - usual.part_ns[index] for index in unwaited)
+            longer_ns = sum(
+                cut.part_ns[index] - without_device.part_ns[index] for index in unwaited
+            )
             if calls:
                 longer_ns_per_call.append(longer_ns / calls)
         return max(0.0, statistics.median(longer_ns_per_call)) if longer_ns_per_call else 0.0
@@ -173,30 +182,31 @@ class HostTimes:
         """How many steps of the trace run other operations than the steps that were profiled
         without the device.
         """
-        unknown = [step for step in trace.steps if _names(step) not in self._usual]
+        unknown = [step for step in trace.steps if _names(step) not in self._parts_by_names]
         return len(unknown)
 
     @cached_property
-    def _usual(self) -> dict[tuple[str, ...], _ProfiledParts]:
-        """The parts of the steps that were profiled without the device, by the names of their
-        operations in order: the means over the quickest steps of each kind.
+    def _parts_by_names(self) -> dict[tuple[str, ...], _ProfiledParts]:
+        """How long each part of a step takes in the profile without the device. A part is an
+        operation, or what is between two. Steps with the same operations in the same order are of
+        one kind: by their names, the means over the quickest steps of the kind.
         """
         steps_by_names: dict[tuple[str, ...], list[StepTrace]] = {}
         for step in self.alone.steps:
             steps_by_names.setdefault(_names(step), []).append(step)
 
-        usual = {}
+        parts_by_names = {}
         for names, steps in steps_by_names.items():
             quickest = Trace(steps).quiet().steps
             parts_of_steps = [_CutStep(step, 0.0).part_ns for step in quickest]
             times_of_parts = zip(*parts_of_steps, strict=True)
             part_ns = [statistics.fmean(times) for times in times_of_parts]
-            usual[names] = _ProfiledParts(part_ns, self._costs(quickest[0]))
-        return usual
+            parts_by_names[names] = _ProfiledParts(part_ns, self._costs(quickest[0]))
+        return parts_by_names
 
     def _costs(self, step: StepTrace) -> list[float]:
-        """The cost of the profiler in each part of a step, ns: only operations cost something, and
-        those inside of them too.
+        """The cost of the profiler in each part of a step, ns, by turns outside and inside of an
+        operation. Only operations cost something, and also those that they call in turn.
         """
         costs_ns = [0.0]  # before the first operation
         for operation in step.operations:
@@ -210,9 +220,10 @@ def _names(step: StepTrace) -> tuple[str, ...]:
 
 
 class _CutStep:
-    """A profiled step, cut into parts at the start and at the end of each operation.
+    """A profiled step, cut into parts at the start and at the end of each operation, with the time
+    of the host in each part: so that a part can be compared with the same part in another profile.
 
-    So the parts are by turns outside and inside of an operation; the first and the last one are
+    The parts are by turns outside and inside of an operation; the first and the last one are
     outside. Operations of several threads may overlap: then one counts from the end of those before
     it. Times are ns of the host, without waits and without the cost of calls. ``part_ns``: of each
     part. ``time_until_edge``: from the start of the step to each cut. ``free_calls``: how many
@@ -221,15 +232,16 @@ class _CutStep:
 
     def __init__(self, step: StepTrace, call_ns: float) -> None:
         """Cut ``step``, and find the time of the host in each part. ``call_ns``: how much longer
-        the profiler makes each call that does not block.
+        the profiler makes each call of the runtime that does not block.
         """
         self._start = step.start
+        # A call waits for the device, or only for room in its queue (``queue_full``).
         waiting = [call for call in step.calls if call.no_work > 0]
         free_spans = [
             (call.start, call.end - call.queue_full) for call in step.calls if not call.blocked
         ]
-        # In these spans the host does no work of the program. The cost of a call is taken from its
-        # end, and a call shorter than that is all cost.
+        # In these spans, waits and the profiler's cost, the host does no work of the program. The
+        # cost of a call is taken from its end, and a call shorter than that is all cost.
         waits = [(call.end - call.no_work, call.end) for call in waiting]
         costs = [(max(start, end - call_ns), end) for start, end in free_spans]
         self._lost = union_of_spans([*waits, *costs])
@@ -243,11 +255,11 @@ class _CutStep:
         self.waits = _count_in_parts(may_wait, edges)
 
     def time_until(self, at: float) -> float:
-        """The time of the host from the start of the step to ``at``, ns, without waits and without
-        the cost of calls.
+        """The time of the host from the start of the step to ``at``, ns, without the spans that are
+        waits or the cost of calls (lost spans).
         """
-        begun = bisect.bisect_right(self._lost, at, key=_start_of)
-        # The last lost span that has begun may go on after ``at``.
+        begun = bisect.bisect_right(self._lost, at, key=_start_of)  # how many have begun by then
+        # The last lost span that has begun may go on after ``at``; that part is not lost yet.
         lost_later = max(0.0, self._lost[begun - 1][1] - at) if begun else 0.0
         return at - self._start - self._lost_until[begun] + lost_later
 
@@ -257,13 +269,15 @@ def _start_of(span: tuple[float, float]) -> float:
 
 
 def _edges(step: StepTrace) -> list[float]:
-    """Where a step is cut: its start, the start and end of each operation, and its end. None lies
-    before an earlier one.
+    """The times at which a step is cut into parts: its start, the start and end of each operation,
+    and its end, in order.
     """
     times = [step.start]
     for operation in step.operations:
         times += [operation.start, operation.end]
     times.append(step.end)
+    # Operations of several threads may overlap, and one may end after the step: each edge is the
+    # latest time so far, and none is later than the end of the step.
     return [min(latest, step.end) for latest in itertools.accumulate(times, max)]
 
 
@@ -274,26 +288,30 @@ def _count_in_parts(times: Sequence[float], edges: Sequence[float]) -> list[int]
     return counts
 
 
-def _work_of_parts(cut: _CutStep, usual: _ProfiledParts, call_ns: float) -> list[float]:
-    """The host's work in each part of a step, ns: the usual time of the part in a profile without
-    the device, less the waits and the profiler's cost in it.
+def _work_of_parts(cut: _CutStep, without_device: _ProfiledParts, call_ns: float) -> list[float]:
+    """The host's work in each part of a step, ns. The profile with the device (``cut``, by CUPTI)
+    tells where the host waits; the one without the device tells how long a part takes otherwise.
+    From this time the profiler's cost is subtracted.
+
+    ``call_ns``: how much longer CUPTI makes each call of the runtime.
     """
     work_ns: list[float] = []
     cost_left_ns = 0.0  # of this part and those before, what is not subtracted yet
     for index, part_ns in enumerate(cut.part_ns):
-        usual_ns = usual.part_ns[index]
+        without_device_ns = without_device.part_ns[index]
         calls = cut.free_calls[index]
         # A profile without the device cannot tell a wait from work. With CUPTI this part took
         # ``part_ns`` and what CUPTI adds to its calls. Only a wait, for room in the queue, makes it
         # longer without CUPTI.
-        waited_without_device = calls > 0 and usual_ns > part_ns + calls * call_ns
-        time_ns = usual_ns
+        waited_without_device = calls > 0 and without_device_ns > part_ns + calls * call_ns
+        time_ns = without_device_ns
+        # ``part_ns`` holds no waits, so the shorter time is nearer to the work.
         if cut.waits[index] > 0 or waited_without_device:
-            time_ns = min(usual_ns, part_ns)
+            time_ns = min(without_device_ns, part_ns)
 
         # If a part is shorter than the profiler's cost in it, the rest of the cost is subtracted
         # from the next parts, so that the sum over the step is right.
-        cost_left_ns += usual.cost_ns[index]
+        cost_left_ns += without_device.cost_ns[index]
         part_work_ns = max(0.0, time_ns - cost_left_ns)
         cost_left_ns -= time_ns - part_work_ns
         work_ns.append(part_work_ns)
@@ -318,8 +336,8 @@ _Key = tuple[str, CallSite]
 
 
 def step_counts(trace: Trace, reason: Why = NO_STEP) -> record.StepCounts:
-    """The counts of a step: medians of the steps, with the fewest and the most. ``reason``: why
-    there are no steps.
+    """How many launches, copies, synchronisations and so on a step makes: of each the median over
+    the profiled steps, with the fewest and the most. ``reason``: why there are no steps.
     """
     if not trace.steps:
         names = ("allocations", *_KIND_OF_COUNT)
@@ -327,6 +345,7 @@ def step_counts(trace: Trace, reason: Why = NO_STEP) -> record.StepCounts:
 
     allocations = [len(step.allocations) for step in trace.steps]
     figures = {"allocations": _count("allocations", allocations)}
+    # Where no device takes part there is nothing to count, which is not the same as 0.
     has_calls = trace.has_device or any(step.calls for step in trace.steps)
     for name, kind in _KIND_OF_COUNT.items():
         if has_calls:
@@ -353,10 +372,12 @@ class _OperationSums:
 
 
 def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
-    """A row for each outermost operation by name and line, most host work first, and one for the
-    work between them.
+    """The rows of the table of operations: how often each runs in a step, how long the host works
+    in it, and the device for it. A row has the operations of one name and line, those that no other
+    one calls; one more row (``BETWEEN``) has the work between them. Most host work comes first.
 
-    The time that PyTorch needs to get from Python into an operation belongs to the operation.
+    The time that PyTorch needs to get from Python into an operation (``entry_ns``) belongs to the
+    operation, though the profile shows it before.
     """
     sums: dict[_Key, _OperationSums] = defaultdict(_OperationSums)
     between_ns = 0.0
@@ -366,7 +387,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
         work_of = host.work_of(step, call_ns)
         last_end = step.start
         for operation in step.operations:
-            # Operations of several threads may overlap.
+            # Operations of several threads may overlap; no time may count twice.
             start = max(last_end, operation.start)
             end = max(start, operation.end)
             before_ns = work_of(last_end, start)
@@ -412,13 +433,17 @@ def _key(operation: HostOperation) -> _Key:
 
 
 def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
-    """The synchronisations by kind and line, the one that blocks longest first."""
+    """The rows of the table of synchronisations, calls that wait for the device: how many a step
+    makes, and how long they block it. A row has those of one name and line; the one that blocks
+    longest comes first.
+    """
     blocked: dict[tuple[str, bool, CallSite], list[float]] = defaultdict(list)
     for step in trace.steps:
         for call in step.synchronisations:
             name = call.name
             if call.operation is not None:
                 name = f"{call.operation.name}, {call.name}"
+            # An upload from pageable memory is told apart: pinned memory would avoid its wait.
             issued = step.by_correlation.get(call.correlation, ())
             is_pageable = any(work.uploads_pageable for work in issued)
             blocked[name, is_pageable, call.site].append(call.blocked)
@@ -436,8 +461,9 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
 
 
 def gap_rows(trace: Trace) -> list[record.DeviceGap]:
-    """The longest times without device work, between the first and the last work of the step of
-    median length.
+    """The longest gaps, times in which the device has no work, in one step: the one of median
+    length. With each gap: which work ends it, and in which operation the host was in the middle of
+    it. Before the first work and after the last one there is no gap.
     """
     if not trace.steps:
         return []
@@ -450,12 +476,13 @@ def gap_rows(trace: Trace) -> list[record.DeviceGap]:
     for work in step.device:
         if work.start > idle_from:
             middle = (idle_from + work.start) / 2
-            index = bisect.bisect_right(starts, middle) - 1
+            index = bisect.bisect_right(starts, middle) - 1  # the last operation that began by then
             name, site = BETWEEN, NO_SITE
             if index >= 0 and step.operations[index].end >= middle:
                 name, site = _key(step.operations[index])
             gap_ns = work.start - idle_from
             before = work.name[:_LONGEST_NAME]
             gaps.append(record.DeviceGap(ns=gap_ns, before=before, host=name, site=site))
+        # Work on another stream may end later.
         idle_from = work.end if idle_from == math.inf else max(idle_from, work.end)
     return sorted(gaps, key=lambda gap: -gap.ns)[:_MOST_GAPS]

@@ -17,17 +17,21 @@ from overhead.traces.trace import CallSite
 
 
 def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[str]) -> CallSite:
-    """The line of the program that leads to this frame, and the innermost line of a library outside
-    ``libraries``.
+    """The line of the user's program that leads to this frame, through its callers. With it
+    (``inside``), the innermost line of an installed package on the way.
+
+    ``folder``: of the program; lines are relative to it. ``libraries``: folders whose lines are
+    passed over, as are those of this suite and of code without a file.
     """
     inside = ""
     while frame is not None:
         code = frame.f_code
         file = code.co_filename
+        # The example of this suite counts as a program of the user.
         is_passed_over = file.startswith((*libraries, SUITE, "<")) and file != EXAMPLE
         if not is_passed_over:
             source_line = f"{_shown(file, folder)}:{frame.f_lineno}"
-            if is_own_code(code):
+            if is_own_code(code):  # no code of an installed package
                 return CallSite(line=source_line, inside=inside)
             inside = inside or source_line
         frame = frame.f_back
@@ -35,8 +39,8 @@ def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[st
 
 
 def _shown(file: str, folder: str) -> str:
-    """A file without what names the machine: relative to the program, or below
-    ``site-packages``.
+    """The path of a file without what tells about the machine or its user, as results show it:
+    relative to the program's ``folder``, or below ``site-packages``, or only its name.
     """
     if folder and file.startswith(folder + os.sep):
         return os.path.relpath(file, folder).replace(os.sep, "/")
@@ -54,8 +58,9 @@ def torch_folders(torch: Any) -> list[str]:
 
 @contextlib.contextmanager
 def marked_sites(torch: Any, folder: str) -> Iterator[None]:
-    """A context that writes the program's line of each operation and wait into PyTorch's profile,
-    for later reading.
+    """A context for code that PyTorch profiles: around each operation and each wait for the device,
+    a mark is written into the profile, whose name is the line of the program that leads to it. A
+    reader of the trace finds the lines by these marks.
 
     ``folder``: lines are written relative to it.
     """
@@ -68,6 +73,7 @@ def marked_sites(torch: Any, folder: str) -> Iterator[None]:
     main = threading.main_thread().ident
 
     def marked(frame: Any) -> Any:
+        """The mark for what this frame calls, as a context."""
         site = call_site(frame, folder, libraries)
         if not site.line and threading.get_ident() != main and main is not None:
             # A backward pass on a device runs in a thread of its own, while the program waits in
@@ -76,19 +82,22 @@ def marked_sites(torch: Any, folder: str) -> Iterator[None]:
         return mark(f"{SITE_MARK}{site.line}|{site.inside}")
 
     class Sites(TorchDispatchMode):  # type: ignore[misc]
+        """PyTorch calls this in place of each operation."""
+
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             with marked(sys._getframe(1)):
                 return func(*args, **(kwargs or {}))
 
-    def waiting(call: Callable[..., Any]) -> Callable[..., Any]:
+    def marked_wait(call: Callable[..., Any]) -> Callable[..., Any]:
         def wait(*args: Any, **kwargs: Any) -> Any:
             with marked(sys._getframe(1)):
                 return call(*args, **kwargs)
 
         return wait
 
+    # No operations, so they are replaced one by one; a torch without CUDA lacks some.
     waits = [
         (torch.cuda.Stream, "synchronize"),
         (torch.cuda.Event, "synchronize"),
@@ -97,6 +106,7 @@ def marked_sites(torch: Any, folder: str) -> Iterator[None]:
     with contextlib.ExitStack() as ends:
         for owner, name in waits:
             if hasattr(owner, name):
-                ends.enter_context(mock.patch.object(owner, name, waiting(getattr(owner, name))))
+                replaced = marked_wait(getattr(owner, name))
+                ends.enter_context(mock.patch.object(owner, name, replaced))
         with Sites():
             yield

@@ -47,7 +47,9 @@ NotCompared = dict[str, tuple[int, Why]]
 
 
 class StepValue(Struct, frozen=True, omit_defaults=True):
-    """One array or plain value. ``data``: all elements of type ``stored`` (NumPy's name), in order;
+    """A copy of one array or plain value that a step returned or can reach, to be compared in
+    another process. ``name``: by which the step reaches it, such as ``model.weight``. ``dtype``:
+    its type in the program. ``data``: all elements of type ``stored`` (NumPy's name), in order;
     ``text``: the value if it is no number. ``changed``: a part of the state that the steps changed.
     """
 
@@ -124,16 +126,18 @@ class OutcomeComparison(Struct, frozen=True):
 def result_values(
     name: str, result: Any, room: int = MOST_BYTES
 ) -> tuple[list[StepValue], NotCompared]:
-    """Copies of the values in a step's result, at most ``room`` bytes, and the parts left out, as
-    ``name.part``.
+    """Copies of the values in what a step returned (``result``), at most ``room`` bytes, and the
+    parts that are left out, each with the reason. Names of parts begin with ``name``, as ``step 1``
+    in ``step 1.loss``.
     """
     leaves, left_out = _reached(result, name)
-    return _readable(leaves, left_out, room), left_out
+    values = _readable(leaves, left_out, room)  # adds to ``left_out``
+    return values, left_out
 
 
 def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
-    """What an object reaches, by name, and the parts that cannot be read, each as one value. Names
-    begin with ``name``.
+    """The arrays and plain values that an object reaches, by name (``model.weight``), and the parts
+    that cannot be read, each as one value with the reason. Names begin with ``name``.
     """
 
     def full_name(part: str) -> str:
@@ -149,11 +153,13 @@ def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
 def state_values(
     step: Callable[..., Any], before: Mapping[str, int], room: int = MOST_BYTES
 ) -> tuple[list[StepValue], NotCompared]:
-    """A step's arrays up to ``room`` bytes, those changed since ``before`` first, and what is left
-    out. ``before``: what ``checksums`` gave then.
+    """The state that a step leaves: copies of the arrays that it reaches, such as parameters, at
+    most ``room`` bytes, and what is left out. ``before``: the ``checksums`` of these arrays before
+    the steps ran; they tell which arrays have changed since.
     """
     leaves, left_out = _reached(step)
     now = checksums(step)
+    # Changed arrays come first, so that they are not those for which there is no room.
     changed_arrays: dict[str, Any] = {}
     other_arrays: dict[str, Any] = {}
     for name, leaf in leaves.items():
@@ -172,7 +178,9 @@ def state_values(
 
 
 def checksums(step: Callable[..., Any]) -> dict[str, int]:
-    """A checksum of each array that a step reaches and that can be read, by name."""
+    """A checksum of each array that a step reaches and that can be read, by name. Two of them, from
+    before and after a step, tell which arrays it changed, without a copy of them.
+    """
     leaves, _ = _reached(step)
     checksums_by_name = {}
     for name, leaf in leaves.items():
@@ -183,8 +191,8 @@ def checksums(step: Callable[..., Any]) -> dict[str, int]:
 
 
 def vary_values(root: Any, *, middle: bool) -> int:
-    """Give the arrays and lists of numbers that an object reaches other values; how many were
-    changed.
+    """Give the arrays and lists of numbers that an object (a step) reaches other values; returns
+    how many were changed. A step that then returns the same as before returns a stored result.
 
     Numbers get others only if there is nothing else: a number may be a size or a limit. ``middle``:
     the ends keep their values, so that what goes by the first or last one alone sees no change.
@@ -194,7 +202,7 @@ def vary_values(root: Any, *, middle: bool) -> int:
     done depends on the contents alone: two programs that hold the same values under other names get
     the same new ones, and those of two arrays differ.
     """
-    holders: list[Any] = []
+    holders: list[Any] = []  # the objects that hold values, such as lists and dicts
     leaves = state.reachable_values(root, {}, holders)
     varied = 0
     for name, leaf in leaves.items():
@@ -213,20 +221,21 @@ def vary_values(root: Any, *, middle: bool) -> int:
 
 
 def _vary_array(array: Any, *, middle: bool) -> bool:
-    """Change an array, or its middle along the first axis; whether that was possible. ``middle``:
-    the first and the last quarter keep their values.
+    """Give an array other values in place, or only its middle along the first axis; returns whether
+    a value changed. ``middle``: the first and the last quarter keep their values.
     """
-    if not math.prod(array.shape):
+    if not math.prod(array.shape):  # it has no elements
         return False
     part = array
     if middle and array.shape and array.shape[0] > 2:
         length = array.shape[0]
-        end = max(1, length // 4)
-        part = array[end : length - end]
+        quarter = max(1, length // 4)
+        part = array[quarter : length - quarter]  # a view, so the array itself changes
     before = state.to_numpy(part).copy()
-    kind = str(getattr(array, "dtype", ""))
-    if "float" in kind or "complex" in kind:
+    dtype = str(getattr(array, "dtype", ""))
+    if "float" in dtype or "complex" in dtype:
         _multiply(part, before)
+    # Booleans and integers. They may be indices, so no new number may come in.
     elif before.dtype.kind in "biu" and before.size <= _MOST_DRAWN:
         _write(part, _drawn(before))
     return not np.array_equal(before, state.to_numpy(part))
@@ -240,19 +249,20 @@ def _factor_of(number: Any) -> Any:
 
 
 def _multiply(array: Any, before: Any) -> None:
-    """Multiply the elements of an array by factors that depend on its contents (``before``) alone:
-    two programs that hold the same array get the same new one.
+    """Multiply the elements of an array in place by factors from 1.01 to 1.1. These depend on its
+    contents (``before``) alone: two programs that hold the same array get the same new one.
     """
-    number = zlib.crc32(_bytes(before))
+    checksum = zlib.crc32(_bytes(before))
     size = math.prod(array.shape)
     # One factor for a large array: an array of factors would need as much memory.
-    single = _factor_of(number)
+    single = _factor_of(checksum)
     factors: Any = single
     if size <= _MOST_FACTORS:
-        factors = _factor_of(np.arange(size).reshape(array.shape) + number)
+        factors = _factor_of(np.arange(size).reshape(array.shape) + checksum)
     if hasattr(array, "detach"):  # PyTorch
         import torch
 
+        # A tensor that was made in inference mode can only be written in inference mode.
         with torch.inference_mode(array.is_inference()), torch.no_grad():
             array.mul_(torch.as_tensor(factors).to(array.device, array.dtype))
     elif isinstance(array, np.ndarray):
@@ -272,10 +282,11 @@ def _drawn(values: Any) -> Any:
 
 
 def _write(array: Any, values: Any) -> None:
-    """Write these values into an array of any library that can be written."""
+    """Write these values into an array of PyTorch, NumPy or CuPy; another array stays as it is."""
     if hasattr(array, "detach"):  # PyTorch
         import torch
 
+        # A tensor that was made in inference mode can only be written in inference mode.
         with torch.inference_mode(array.is_inference()), torch.no_grad():
             array.copy_(torch.as_tensor(values))
     elif isinstance(array, np.ndarray):
@@ -285,20 +296,22 @@ def _write(array: Any, values: Any) -> None:
 
 
 def _vary_list(values: list[Any], *, middle: bool) -> bool:
-    """Change a list of numbers, or its middle; whether that was possible."""
-    kinds = {type(value) for value in values}
-    if not values or not kinds <= {int, float}:
+    """Give a list of numbers other values in place, or only its middle; returns whether a value
+    changed. ``middle``: the first and the last quarter keep their values.
+    """
+    types_of_values = {type(value) for value in values}
+    if not values or not types_of_values <= {int, float}:
         return False
-    end = max(1, len(values) // 4) if middle and len(values) > 2 else 0
-    part = values[end : len(values) - end]
-    if kinds == {int}:
+    kept = max(1, len(values) // 4) if middle and len(values) > 2 else 0  # at each end
+    part = values[kept : len(values) - kept]
+    if types_of_values == {int}:
         # An integer may be an index, so it is replaced by another one of the list.
         dice = np.random.default_rng(zlib.crc32(repr(part).encode()))
         places = dice.integers(len(part), size=len(part)).tolist()
         new = [part[place] for place in places]
     else:
         new = [value * _factor(value) if isinstance(value, float) else value for value in part]
-    values[end : len(values) - end] = new
+    values[kept : len(values) - kept] = new
     return new != part
 
 
@@ -311,10 +324,11 @@ def _factor(value: float) -> float:
 
 
 def _vary_numbers(holder: Any) -> int:
-    """Change the floating point numbers in a dict, an object or the variables of a function; how
-    many.
+    """Multiply the floating point numbers that ``holder`` holds (a dict, an object, or a function
+    with its variables) by factors up to 1.1; returns how many there are.
     """
     if isinstance(holder, types.FunctionType):
+        # A cell is a variable of the function around this one.
         cells = [cell for cell in holder.__closure__ or () if _is_number(cell)]
         for cell in cells:
             cell.cell_contents *= _factor(cell.cell_contents)
@@ -346,8 +360,9 @@ def _is_number(cell: Any) -> bool:
 
 
 def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> list[StepValue]:
-    """The values of these arrays and plain values, ``room`` bytes at most. Adds those that cannot
-    be read to ``left_out``.
+    """Copies of these arrays and plain values (``leaves``, by name), ``room`` bytes at most. Those
+    that are too large or cannot be read are added to ``left_out``, with how many values they have
+    and the reason.
     """
     values = []
     for name, leaf in leaves.items():
@@ -377,29 +392,32 @@ class _HoldsOtherThings(Exception):
 
 
 def _value(name: str, leaf: Any) -> StepValue:
-    """A copy of an array or of a plain value. Raises ``_HoldsOtherThings`` for an array that holds
-    no numbers and no text.
+    """A copy of an array or of a plain value, in a form that does not depend on its library. Raises
+    ``_HoldsOtherThings`` for an array that holds no numbers and no text.
     """
     if state.is_array(leaf):
         array = state.to_numpy(leaf)
+        # The type in the program, which NumPy may lack, such as bfloat16.
         dtype = str(getattr(leaf, "dtype", array.dtype)).removeprefix("torch.")
         return _value_of_array(name, dtype, array)
-    for kind in (int, float, complex):
-        if isinstance(leaf, kind):
+    for number_type in (int, float, complex):
+        if isinstance(leaf, number_type):
             array = np.array(leaf)
             if array.dtype.kind == "O":  # an integer of over 64 bits
-                return StepValue(name, kind.__name__, text=_text(leaf))
-            return _value_of_array(name, kind.__name__, array)
+                return StepValue(name, number_type.__name__, text=_text(leaf))
+            return _value_of_array(name, number_type.__name__, array)
     return StepValue(name, type(leaf).__name__, text=_text(leaf))
 
 
 def _value_of_array(name: str, dtype: str, array: Any) -> StepValue:
-    """A copy of a NumPy array. ``dtype``: the type that the program gave its values."""
+    """A copy of a NumPy array: of texts as one text, of numbers as bytes. ``dtype``: the type that
+    the program gave its values, which is another one if NumPy lacks it.
+    """
     kind = array.dtype.kind
     shape = tuple(array.shape)
     if kind in "SUMm":  # texts, dates and times
         return StepValue(name, dtype, shape, text=_text(array.tolist()))
-    if kind not in "biufc":
+    if kind not in "biufc":  # no booleans or numbers
         raise _HoldsOtherThings(dtype)
     data = memoryview(_bytes(array).tobytes())
     return StepValue(name, dtype, shape, data, array.dtype.str)
@@ -411,8 +429,8 @@ def _bytes(array: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """A value that is no number as text; the end of a long text is replaced by a checksum of all of
-    it.
+    """A value that is no number as text, short enough for a file. The end of a long text is
+    replaced by a checksum of all of it, so that two long texts still differ.
     """
     text = repr(value)
     if len(text) > _LONGEST_TEXT:
@@ -424,13 +442,15 @@ def _text(value: Any) -> str:
 def compare_outcomes(
     first: StepOutcome, second: StepOutcome, *, own: bool = False
 ) -> OutcomeComparison:
-    """Compare two outcomes. ``own``: the second is another program, whose state may have other
-    names.
+    """Compare what a step computed (``first``) with what an alternative to it computed
+    (``second``): what they return, and the arrays that they leave behind (their state).
 
-    Then only state that both reach and one changes is compared. If nothing else can be, and the
-    second changes nothing, it is a difference that the first changes its state. If the first
-    responds to other values of its arrays, the second must too.
+    ``own``: the alternative is a program of the user's own, whose state may have other names. Then
+    only state that both reach and one changes is compared. If nothing else can be, and the second
+    changes nothing, it is a difference that the first changes its state. If the first responds to
+    other values of its arrays, the second must too.
     """
+    # What one of the two could not read is not compared.
     left_out = first.left_out | second.left_out
     first_results = [value for value in first.results if value.name not in left_out]
     second_results = [value for value in second.results if value.name not in left_out]
@@ -438,23 +458,25 @@ def compare_outcomes(
     second_state = {value.name: value for value in second.state if value.name not in left_out}
 
     different = differences(first_results, second_results)
-    unknown: Why = ""
+    unknown: Why = ""  # why equal values do not prove that the two programs do the same
     remark: Why = ""
     if own:
         shared = _changed_in_both(first_state, second_state)
-        gone = _changed_in_first_alone(first_state, second_state)
-        for value in gone:
+        lacking = _changed_in_first_alone(first_state, second_state)
+        for value in lacking:
             left_out[value.name] = (value.count, because("not-reached-by-alternative"))
-        if gone and not shared:
+        if lacking and not shared:
             unknown = because("alternative-lacks-changed-array")
             returns_something = any(value.count for value in first_results)
             second_changes = any(value.changed for value in second_state.values())
+            # The step's only work is to change this state, and the alternative does nothing.
             if not returns_something and not second_changes:
-                shown = _shown(gone[0])
-                different.append(because("value-only-of-step", name=gone[0].name, value=shown))
+                shown = _shown(lacking[0])
+                different.append(because("value-only-of-step", name=lacking[0].name, value=shown))
         first_state = {name: first_state[name] for name in shared}
         second_state = {name: second_state[name] for name in shared}
         unknown = unknown or _doubt_of_later_steps(first, second)
+        # If the step itself ignores its inputs, the alternative may do so too.
         if first.responds is False and not different:
             remark = because("step-does-not-vary")
 
@@ -476,11 +498,13 @@ def _changed_in_first_alone(
 def _doubt_of_values(
     results: Sequence[StepValue], compared_state: Sequence[StepValue], known_doubt: Why
 ) -> Why:
-    """Why these values of a step show nothing, even if those of another one are the same: there are
-    none, the step computes none of them, or none is finite. Else the doubt that is known already.
+    """Why it shows nothing if these values of a step and those of an alternative are the same:
+    there are none, the step computes none of them, or none is finite. Else the doubt that is known
+    already (``known_doubt``), or ''.
     """
     if not any(value.count for value in [*results, *compared_state]):
         return because("no-values-to-compare")
+    # An array that no step changes has the same values whatever the alternative does.
     changed = [value for value in compared_state if value.changed]
     computed = [value for value in [*results, *changed] if value.count]
     if not computed:
@@ -493,7 +517,9 @@ def _doubt_of_values(
 def _changed_in_both(
     first_state: Mapping[str, StepValue], second_state: Mapping[str, StepValue]
 ) -> list[str]:
-    """The names of the state that both programs reach and at least one of them changes."""
+    """The names of the arrays that both programs reach (a step and the user's own alternative) and
+    at least one of them changes: only these can show a difference.
+    """
     names = []
     for name, value in first_state.items():
         other = second_state.get(name)
@@ -503,11 +529,15 @@ def _changed_in_both(
 
 
 def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> Why:
-    """Why the second may not do the work of the first in later steps, or with other values; '' if
-    nothing says so.
+    """Why an alternative (``second``) may not do the work of the step (``first``) although its
+    first results are the same: it may stop working in later steps, or return a stored result
+    whatever its inputs are. '' if nothing says so.
+
+    To find that out, both ran many steps, and then some more with other inputs (``LaterSteps``).
     """
     ours = first.later
     theirs = second.later
+    # The step has no arrays, lists or numbers that could be changed.
     if ours is not None and not ours.varied:
         return because("nothing-varied")
     if first.responds and second.responds is False:
@@ -516,8 +546,8 @@ def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> Why:
         return ""
     if ours.soon is not None and theirs.soon is not None and differences(ours.soon, theirs.soon):
         return because("alternative-stops-working")
-    # The two made different numbers of steps since then. That is no matter if the results do not
-    # change with them.
+    # The two made different numbers of steps since then. So the next results can be compared only
+    # if those of the step do not change from step to step.
     if ours.soon is None or differences(ours.soon, ours.usual):
         return ""
     if differences(ours.usual, theirs.usual):
@@ -533,8 +563,9 @@ def _is_finite(value: StepValue) -> bool:
 
 
 def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[Reason]:
-    """The values that differ by more than the tolerance of their type, and those that one side
-    lacks.
+    """A reason for each value that differs between a step (``first``) and an alternative
+    (``second``) by more than the tolerance of its type, and for each that one of the two lacks.
+    Values with the same name are compared.
     """
     theirs = {value.name: value for value in second}
     reasons = []
@@ -546,14 +577,16 @@ def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list
         difference = _difference(value, other)
         if difference is not None:
             reasons.append(difference)
+    # What is left has no partner in the step.
     for value in theirs.values():
         reasons.append(because("value-only-of-alternative", name=value.name, value=_shown(value)))
     return reasons
 
 
 def _difference(first: StepValue, second: StepValue) -> Reason | None:
-    """Both values where they differ most; None if they do not differ by more than the tolerance of
-    their type.
+    """How two values of one name differ: a reason that shows both numbers where they differ most.
+    None if they do not differ by more than the tolerance of their type, which is a share of the
+    largest number in the array.
     """
     ours = first.elements()
     theirs = second.elements()
@@ -562,6 +595,7 @@ def _difference(first: StepValue, second: StepValue) -> Reason | None:
 
     tolerance = max(_tolerance(first.dtype), _tolerance(second.dtype))
     scale = max(_scale(ours), _scale(theirs)) if tolerance else 0.0
+    # Only elements that are not equal need the comparison below.
     unequal = np.flatnonzero(ours != theirs)
     # Differences are computed in float64 at least, in which no difference of two float32 is lost.
     common = np.result_type(ours, theirs, np.float64)
@@ -578,7 +612,7 @@ def _difference(first: StepValue, second: StepValue) -> Reason | None:
 
     with np.errstate(invalid="ignore"):
         distance = np.abs(our_values - their_values)
-    # A NaN on one side is as far as infinity.
+    # A NaN on one side counts as the largest difference.
     distance = np.nan_to_num(distance, nan=np.inf, posinf=np.inf)
     worst = int(distance.argmax())
     place = unequal[worst]
@@ -627,8 +661,8 @@ def _kind(value: StepValue) -> str:
 
 
 def _shown(value: StepValue) -> str:
-    """A value as a reason shows it: its text, or the first number; for an empty array its type and
-    shape.
+    """A value as a sentence shows it, in a few characters: its text, or the first number of an
+    array; for an empty array its type and shape.
     """
     if value.text:
         return value.text

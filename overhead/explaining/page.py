@@ -30,8 +30,8 @@ _MOST_TEXT = 80
 
 
 def explained_page(explanation: Explanation) -> str:
-    """The page as HTML text. Raises ``MissingExtra`` without the packages of the extra
-    ``report``.
+    """The page of an explained step as HTML text, which ``overhead explain --html`` writes. Raises
+    ``MissingExtra`` if the packages of the extra ``report`` are not installed.
     """
     require_extra("report", "jinja2")
     return rendered(
@@ -49,7 +49,9 @@ def save_explained_page(path: Path, explanation: Explanation) -> None:
 
 
 def _sections(explanation: Explanation) -> Iterator[PageSection]:
-    """The sections of the page in order; one about which nothing is known has no parts."""
+    """The sections of the page in order: of each its anchor, its heading and its parts (tables and
+    texts). A section about which nothing is known has no parts, and is left out.
+    """
     yield PageSection("verdict", "Verdict", [*show.verdict_blocks(explanation)])
     yield PageSection("ranks", "The ranks", [*show.rank_blocks(explanation)])
     yield PageSection("alternatives", "What would change it", _changes(explanation))
@@ -66,7 +68,10 @@ def _changes(explanation: Explanation) -> list[Part]:
 
 
 def _gaps(explanation: Explanation) -> Iterator[Part]:
-    """The longest times without device work; nothing where the replay does not explain the step."""
+    """The table of the longest gaps, times in which the device has no work: which kernel ends each,
+    and what the CPU did meanwhile. No table where the profile does not explain the step (its replay
+    takes another time): then its gaps may be wrong.
+    """
     if not explanation.gaps or not explanation.replay.ok:
         return
     rows = []
@@ -79,7 +84,9 @@ def _gaps(explanation: Explanation) -> Iterator[Part]:
 
 
 def _method(explanation: Explanation) -> Iterator[Part]:
-    """How the figures came to be, and what they do not see."""
+    """How the times and counts were measured, what they do not show, and the versions of the
+    libraries.
+    """
     entries = [
         ("Times", "How much longer more steps take, in fresh processes without a profiler."),
         ("Counts and lines", how_counted(explanation)),

@@ -102,8 +102,8 @@ _NAMES = ("loading the program", "the step")
 
 @dataclasses.dataclass(frozen=True)
 class StepProfile:
-    """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no
-    profile.
+    """A step that was tried, and its profile: what a profiler recorded of it. ``trace``: the
+    profiled steps; None with a ``reason`` where the library has no profile.
 
     ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler;
     0 if not known. ``step_rule``: where this time is from; empty if the trace is all that is known.
@@ -177,13 +177,16 @@ def _ignore(what: Why) -> None:
 
 
 def profile_step(source: StepSource, *, doing: _Listening = _ignore) -> StepProfile:
-    """Try a step in a child process, measure the host there, and profile it with PyTorch. Raises
-    ``UsageError``.
+    """Try a step in a child process, measure there what the host does meanwhile, and profile the
+    step with PyTorch. Raises ``UsageError`` for a step that cannot be tried; a step that only
+    cannot be profiled gets a profile with the reason.
 
-    ``doing`` gets what is next.
+    ``doing`` gets what is done next, for who shows progress.
     """
     with scratch.subfolder() as folder:
         began = time.monotonic()
+        # The child answers twice: when it has tried the step, and when it has profiled it. It
+        # writes the traces into the folder.
         answers = child_answers(__name__, _Job(source, folder), _decode, SILENCE_S, doing)
         with contextlib.closing(answers) as said_by_child:
             found = _first_answer(said_by_child)
@@ -203,13 +206,15 @@ def profile_step(source: StepSource, *, doing: _Listening = _ignore) -> StepProf
 
 
 def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
-    """The result of the trial. Raises ``UsageError``, which says what to do if the program did not
-    return.
+    """What the child process says first: the result of the trial, in which it loaded the program
+    and ran the step a few times. Raises ``UsageError`` if there is none; if the child was ended
+    because it took too long, the error also says what to do.
     """
     try:
         found: FoundCall = next(said_by_child)
     except UsageError as error:
         ended = error.__context__
+        # Perhaps the function runs a whole program, and does not return.
         if isinstance(ended, ChildEnded) and ended.why == "time":
             raise UsageError(because("ended-in-one-step", why=error.why)) from None
         raise
@@ -219,10 +224,11 @@ def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
 def measure_conditions(
     source: StepSource, busy_threads: int, *, doing: _Listening = _ignore
 ) -> list[Condition]:
-    """The step under other conditions on the host, in a child process. Raises ``UsageError``.
+    """Time the step under other conditions on the host, such as on one CPU core, in a child
+    process. Raises ``UsageError``.
 
     ``busy_threads``: how many other Python threads of the program are busy. ``doing`` gets what is
-    next.
+    done next, for who shows progress.
     """
     job = _Job(source, conditions=True, busy_threads=busy_threads)
     answers = child_answers(__name__, job, _decode_conditions, SILENCE_S, doing)
@@ -232,29 +238,31 @@ def measure_conditions(
 
 
 def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
-    """The profile with the traces that the child process wrote into this folder. Raises
-    ``BadFile``.
+    """The profile with the traces that the child process wrote into this folder, joined into one.
+    Raises ``BadFile``.
 
-    The operations come from the trace of the device, their lines from that of the lines, and the
-    times of the host from traces without the device. ``returns``: times without a profiler.
+    The operations come from the trace of the device, their lines in the program from one that was
+    recorded for the lines alone, and the times of the host from traces without the device.
+    ``returns``: times until a step returns, without a profiler.
     """
     written = os.listdir(folder)
-    alone = _read_traces(folder, [name for name in _STEP_FILES if name in written])
+    # Of a slow step fewer traces were written.
+    host_alone = _read_traces(folder, [name for name in _STEP_FILES if name in written])
     loop = _read_traces(folder, [name for name in _LOOP_FILES if name in written])
-    plain = _read_traces(folder, [_DEVICE_FILE]) if profile.device else alone
-    if profile.device and not plain.has_device:
+    main = _read_traces(folder, [_DEVICE_FILE]) if profile.device else host_alone
+    if profile.device and not main.has_device:
         return dataclasses.replace(profile, reason=because("no-device-work-seen"))
     sites = Trace([]) if profile.sites_missing else _read_traces(folder, [_SITES_FILE])
-    joined, missing = with_sites(plain, sites)
-    host = HostTimes(alone, profiler_cost(alone, loop, returns, plain.blocked_ns))
+    joined, missing = with_sites(main, sites)
+    host = HostTimes(host_alone, profiler_cost(host_alone, loop, returns, main.blocked_ns))
     return dataclasses.replace(
         profile, trace=joined, host=host, sites_missing=profile.sites_missing or missing
     )
 
 
 def _read_traces(folder: str, names: Iterable[str]) -> Trace:
-    """The steps of these traces as one trace, without the first step of each. Raises
-    ``BadFile``.
+    """The steps of these files as one trace, without the first step of each file, in which the
+    device and the profiler start. Raises ``BadFile``.
     """
     traces = []
     for name in names:
@@ -263,36 +271,39 @@ def _read_traces(folder: str, names: Iterable[str]) -> Trace:
     steps: list[StepTrace] = []
     for trace in traces:
         steps += trace.without_first_step().steps
-    if len(traces) == 1:
+    if len(traces) == 1:  # what its recording lost is known
         return Trace(steps, recording=traces[0].recording)
     return Trace(steps)
 
 
 def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, Why]:
-    """The first trace with the lines and allocations of the second, matched by order, and what is
-    not known or ''.
+    """The trace ``plain`` with the lines and allocations that another trace of the same program
+    recorded (``sites``), and why some lines are missing, or ''. To record lines takes long, so the
+    times come from ``plain``.
+
+    A step gets its lines from a step of ``sites`` that runs the same operations in the same order.
     """
-    models = [step for step in sites.steps if step.operations]
-    if not models:
+    with_lines = [step for step in sites.steps if step.operations]
+    if not with_lines:
         return plain, because("no-call-sites")
     steps = []
-    unlike = []
+    without_lines = []
     for step in plain.steps:
-        joined = _joined_with_any(step, models)
+        joined = _joined_with_any(step, with_lines)
         steps.append(joined or step)
         if joined is None:
-            unlike.append(step)
+            without_lines.append(step)
 
     trace = dataclasses.replace(plain, steps=steps)
-    if not unlike:
+    if not without_lines:
         return trace, ""
-    why = _first_difference(unlike[0], models[0])
-    return trace, because("lines-missing", missing=len(unlike), steps=len(steps), why=why)
+    why = _first_difference(without_lines[0], with_lines[0])
+    return trace, because("lines-missing", missing=len(without_lines), steps=len(steps), why=why)
 
 
 def _joined_with_any(step: StepTrace, models: Sequence[StepTrace]) -> StepTrace | None:
-    """The step with the lines of the first model that runs the same operations; None if none
-    does.
+    """The step with the lines of a model: a step whose lines were recorded. The first model that
+    runs the same operations gives them; None if none does.
     """
     for model in models:
         joined = _joined(step, model)
@@ -307,7 +318,9 @@ def _known_operations(model: StepTrace) -> list[HostOperation]:
 
 
 def _first_difference(step: StepTrace, model: StepTrace) -> Reason:
-    """Where the operations of two steps begin to differ."""
+    """Why the lines of ``model`` do not fit ``step``: the first operation in which the two steps
+    differ.
+    """
     names = [operation.name for operation in step.operations]
     others = [operation.name for operation in _known_operations(model)]
     for number, (name, other) in enumerate(itertools.zip_longest(names, others), 1):
@@ -318,15 +331,17 @@ def _first_difference(step: StepTrace, model: StepTrace) -> Reason:
         if other is None:
             return because("recorded-step-ends-before-the-operation", number=number, name=name)
         return because("operations-differ", number=number, name=name, other=other)
-    return because("other-operations-with-lines")
+    return because("other-operations-with-lines")  # all names are the same
 
 
 def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
-    """The step with the lines of ``model``; None if the two run different operations."""
+    """The step with the lines of ``model``, which was recorded with lines; None if the two run
+    different operations.
+    """
     known = _known_operations(model)
     if [operation.name for operation in step.operations] != [each.name for each in known]:
         return None
-    operations = {}
+    operations = {}  # by the id of the operation without a line, to which calls refer
     for plain, with_site in zip(step.operations, known, strict=True):
         operations[id(plain)] = dataclasses.replace(plain, site=with_site.site)
 
@@ -345,8 +360,9 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
 
 
 def _sites_of_synchronisations(step: StepTrace, model: StepTrace) -> dict[float, CallSite]:
-    """The lines of the step's synchronisations as ``model`` recorded them, by their start; nothing
-    if the two steps have different numbers of them.
+    """The lines of the step's synchronisations (calls that wait for the device) as ``model``
+    recorded them, by the start of the call. Nothing if the two steps have different numbers of
+    them: nobody knows then which line belongs to which.
     """
     if len(step.synchronisations) != len(model.synchronisations):
         return {}
@@ -357,7 +373,9 @@ def _sites_of_synchronisations(step: StepTrace, model: StepTrace) -> dict[float,
 
 
 class _TriedStep(NamedTuple):
-    """A step that was tried in this process. ``statement``: the loop that runs it."""
+    """A step that was tried in this process. ``found``: what the trial found out, such as how long
+    a step takes. ``statement``: the loop that runs it. ``host``: measures what the host does.
+    """
 
     found: FoundCall
     statement: StatementLoop
@@ -365,9 +383,13 @@ class _TriedStep(NamedTuple):
 
 
 def _tried(source: StepSource, send: Send) -> _TriedStep:
-    """Load and try the step. Raises ``UsageError``."""
-    known_threads = [*sys._current_frames()]
+    """Load the program and run its step a few times, in the child process. Raises ``UsageError``
+    for a step that raises, takes too long, or leaves its work for later. ``send`` gets what is done
+    next.
+    """
+    known_threads = [*sys._current_frames()]  # those that are not the program's
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
+    # This part of the setup refuses a step that takes over a second in two calls in a row.
     check = (
         f"from {refuse_long.__module__} import refuse_long\nrefuse_long(found_step,"
         f" {LONGEST_STEP_S})"
@@ -379,6 +401,7 @@ def _tried(source: StepSource, send: Send) -> _TriedStep:
 
     with telling_first_call(lambda: doing(CALLING_THE_FUNCTION)):
         found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, doing, _NAMES)
+    # A step that returns a coroutine or a generator has not run yet.
     for result in statement.results:
         refuse_unfinished(result, "the step")
 
@@ -391,8 +414,11 @@ def _tried(source: StepSource, send: Send) -> _TriedStep:
 
 
 def _profiled(job: _Job, send: Send) -> _Measured:
-    """Load, try and profile the step; the traces go to the folder. Raises ``UsageError``."""
+    """The main work of the child process: load and try the step, measure what the host does while
+    it runs, and profile it. The traces go to the folder of the job. Raises ``UsageError``.
+    """
     tried = _tried(job.source, send)
+    # The setup of the program has stored the step under this name.
     step: FoundStep = tried.statement.names["found_step"]
     send(tried.found)
     send(DoesNext(because("running-the-step-on-the-host")))
@@ -411,7 +437,9 @@ def _profiled(job: _Job, send: Send) -> _Measured:
 
 
 def _conditions(job: _Job, send: Send) -> list[Condition]:
-    """Load and try the step, and time it under each condition. Raises ``UsageError``."""
+    """The other work of the child process: load and try the step, and time it under each condition
+    on the host, such as without garbage collection. Raises ``UsageError``.
+    """
     tried = _tried(job.source, send)
     send(DoesNext(because("running-the-step-under-conditions")))
     try:
@@ -425,19 +453,22 @@ def _conditions(job: _Job, send: Send) -> list[Condition]:
 def _profile(
     source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send
 ) -> _Measured:
-    """Profile a tried step (``step``) with PyTorch; the traces go to ``folder``. If that is not
-    possible, the profile has the reason.
+    """Profile a step that was tried (``step``) with PyTorch; the traces go to ``folder``. If that
+    is not possible, since the step uses another library or raises in a profiler, the profile has
+    the reason.
     """
 
     def doing(what: Why) -> None:
         send(DoesNext(what))
 
     torch = sys.modules.get("torch")
+    # The library whose work the trial waits for is the one of the step.
     library = next((name for name in LIBRARIES if name in found.waits), "")
     if not library:
         library = "torch" if torch else "none"
     device = found.adapter if found.api != "CPU" else ""
     profile = StepProfile(found, library, device)
+    # PyTorch's profiler sees the device only where PyTorch uses CUDA.
     if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
         profile = dataclasses.replace(profile, reason=_why_not_profiled(library, device))
         return _Measured(profile, ReturnTimes())
@@ -469,8 +500,12 @@ def _why_not_profiled(library: str, device: str) -> Reason:
 
 @dataclasses.dataclass
 class _TorchProfile:
-    """Profiles a step with both profilers of PyTorch. ``program``: its folder. ``folder``: for the
-    traces.
+    """Profiles a step with both profilers of PyTorch: the older one, which records the host alone,
+    and ``torch.profiler``, which also records the device by CUPTI and then slows the process.
+
+    ``program``: the folder of the program. ``folder``: for the traces. ``device``: its name, '' for
+    a step on the CPU. ``doing``: gets what is done next. ``processor``: moves this thread away from
+    a CPU core that is slow.
     """
 
     torch: Any
@@ -489,7 +524,8 @@ class _TorchProfile:
             self.synchronize = self.torch.cuda.synchronize
 
     def run(self) -> _ProfilerRun:
-        """Write the traces: of the host, then of the device, then one with the lines.
+        """Write the traces: of the host, then of the device, then one with the lines of the
+        program. Returns the time of a step without a profiler, and what else is not in the traces.
 
         CUPTI slows all launches after it, so the profile of the device comes after the times of
         the host.
@@ -498,7 +534,7 @@ class _TorchProfile:
             self.step()
         one_s = self._seconds(1)
         _keep_freed_memory()
-        fitting = math.ceil(_PROFILED_S / max(one_s, 1e-9))
+        fitting = math.ceil(_PROFILED_S / max(one_s, 1e-9))  # so many steps fit into that time
         per_trace = min(_MOST, math.ceil(fitting / _HOST_TRACES))
         step_s, returns = self._host_work(per_trace, one_s)
         if self.on_cuda:
@@ -515,11 +551,12 @@ class _TorchProfile:
         return _ProfilerRun(step_s * 1e9, missing, returns)
 
     def _host_work(self, steps: int, one_s: float) -> tuple[float, ReturnTimes]:
-        """Profile so many steps for each trace, and loops of one operation, in turn with both
-        without a profiler. Returns the time of a step without the profiler, s, and the return
-        times.
+        """Profile the host: ``steps`` steps for each trace, and a loop of one operation, in turn
+        with both without a profiler. Returns the time of a step without the profiler, s, and how
+        long a step and the loop take until they return. From these follows what the profiler adds.
 
-        In turn, because the speed of a processor changes within a second.
+        In turn, because the speed of a processor changes within a second. ``one_s``: about how long
+        a step takes.
         """
         loop = self._loop()
         fitting = _RETURNS_S / max(one_s, 1e-9)
@@ -540,8 +577,8 @@ class _TorchProfile:
         return step_seconds(times), ReturnTimes(step_returns, loop_returns)
 
     def _loop(self) -> Callable[[], None]:
-        """A function that runs one cheap operation many times on the device of the step: what a
-        profiler adds to it is the profiler's cost of an operation.
+        """A function that runs one cheap operation many times on the device of the step. How much
+        longer it takes with a profiler tells what the profiler costs an operation.
         """
         number = self.torch.zeros(1, device="cuda" if self.on_cuda else "cpu")
 
@@ -552,8 +589,8 @@ class _TorchProfile:
         return self.torch.no_grad()(loop)  # type: ignore[no-any-return]
 
     def _returns(self, call: Callable[[], object], number: int) -> list[float]:
-        """So many return times of a call, ns. Each begins when the device has no work; the first
-        one does not count.
+        """How long a call takes until it returns, so many times, ns. Each begins when the device
+        has no work, as each profiled step does; the first one, which warms up, does not count.
         """
         self.processor.leave_if_slow()
         times_ns: list[float] = []
@@ -566,8 +603,8 @@ class _TorchProfile:
         return times_ns[1:]
 
     def _seconds(self, n: int) -> float:
-        """How long n steps take until their work is done, s."""
-        self.synchronize()
+        """How long n steps take until their work is done, s: in a row, with one wait at the end."""
+        self.synchronize()  # no earlier work may run into this time
         began = time.perf_counter()
         for _ in range(n):
             self.step()
@@ -575,7 +612,10 @@ class _TorchProfile:
         return time.perf_counter() - began
 
     def _times(self, one_s: float, least_s: float) -> list[SampledTimes]:
-        """Times of some steps and of three times as many, in turn, for ``least_s`` or longer."""
+        """Times of some steps and of three times as many, in turn, for ``least_s`` or longer. Their
+        difference is the time of the additional steps alone, without starting and waiting.
+        ``one_s``: about how long a step takes.
+        """
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
         many = _LONGER_SAMPLE * few
         fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 1
@@ -589,8 +629,9 @@ class _TorchProfile:
         return times
 
     def _host_trace(self, name: str, steps: Sequence[Callable[[], object]]) -> None:
-        """Profile steps, each on an idle device, by PyTorch's older profiler: ``torch.profiler``
-        always uses CUPTI.
+        """Profile the host in these steps, each on an idle device, and write the trace to the file
+        ``name``. PyTorch's older profiler does that: ``torch.profiler`` always uses CUPTI, which
+        slows the host.
         """
         from torch.autograd import profiler_legacy
 
@@ -607,8 +648,9 @@ class _TorchProfile:
         (Path(self.folder) / name).write_bytes(msgspec.json.encode(events))
 
     def _trace(self, name: str, sites: bool, steps: Sequence[Callable[[], object]]) -> None:
-        """Profile operations, runtime calls, and the work of the device if there is one. ``sites``:
-        mark each operation with its line, and record what memory is allocated.
+        """Profile these steps with ``torch.profiler``: operations, runtime calls, and the work of
+        the device if there is one. The trace goes to the file ``name``. ``sites``: mark each
+        operation with its line in the program, and record what memory is allocated.
         """
         from torch.profiler import ProfilerActivity, profile
 
@@ -628,8 +670,8 @@ class _TorchProfile:
         profiler.export_chrome_trace(str(Path(self.folder) / name))
 
     def _mark(self, index: int) -> Any:
-        """Marks a step in a profile. ``record_function`` takes 10 us, which would count as work of
-        the step.
+        """A context that marks a step in a profile, so that a reader finds where it begins and
+        ends. PyTorch's ``record_function`` takes 10 us, which would count as work of the step.
         """
         return self.torch._C._profiler._RecordFunctionFast(f"{STEP_MARK}{index}")
 
@@ -638,14 +680,16 @@ def _keep_freed_memory() -> None:
     """Make the C library keep the memory that is freed: in new pages an operation costs the
     profiler up to three times as much.
     """
-    # Other C libraries have no such option; Windows has no library None.
+    # Other C libraries than glibc have no such option; Windows has no library None.
     with contextlib.suppress(OSError, AttributeError, TypeError):
         for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
 def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The operations in the records of each thread, as events of a Chrome trace.
+    """The operations that the older profiler recorded, as events of a Chrome trace. ``threads``:
+    the records of each thread, where a "push" begins an operation and a "pop" with the same handle
+    ends it.
 
     PyTorch's own reader takes six times as long. It also leaves many objects; freeing them slows
     down the next timing.
@@ -659,20 +703,21 @@ def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, 
     for records in threads:
         running: dict[int, Any] = {}
         for record in records:
+            # PyTorch's own reader leaves out operations of these names too.
             if record.kind() == "push" and not _filter_name(record.name()):
                 running[record.handle()] = record
                 continue
             if record.kind() != "pop":
                 continue
-            first = running.pop(record.handle(), None)
-            if first is None:
+            push = running.pop(record.handle(), None)
+            if push is None:  # it is left out, or began before the profile
                 continue
-            start_us = begin.cpu_elapsed_us(first)
+            start_us = begin.cpu_elapsed_us(push)
             yield {
                 "ph": "X",
-                "cat": "user_annotation" if first.scope() == annotation else "cpu_op",
-                "name": first.name(),
-                "tid": first.thread_id(),
+                "cat": "user_annotation" if push.scope() == annotation else "cpu_op",
+                "name": push.name(),
+                "tid": push.thread_id(),
                 "ts": start_us,
                 "dur": begin.cpu_elapsed_us(record) - start_us,
             }
@@ -689,7 +734,7 @@ def step_seconds(times: Sequence[SampledTimes]) -> float:
 
 def _answer(job: _Job, send: Send) -> None:
     """What the child process does: send the profile or the conditions, or why there are none."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints is not shown
     try:
         send(_conditions(job, send) if job.conditions else _profiled(job, send))
     except UsageError as error:

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 def dispatch_budget(
     request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., contextlib.AbstractContextManager[BlockCounts]]]:
-    """A context that fails the test if its block of PyTorch code exceeds a budget, and lists what
-    it did, by line.
+    """A context that fails the test if its block of PyTorch code launches or synchronises more
+    often than allowed, and lists what it did, by line.
 
     ``with dispatch_budget(launches=12, synchronisations=0): step()``. Call the step once before,
     because a first call does more. Skips the test, with the reason, where nothing can be counted.
     """
-    folder = str(request.config.rootpath)
+    folder = str(request.config.rootpath)  # lines are shown relative to it
     entered: list[bool] = []
     """For each budget that the test made: whether a ``with`` block used it."""
 
     def budget(
         *, launches: int | None = None, synchronisations: int | None = None, **unknown: object
     ) -> contextlib.AbstractContextManager[BlockCounts]:
-        """What a test calls: a ``with`` block that may make so many launches and
-        synchronisations.
+        """What a test calls: a ``with`` block that may make so many launches and synchronisations.
+        ``unknown``: arguments that do not exist, such as one with a spelling error.
         """
         from overhead.explaining.dispatch_budget import check_limits
 
@@ -50,7 +50,9 @@ def dispatch_budget(
     def counted(
         number: int, launches: int | None, synchronisations: int | None
     ) -> Iterator[BlockCounts]:
-        """Count the block of budget ``number``, and fail the test if it exceeds a limit."""
+        """A context that counts its block, and fails the test if the block exceeds a limit.
+        ``number``: of the budget among those that the test made.
+        """
         from overhead.errors import Unavailable
         from overhead.explaining.dispatch_budget import count_block
         from overhead.words.explaining.dispatch_budget import over_budget_text

@@ -34,17 +34,19 @@ _Kind = tuple[int, str, str]
 """The number of a step, the name of a kernel, and its group: collectives of one kind are compared
 by their order.
 """
+_CollectivesByKind = dict[_Kind, list[DeviceWork]]
 
 
 @dataclass(frozen=True)
 class RankComparison:
-    """``rows``: of the ranks. ``steps``: how many are in all traces. ``collectives``: how many are
-    compared.
+    """The ranks of a program beside each other: who waits for whom in collectives, the operations
+    that all ranks run together. A rank is one process of the program, with its own trace.
 
-    ``left_out``: how many are not, since the ranks have different numbers or groups of them.
-    ``shared``: the steps that are in all traces. ``waits``: by rank, how long it waits in each
-    collective that is compared, ns. ``waited_for``: for each rank, how long the others wait for it
-    in a step, on average, ns.
+    ``rows``: of the ranks. ``steps``: how many are in all traces. ``collectives``: how many are
+    compared. ``left_out``: how many are not, since the ranks have different numbers or groups of
+    them. ``shared``: the steps that are in all traces. ``waits``: by rank, how long it waits in
+    each collective that is compared, ns. ``waited_for``: for each rank, how long the others wait
+    for it in a step, on average, ns.
     """
 
     rows: Sequence[RankRow]
@@ -57,90 +59,134 @@ class RankComparison:
 
 
 def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
-    """Compare the ranks in the collectives of the steps that are in all traces."""
-    steps = [_by_number(trace) for trace in traces]
-    shared = set.intersection(*(set(own) for own in steps))
-    spans = [_collectives(own, shared, len(traces)) for own in steps]
-    kinds = {kind for own in spans for kind in own}
-    same = sorted(kind for kind in kinds if len({len(own.get(kind, ())) for own in spans}) == 1)
-    compared_kinds = set(same)
-    left_out = max(
-        sum(len(work) for kind, work in own.items() if kind not in compared_kinds) for own in spans
-    )
-    compared = [[work for kind in same for work in own[kind]] for own in spans]
-    times = np.array([[work.end - work.start for work in own] for own in compared]).reshape(
-        len(traces), -1
-    )
+    """Compare the ranks of a program, one trace each, in the collectives of the steps that are in
+    all traces. The rank that arrives last in a collective has the shortest kernel there, since the
+    kernels of the others wait; what a kernel takes longer than that is its wait.
+    """
+    steps_of_ranks = [_by_number(trace) for trace in traces]
+    shared = set.intersection(*(set(steps) for steps in steps_of_ranks))
+    collectives_of_ranks = [_collectives(steps, shared, len(traces)) for steps in steps_of_ranks]
+    kinds = _kinds_in_all(collectives_of_ranks)
+    left_out = max(_count_others(collectives, kinds) for collectives in collectives_of_ranks)
+    compared = [_of_kinds(collectives, kinds) for collectives in collectives_of_ranks]
+
+    # A row for each rank, a column for each collective.
+    durations = [[work.end - work.start for work in collectives] for collectives in compared]
+    times = np.array(durations).reshape(len(traces), -1)
     waits = times - times.min(axis=0, initial=np.inf) if times.size else times
-    blamed = _waited_for(waits)
-    whole = blamed.sum()
+    waited_for = _waited_for(waits)
+
+    number_of_steps = max(1, len(shared))
     rows = []
     for index, trace in enumerate(traces):
-        parts = step_parts(trace.quiet(), HostTimes())
-        computing = [
-            busy_ns(work for work in step.device if not work.communicates) for step in trace.steps
-        ]
-        rows.append(
-            RankRow(
-                rank=trace.rank,
-                step_ns=parts.step,
-                host_ns=parts.host,
-                device_ns=statistics.median(computing),
-                waits_ns=float(waits[index].sum()) / max(1, len(shared)),
-                last_share=float(blamed[index] / whole) if whole > 0 else 0.0,
-            )
-        )
-    others = max(1, len(traces) - 1) * max(1, len(shared))
+        waits_ns = float(waits[index].sum()) / number_of_steps
+        all_waits = waited_for.sum()
+        last_share = float(waited_for[index] / all_waits) if all_waits > 0 else 0.0
+        rows.append(_rank_row(trace, waits_ns, last_share))
+    waits_by_work = []
+    for collectives, waits_of_rank in zip(compared, waits, strict=True):
+        waits_by_work.append(dict(zip(collectives, map(float, waits_of_rank), strict=True)))
+    waiting_ranks_and_steps = max(1, len(traces) - 1) * number_of_steps
     return RankComparison(
         rows,
         steps=len(shared),
         collectives=times.shape[1],
         left_out=left_out,
         shared=shared,
-        waits=[
-            dict(zip(work, map(float, own), strict=True))
-            for work, own in zip(compared, waits, strict=True)
-        ],
-        waited_for=[float(ns) / others for ns in blamed],
+        waits=waits_by_work,
+        waited_for=[float(ns) / waiting_ranks_and_steps for ns in waited_for],
+    )
+
+
+def _kinds_in_all(collectives_of_ranks: Sequence[_CollectivesByKind]) -> list[_Kind]:
+    """The kinds of which all ranks have as many collectives, so that the first of one rank belongs
+    to the first of another one, and so on.
+    """
+    all_kinds = {kind for collectives in collectives_of_ranks for kind in collectives}
+    same = []
+    for kind in sorted(all_kinds):
+        numbers = {len(collectives.get(kind, ())) for collectives in collectives_of_ranks}
+        if len(numbers) == 1:
+            same.append(kind)
+    return same
+
+
+def _count_others(collectives: _CollectivesByKind, kinds: Sequence[_Kind]) -> int:
+    """How many collectives of a rank are of none of these kinds."""
+    known = set(kinds)
+    return sum(len(work) for kind, work in collectives.items() if kind not in known)
+
+
+def _of_kinds(collectives: _CollectivesByKind, kinds: Sequence[_Kind]) -> list[DeviceWork]:
+    """The collectives of a rank that are of these kinds, in the order of the kinds."""
+    found = []
+    for kind in kinds:
+        found += collectives[kind]
+    return found
+
+
+def _rank_row(trace: Trace, waits_ns: float, last_share: float) -> RankRow:
+    """The row of a rank: its times in a step. ``waits_ns``: how long it waits in collectives.
+    ``last_share``: of the time that all ranks wait, how much is for this rank.
+    """
+    parts = step_parts(trace.quiet(), HostTimes())
+    computing_ns = []
+    for step in trace.steps:
+        computing = [work for work in step.device if not work.communicates]
+        computing_ns.append(busy_ns(computing))
+    return RankRow(
+        rank=trace.rank,
+        step_ns=parts.step,
+        host_ns=parts.host,
+        device_ns=statistics.median(computing_ns),
+        waits_ns=waits_ns,
+        last_share=last_share,
     )
 
 
 def _by_number(trace: Trace) -> dict[int, StepTrace]:
-    """The steps by the numbers of their marks; by their position where these have none.
+    """The steps of a rank by the numbers of their marks, by which the same step is found in the
+    traces of other ranks; by their position where these have none.
 
-    Of a number that is there twice, as after an epoch, nobody knows which step of another rank it
-    belongs to.
+    A number that is there twice, as after an epoch, is left out: nobody knows which step of another
+    rank it belongs to.
     """
-    numbered = [
-        (index if step.number is None else step.number, step)
-        for index, step in enumerate(trace.steps)
-    ]
+    numbered = []
+    for index, step in enumerate(trace.steps):
+        number = index if step.number is None else step.number
+        numbered.append((number, step))
     times = Counter(number for number, _ in numbered)
     return {number: step for number, step in numbered if times[number] == 1}
 
 
 def _waited_for(waits: np.ndarray) -> np.ndarray:
-    """For each rank, how long all others wait for it together, ns. Of ranks that arrive last alike,
-    each has a part.
+    """For each rank, how long all others wait for it together, ns. ``waits``: a row for each rank,
+    a column for each collective.
+
+    The rank that does not wait in a collective arrives last, and the others wait for it. If several
+    arrive last together, each has an equal part of these waits.
     """
-    last = waits == 0
-    shares = last / np.maximum(last.sum(axis=0), 1)
-    found: np.ndarray = shares @ waits.sum(axis=0)
+    arrives_last = waits == 0
+    shares = arrives_last / np.maximum(arrives_last.sum(axis=0), 1)
+    waits_of_all = waits.sum(axis=0)
+    found: np.ndarray = shares @ waits_of_all
     return found
 
 
 def _collectives(
     steps: Mapping[int, StepTrace], shared: set[int], ranks: int
-) -> dict[_Kind, list[DeviceWork]]:
-    """The collectives of the shared steps by kind, in the order in which the host issues them.
+) -> _CollectivesByKind:
+    """The collectives of a rank in the steps that all ranks have (``shared``), by kind, in the
+    order in which the host issues them. ``ranks``: how many there are.
 
     All ranks issue them in one order. On several streams they may begin in another one.
     """
-    found: dict[_Kind, list[DeviceWork]] = {}
+    found: _CollectivesByKind = {}
     for number in shared:
         for work in _as_issued(steps[number]):
             if work.communicates and _all_take_part(work, ranks):
-                found.setdefault((number, work.name.partition("(")[0], work.group), []).append(work)
+                name = work.name.partition("(")[0]  # without the types of its arguments
+                found.setdefault((number, name, work.group), []).append(work)
     return found
 
 
@@ -153,78 +199,89 @@ def _as_issued(step: StepTrace) -> list[DeviceWork]:
 
 
 def _all_take_part(work: DeviceWork, ranks: int) -> bool:
-    """Whether all ranks take part. NCCL runs an all-to-all and an exchange of two ranks as the same
-    kernel.
+    """Whether all ranks take part in an operation between ranks, so that it may be compared. NCCL
+    runs an all-to-all and an exchange of two ranks as the same kernel, "SendRecv"; what PyTorch
+    calls the operation tells them apart.
     """
-    if "sendrecv" not in work.name.lower().replace("_", "") or ranks == 2:
+    is_send_or_receive = "sendrecv" in work.name.lower().replace("_", "")
+    if not is_send_or_receive or ranks == 2:
         return True
-    kind = work.collective.lower()
-    return bool(kind) and not kind.startswith(_BETWEEN_TWO)
+    name = work.collective.lower()
+    return bool(name) and not name.startswith(_BETWEEN_TWO)
 
 
 def rank_reasons(found: RankComparison) -> list[Why]:
-    """Which rank the others wait for; or why that cannot be told; and whose step is longer."""
+    """What is said of the ranks: which one the others wait for, or why that cannot be told; and
+    whose step is longer.
+    """
     said: list[Why] = []
     if not found.steps:
         said.append(because("no-step-in-all-traces"))
-    elif not found.collectives:
-        said.append(
-            because("ranks-differ-in-collectives")
-            if found.left_out
-            else because("no-collective-in-all-traces")
-        )
-    else:
+    elif found.collectives:
         said.append(_late_rank(found))
+    elif found.left_out:
+        said.append(because("ranks-differ-in-collectives"))
+    else:
+        said.append(because("no-collective-in-all-traces"))
     if found.left_out and found.collectives:
         said.append(because("collectives-left-out", collectives=found.left_out))
-    if longer := _longer_step(found.rows):
+    longer = _longer_step(found.rows)
+    if longer:
         said.append(longer)
     return said
 
 
 def _late_rank(found: RankComparison) -> Why:
+    """Which rank the others wait for in collectives, and how much longer its host and its device
+    work than those of the others; or that no rank is late.
+    """
     index = max(range(len(found.rows)), key=lambda each: found.waited_for[each])
-    late, waited = found.rows[index], found.waited_for[index]
+    late = found.rows[index]
+    waited_ns = found.waited_for[index]
     others = [row for row in found.rows if row is not late]
-    if late.last_share < _MOST or waited < _SMALL * late.step_ns:
+    # Little waiting, or waiting that is shared among the ranks, is nobody's fault.
+    if late.last_share < _MOST or waited_ns < _SMALL * late.step_ns:
         return because("no-rank-is-late")
     return because(
         "rank-is-late",
         rank=plain(late.rank, 30),
         share=late.last_share,
-        waited_ns=waited,
+        waited_ns=waited_ns,
         host_ns=late.host_ns - statistics.median(row.host_ns for row in others),
         device_ns=late.device_ns - statistics.median(row.device_ns for row in others),
     )
 
 
 def _longer_step(rows: Sequence[RankRow]) -> Why:
-    """The slowest rank, and whether its host or its device is late. '' where no rank is clearly
-    slower.
+    """Which rank has the longest step, and whether its host or its device works longer than those
+    of the others; '' where no rank is clearly slower.
     """
     longest = max(rows, key=lambda row: row.step_ns)
     others = [row for row in rows if row is not longest]
-    usual = statistics.median(row.step_ns for row in others)
-    more = longest.step_ns - usual
-    if usual <= 0 or longest.step_ns < _LONGER * usual:
+    usual_ns = statistics.median(row.step_ns for row in others)
+    if usual_ns <= 0 or longest.step_ns < _LONGER * usual_ns:
         return ""
-    host = longest.host_ns - statistics.median(row.host_ns for row in others) >= more / 2
-    device = longest.device_ns - statistics.median(row.device_ns for row in others) >= more / 2
+    # A part is a cause if it makes up half of what the step takes longer.
+    half_ns = (longest.step_ns - usual_ns) / 2
+    by_host = longest.host_ns - statistics.median(row.host_ns for row in others) >= half_ns
+    by_device = longest.device_ns - statistics.median(row.device_ns for row in others) >= half_ns
     values = {
         "rank": plain(longest.rank, 30),
         "step_ns": longest.step_ns,
-        "times": longest.step_ns / usual,
+        "times": longest.step_ns / usual_ns,
     }
-    if host and device:
+    if by_host and by_device:
         return because("longer-step-of-host-and-device", **values)
-    if host:
+    if by_host:
         return because("longer-step-of-the-host", **values)
-    if device:
+    if by_device:
         return because("longer-step-of-the-device", **values)
     return because("longer-step", **values)
 
 
 def same_ranks(traces: Sequence[Trace]) -> str:
-    """The rank that two of the traces say they are of; empty if there is none."""
+    """The rank that two of the traces say they are of, which is an error of the user's; '' if there
+    is none.
+    """
     ranks = Counter(trace.rank for trace in traces if trace.rank)
     return next((rank for rank, times in ranks.items() if times > 1), "")

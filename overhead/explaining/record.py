@@ -214,14 +214,16 @@ class Alternative(Shown, _Part, kw_only=True):
 
     @property
     def agreement(self) -> Why:
-        """Whether its results are those of the step; '' for one that has no results to compare."""
+        """Whether its results are those of the step, as a reason of which a sentence is made; ''
+        for one that has no results to compare.
+        """
         if self.status == "differs":
             return because("other-results")
         if self.status != "ok" or self.kind != "measured":
             return ""
         if not self.same_results:
             return because("results-not-compared")
-        if self.compared is None:
+        if self.compared is None:  # an older file does not say how many
             return because("same-results-not-counted")
         if self.not_compared:
             whole = self.compared + self.not_compared

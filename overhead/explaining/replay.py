@@ -36,7 +36,9 @@ more. Chosen, not measured; more of them take longer to replay.
 
 
 class StreamJob(NamedTuple):
-    """Device work of one call on one stream: how long the stream works on it, ns."""
+    """Device work of one call on one stream, a queue of the device: how long the stream works on
+    it, ns.
+    """
 
     stream: str
     ns: float
@@ -105,10 +107,12 @@ class ReplayedSpan:
 
 
 class _Queue:
-    """The state of host and device while actions are replayed. ``now``: the time of the host, ns.
+    """Computes how long a step takes from its parts, by a model of host and device: the host works
+    and hands work to the streams of the device, which run it in order. Actions are the parts; this
+    is the state after those so far.
 
-    ``stream_ends``: when each stream becomes free. ``spans``: what host and device did; None where
-    nobody asks for it.
+    ``now``: the time of the host, ns. ``stream_ends``: when each stream becomes free. ``spans``:
+    what host and device did, for a timeline; None where nobody asks for it.
     """
 
     def __init__(self, model: QueueModel) -> None:
@@ -125,24 +129,27 @@ class _Queue:
         return max([self.now, *self.stream_ends.values()])
 
     def _run(self, action: QueueAction) -> None:
-        """Replay one action: the host works, issues the jobs, and waits for streams."""
+        """Replay one action: the host works, hands its jobs to the device, and waits for streams if
+        the action is a synchronisation.
+        """
         host_end = self.now + action.work_ns
-        self._note("host", action.call, self.now, host_end)
+        self._keep_span("host", action.call, self.now, host_end)
         self.now = host_end
 
         for stream, duration_ns in action.jobs:
             self._wait_for_room()
+            # A job starts when its launch has arrived and the work before it has ended.
             start = max(self.stream_ends.get(stream, 0.0), self.now + action.latency_ns)
             end = start + duration_ns
             self.stream_ends[stream] = end
-            self._note(f"stream {stream}", action.kernel, start, end, issued=self.now)
+            self._keep_span(f"stream {stream}", action.kernel, start, end, issued=self.now)
             heapq.heappush(self.queued_ends, end)
 
         ends = [self.stream_ends.get(stream, 0.0) for stream in action.waits_for]
         done = max(ends, default=0.0)
         if done > self.now:
-            returned = done + self.wake_ns
-            self._note("wait", action.call, self.now, returned)
+            returned = done + self.wake_ns  # the host notices the end a little later
+            self._keep_span("wait", action.call, self.now, returned)
             self.now = returned
 
     def _wait_for_room(self) -> None:
@@ -153,24 +160,26 @@ class _Queue:
             heapq.heappop(self.queued_ends)
         if len(self.queued_ends) < QUEUE_DEPTH:
             return
-        has_room = heapq.heappop(self.queued_ends)
-        self._note("wait", because("queue-is-full"), self.now, has_room)
-        self.now = has_room
+        has_room_at = heapq.heappop(self.queued_ends)
+        self._keep_span("wait", because("queue-is-full"), self.now, has_room_at)
+        self.now = has_room_at
 
-    def _note(
+    def _keep_span(
         self, track: str, name: Why, start: float, end: float, issued: float | None = None
     ) -> None:
-        """Keep what host or device did from ``start`` to ``end``, if anybody asks for it."""
+        """Keep what host or device did from ``start`` to ``end``, for a timeline, if anybody asks
+        for it. ``track``: the line of the timeline. ``issued``: when the host issued it.
+        """
         if self.spans is not None:
             self.spans.append(ReplayedSpan(track, name, start, end, issued))
 
 
 def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
-    """The time of one replayed step until its work is done, ns: the slope over the number of
-    steps.
+    """How long one step takes, ns, when the profiled steps are replayed in a row by a model of host
+    and device.
 
-    The steps are replayed ``rounds`` times, and as often again. The second half counts: it holds no
-    start on an idle device.
+    They are replayed ``rounds`` times, and as often again. Only the second half counts, from the
+    end of the first one: so the start on an idle device is not in the result.
     """
     queue = _Queue(model)
     actions = list(itertools.chain.from_iterable(model.steps)) * rounds
@@ -181,15 +190,16 @@ def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
 
 
 def replayed_spans(trace: Trace, host: HostTimes) -> list[ReplayedSpan]:
-    """What host and device do in one replayed step, the one in the middle of the trace. Times are
-    from its start; the same step runs before it.
+    """What host and device do in one replayed step, for a timeline: the step in the middle of the
+    trace. Times are from its start. The same step runs before it some times, so that it does not
+    start on an idle device.
     """
     model = queue_model(trace, host)
     step = model.steps[len(model.steps) // 2]
     queue = _Queue(model)
     queue.run([*step] * _ROUNDS)
     begin = queue.now
-    queue.spans = []
+    queue.spans = []  # from here on they are kept
     queue.run(step)
 
     from_zero = []
@@ -202,10 +212,11 @@ def replayed_spans(trace: Trace, host: HostTimes) -> list[ReplayedSpan]:
 
 
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
-    """The profiled steps as host work, device work and waits, to be replayed; the host's work comes
-    from ``host``.
+    """The profiled steps as actions to be replayed: host work, device work and waits, without the
+    cost of the profiler. The device's work is that of the trace, the host's work comes from
+    ``host``, since the profiler of the device slows the host.
     """
-    call_ns = host.call_ns(trace)
+    call_ns = host.call_ns(trace)  # what the profiler adds to a call of the runtime
     latencies = {}
     for name, latency_ns in launch_latencies_ns(trace).items():
         # As recorded, a latency holds what the profiler adds to the call.
@@ -214,6 +225,7 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
         list(_actions(step, host.work_of(step, call_ns), call_ns, latencies))
         for step in trace.steps
     ]
+    # From the end of the device's work until a call that waits for it returns.
     wakes_ns = []
     for step in trace.steps:
         waits = [call for call in step.calls if call.blocked > 0]
@@ -249,7 +261,9 @@ def _typical(parts: Sequence[StepParts], typical: Callable[[Sequence[float]], fl
 
 
 def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
-    """The parts of each step, which is replayed alone, so often."""
+    """For each profiled step: how long it takes when it alone is replayed, ``rounds`` times; how
+    long host and device work in it; and how long it takes without its synchronisations.
+    """
     whole = queue_model(trace, host)
     parts: list[StepParts] = []
     for step, actions in zip(trace.steps, whole.steps, strict=True):
@@ -266,8 +280,8 @@ def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
 
 
 def _without_waits(model: QueueModel) -> QueueModel:
-    """The steps without their synchronisations. It is a bound, since the program may need their
-    values.
+    """The steps without their synchronisations: no action waits for a stream. The time of such a
+    step is a bound: the program may need the values for which it waits.
     """
     steps = []
     for actions in model.steps:
@@ -276,14 +290,15 @@ def _without_waits(model: QueueModel) -> QueueModel:
 
 
 def launch_latencies_ns(trace: Trace) -> dict[str, float]:
-    """By the name of the call: the median time from its start to that of its work on an idle
-    device, ns; '' for all.
+    """The launch latency of each kind of call: how long after its start its work starts on an idle
+    device, ns. The median, by the name of the call; under '' that of all calls.
     """
     latencies: dict[str, list[float]] = {}
     idle_from = -math.inf
     for step in trace.steps:
         for call in step.calls:
             work = _issued_by(step, call)
+            # On a busy device the work may also wait for earlier work, which is no latency.
             if work and idle_from <= call.start:
                 latency_ns = max(0.0, work[0].start - call.start)
                 latencies.setdefault(call.name, []).append(latency_ns)
@@ -309,38 +324,40 @@ def _issued_by(step: StepTrace, call: HostCall) -> Sequence[DeviceWork]:
 def _actions(
     step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping[str, float]
 ) -> Iterator[QueueAction]:
-    """A profiled step as actions: one for each call that issues work or waits, and the rest of the
-    host's work as the last one.
+    """A profiled step as actions, which a model replays: one for each call that issues work or
+    waits, with the host's work since the call before, and one for the rest of the host's work.
 
     ``host``: the host's work between two times. ``call_ns``: what the profiler adds to a call.
-    ``latencies``: by the name of the call, '' for a call whose own is not known.
+    ``latencies``: from a call to the start of its work, by the name of the call, '' for a call
+    whose own is not known.
     """
-    last = step.start
+    done_until = step.start
     for call in step.calls:
         issued = _issued_by(step, call)
         if not issued and not call.waits_for:
             continue
-        # A launch is host work after its own action: the device may start before the launch
-        # returns.
+        # The call begins when the host has done the work before it. The call itself is host work of
+        # the next action: the device may start before the call returns.
         latency_ns = latencies.get(call.name, latencies.get("", 0.0))
         if issued:  # no call has a longer latency than what passed until its own work began
             passed_ns = issued[0].start - call.start - call_ns
             latency_ns = max(0.0, min(latency_ns, passed_ns))
         yield QueueAction(
-            host(last, call.start),
+            host(done_until, call.start),
             _jobs(issued),
             latency_ns,
             call.waits_for,
             call=call.operation.name if call.operation else call.name,
             kernel=issued[0].name if issued else "",
         )
-        last = call.start
-    yield QueueAction(host(last, step.end), call=because("end-of-step"))
+        done_until = call.start
+    yield QueueAction(host(done_until, step.end), call=because("end-of-step"))
 
 
 def _jobs(issued: Iterable[DeviceWork]) -> list[StreamJob]:
-    """The work of a call as one job for each of its streams; a graph's nodes keep the pauses
-    between them.
+    """The device work of a call as one job for each stream, from its first start to its last end. A
+    CUDA graph has many pieces of work on one stream, and the pauses between them count as work: the
+    host cannot shorten them.
     """
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
@@ -352,11 +369,12 @@ def _jobs(issued: Iterable[DeviceWork]) -> list[StreamJob]:
 
 @dataclass(frozen=True)
 class LaunchDelay:
-    """From a call to the start of the first work that it issues, as recorded, ns. ``kernel``: the
-    name of that work.
+    """How long device work waits after the call that issues it, as recorded, ns (``delay``), and
+    why. ``kernel``: the name of the work, the first one of the call.
 
-    ``own``: the part while its stream still works; ``others``: while another stream works for which
-    it waits. ``first``: whether it is the first work of that name.
+    ``own``: the part of the delay while its own stream still works; ``others``: while another
+    stream works for which it waits. ``first``: whether it is the first work of that name, which may
+    have to be loaded.
     """
 
     delay: float
@@ -372,7 +390,8 @@ class LaunchDelay:
 
 
 class _StreamHistory:
-    """What is known of the streams when a call is made, from the calls before it.
+    """What is known of the streams (queues of the device) when a call is made, from the calls
+    before it: for what its work may have waited.
 
     ``free_at``: when the recorded work of each stream ends. ``last_call``: when a call last issued
     work to it. ``event_wait_at``: when any stream was last told to wait for an event.
@@ -384,13 +403,14 @@ class _StreamHistory:
         self.event_wait_at = -math.inf
 
     def others_free_at(self, work: DeviceWork) -> float | None:
-        """When the last work of other streams ended that ``work`` may have waited for; None if no
-        stream was told to wait since the last call of its own stream.
+        """When the other streams were done with the work for which ``work`` may have waited; None
+        if it waited for no other stream: none was told to wait (for an event) since the last call
+        that issued work to the stream of ``work``.
         """
         if self.event_wait_at < self.last_call.get(work.stream, -math.inf):
             return None
-        # Which of the other streams it waits for is not recorded. That one is free when the last
-        # work there before this has ended.
+        # Which of the other streams it waits for is not recorded, so the one that was free last
+        # counts. One that is still at work when this work starts cannot be meant.
         ends = []
         for stream, end in self.free_at.items():
             if stream != work.stream and end <= work.start:
@@ -405,9 +425,11 @@ class _StreamHistory:
 
 
 def launch_delays(trace: Trace) -> list[LaunchDelay]:
-    """How long the device's work waits after each call that issues some, in order."""
+    """How long the device's work waits after each call that issues some, in the order of the calls,
+    and for what: for its own stream, for other streams, or for the launch itself (the latency).
+    """
     streams = _StreamHistory()
-    seen = set[str]()
+    seen = set[str]()  # the names of kernels so far
     delays: list[LaunchDelay] = []
     for step in trace.steps:
         for call in step.calls:
@@ -422,6 +444,7 @@ def launch_delays(trace: Trace) -> list[LaunchDelay]:
             own_ns = min(delay_ns, stream_works_ns)
             others_ns = 0.0
             others_free_at = streams.others_free_at(work)
+            # Only what goes beyond the wait for its own stream.
             if others_free_at is not None:
                 others_ns = max(0.0, min(delay_ns, others_free_at - call.start) - own_ns)
             is_first = work.name not in seen
@@ -436,7 +459,9 @@ def _start(work: DeviceWork) -> float:
 
 
 def delays_reason(delays: Sequence[LaunchDelay]) -> Why:
-    """How long the device's work waits after its launch; '' without launches."""
+    """How long the device's work waits after its launch, on average, and for what, as a reason of
+    which a sentence is made; '' without launches.
+    """
     if not delays:
         return ""
     median_latency_ns = statistics.median(each.latency for each in delays)
@@ -453,13 +478,15 @@ def delays_reason(delays: Sequence[LaunchDelay]) -> Why:
 
 
 def _longest_latency(delays: Sequence[LaunchDelay], median_latency_ns: float) -> Why:
-    """The longest latency, if it is far from the median one, and whose it is; else ''."""
+    """The longest launch latency and its likely cause, if it is much longer than the median one;
+    else ''. A latency is the delay of device work that no earlier work explains.
+    """
     longest = max(delays, key=_latency)
     latency_ns = longest.latency
     if latency_ns < max(_LONG_TIMES * median_latency_ns, _LONG_NS):
         return ""
     if longest is delays[0]:
-        # Work that was issued before the recording is not in it.
+        # It may have waited for work that was issued before the recording, and is not in it.
         return because("longest-latency-is-the-first", latency_ns=latency_ns)
     kernel = plain(longest.kernel, 60)
     if longest.first:
@@ -481,13 +508,14 @@ class RecordedAndReplayed(NamedTuple):
 
 
 def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
-    """The mean time of a step, as recorded, without the time between steps, and in one replay of
-    all steps.
+    """The mean time of a step in a recorded trace, without the time between steps, and in one
+    replay of all its steps. If the two agree, the replay describes the trace.
 
     From the end of the first step to the end of the last one, so that work of the last step which
     runs after it, and the start on an idle device, are not spread over the steps. A single step
     counts whole.
     """
+    # Without other profiles the host's times are those of the trace, the profiler's cost included.
     model = queue_model(trace, HostTimes())
     queue = _Queue(model)
     replayed_ends = [queue.run(actions) for actions in model.steps]
@@ -506,7 +534,9 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
 
 
 def _recorded_ends(trace: Trace) -> list[float]:
-    """When each step and all work before it had ended, on the host and on the device."""
+    """When each step and all work before it had ended, on the host and on the device: the device
+    may still work when the host has ended a step.
+    """
     ends: list[float] = []
     latest = -math.inf
     for step in trace.steps:

@@ -21,7 +21,9 @@ def saved(path: Path, format: str) -> Explanation | None:
 
 
 def read_explanation(path: Path) -> Explanation:
-    """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
+    """The saved result of ``overhead explain`` in a file. Raises ``BadFile``, one line that begins
+    with the path, for a file that is damaged or of another version.
+    """
     explanation = decoded_answer(path, Explanation, "an explanation")
     if explanation.version != EXPLAIN_VERSION:
         version = f"version {explanation.version} of {EXPLAIN_FORMAT}"
@@ -31,8 +33,9 @@ def read_explanation(path: Path) -> Explanation:
 
 
 def _with_condition(alternative: Alternative) -> Alternative:
-    """The alternative; if it is a condition of an older file by which something is decided, with
-    the code that newer files have.
+    """An alternative of a saved result. Conditions on the host, such as "without garbage
+    collection", are in the same list. In older files a condition has only a name in words. Where
+    this program decides something by a condition, it gets the code of newer files.
     """
     if alternative.kind != "condition" or alternative.condition is not None:
         return alternative

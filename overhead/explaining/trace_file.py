@@ -59,52 +59,63 @@ _MOST_SENTENCES, _MOST_DEVICES = 20, 32
 def explain_traces(
     paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None
 ) -> Explanation:
-    """Explain the step of the first trace, and compare the ranks if there are several traces.
+    """Explain the step of the first trace, for ``overhead explain --trace``. Several traces are of
+    several ranks (processes of one program), which are compared.
 
     ``step_ms``: the time of a step without the profiler; 0 if it is not known. ``chrome``: a file
     to write, the replayed step for Perfetto. Raises ``UsageError``, one line.
     """
     _check_different(paths)
     traces = [read_trace_file(path) for path in paths]
-    if rank := same_ranks(traces):
+    rank = same_ranks(traces)
+    if rank:
         raise UsageError(
             f"two of these traces are of rank {plain(rank, 60)}; give one of each rank"
         )
     traces = _with_names(traces, paths)
-    trace, given = traces[0], because("given-by-step-ms") if step_ms else ""
+    trace = traces[0]
     if chrome is not None and not trace.has_device:
         raise UsageError(f"{chrome}: no replay to write: {paths[0].name} has no work on a device")
     host = host_times(trace, 1e6 * step_ms)
-    source = StepSource(setup="", file=paths[0].name, function=_steps(len(trace.steps)))
-    tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
-    profile = StepProfile(
-        tried, "none", trace.device, trace=trace, host=host, step_ns=1e6 * step_ms, step_rule=given
-    )
-    figures = [Figure(name="complete", value=1e6 * step_ms, rule=given)] if given else []
-    call = untimed(tried, NOT_IN_A_TRACE, figures)
-    found = explanation(
-        source, profile, Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call])
-    )
+    found = _explained_as_a_step(trace, host, paths[0].name, 1e6 * step_ms)
+
     ranks = compare_ranks(traces) if len(traces) > 1 else None
-    lost = [
-        because("recording-of-rank", rank=each.rank, why=why)
-        for each in traces
-        if (why := why_no_verdict(each.recording))
-    ]
+    lost_by_rank = []
+    for each in traces:
+        why = why_no_verdict(each.recording)
+        if why:
+            lost_by_rank.append(because("recording-of-rank", rank=each.rank, why=why))
     found = msgspec.structs.replace(
         found,
         not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
-        verdict=_verdict(found, trace, host, ranks, lost),
+        verdict=_verdict(found, trace, host, ranks, lost_by_rank),
         ranks=list(ranks.rows) if ranks else [],
     )
-    if not trace.recording.memory_recorded:
+    if not trace.recording.memory_recorded:  # then 0 allocations would be wrong
         unknown = missing("allocations", because("allocations-unknown"), "count")
-        found = msgspec.structs.replace(
-            found, per_step=msgspec.structs.replace(found.per_step, allocations=unknown)
-        )
+        counts = msgspec.structs.replace(found.per_step, allocations=unknown)
+        found = msgspec.structs.replace(found, per_step=counts)
     if chrome is not None:
         save_replay(chrome, trace.quiet(), host)
     return found
+
+
+def _explained_as_a_step(trace: Trace, host: HostTimes, file: str, step_ns: float) -> Explanation:
+    """The explanation of a trace from a file (named ``file``), made as that of a step that runs
+    here: what only running it would tell, such as its times, is missing.
+
+    ``step_ns``: the time of a step that the user gives; 0 if he gives none.
+    """
+    given = because("given-by-step-ms") if step_ns else ""
+    source = StepSource(setup="", file=file, function=_steps(len(trace.steps)))
+    tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
+    profile = StepProfile(
+        tried, "none", trace.device, trace=trace, host=host, step_ns=step_ns, step_rule=given
+    )
+    figures = [Figure(name="complete", value=step_ns, rule=given)] if given else []
+    call = untimed(tried, NOT_IN_A_TRACE, figures)
+    timing = Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call])
+    return explanation(source, profile, timing)
 
 
 def _steps(number: int) -> str:
@@ -113,8 +124,8 @@ def _steps(number: int) -> str:
 
 
 def _check_different(paths: Sequence[Path]) -> None:
-    """Raise ``UsageError`` for a file that is given twice, also as a copy: it would be compared
-    with itself.
+    """Raise ``UsageError`` for a trace that is given twice, also as a copy under another name: it
+    would count as two ranks, and be compared with itself.
     """
     for index, path in enumerate(paths):
         for other in paths[:index]:
@@ -122,12 +133,12 @@ def _check_different(paths: Sequence[Path]) -> None:
                 raise UsageError(
                     f"{path}: given twice, also as {other}; give one trace of each rank"
                 )
-    if len(paths) < 2:
+    if len(paths) < 2:  # no need to read a large file for this
         return
     contents: dict[bytes, Path] = {}
     for path in paths:
         if not path.is_file():
-            continue  # reading it says why
+            continue  # reading the trace will raise, and say why
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").digest()
         if digest in contents:
@@ -138,21 +149,21 @@ def _check_different(paths: Sequence[Path]) -> None:
 
 
 def _with_names(traces: Sequence[Trace], paths: Sequence[Path]) -> list[Trace]:
-    """The traces, each with a name of its rank: its file, with the folder where files have one
-    name.
+    """The traces, each with a name of its rank: the one that it says itself, else the name of its
+    file, with the folder if several files have the same name.
     """
-    names = Counter(path.name for path in paths)
-    files = [
-        path.name if names[path.name] == 1 else f"{path.resolve().parent.name}/{path.name}"
-        for path in paths
-    ]
-    return [
-        dataclasses.replace(trace, rank=trace.rank or file[:200])
-        for trace, file in zip(traces, files, strict=True)
-    ]
+    files_of_name = Counter(path.name for path in paths)
+    named = []
+    for trace, path in zip(traces, paths, strict=True):
+        file = path.name
+        if files_of_name[file] > 1:
+            file = f"{path.resolve().parent.name}/{file}"
+        named.append(dataclasses.replace(trace, rank=trace.rank or file[:200]))
+    return named
 
 
 def _not_read(trace: Trace) -> list[Reason]:
+    """What the result does not hold of this trace: other processes, memory, records left out."""
     said = []
     if trace.processes > 1:
         said.append(because("one-process-read", processes=trace.processes))
@@ -168,9 +179,11 @@ def _verdict(
     ranks: RankComparison | None,
     lost_by_rank: Sequence[Reason],
 ) -> StepVerdict:
-    """The verdict with what the recording allows to say, and what a reader must know first.
+    """The verdict of the explanation ``found``, or none where this recording does not allow one:
+    it lost records, its steps differ, or collectives may wait for other ranks. Its sentences begin
+    with what a reader must know of the recording, and end with the ranks.
 
-    ``lost_by_rank``: why a rank's recording allows none.
+    ``lost_by_rank``: why the recordings of some ranks allow no comparison.
     """
     verdict = found.verdict
     shown_ns = sum(step.end - step.start for step in trace.steps)
@@ -178,20 +191,24 @@ def _verdict(
     if ranks is not None and len(ranks.rows) < trace.ranks:
         first.append(because("traces-of-some-ranks", given=len(ranks.rows), ranks=trace.ranks))
     said = list(verdict.sentences)
-    if lost := why_no_verdict(trace.recording):
+    lost_records = why_no_verdict(trace.recording)
+    if lost_records:
         verdict = StepVerdict(kind="unclear", overhead_share=None, sentences=[])
-        first = [because("no-verdict", why=lost), *first, because("times-of-what-was-recorded")]
+        no_verdict = because("no-verdict", why=lost_records)
+        first = [no_verdict, *first, because("times-of-what-was-recorded")]
         said = []
     elif not trace.has_device:
         said = _on_processor_only(found, said)
     elif verdict.kind != "unclear":
         why = _other_steps(trace, host) or _calls_without_work(verdict, trace)
         if why is not None:
-            verdict, said = StepVerdict(kind="unclear", sentences=[]), [why]
+            verdict = StepVerdict(kind="unclear", sentences=[])
+            said = [why]
         else:
             verdict, said = _without_waits_for_ranks(verdict, said, trace, host, ranks)
-    if not lost:
-        said += _several_devices(found, trace) + _runtime_call(found, trace)
+    if not lost_records:
+        said += _several_devices(found, trace)
+        said += _runtime_call(found, trace)
         said += _chosen_cost(host)
     if ranks is not None:
         said.append(because("rest-is-of-rank", rank=ranks.rows[0].rank))
@@ -199,72 +216,88 @@ def _verdict(
             said.append(because("ranks-not-comparable", why=lost_by_rank[0]))
         else:
             said += rank_reasons(ranks)
-    # The first ones say what the others are true of; the last ones are of the ranks.
     reasons = [*first, *said]
+    # A file holds so many. The last one, which is of the ranks, is kept.
     if len(reasons) > _MOST_SENTENCES:
         reasons = reasons[: _MOST_SENTENCES - 1] + reasons[-1:]
     return msgspec.structs.replace(verdict, sentences=reasons)
 
 
 def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
-    """Why the quiet steps stand not for all of them; None if the same bounds both.
+    """Why a verdict on the quiet steps, the quarter that took the host least, does not hold for all
+    steps: on average something else bounds them. None if the same bounds both.
 
     The first step alone may differ: programs warm up in it.
     """
-    first = 1 if len(trace.steps) > _FEW_STEPS else 0
-    quiet, mean = step_parts(trace.quiet(), host), mean_parts(trace, host, first)
+    left_out = 1 if len(trace.steps) > _FEW_STEPS else 0
+    quiet = step_parts(trace.quiet(), host)
+    mean = mean_parts(trace, host, left_out)
     if _same_bound(quiet, mean):
         return None
-    times = {"host_ns": quiet.host, "device_ns": quiet.device, "bound": bound_of(quiet)[0]}
-    times |= {
+    quiet_bound, _ = bound_of(quiet)
+    mean_bound, _ = bound_of(mean)
+    times = {
+        "host_ns": quiet.host,
+        "device_ns": quiet.device,
+        "bound": quiet_bound,
         "mean_host_ns": mean.host,
         "mean_device_ns": mean.device,
-        "mean_bound": bound_of(mean)[0],
+        "mean_bound": mean_bound,
     }
-    steps = len(trace.steps) - first
-    if first:
+    steps = len(trace.steps) - left_out
+    if left_out:
         return because("steps-after-the-first-differ", steps=steps, **times)
     return because("steps-differ", steps=steps, **times)
 
 
 def _same_bound(first: StepParts, second: StepParts) -> bool:
-    """Whether the same bounds both steps, or their parts are alike."""
+    """Whether the same bounds both steps, or their parts are so alike that two steps close to a
+    limit of the rules lie on different sides of it.
+    """
     if bound_of(first)[0] == bound_of(second)[0]:
         return True
-    one, other = first.host * second.device, second.host * first.device
+    # The ratios of host to device, compared without a division: a device time may be 0.
+    one = first.host * second.device
+    other = second.host * first.device
     alike = max(one, other) <= _APART * min(one, other)
     return alike and abs(first.synchronisation_share - second.synchronisation_share) <= _LITTLE
 
 
 def _calls_without_work(verdict: StepVerdict, trace: Trace) -> Reason | None:
-    """Why calls that last without host work forbid a verdict; None if they do not.
+    """Why a verdict that the host bounds the step is not sure: calls of the runtime take long, and
+    perhaps not by work of the host. The profiler may delay them, or they may wait for the device.
+    None if they do not take a tenth of the steps.
 
     A wait that counts as host work makes a step look bound by the host, or mixed.
     """
-    found = trace.recording
+    recording = trace.recording
     if verdict.kind not in ("host", "mixed"):
         return None
-    if found.profiler_ns >= _LITTLE * found.steps_ns > 0:
-        return because("no-verdict-beside-the-profiler", share=found.profiler_ns / found.steps_ns)
-    if found.may_wait_ns < _LITTLE * found.steps_ns:
+    if recording.profiler_ns >= _LITTLE * recording.steps_ns > 0:
+        share = recording.profiler_ns / recording.steps_ns
+        return because("no-verdict-beside-the-profiler", share=share)
+    if recording.may_wait_ns < _LITTLE * recording.steps_ns:
         return None
-    mean_ns = found.may_wait_ns / max(1, len(trace.steps))
+    mean_ns = recording.may_wait_ns / max(1, len(trace.steps))
     return because(
         "no-verdict-with-calls-that-may-wait",
-        call=found.may_wait,
+        call=recording.may_wait,
         mean_ns=mean_ns,
-        share=found.may_wait_ns / found.steps_ns,
+        share=recording.may_wait_ns / recording.steps_ns,
     )
 
 
 def _chosen_cost(host: HostTimes) -> list[Reason]:
+    """That a cost of the profiler was chosen so that the replay fits ``--step-ms``, if it was."""
     if not host.cost.operation_ns:
         return []
     return [because("cost-chosen-by-step-ms", operation_ns=host.cost.operation_ns)]
 
 
 def _on_processor_only(found: Explanation, said: Sequence[Why]) -> list[Why]:
-    """The verdict on a trace of operations on the processor only."""
+    """The sentences of a verdict on a trace without device work. The first one is replaced: it
+    names the measured time of the step, which a trace has not.
+    """
     if found.verdict.kind == "unclear":
         return [*said]
     took = found.replay.measured
@@ -282,57 +315,67 @@ def _without_waits_for_ranks(
     host: HostTimes,
     ranks: RankComparison | None,
 ) -> tuple[StepVerdict, list[Why]]:
-    """The verdict where kernels of collectives, which may wait for other ranks, count as work.
-
-    Where it would be another one without these waits, it is not given; with several ranks the waits
-    are known.
+    """The verdict and its sentences, once collectives are looked at: their kernels count as work of
+    the device, but may only wait for other ranks. If another verdict would follow without these
+    waits, this one is not given. With the traces of several ranks (``ranks``) the waits are known,
+    and the verdict without them is given.
     """
-    exposed = [busy_ns(step.device) - busy_ns(_computing(step)) for step in trace.steps]
-    if not any(exposed):
+    exposed_ns = [_exposed_ns(step) for step in trace.steps]
+    if not any(exposed_ns):
         return verdict, said
     known = ranks is not None and ranks.collectives > 0
-    waits = ranks.waits[0] if ranks is not None and known else {}
+    waits: Mapping[DeviceWork, float] = {}
     steps = list(trace.steps)
     if ranks is not None and known:
-        steps = [
-            step for index, step in enumerate(trace.steps) if _number(step, index) in ranks.shared
-        ]
-    shortened = [_shortened(step, waits, unknown=0.0) for step in steps]
-    none_waits = [_shortened(step, waits, unknown=math.inf) for step in steps]
-    parts, least = (step_parts(Trace(each).quiet(), host) for each in (shortened, none_waits))
-    collective_ns = statistics.median(
-        busy_ns(step.device) - busy_ns(_computing(step)) for step in steps
-    )
+        waits = ranks.waits[0]  # the trace that is explained is of the first rank
+        numbered = enumerate(trace.steps)
+        steps = [step for index, step in numbered if _number(step, index) in ranks.shared]
+
+    # The step in two extremes: a collective whose wait is not known does not wait at all, or it
+    # does nothing but wait.
+    without_known_waits = [_shortened(step, waits, unknown=0.0) for step in steps]
+    without_any_waits = [_shortened(step, waits, unknown=math.inf) for step in steps]
+    parts = step_parts(Trace(without_known_waits).quiet(), host)
+    least_parts = step_parts(Trace(without_any_waits).quiet(), host)
+    collective_ns = statistics.median(_exposed_ns(step) for step in steps)
     device_ns = statistics.median(busy_ns(step.device) for step in steps)
-    waiting_ns = statistics.median(
-        busy_ns(step.device) - busy_ns(without.device)
-        for step, without in zip(steps, shortened, strict=True)
-    )
-    mostly = because("collectives-may-wait", device_ns=device_ns, collective_ns=collective_ns)
+    cost = because("collectives-may-wait", device_ns=device_ns, collective_ns=collective_ns)
     if known:
+        waiting_ns = _median_shortening_ns(steps, without_known_waits)
         times = {"device_ns": device_ns, "collective_ns": collective_ns, "waiting_ns": waiting_ns}
-        mostly = because("collectives-wait", **times)
+        cost = because("collectives-wait", **times)
         if len(steps) < len(trace.steps):
-            mostly = because(
-                "collectives-wait-in-shared-steps",
-                shared=len(steps),
-                steps=len(trace.steps),
-                **times,
-            )
-    kinds = [bound_of(each)[0] for each in (parts, least)]
-    if kinds[0] == kinds[1] == verdict.kind:
-        return verdict, [*said, mostly] if collective_ns >= _LITTLE * device_ns else said
-    if known and kinds[0] == kinds[1]:
+            shared = {"shared": len(steps), "steps": len(trace.steps)}
+            cost = because("collectives-wait-in-shared-steps", **shared, **times)
+
+    kind, _ = bound_of(parts)
+    least_kind, _ = bound_of(least_parts)
+    if kind == least_kind == verdict.kind:  # the waits do not matter
+        return verdict, [*said, cost] if collective_ns >= _LITTLE * device_ns else said
+    if known and kind == least_kind:
         unchecked = [UNCHECKED] if UNCHECKED in said else []
         without = because("step-without-these-waits", **_bounds(parts))
-        return _bound_without_waits(verdict, parts), [*unchecked, mostly, without]
+        return _bound_without_waits(verdict, parts), [*unchecked, cost, without]
     why = because("no-verdict-of-one-rank")
     if known:
         why = because("no-verdict-with-other-collectives")
     elif ranks is not None:
         why = because("no-verdict-without-comparing-ranks")
-    without = because("step-without-collectives", **_bounds(least))
-    return StepVerdict(kind="unclear", sentences=[]), [why, mostly, without]
+    without = because("step-without-collectives", **_bounds(least_parts))
+    return StepVerdict(kind="unclear", sentences=[]), [why, cost, without]
+
+
+def _exposed_ns(step: StepTrace) -> float:
+    """How long the device runs collectives and nothing else, ns."""
+    return busy_ns(step.device) - busy_ns(_computing(step))
+
+
+def _median_shortening_ns(steps: Sequence[StepTrace], shortened: Sequence[StepTrace]) -> float:
+    """How much less the device works in a step once its waits are taken out, ns: the median."""
+    differences = []
+    for step, without in zip(steps, shortened, strict=True):
+        differences.append(busy_ns(step.device) - busy_ns(without.device))
+    return statistics.median(differences)
 
 
 def _bounds(parts: StepParts) -> dict[str, float | str]:
@@ -342,7 +385,9 @@ def _bounds(parts: StepParts) -> dict[str, float | str]:
 
 
 def _bound_without_waits(verdict: StepVerdict, parts: StepParts) -> StepVerdict:
-    """The verdict on a step of which the waits for other ranks are known."""
+    """The verdict on a step of which the waits for other ranks are known. ``parts``: of the step
+    without these waits.
+    """
     kind, times = bound_of(parts)
     share = max(0.0, 1 - parts.device / parts.step) if parts.step > 0 else None
     factor = times if times < float("inf") else None
@@ -350,16 +395,18 @@ def _bound_without_waits(verdict: StepVerdict, parts: StepParts) -> StepVerdict:
 
 
 def _number(step: StepTrace, index: int) -> int:
+    """The number of a step's mark, by which it is found in other traces; else its position."""
     return index if step.number is None else step.number
 
 
 def _computing(step: StepTrace) -> list[DeviceWork]:
+    """The device work of a step without collectives."""
     return [work for work in step.device if not work.communicates]
 
 
 def _shortened(step: StepTrace, waits: Mapping[DeviceWork, float], unknown: float) -> StepTrace:
-    """The step with each collective shorter by its wait, ns. ``unknown``: that of one whose wait is
-    not known.
+    """The step with each collective shorter by its wait for other ranks (``waits``, ns), but not
+    below 0. ``unknown``: the wait of a collective that is not in ``waits``.
     """
     device = []
     for work in step.device:
@@ -371,53 +418,64 @@ def _shortened(step: StepTrace, waits: Mapping[DeviceWork, float], unknown: floa
 
 
 def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
-    """How long each device works, where there are several."""
-    steps = [busy_by_device(step.device) for step in trace.steps]
-    devices = sorted(set().union(*steps))
+    """How long each device works in a step, and for which share it is idle, if the step uses
+    several: the verdict is about the one that works longest.
+    """
+    busy_of_steps = [busy_by_device(step.device) for step in trace.steps]
+    devices = sorted(set().union(*busy_of_steps))
     if len(devices) < 2:
         return []
-    length = found.replay.measured.value or statistics.fmean(
+    step_ns = found.replay.measured.value or statistics.fmean(
         step.end - step.start for step in trace.steps
     )
     works = []
     for device in devices:
-        busy = statistics.fmean(step.get(device, 0.0) for step in steps)
-        idle = max(0.0, 1 - busy / length)
-        works.append(because("device-works", device=device, busy_ns=busy, idle=idle))
+        works_ns = statistics.fmean(busy.get(device, 0.0) for busy in busy_of_steps)
+        idle = max(0.0, 1 - works_ns / step_ns)
+        works.append(because("device-works", device=device, busy_ns=works_ns, idle=idle))
     return [because("several-devices", devices=len(devices), each=together(*works[:_MOST_DEVICES]))]
 
 
 def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
-    """The call of the runtime that takes most of the host's time outside of operations, if that is
-    much.
+    """The call of the CUDA runtime that takes most of the host's time outside of operations, if
+    that is a tenth of all host work or more: the table of operations does not show it.
     """
-    whole = sum(row.host_ns for row in found.operations)
-    times: dict[str, float] = {}
+    all_work_ns = sum(row.host_ns for row in found.operations)
+    work_ns_by_name: dict[str, float] = {}
     for step in trace.steps:
+        # Threads that only wait, beside the program, do not count.
         working = working_threads(step.operations, step.calls)
         for call in step.calls:
             if call.operation is None and call.thread in working:
-                times[call.name] = times.get(call.name, 0.0) + call.end - call.start - call.no_work
-    if not times or not found.replay.ok:
+                earlier_ns = work_ns_by_name.get(call.name, 0.0)
+                work_ns_by_name[call.name] = earlier_ns + call.end - call.start - call.no_work
+    # A replay that fails its check shows that the times of the host are not right.
+    if not work_ns_by_name or not found.replay.ok:
         return []
-    name = max(times, key=times.__getitem__)
-    mean_ns = times[name] / len(trace.steps)
-    if mean_ns < _LITTLE * whole:
+    name = max(work_ns_by_name, key=work_ns_by_name.__getitem__)
+    mean_ns = work_ns_by_name[name] / len(trace.steps)
+    if mean_ns < _LITTLE * all_work_ns:
         return []
     return [because("call-outside-of-operations", call=name, mean_ns=mean_ns)]
 
 
 def host_times(trace: Trace, step_ns: float) -> HostTimes:
-    """The times of the host. If the replay takes longer than ``step_ns``, a cost of the profiler is
-    subtracted.
+    """The times of the host in a recorded trace, which contain the time that its profiler added. If
+    the replayed step takes too long beside ``step_ns``, so much is subtracted from each operation
+    that the two agree.
 
-    ``step_ns``: a step without a profiler; 0 if it is not known.
+    ``step_ns``: a step without a profiler, as the user gives it; 0 if it is not known.
     """
     quiet = trace.quiet()
 
-    def beyond(cost_ns: float) -> float:
+    def replayed_too_long_ns(cost_ns: float) -> float:
+        """How much longer than ``step_ns`` the replay takes, if the profiler costs so much."""
         return step_parts(quiet, HostTimes(cost=ProfilerCost(cost_ns))).step - step_ns
 
-    if not step_ns or beyond(0.0) <= WITHIN * step_ns or beyond(_MOST_COST_NS) > 0:
+    if not step_ns or replayed_too_long_ns(0.0) <= WITHIN * step_ns:
         return HostTimes()
-    return HostTimes(cost=ProfilerCost(find_root(beyond, 0.0, _MOST_COST_NS, tolerance=10.0)))
+    # Even the highest cost would not explain the time, so none is taken off.
+    if replayed_too_long_ns(_MOST_COST_NS) > 0:
+        return HostTimes()
+    cost_ns = find_root(replayed_too_long_ns, 0.0, _MOST_COST_NS, tolerance=10.0)
+    return HostTimes(cost=ProfilerCost(cost_ns))

@@ -79,12 +79,12 @@ _NO_GAINS: Gains = {}
 
 
 def resolved_times(time: Figure) -> Sequence[float]:
-    """The time of a figure as numbers that a verdict may use, ns.
+    """The time of a figure as numbers that a verdict may use, ns; the time is called resolved then.
 
-    One number as a rule, two for a time with two speeds. None if the figure has no value or its
-    interval is too wide.
+    One number as a rule. Two for a time with two speeds: its samples form two groups with different
+    times. No number if the figure has no value or its interval is too wide.
     """
-    speeds = two_speeds(time)
+    speeds = two_speeds(time)  # the lower one first
     if speeds:
         return speeds if speeds[0] > 0 else ()
 
@@ -97,7 +97,10 @@ def resolved_times(time: Figure) -> Sequence[float]:
 
 
 def value_named(name: str, value: Value) -> dict[str, float]:
-    """A value with the known ends of its interval, as keyword arguments of a reason."""
+    """A value with the known ends of its interval, as keyword arguments of a reason: a reason is a
+    code with values, of which a sentence is made later. ``gain``, ``gain_low`` and ``gain_high``,
+    for example, for the name ``gain``.
+    """
     values = {name: value.value}
     if value.low is not None:
         values[f"{name}_low"] = value.low
@@ -120,7 +123,9 @@ def _gain_named(gain: Figure) -> dict[str, float]:
 
 
 def gains_of(alternatives: Sequence[record.Alternative]) -> Gains:
-    """The gains that were measured and have an interval."""
+    """The gains that are known well enough to base a verdict on, by the name of the alternative or
+    the code of the condition. A gain is how many times as fast the step was with it.
+    """
     gains = {}
     for alternative in alternatives:
         if not _has_gain(alternative):
@@ -146,24 +151,27 @@ def _itself(reason: Why) -> Hashable:
 def verdict_reasons(
     explanation: record.Explanation, known_by: Callable[[Why], Hashable] = _itself
 ) -> list[Why]:
-    """All that is said of the step, the most important first. If its time is not known well enough,
-    that comes first, then why.
+    """All that is said of the step, the most important first, as reasons of which sentences are
+    made. If its time is not known well enough for a verdict (``unresolved``), that comes first,
+    then why.
 
     ``explanation`` may hold this result already, as one that was read from a file does: its
-    sentences are put in order again, and none is said twice. ``known_by``: what is equal for two
-    that say the same. An older file holds texts, which are known by the sentences of what is found
-    again.
+    sentences are put in order again, and none is said twice. ``known_by``: gives the same for two
+    reasons that say the same. An older file holds texts in place of reasons; there it is a function
+    that makes a reason's sentence.
     """
     wall = explanation.step.wall
     no_verdict = explanation.verdict.kind == "unclear"
     unresolved = bool(wall.measured) and not resolved_times(wall)
 
+    # Causes on the host come last, except where they explain why there is no verdict.
     causes = _host_causes_of(explanation, unresolved=unresolved)
     causes_first = causes if unresolved or no_verdict else []
     gains = _large_gains(explanation.alternatives)
     known_instead = _known_of_unresolved_time(explanation) if unresolved else ""
     lead = _first_reasons(explanation, unresolved=unresolved)
 
+    # What the verdict has that is not said above it.
     placed = {known_by(reason) for reason in [*lead, *gains, known_instead, *causes_first]}
     rest = [reason for reason in explanation.verdict.sentences if known_by(reason) not in placed]
     if not unresolved or no_verdict:
@@ -188,9 +196,13 @@ def verdict_reasons(
 
 
 def _host_causes_of(explanation: record.Explanation, *, unresolved: bool) -> list[Why]:
-    """What on the host makes the steps uneven; if they are uneven, also that no cause is known."""
+    """What on the host makes the steps long or uneven, such as waits for a CPU core. If they are
+    uneven and no cause was found, it says that. ``unresolved``: the time of the step varies too
+    much for a verdict.
+    """
     shares = {figure.name: figure.value for figure in explanation.host if figure.value is not None}
     causes = host_causes(shares, gains_of(explanation.alternatives))
+    # The usual cause of a replay that takes another time than the step is a busy machine.
     replay_fails = explanation.replay.ratio is not None and not explanation.replay.ok
     uneven = unresolved or replay_fails
     if uneven and explanation.host and not causes:
@@ -199,24 +211,27 @@ def _host_causes_of(explanation: record.Explanation, *, unresolved: bool) -> lis
 
 
 def _first_reasons(explanation: record.Explanation, *, unresolved: bool) -> list[Why]:
-    """What is said before the verdict itself: what is known without one, and which time of the step
-    is not the one to plan with.
+    """What is said before the verdict itself: what is known without one, and that the time of the
+    step is not the one to plan with. ``unresolved``: the time varies too much for a verdict.
     """
     no_verdict = explanation.verdict.kind == "unclear"
     lead: list[Why] = _known_without_verdict(explanation) if no_verdict else []
+    # Where there is no verdict, the verdict's own sentence says why.
     if unresolved and not no_verdict:
         lead.append(because("untold-time", why=_untold_step(explanation.step.wall)))
         return lead
 
-    apart = _slow_steps(explanation) or _unpinned_apart(explanation) or _disturbed(explanation)
-    if apart:
-        lead.append(apart)
+    # The main time leaves out slow steps and is pinned to a CPU core. One warning is enough, if it
+    # is far from what a program will see: the one that tells most.
+    warning = _slow_steps(explanation) or _unpinned_apart(explanation) or _disturbed(explanation)
+    if warning:
+        lead.append(warning)
     return lead
 
 
 def _known_without_verdict(explanation: record.Explanation) -> list[Why]:
-    """What holds of a step although its replay fails the check: the work of the device, and the
-    calls that wait.
+    """What is known of a step although there is no verdict, because its replay does not take as
+    long as the step: for which share of the step the device works, and which calls wait for it.
     """
     wall = explanation.step.wall.measured
     busy = explanation.step.busy.measured
@@ -224,7 +239,8 @@ def _known_without_verdict(explanation: record.Explanation) -> list[Why]:
         return []
 
     reasons: list[Why] = []
-    if len(resolved_times(explanation.step.wall)) == 1 and 0 < busy.value <= wall.value:
+    has_one_time = len(resolved_times(explanation.step.wall)) == 1
+    if has_one_time and 0 < busy.value <= wall.value:
         # The ends of the share follow from those of the step, which varies more.
         share = Value(busy.value / wall.value, busy.value / wall.ceiling, busy.value / wall.floor)
         times = {"busy_ns": busy.value, **value_named("wall_ns", wall)}
@@ -246,7 +262,9 @@ def _calls_that_wait(waits: Sequence[record.SynchronisationRow]) -> Why:
 
 
 def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:
-    """The alternatives that gain much, the surest first."""
+    """A reason for each alternative that makes the step 1.3 times as fast or faster; the surest
+    first, whose interval begins highest. If the interval holds 1, the gain may be none.
+    """
     large = []
     for alternative in alternatives:
         gain = alternative.gain
@@ -257,7 +275,9 @@ def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:
 
 
 def _large_gain(alternative: record.Alternative) -> Why:
-    """That an alternative gains much, and whether the gain is real, a bound or a prediction."""
+    """The reason that names the large gain of an alternative: as measured, as a bound (more than a
+    correct program can gain), or as a prediction.
+    """
     name = alternative.called
     gain = _gain_named(alternative.gain)
     if alternative.kind == "bound":
@@ -276,8 +296,9 @@ def _high(figure: Figure) -> float:
 
 
 def _unpinned_apart(explanation: record.Explanation) -> Why:
-    """That a step takes another time as the operating system runs it than undisturbed, if the two
-    are far apart; else ''.
+    """A warning, if the unpinned time of a step, as the operating system runs it on any CPU core,
+    is far from the undisturbed one on a fixed core; else ''. The unpinned time is the one to plan
+    with then.
     """
     unpinned = explanation.step.met.measured
     times = resolved_times(explanation.step.wall)
@@ -296,7 +317,8 @@ def _unpinned_apart(explanation: record.Explanation) -> Why:
 
 
 def _slow_steps(explanation: record.Explanation) -> Why:
-    """That some steps are much slower than most, by the step's own work; else ''.
+    """A warning, if some steps take much longer than most through their own work, such as one step
+    of 300 ms among 1,000; else ''. The mean of all steps shows them.
 
     The undisturbed time leaves such steps out, and the slope of few unpinned steps may not resolve
     them.
@@ -321,10 +343,11 @@ def _mean_named(mean: Value, wall_ns: float) -> dict[str, float]:
 
 
 def _disturbed(explanation: record.Explanation) -> Why:
-    """That the mean of all steps is far from the undisturbed one, or the unpinned time is not told;
-    else ''.
+    """A warning, if the mean of all steps is far from the undisturbed time, or no unpinned time is
+    known; else ''.
 
-    The thread waits for its processor so long that slow steps cannot be told from a disturbance.
+    It is asked for after ``_slow_steps``: if that did not say so, the thread waited for its
+    processor so long that slow steps cannot be told from a disturbance.
     """
     mean = explanation.step.everything.measured
     times = resolved_times(explanation.step.wall)
@@ -353,17 +376,19 @@ def _known_of_unresolved_time(explanation: record.Explanation) -> Why:
 
 
 def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[Why]:
-    """What on the host makes steps long or uneven, and what to do. ``shares``: the values of
-    ``Explanation.host``.
+    """What on the host makes steps long or uneven, and what to do. ``shares``: what the host did
+    while the step ran for a second, by name: shares of the time, and some numbers.
 
     ``gains``: of the conditions that were measured; one that gains nothing is not recommended.
     """
+    # First what takes a share of the time, then what may slow a step down.
     causes = _causes_that_take_time(shares, gains)
     cores = shares.get("cores", 0.0)
-    threads = shares.get("threads", 0.0)
+    threads = shares.get("threads", 0.0)  # that the library uses for an operation
     if cores and threads > cores:
         most = max(1, int(cores))
         causes.append(because("more-threads-than-cores", threads=threads, cores=cores, most=most))
+    # A fixed piece of work took so many times its best time: the clock of the CPU changes.
     reference_loop_times = shares.get("clock", 1.0)
     if reference_loop_times >= _SLOWER:
         causes.append(because("slow-test-loop", times=reference_loop_times))
@@ -376,10 +401,13 @@ def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[W
 
 
 def _causes_that_take_time(shares: Mapping[str, float], gains: Gains) -> list[Why]:
-    """The causes that are a share of the step's time, the largest share first."""
-    queued = shares.get("queued", 0.0)
-    throttled = shares.get("throttled", 0.0)
-    collector = shares.get("collector", 0.0)
+    """The causes that take a share of the step's time, the largest share first: waits for a CPU
+    core, stops by the CPU limit of the container, and garbage collection. Small shares are left
+    out.
+    """
+    queued = shares.get("queued", 0.0)  # the thread waits for a core
+    throttled = shares.get("throttled", 0.0)  # the CPU limit stops it
+    collector = shares.get("collector", 0.0)  # garbage is collected
     causes: list[tuple[float, Why]] = []
     # Of equal shares the first in this order is named first.
     if queued >= _LEAST_SHARE:
@@ -393,6 +421,7 @@ def _causes_that_take_time(shares: Mapping[str, float], gains: Gains) -> list[Wh
         )
     if collector >= _LEAST_SHARE:
         values = {"share": collector, "pause_ns": shares.get("longest_pause", 0.0)}
+        # The advice to freeze garbage is left out if the step without collection was no faster.
         collects = because("collects-garbage-freeze-it", **values)
         if _is_useless(gains.get(WITHOUT_COLLECTION.code)):
             collects = because("collects-garbage", **values)
@@ -407,7 +436,9 @@ def _is_useless(gain: Figure | None) -> bool:
 
 
 def _untold_step(time: Figure) -> Why:
-    """Why no verdict can use the time of a step."""
+    """Why no verdict can use the time of a step: it has two speeds, no value, or an interval that
+    is too wide.
+    """
     speeds = two_speeds(time)
     if speeds:
         return because("step-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
@@ -417,7 +448,9 @@ def _untold_step(time: Figure) -> Why:
 
 
 def _untold_return(time: Figure) -> Why:
-    """Why no verdict can use the time until a step returns."""
+    """Why no verdict can use the time until a step returns: it has two speeds, no value, or an
+    interval that is too wide.
+    """
     speeds = two_speeds(time)
     if speeds:
         return because("return-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
@@ -441,11 +474,13 @@ def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
 
 
 def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
-    """What bounds a replayed step, and by which factor.
+    """What bounds a replayed step: the host, the device, or synchronisations (calls that wait for
+    the device); and by which factor.
 
-    The factor is the time of the part that bounds the step over that of the next part. Where
+    The factor is the longer of the times of host and device over the shorter one. Where
     synchronisations count, it is the step over the step without them.
     """
+    # Between the two limits they cost too much to leave out, and too little to be all.
     if parts.synchronisation_share >= _FEW_WAITS:
         gain_without_waits = parts.step / parts.without_waits
         if parts.synchronisation_share >= _BOUND_BY_WAITS:
@@ -464,8 +499,9 @@ def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
 
 @dataclass(frozen=True)
 class _Bound:
-    """What bounds a step, by the factor ``times``. ``contradicted``: what a measured alternative
-    says against the profile.
+    """What bounds a step, such as the host, and how many times as long that takes as the next part
+    (``times``). ``contradicted``: why the measured time of an alternative says something else than
+    the replay, or None.
     """
 
     kind: record.BoundKind
@@ -474,14 +510,15 @@ class _Bound:
 
 
 def _measured_bound(parts: StepParts, gains: Gains) -> _Bound:
-    """What bounds the step by its replay, unless a measured alternative contradicts it: then by the
-    measurement.
+    """What bounds the step by its replay (``parts``), unless the measured gain of an alternative
+    contradicts it: then by the measurement. Two alternatives test it: the step without its waits
+    for the device, and the step as a CUDA graph.
     """
     without_waits = gains.get(UNSYNCHRONISED)
     if without_waits is not None and parts.synchronisation_share >= _FEW_WAITS:
         predicted = parts.step / parts.without_waits
-        # An interval that ends before half of the predicted gain holds "no gain" rather than the
-        # prediction.
+        # If even the upper end of the measured gain is nearer to 1, no gain, than to the predicted
+        # gain, the replay overrates the waits.
         if _high(without_waits) < (1 + predicted) / 2:
             return _bound_without_waits(parts, without_waits)
 
@@ -502,13 +539,14 @@ def _measured_bound(parts: StepParts, gains: Gains) -> _Bound:
 
 def _bound_without_waits(parts: StepParts, measured_gain: Figure) -> _Bound:
     """What bounds a step whose synchronisations cost much in the replay, but were measured to cost
-    little: host or device, whichever works longer.
+    little: host or device, whichever works longer. ``measured_gain``: of the step without them.
     """
     contradicted = because(
         "synchronisations-do-not-bound",
         **_gain_named(measured_gain),
         predicted=parts.step / parts.without_waits,
     )
+    # Judged as if the synchronisations cost nothing.
     kind, times = bound_of(dataclasses.replace(parts, without_waits=parts.step))
     # If neither host nor device is at work for almost all of the step, something else takes time.
     if max(parts.host, parts.device) < (1 - WITHIN) * parts.step:
@@ -525,9 +563,12 @@ def judge(
     gains: Gains = _NO_GAINS,
 ) -> StepVerdict:
     """The verdict on a profiled step with device work: what bounds it, by which factor, and the
-    sentences that say so. It is ``unclear`` if the replay fails its check.
+    sentences that say so. It is ``unclear`` if the replay, the step as computed from the profile,
+    does not take as long as the step (``check``).
 
-    ``launches``: how many a step has. ``gains``: of the alternatives that were measured.
+    ``parts``: of the replayed step: the times of host and device, and its time without waits.
+    ``operations``: the one with most host work first. ``launches``: how many a step has.
+    ``gains``: of the alternatives that were measured.
     """
     idle_share = None
     if parts.step > 0:
@@ -547,6 +588,7 @@ def judge(
     if idle_share is not None:
         reasons.append(because("device-is-idle", share=idle_share))
     inside_ns = sum(row.host_ns for row in operations if row.name != BETWEEN)
+    # The cost of a launch is named only if launching is most of the work, and it bounds the step.
     if launches and parts.host > parts.device and 2 * inside_ns > parts.host:
         each_ns = inside_ns / launches
         number = round(launches)
@@ -564,7 +606,9 @@ def judge(
 
 
 def _not_understood(check: ReplayCheck) -> Why:
-    """Why there is no verdict if the replay fails its check."""
+    """Why there is no verdict if the replay fails its check: no step was measured to compare it
+    with, or the two times are too far apart.
+    """
     measured_ns = check.measured.value
     replayed_ns = check.replayed.value or 0.0
     if measured_ns is None:
@@ -581,8 +625,8 @@ def _not_understood(check: ReplayCheck) -> Why:
 def _wait_reasons(
     parts: StepParts, synchronisations: Sequence[record.SynchronisationRow], gains: Gains
 ) -> list[Why]:
-    """What uploads from pageable memory and all synchronisations together cost, if it is enough to
-    name.
+    """What waits for the device cost, if it is enough to name: each upload from pageable memory,
+    which waits until earlier work is done, and then all synchronisations together.
     """
     reasons: list[Why] = []
     for row in synchronisations:
@@ -606,10 +650,10 @@ def _upload_reason(row: record.SynchronisationRow, pinned: Figure | None) -> Why
 def _synchronisation_reason(
     parts: StepParts, synchronisations: Sequence[record.SynchronisationRow], without: Figure | None
 ) -> Why:
-    """How many calls wait, what they cost as measured, else by the replay, and which one waits
-    longest. ``without``: the measured gain of the step without synchronisations.
+    """How many calls of a step wait, what they cost together, and which one waits longest. The cost
+    is the measured gain of the step without them (``without``), else that of the replay.
     """
-    longest = synchronisations[0]
+    longest = synchronisations[0]  # they are in the order of their waits
     values = {
         "number": round(sum(row.count for row in synchronisations)),
         "what": longest.what,
@@ -622,8 +666,12 @@ def _synchronisation_reason(
 
 
 def _bound_reason(bound: _Bound, parts: StepParts) -> Why:
-    """What bounds the step, with its times. ``times`` is 0 where the next part takes no time."""
+    """The sentence, as a reason, that says what bounds the step, with its times. ``times`` is 0
+    where the next part takes no time: a file holds no infinity.
+    """
     host_and_device = {"host_ns": parts.host, "device_ns": parts.device}
+    # The reason of the contradiction has said what does not bound the step; only the times are
+    # left.
     if bound.contradicted and bound.kind in ("unclear", "mixed"):
         return because("takes-host-and-device", **host_and_device)
 
@@ -640,6 +688,8 @@ def _bound_reason(bound: _Bound, parts: StepParts) -> Why:
             times=times,
         )
 
+    # The kind is "mixed": host and device take as long, or synchronisations cost a part of the
+    # step.
     share = parts.synchronisation_share
     if share < _FEW_WAITS:
         return because("mixed", **host_and_device)
@@ -671,8 +721,9 @@ def _host_split(operations: Sequence[OperationRow]) -> _HostSplit:
 
 
 def most_host_work(operations: Sequence[OperationRow]) -> list[Why]:
-    """Which operation takes most of the host's time, and that of a data loader; nothing if it is
-    little. ``operations``: the one with most host work first.
+    """Which operation takes most of the host's time, and the share of data loading; nothing where
+    it is less than a tenth. ``operations``: the one with most host work first; ``BETWEEN`` stands
+    for the work outside of all operations.
     """
     whole_ns = sum(row.host_ns for row in operations)
     least_ns = _LITTLE * whole_ns
@@ -699,7 +750,7 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[Why]:
 
 def own_python(explanation: record.Explanation) -> list[Why]:
     """How much of the host's work is outside the library's operations, and whether it is the
-    program's own Python.
+    program's own Python. Nothing if it is little, or all there is.
     """
     split = _host_split(explanation.operations)
     share = split.between_share
@@ -710,8 +761,9 @@ def own_python(explanation: record.Explanation) -> list[Why]:
     outside_ns = share * whole_ns
     shares = {figure.name: figure.value or 0.0 for figure in explanation.host}
     step_ns = explanation.replay.measured.value or 0.0
+    # Measured apart, so it may come out longer than all work outside.
     own_ns = min(outside_ns, shares.get("own_python", 0.0) * step_ns)
-    if 2 * own_ns >= outside_ns:
+    if 2 * own_ns >= outside_ns:  # most of it
         return [because("own-python", own_ns=own_ns, whole_ns=whole_ns)]
     if explanation.program.library == "none":  # a trace: nobody knows what its program is made of
         return [
@@ -723,7 +775,10 @@ def own_python(explanation: record.Explanation) -> list[Why]:
 def judge_processor(
     wall: Figure, check: ReplayCheck, operations: Sequence[OperationRow]
 ) -> StepVerdict:
-    """The verdict on a profiled step without device work: the processor does everything."""
+    """The verdict on a profiled step without device work: the processor does everything, so the
+    host bounds it; or unclear, if the profile does not take as long as the step (``check``).
+    ``wall``: the time of the step, for the sentence. ``operations``: the one with most work first.
+    """
     no_device = because("no-device-takes-part")
     if resolved_times(wall):
         no_device = because("no-device-takes-part-in-a-time", **_time_named("wall_ns", wall))
@@ -756,6 +811,8 @@ def judge_times(
 
     returned_share = issues[0] / walls[0]
     times = {**_time_named("issue_ns", issue), **_time_named("wall_ns", wall)}
+    # A step that returns when its work is almost done was busy on the host or waited for the
+    # device: the two times cannot tell which. One that returns early leaves the device at work.
     if returned_share >= _BLOCKING:
         unclear = because("host-or-synchronisation", **times)
         not_told_apart = because("host-and-waits-are-not-told-apart")
@@ -770,10 +827,11 @@ def judge_times(
 
 
 def _judge_synchronous(wall: Figure, other_threads: float) -> StepVerdict:
-    """The verdict on a step that does all its work in the call: the host bounds it.
+    """The verdict on a step that does all its work in the call: the host bounds it. ``wall``: its
+    time. ``other_threads``: for which share of the time other threads of the process ran.
 
-    If other threads ran, nothing proves that all of its work is done when it returns, and a
-    sentence says so.
+    If they ran, nothing proves that all of its work is done when it returns, and a sentence says
+    so.
     """
     took = _time_named("wall_ns", wall)
     if other_threads < _OTHER_THREADS:

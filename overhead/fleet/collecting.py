@@ -53,8 +53,9 @@ files.
 
 
 def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
-    """The shell script, in one line, that measures a node and writes the files to standard output,
-    as a tar archive.
+    """The shell script, in one line, that measures one node of a cluster and writes the files of
+    its run to standard output, as a tar archive. It is ``node.sh`` with its placeholders filled in;
+    one line, since a login shell may take no line breaks.
 
     ``command``: how the shell calls overhead. ``words``: the arguments. ``limit_s``: seconds until
     it is ended.
@@ -64,13 +65,14 @@ def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
     run = shlex.quote(f'{command} {shlex.join(words)} --out "$0"')
     script = script.replace("BEGIN", _BEGIN.decode().strip())
     script = script.replace("LIMIT_S", str(max(1, round(limit_s))))
-    # The command comes last: it may hold the other names.
+    # The command comes last: it may hold the other placeholders.
     return script.replace("RUN", run)
 
 
 async def run_program(command: Sequence[str], limit_s: float) -> Sent:
-    """What a program gives. If it was ended after ``limit_s`` seconds, nothing but the exit code of
-    ``timeout``.
+    """Run a program and return what it sent: exit code, standard output and standard error. After
+    ``limit_s`` seconds it and its children are killed; the result is then empty, with the exit code
+    that ``timeout`` would give.
     """
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -105,8 +107,8 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 async def _all_of(
     process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None
 ) -> bytes:
-    """All that the process writes to this stream. Raises ``BadFile`` for too much, after killing
-    the process.
+    """All that the process writes to this stream. A node is not trusted to send little: beyond a
+    limit the process is killed, and ``BadFile`` is raised.
     """
     read = bytearray()
     while stream is not None:
@@ -129,7 +131,7 @@ def _check_amount(size: int, count: int = 0) -> None:
 
 
 def files_of(output: bytes) -> dict[str, bytes]:
-    """The files that a node sent, by name without folders.
+    """The files in the tar archive that a node sent, by name without folders.
 
     Raises ``BadFile`` for anything but a few fingerprints and samples of a limited size: a node
     must not be able to write elsewhere on this machine.
@@ -166,10 +168,14 @@ _INTERRUPTED = Collected([], because("node-interrupted"))
 
 
 def save(sent: Sent, folder: Path, limit_s: float) -> Collected:
-    """Save the files of a node. Raises ``UsageError``."""
+    """Save the files that a node sent to its folder, and say what was wrong: the time was over, or
+    the last line of its errors, or its exit code. What arrived is saved in any case. Raises
+    ``UsageError`` if a file exists already.
+    """
     contents = files_of(sent.output) if _BEGIN in sent.output else {}
     saved = []
     for name, content in contents.items():
+        # An empty file holds nothing of the run.
         if not content:
             continue
         path = folder / name
@@ -189,7 +195,10 @@ def save(sent: Sent, folder: Path, limit_s: float) -> Collected:
 def collect_files(
     out: Path, limit_s: float, opened: AbstractContextManager[Mapping[str, Measure]]
 ) -> dict[str, Collected]:
-    """Measure all nodes at once, and save what each sends to its folder in ``out``."""
+    """Measure all nodes at once, and save what each sends, as soon as it arrives, to its folder in
+    ``out``. A node that fails does not stop the others: its reason is in the result. ``opened``: a
+    ``with`` block that gives the nodes, by name a function that measures one.
+    """
     found: dict[str, Collected] = {}
     with Progress() as listener, opened as nodes:
         files.check_writable(out / "file")
@@ -199,7 +208,7 @@ def collect_files(
                 found[name] = save(await nodes[name](), out / name, limit_s)
             except UsageError as error:
                 found[name] = Collected([], error.why)
-            except Exception as error:
+            except Exception as error:  # whatever a cluster raises, the other nodes go on
                 found[name] = Collected([], one_line(error))
             if not found[name].files:
                 # An empty folder tells ``overhead fleet`` that the node is missing.
@@ -216,6 +225,7 @@ def collect_files(
         try:
             asyncio.run(collect_all())
         except KeyboardInterrupt:
+            # What has arrived is saved; the other nodes count as interrupted.
             return {name: found.get(name, _INTERRUPTED) for name in nodes}
     return found
 

@@ -21,8 +21,8 @@ _PASSED = ("probe", "pattern", "workload", "require")
 
 
 def add_commands(commands: Any) -> None:
-    """Add the parser of the command, and options to that of ``run``. ``commands``: what
-    ``add_subparsers`` returns.
+    """Add the parser of ``overhead fleet``, and to that of ``run`` the options that measure many
+    nodes. ``commands``: what ``add_subparsers`` of argparse returns.
     """
     about = (
         "find the slow node (straggler) of a cluster from the files of its nodes: at what, and by"
@@ -46,8 +46,9 @@ def add_commands(commands: Any) -> None:
 
 
 def fleet_command(a: argparse.Namespace) -> int:
-    """Judge the nodes and print the verdicts; with ``--fail``, the exit code is that of the
-    gate.
+    """Run ``overhead fleet``: judge the nodes by the files in a folder and print the verdicts;
+    returns the exit code. With ``--fail`` it is a gate: a slow node fails it, and a node that could
+    not be judged in full has an exit code of its own.
     """
     from overhead.fleet.judging import judge_fleet
     from overhead.fleet.show import fleet_blocks, fleet_data
@@ -72,7 +73,9 @@ def fleet_command(a: argparse.Namespace) -> int:
 
 
 def _add_run_options(run: argparse.ArgumentParser) -> None:
-    """Add the options that measure many nodes to the parser of ``run``."""
+    """Add the options that measure many nodes to the parser of ``run``, and call ``run_command`` in
+    place of what it called, which then measures this machine only without ``--ray``.
+    """
     add = run.add_argument_group("many nodes, each in its own folder of --out").add_argument
     add(
         "--ray",
@@ -105,8 +108,9 @@ def _add_run_options(run: argparse.ArgumentParser) -> None:
 def run_command(
     measure_here: Callable[[argparse.Namespace], int], profile: str, a: argparse.Namespace
 ) -> int:
-    """Measure this machine, or with ``--ray`` the nodes of a cluster; returns the exit code.
-    ``profile``: the default on this machine.
+    """Run ``overhead run``: measure this machine by ``measure_here``, or with ``--ray`` the nodes
+    of a cluster; returns the exit code. ``profile``: the default on this machine; nodes have
+    another one.
     """
     _check(a)
     if not a.ray:
@@ -122,6 +126,7 @@ def run_command(
     answer(a, lambda: collected_data(collected), [collected_table(a.out, collected)])
     if was_interrupted(collected):
         return INTERRUPTED
+    # With --require each node must have sent all; else files of some nodes are enough.
     any_lacks = any(node.reason for node in collected.values())
     any_files = any(node.files for node in collected.values())
     if not any_files or (a.require and any_lacks):
@@ -130,7 +135,9 @@ def run_command(
 
 
 def _words_for_nodes(a: argparse.Namespace) -> list[str]:
-    """The arguments with which each node calls overhead."""
+    """The arguments with which each node calls overhead: the options of this call that mean the
+    same on every node.
+    """
     words = ["run", f"--profile={a.profile or 'node'}"]
     if a.software:
         words.append("--software")
@@ -141,7 +148,9 @@ def _words_for_nodes(a: argparse.Namespace) -> list[str]:
 
 
 def _check(a: argparse.Namespace) -> None:
-    """Raise ``UsageError`` for options that do not go together."""
+    """Raise ``UsageError`` for options of ``run`` that do not go together: some need a cluster,
+    some name things of this machine alone, and the files of many nodes need a folder.
+    """
     if not a.ray and (a.ray_address or a.remote_command):
         raise UsageError("--ray-address, --remote-command: only with --ray")
     if a.ray:

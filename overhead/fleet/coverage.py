@@ -32,9 +32,12 @@ two. Chosen, not measured.
 
 @dataclass(frozen=True)
 class NodeCoverage:
-    """Equal nodes and their figures. ``runs``: of each node, the newest first. ``keys``: of the
-    figures. ``counted``: which of them count. ``newest``: by node and figure whether the newest run
-    has it, whatever side bounds it there.
+    """Which of a group of equal nodes can be judged at what. A node that lacks figures that the
+    others have must not pass as ok there.
+
+    ``runs``: of each node, the newest first. ``keys``: what each figure is (stack, side, case).
+    ``counted``: which of them are judged, since enough nodes have them. ``newest``: by node and
+    figure whether the newest run has it, whichever of host and device bounds it there.
     """
 
     runs: Sequence[Sequence[NodeRun]]
@@ -43,13 +46,17 @@ class NodeCoverage:
     newest: Mask
 
     def not_judged(self, tests: Sequence[NodePart]) -> list[dict[NodePart, Why]]:
-        """For each node, by test or stack why it is not judged there."""
+        """For each node, by test or stack why it is not judged there: it has too few figures, the
+        work of a case was not done, or its figures were refused. ``tests``: the parts of a node
+        that have a test.
+        """
         not_judged: list[dict[NodePart, Why]] = [{} for _ in self.runs]
         for part, columns in _by_part(self.keys).items():
             self._note_stack(part, columns, not_judged)
         for test in tests:
             self._note_test(test, not_judged)
         counted_keys = itertools.compress(self.keys, self.counted)
+        # A case that fails on all nodes has no counted figure: it sets none of them apart.
         works_elsewhere = {(key.stack, key.case) for key in counted_keys}
         for node, of_node in enumerate(not_judged):
             newest = self.runs[node][0]
@@ -65,8 +72,10 @@ class NodeCoverage:
     def _note_stack(
         self, part: NodePart, columns: Sequence[int], not_judged: Sequence[dict[NodePart, Why]]
     ) -> None:
-        """Note the nodes that have far fewer figures of the stack than others, and those of a stack
-        without a test.
+        """Note for each node why it is not judged at one stack: it has far fewer figures of the
+        stack than the best nodes, or too few nodes have the stack, or figures in common, for a
+        test. ``columns``: the positions of the stack's figures; ``not_judged``: where to note it,
+        by node.
         """
         # The host-bound and the device-bound figure of a case count once.
         cases = {self.keys[column].case: column for column in columns}
@@ -81,6 +90,7 @@ class NodeCoverage:
             why_nobody = because("no-common-figure", share=SHARED)
         for node, of_node in enumerate(not_judged):
             figures = int(figures_of[node])
+            # Where nobody is judged at the stack, a node without it lacks nothing.
             if why_nobody and figures:
                 of_node[part] = why_nobody
                 continue
@@ -95,7 +105,10 @@ class NodeCoverage:
                 )
 
     def _note_test(self, test: NodePart, not_judged: Sequence[dict[NodePart, Why]]) -> None:
-        """Note the nodes whose newest run has too few figures of the test."""
+        """Note the nodes whose newest run has too few of the figures that a test of a side, or of a
+        stack on it, is computed from. Where the stack as a whole is noted already, that reason says
+        it.
+        """
         of_test = []
         for key in self.keys:
             of_test.append(key.side == test.side and test.stack in ("", key.stack))
@@ -114,8 +127,9 @@ def why_missing(run: NodeRun, stack: str) -> Why:
 
 
 def figures_that_count(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
-    """Which figures count. ``has``: by node and figure. A stack counts that ``LEAST_NODES`` nodes
-    have.
+    """Which figures the nodes are judged by. ``has``: by node and figure whether the node has it;
+    ``keys``: what each figure is. At least ``LEAST_NODES`` nodes must have the stack, and most of
+    these the figure: else few nodes would set its usual value.
     """
     counted = np.zeros(len(keys), bool)
     for columns in _by_part(keys).values():
@@ -128,8 +142,9 @@ def figures_that_count(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
 
 
 def on_either_side(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
-    """The same, where a figure also counts as there if the other of host and device bounds it on
-    this node.
+    """By node and figure whether the node has it, on the side of the figure or on the other one.
+    The same case is another figure where the device bounds it instead of the host, and a node on
+    which that changed does not lack the case.
     """
     columns_of_case: dict[tuple[str, str], list[int]] = defaultdict(list)
     for column, key in enumerate(keys):

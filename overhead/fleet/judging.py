@@ -62,12 +62,12 @@ class NotJudged:
 
 @dataclass(frozen=True)
 class JudgedNode:
-    """The verdict on a node. ``runs``: the files that count. ``unknown``: why it is that, each
-    reason for itself.
+    """The verdict on one node of a cluster. ``runs``: the files that count. ``unknown``: why it is
+    that, each reason for itself. ``slow``: the tests in which it is slow or suspect.
 
-    ``settings``: what sets it apart. ``smallest``: by test the smallest slowdown, as a share, that
-    its runs find with 95 % power. ``not_judged``: by test or stack why the node was not judged
-    there.
+    ``settings``: what sets it apart from healthy nodes. ``smallest``: by test the smallest
+    slowdown, as a share, that its runs find with 95 % power. ``not_judged``: by test or stack why
+    the node was not judged there.
     """
 
     name: str
@@ -154,7 +154,8 @@ class FleetVerdicts:
 
 
 def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:
-    """The verdicts on all nodes in the folder. ``now``: no run is from a later time; None for the
+    """The verdicts on all nodes of a cluster whose files are in the folder. Only equal nodes are
+    compared, so they are judged group by group. ``now``: no run is from a later time; None for the
     time of the call.
 
     Raises ``BadFile`` if no file can be read.
@@ -172,6 +173,7 @@ def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:
     if without_runs:
         groups.append(NodeGroup(None, without_runs))
 
+    # Each node that was judged may be a false alarm with the same small probability.
     judged_nodes = 0
     for group in groups:
         judged_nodes += len([node for node in group.nodes if node.verdict != "unknown"])
@@ -179,7 +181,10 @@ def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:
 
 
 def _with_unread(node: JudgedNode, newest: NodeRun, files: NodeFiles) -> JudgedNode:
-    """The node, unknown instead of ok if a file that does not count may hold a newer run."""
+    """The node; unknown instead of ok if a file of it could not be read or does not count, and may
+    hold a newer run, which may show that the node has become slow. ``newest``: its newest run that
+    counts. A slow node stays slow.
+    """
     if node.verdict in ("slow", "suspect"):
         return node
     may_be_newer = []
@@ -210,7 +215,10 @@ class _EqualNodes(NamedTuple):
 
 
 def _groups(nodes: Sequence[Sequence[NodeRun]]) -> Iterator[_EqualNodes]:
-    """The groups of equal nodes. ``nodes``: of each all runs."""
+    """The groups of nodes that are compared with each other: with the same devices, processor and
+    versions of packages. ``nodes``: of each all runs, the newest first; a group has the few newest
+    of each.
+    """
     by_machine: dict[MachineKind, list[Sequence[NodeRun]]] = defaultdict(list)
     for runs in nodes:
         by_machine[MachineKind.of(runs[0])].append(runs)
@@ -226,6 +234,7 @@ def _groups(nodes: Sequence[Sequence[NodeRun]]) -> Iterator[_EqualNodes]:
                     equal.append(run)
             by_versions[newest_versions].append(equal[:NEWEST_RUNS])
         for versions, group in by_versions.items():
+            # A group is named only by the versions in which groups of this machine differ.
             differing = {}
             for column, name in enumerate(names):
                 if len({others[column] for others in by_versions}) > 1:
@@ -246,28 +255,33 @@ def _versions_of(run: NodeRun, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]) -> NodeGroup:
-    """The verdicts on equal nodes. ``nodes``: the newest runs of each; ``keys``: what their figures
-    are.
+    """The verdicts on equal nodes: slow if each of its newest runs is beyond the limit of one test.
+    ``nodes``: the newest runs of each, the newest first; ``keys``: what the figures are to which
+    the indices of the runs refer.
     """
     if len(nodes) < LEAST_NODES:
         too_few = NotJudged(None, because("too-few-nodes", least=LEAST_NODES))
         return NodeGroup(None, [_unknown_node(runs, too_few) for runs in nodes])
+    # By run, node and figure; NaN where a run lacks the figure.
     logs = _logs(nodes, len(keys))
     has_figure: Mask = np.isfinite(logs)
     in_any_run: Mask = np.any(has_figure, axis=0)
     counted = figures_that_count(in_any_run, keys)
     tests = tests_of(logs[:, :, counted], [*itertools.compress(keys, counted)])
+    # A node must have a figure in its newest run: an older one does not show the node as it is.
     coverage = NodeCoverage(nodes, keys, counted, on_either_side(has_figure[0], keys))
 
     names = [runs[0].node for runs in nodes]
     answers = _Answers.of(tests)
     divided = _divided(tests, answers.once, names)
+    # Tests that judge no node: they are noted for every node, in addition to its own reasons.
     judges_no_node = _not_judged_anywhere(tests, divided)
     not_judged = []
     for of_node in coverage.not_judged(tests.parts):
         not_judged.append(judges_no_node | of_node)
     verdicts = [answers.verdict(i, not_judged[i]) for i in range(len(nodes))]
 
+    # Settings of slow nodes are compared with those of the others.
     healthy = []
     for runs, verdict in zip(nodes, verdicts, strict=True):
         if verdict in ("ok", "partly ok"):
@@ -299,8 +313,9 @@ def _unknown_node(runs: Sequence[NodeRun], why: NotJudged) -> JudgedNode:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What the tests say of the nodes, by test and node. ``tested``: a run has a result; ``once``:
-    a run is beyond the limit; ``twice``: all runs are.
+    """What the tests say of the nodes, by test and node. ``tested``: a run of the node has a
+    result; ``once``: a run is beyond the limit of the test, that is, slow; ``twice``: all of its
+    runs are.
     """
 
     tested: Mask
@@ -314,7 +329,10 @@ class _Answers:
         return cls(tested, np.any(beyond, axis=1), np.all(beyond, axis=1))
 
     def verdict(self, node: int, not_judged: Mapping[NodePart, Why]) -> NodeVerdict:
-        """The verdict on a node. ``not_judged``: the parts of it that were not judged, and why."""
+        """The verdict on a node, by its position. One slow run makes it suspect, since it may be
+        chance; only if all are slow in the same test, it is slow. ``not_judged``: the parts of it
+        that were not judged, and why; a whole side among them leaves it unknown.
+        """
         if self.twice[:, node].any():
             return "slow"
         if self.once[:, node].any():
@@ -332,7 +350,9 @@ class _Answers:
 
 
 def _why_unknown(not_judged: Mapping[NodePart, Why]) -> list[NotJudged]:
-    """The whole sides of a node that were not judged, each with the reason."""
+    """The reasons of a node that is unknown: the whole sides (host, device, all devices together)
+    that were not judged; without one, no test had enough figures of it.
+    """
     reasons = []
     for side in get_args(NodeSide):
         whole_side = NodePart(side=side)
@@ -351,8 +371,9 @@ def _logs(nodes: Sequence[Sequence[NodeRun]], figures: int) -> Floats:
 
 
 def _divided(tests: NodeTests, beyond: Mask, names: Sequence[str]) -> list[DividedNodes]:
-    """The tests by which the nodes are two groups. ``beyond``: by test and node whether a limit
-    names the node.
+    """The tests by which the nodes are not equal, but two groups: of nodes that no limit names, or
+    a few that are far faster than the rest. Either group may be the usual one, so such a test
+    judges no node. ``beyond``: by test and node whether the node is slow; ``names``: of the nodes.
     """
     divided = []
     for test, part in enumerate(tests.parts):
@@ -369,8 +390,9 @@ def _divided(tests: NodeTests, beyond: Mask, names: Sequence[str]) -> list[Divid
 
 
 def _few_fast(tests: NodeTests, test: int, fast: Mask, names: Sequence[str]) -> DividedNodes:
-    """Few nodes that are far faster than the rest: as well may the rest be slow, such as 9 of 10
-    nodes.
+    """The division of the nodes into a few that are far faster and the rest, in one test. The rest
+    may be the slow ones, such as 9 of 10 nodes, which no limit finds, since limits are set by the
+    most nodes. ``fast``: by node.
     """
     log_times = -float(np.nanmean(tests.deviations[test][:, fast]))
     half_width = float(tests.half_widths[test])
@@ -388,8 +410,8 @@ def _few_fast(tests: NodeTests, test: int, fast: Mask, names: Sequence[str]) -> 
 
 
 def _not_judged_anywhere(tests: NodeTests, divided: Sequence[DividedNodes]) -> dict[NodePart, Why]:
-    """By test why it judges no node: there are two groups of nodes, or the nodes differ too
-    much.
+    """By test why it judges no node: the nodes differ so much that a slow one cannot be told, or
+    they are two groups, of which either may be the slow one. ``divided``: the latter tests.
     """
     reasons: dict[NodePart, Why] = {}
     for test, part in enumerate(tests.parts):
@@ -406,7 +428,10 @@ def _not_judged_anywhere(tests: NodeTests, divided: Sequence[DividedNodes]) -> d
 
 
 def _slow_test(tests: NodeTests, test: int, node: int) -> SlowTest:
-    """What a test says of a node that is beyond its limit."""
+    """How much slower a node is in a test whose limit a run of it exceeds: the mean of its runs
+    with a range, as shares. ``chance`` is computed from the run that is nearest to the limit, the
+    weakest evidence.
+    """
     deviations = tests.deviations[test, :, node]
     log_slower = float(np.nanmean(deviations))
     half_width = float(tests.half_widths[test])

@@ -84,12 +84,15 @@ _POWER = 0.95
 
 @dataclass(frozen=True)
 class NodeTests:
-    """The tests of equal nodes, each of a side or of a stack on it. All numbers are of ln(figure).
+    """The tests of equal nodes, each of a side (host, device, all devices together) or of one stack
+    on it. All numbers are of ln(figure).
 
-    ``deviations``: by test, run (the newest first) and node, else NaN. ``half_widths``: 95 % of
-    healthy nodes are so near their level. ``smallest``: by number of runs and test what is found
-    with 95 % power in another fleet like this one. ``shares``: of all alarms. ``kinds``: the keys
-    of ``FLOORS``.
+    ``parts``: what each test is of. ``deviations``: how far a run is above the usual level, by
+    test, run (the newest first) and node; NaN without a result. ``scales``: the spread between the
+    nodes. ``limits``: a run above it is slow. ``half_widths``: 95 % of healthy nodes are so near
+    their level. ``smallest``: by number of runs and test the slowdown that is found with 95 % power
+    in another fleet like this one. ``shares``: of all false alarms. ``kinds``: the keys of
+    ``FLOORS``.
     """
 
     parts: Sequence[NodePart]
@@ -115,8 +118,9 @@ class NodeTests:
         return two_groups(means, FLOORS[kind], APART[kind])
 
     def far_faster(self, test: int) -> Mask:
-        """The nodes that are far faster: each run lies as far below the level as the limit of a
-        slow node is above it.
+        """The nodes that are far faster than the others in this test: each run lies as far below
+        the level as the limit of a slow node is above it. Where there is one, the others may be the
+        slow ones.
 
         Of healthy made fleets with 5 to 30 nodes at most 5 of 1,000 have one, with 100 nodes 1 of
         60. With 9 of 10 hosts 1.5 times slow the tenth is one in 81 to 88 of 100 fleets, with 29 of
@@ -129,13 +133,14 @@ class NodeTests:
         return far_faster
 
     def too_wide(self, test: int) -> float:
-        """The standard deviation between the nodes if it is so large that a slow node cannot be
-        told; else 0.
+        """The standard deviation between the nodes in this test if it is so large that a slow node
+        cannot be told; else 0. A test of one stack is never too wide.
         """
         kind = self.kinds[test]
         if kind == "stacks":
             return 0.0
         nodes = self.deviations.shape[-1]
+        # The scale contains an allowance for few nodes, which is taken off.
         spread = float(self.scales[test]) / (1 + _FEW / nodes)
         return spread if spread > WIDE * FLOORS[kind] else 0.0
 
@@ -154,11 +159,11 @@ class TwoGroups:
 
 
 def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
-    """The division into two groups with the least squares inside them, if the means of both are far
-    apart.
+    """Whether values of nodes fall into two groups rather than one: the division with the least
+    squares inside the groups, if the means of both are far apart; else None.
 
     ``values``: ln(figure) by node, or NaN. ``floor``: the least standard deviation in a group.
-    ``apart``: of how many standard deviations.
+    ``apart``: how many standard deviations apart the means must be.
     """
     fastest_first = np.argsort(values)[: int(np.isfinite(values).sum())]
     count = fastest_first.size
@@ -196,15 +201,18 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
 
 
 def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
-    """The tests of nodes, with the limits that the spread between these nodes gives.
+    """The tests of equal nodes: how far each run is from the usual level at each side and stack,
+    and the limit beyond which it is slow, from the spread between these nodes.
 
-    ``logs``: ln(figure) by run, node and figure, NaN where there is none. ``keys``: of the figures.
+    ``logs``: ln(figure) by run, node and figure, NaN where there is none. ``keys``: what the
+    figures are.
     """
     runs, nodes = logs.shape[:2]
     by_part = _deviations_by_part(logs, keys)
     parts = [*by_part]
     kinds = ["stacks" if part.stack else str(part.side) for part in parts]
     deviations = np.array([*by_part.values()]).reshape(len(parts), runs, nodes)
+    # The median node, by the mean of its runs, is at 0.
     deviations -= median_of(_mean_of_runs(deviations, 1), 1)[:, None, None]
     nodes_with_test = np.isfinite(deviations).any(axis=1).sum(axis=1)
     deviations[nodes_with_test < LEAST_NODES] = np.nan
@@ -214,6 +222,7 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     shares[[kind == "stacks" for kind in kinds]] /= max(1, kinds.count("stacks"))
     least_scales = [FLOORS[kind] for kind in kinds]
     few_nodes = 1 + _FEW / nodes
+    # The spread of few nodes is often too small by chance: it is enlarged, and has a floor.
     scales = np.fmax(few_nodes * _spread(_mean_of_runs(deviations, 1)), least_scales)
     limits = _quantiles(1 - FALSE_ALARMS * shares) * scales
 
@@ -228,8 +237,9 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
 
 
 def _deviations_by_part(logs: Floats, keys: Sequence[JudgedFigure]) -> dict[NodePart, Floats]:
-    """By run and node, how far each side lies from the level, and how far each stack lies from its
-    side: the factors and the residuals of the model.
+    """By run and node, how far each side (host, device, all devices together) lies from the usual
+    level, and how far each stack on a side lies from that side. A slow host then shows in its side
+    alone, and a slow stack in the stack alone. ``logs``: ln(figure) by run, node and figure.
     """
     from_level = logs - median_of(_mean_of_runs(logs, 0), 0)
     stack_of = np.array([key.stack for key in keys])
@@ -268,8 +278,8 @@ def _mean_of_runs(values: Floats, axis: int) -> Floats:
 
 
 def median_of(values: Floats, axis: int) -> Floats:
-    """The median along an axis without NaN; NaN where nothing is left. Much faster than
-    ``numpy.nanmedian``.
+    """The median along an axis of the values that are not NaN; NaN where nothing is left. As
+    ``numpy.nanmedian``, but much faster.
     """
     ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)  # NaN comes last
     count = np.isfinite(ordered).sum(axis=-1, keepdims=True)

@@ -115,8 +115,10 @@ class UnreadFile:
 
 @dataclass
 class NodeFiles:
-    """The runs of each node, the newest first, and the figures that they have.
+    """The runs of each node of a cluster, the newest first, and the figures that they have; filled
+    by ``read_nodes``, which adds what it finds in the folder of the cluster.
 
+    ``now``: no run may be from a later time. ``keys``: the index of each figure in the runs.
     ``unread``: by node the files that may hold a run and do not count. ``skipped``: the reason by
     file.
     """
@@ -128,8 +130,9 @@ class NodeFiles:
     skipped: dict[str, Why] = field(default_factory=dict)
 
     def add_entry(self, path: Path) -> None:
-        """Read what the folder of the fleet holds under a name: the folder or the file of a node,
-        or something else.
+        """Read one entry of the folder of the cluster: the folder of a node with its files, the
+        file of a node, or something else, which is ignored. A folder without files, or a link to
+        nothing, is a node without a run: it must not go unnoticed.
         """
         if path.is_dir():
             self.runs.setdefault(path.name, [])
@@ -143,8 +146,9 @@ class NodeFiles:
             self.runs.setdefault(path.name, [])
 
     def add(self, node: str, path: Path) -> None:
-        """Read a fingerprint and keep the figures that are judged; one that cannot be used goes to
-        ``unread``.
+        """Read the fingerprint of a run of a node and keep the figures that are judged. One that
+        cannot be used (damaged, of another method, with an impossible date or figure) is noted in
+        ``unread`` with the reason.
         """
         runs = self.runs.setdefault(node, [])
         try:
@@ -168,7 +172,9 @@ class NodeFiles:
         runs.append(self._kept(node, path, run))
 
     def add_journal(self, node: str, path: Path) -> None:
-        """A journal without a fingerprint: its run did not end, so it does not count."""
+        """Note a journal without a fingerprint: its run did not end, so it does not count, but may
+        be newer than those that do. Its date is read from its first line.
+        """
         self.runs.setdefault(node, [])
         try:
             header = next(read_journal(path))
@@ -183,7 +189,10 @@ class NodeFiles:
         self.skipped[str(path)] = reason
 
     def _kept(self, node: str, path: Path, run: Fingerprint) -> NodeRun:
-        """What is kept of a run. Of several devices with one figure the slowest counts."""
+        """What is kept of a run for judging its node: the judged figures as logarithms, the
+        settings, and why figures are missing. Of several devices with one figure the slowest
+        counts, since it sets the pace of the node.
+        """
         slowest: dict[JudgedFigure, float] = {}
         for key, value in figures_of(run):
             slowest[key] = max(value.value, slowest.get(key, 0.0))
@@ -205,11 +214,12 @@ class NodeFiles:
 
 
 def read_nodes(folder: Path, now: datetime | None = None) -> NodeFiles:
-    """The runs of all nodes: ``folder/NODE/*.json``, and ``folder/NODE.json``. Raises ``BadFile``
-    if there is none.
+    """The runs of all nodes of a cluster: ``folder/NODE/*.json``, and ``folder/NODE.json``. Raises
+    ``BadFile`` if there is none.
 
     Every folder in ``folder`` is a node, also one without a file: its run was killed, or sent
-    nothing. A name that begins with a dot is none. ``now``: a run is not from a later time.
+    nothing. A name that begins with a dot is none. ``now``: a run is not from a later time. Copies
+    of a run are left out.
     """
     if not folder.is_dir():
         raise BadFile("not a folder", folder)
@@ -237,7 +247,8 @@ def leave_out_copies(found: NodeFiles) -> None:
     """Leave out every run that is a copy of an older one, whatever its name, its node and its date.
 
     No two runs have the same figures to the last digit. A copy in another node's folder does not
-    count as a run of that node, and is no older run of it either.
+    count as a run of that node, and is no older run of it either. A copy counted twice would make
+    one slow run look like two.
     """
     oldest_first: list[NodeRun] = []
     for runs in found.runs.values():
@@ -254,6 +265,7 @@ def leave_out_copies(found: NodeFiles) -> None:
             if figure in first_with:
                 shared_with[first_with[figure]] += 1
             first_with.setdefault(figure, place)
+        # The older run that shares most figures, if any does.
         for original, shared in shared_with.most_common(1):
             if shared > _SHARED_BY_COPIES * len(figures):
                 copies.add(run.path)
@@ -264,8 +276,8 @@ def leave_out_copies(found: NodeFiles) -> None:
 
 
 def _note_copy(found: NodeFiles, run: NodeRun, original: NodeRun) -> None:
-    """Note a copy. In the folder of the same node it hides nothing; in another one it may stand in
-    the place of a run of that node.
+    """Note a run that is a copy of an older one. In the folder of the same node it hides nothing;
+    in another one it may stand in the place of a run of that node, which is then unread.
     """
     reason = because("copy-of-a-run", file=original.path)
     if original.node == run.node:
@@ -287,7 +299,9 @@ def _by_age(run: NodeRun) -> tuple[str, str]:
 
 
 def _created_in(path: Path) -> str:
-    """When the run of a damaged file began, from the text at its start; '' if that is not there."""
+    """When the run of a damaged file began, from the text at its start; '' if that is not there.
+    The date tells whether the file may hold the newest run of its node.
+    """
     try:
         with open(path, "rb") as file:
             start = file.read(_START_BYTES)
@@ -298,7 +312,10 @@ def _created_in(path: Path) -> str:
 
 
 def _impossible_figure(run: Fingerprint) -> Why:
-    """A judged figure that no run can give, such as 1e30 ns; '' if there is none."""
+    """The reason that a file cannot be trusted: a figure in it has a value that no run can give,
+    such as 1e30 ns; '' if there is none. ``run``: as it was written, since reading drops such
+    values.
+    """
     measured: list[Record | Contention] = [*run.records, *run.contention]
     for of in measured:
         for figure in of.figures:
@@ -315,8 +332,8 @@ def _impossible_figure(run: Fingerprint) -> Why:
 
 
 def _refused_figures(run: Fingerprint) -> dict[str, Why]:
-    """By stack why figures of its cases are not judged: the first reason, and for how many cases
-    there is one.
+    """By stack why figures of its cases are not judged although the stack was there: the first
+    reason, and for how many cases there is one.
     """
     by_stack: dict[str, list[Why]] = {}
     for record in run.records:
@@ -332,8 +349,8 @@ def _refused_figures(run: Fingerprint) -> dict[str, Why]:
 
 
 def _why_refused(record: Record) -> Why:
-    """Why a figure of the record is not judged; '' if all are. Below the resolution is no fault: it
-    is too short.
+    """Why a record has no figure to judge, or one that cannot be judged; '' if all can. A cost
+    below the resolution of the clock is no fault of the node: it is too short.
     """
     has_judged = False
     for figure in record.figures:
@@ -347,7 +364,10 @@ def _why_refused(record: Record) -> Why:
 
 
 def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], Why]:
-    """By stack and name of a judged figure why the work of its case was not done."""
+    """Which judged figures are missing because the case failed or its values proved wrong, by stack
+    and name of the figure, with the reason: another node, on which it works, shows that this one is
+    at fault.
+    """
     failed: dict[tuple[str, str], Why] = {}
     for record in run.records:
         if record.status in ("failed", "unverified"):
@@ -361,7 +381,9 @@ def _case_name(record: Record, figure: str) -> str:
 
 
 def _absent_stacks(run: Fingerprint) -> dict[str, Why]:
-    """By stack that was not there why."""
+    """By stack that was not there in this run the reason, from records that are unavailable and
+    from the run's list of unavailable stacks.
+    """
     absent: dict[str, Why] = {}
     for record in run.records:
         if record.status == "unavailable":
@@ -372,7 +394,9 @@ def _absent_stacks(run: Fingerprint) -> dict[str, Why]:
 
 
 def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
-    """The figures of a run that are judged.
+    """The figures of a run by which its node is judged, each with what it is: the stack, whether
+    host or device bounds it, and the case. Figures of cases that ran on all devices at once count
+    as a side of their own.
 
     A node with several devices has a figure for each of them under one key: the slowest counts.
     """
@@ -391,6 +415,7 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
         if together.way != "devices" or together.status not in _USABLE:
             continue
         case = f"{together.target.api} {together.case.key} {together.placement}"
+        # One peer is the case alone, measured beside the others.
         if together.peers == 1:
             yield from _alone(together, case)
             continue
@@ -405,7 +430,8 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
 
 
 def _alone(alone: Contention, case: str) -> Iterator[tuple[JudgedFigure, Value]]:
-    """The figures of a case that ran alone. If the issue is less than half of the cost, the device
+    """The figures of a case that was measured alone beside those on all devices: its enqueue time,
+    bound by the host, and its cost. If the enqueue time is less than half of the cost, the device
     bounds the cost.
     """
     stack = alone.target.stack

@@ -27,8 +27,8 @@ stopped.
 
 @contextlib.contextmanager
 def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapping[str, Measure]]:
-    """A ``with`` block with the nodes of a cluster. ``script``: what each runs, for ``limit_s``
-    seconds.
+    """A ``with`` block that connects to a Ray cluster and gives, by the name of each node, a
+    function that measures it. ``script``: what a node runs, for ``limit_s`` seconds.
 
     ``address``: None for the cluster that Ray finds. Raises ``UsageError``.
     """
@@ -56,7 +56,8 @@ def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapp
 
 def _nodes() -> dict[str, dict[str, Any]]:
     """The nodes of the cluster by name: first the living, then those that died and were not
-    replaced.
+    replaced, since a node that crashed must be seen. Nodes that somebody or the autoscaler stopped
+    are left out.
     """
     import ray
 
@@ -85,8 +86,9 @@ def _name_of(node: Mapping[str, Any]) -> str:
 
 
 async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent:
-    """What the script gives on the node, as a task of Ray that has all GPUs of the node. Raises
-    ``UsageError`` with the reason if it gives nothing.
+    """Run the script on one node, as a task of Ray that has all GPUs of the node, so that no other
+    task disturbs it; return what it sent. Raises ``UsageError`` with the reason if the node is
+    dead, fails or does not answer in time.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -113,12 +115,14 @@ async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent
 
 
 def _script(script: str, limit_s: float) -> Sent:
-    """On a node: what the script gives."""
+    """What the task of Ray does on a node: run the script in a temporary folder, with the Python of
+    Ray's workers, and return what it sends. A task that is cancelled kills the script.
+    """
 
     async def run() -> Sent:
         task = asyncio.current_task()
         assert task is not None
-        # ray.cancel sends SIGINT.
+        # ray.cancel sends SIGINT: the script is then killed, and does not go on measuring.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
         return await run_program(["sh", "-c", script], limit_s)
 

@@ -31,7 +31,9 @@ class SettingApart:
 
 
 def settings_apart(node: NodeRun, healthy: Sequence[NodeRun]) -> list[SettingApart]:
-    """The settings that set the node apart; none need be the cause."""
+    """The settings of the machine and the versions in which a slow node differs from the healthy
+    ones, as hints for who repairs it; none need be the cause.
+    """
     if not healthy:
         return []
     of_node = {**node.settings, **node.versions}
@@ -47,8 +49,12 @@ def settings_apart(node: NodeRun, healthy: Sequence[NodeRun]) -> list[SettingApa
 
 
 def _apart(name: str, own: object, others: Sequence[object]) -> SettingApart | None:
-    """The setting, if the node's own value is none that healthy nodes have. ``others``: theirs."""
+    """The setting, if the node's own value sets it apart from the healthy nodes, else None.
+    ``others``: their values. A number must be far from all of theirs; a text must be rare among
+    nodes most of which have the same one.
+    """
     numbers = [float(value) for value in others if isinstance(value, int | float)]
+    # A switch (True or False) is a text here, though Python counts it as a number.
     is_number = isinstance(own, int | float) and not isinstance(own, bool)
     if is_number and len(numbers) == len(others):
         assert isinstance(own, int | float)
@@ -64,7 +70,9 @@ def _apart(name: str, own: object, others: Sequence[object]) -> SettingApart | N
 
 
 def _number_apart(name: str, own: float, others: Sequence[float]) -> SettingApart | None:
-    """The same for a number. ``others``: sorted."""
+    """The setting, if the node's own number is far from those of the healthy nodes (``others``,
+    sorted), else None.
+    """
     middle = others[len(others) // 2]
     farthest_healthy = max(abs(value - middle) for value in others)
     if abs(own - middle) > _FAR * farthest_healthy:

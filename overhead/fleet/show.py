@@ -32,8 +32,9 @@ _MOST_AGAIN = 10
 
 
 def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
-    """How many nodes are slow, a row for each one that is not ok, what could have been found, what
-    to do next.
+    """The verdicts on the nodes as the terminal and Markdown show them: how many nodes are slow, a
+    row for each that is slow or suspect, for each group what could have been found and what was not
+    judged, and the commands that measure suspects once more.
     """
     yield Text([words.all_nodes(found.nodes, found.false_alarms)])
     not_ok = [node for node in found.nodes if node.slow]
@@ -73,8 +74,9 @@ def _row(node: JudgedNode) -> list[str | Cell]:
 
 
 def _group_sentences(group: NodeGroup) -> Iterator[str]:
-    """How many nodes are ok, the smallest slowdowns that their runs find, and what was not judged
-    of which nodes.
+    """What is to say of a group of equal nodes: how many are ok, the smallest slowdowns that their
+    runs find, and what was not judged of which nodes. A smallest slowdown depends on the number of
+    runs of a node, so nodes with as many runs share a sentence.
     """
     yield words.group(group)
     yield from map(words.divided, group.divided)
@@ -101,8 +103,8 @@ def _unknown(nodes: Sequence[JudgedNode]) -> dict[tuple[NotJudged, ...], list[st
 
 
 def _not_judged(nodes: Sequence[JudgedNode]) -> dict[NotJudged, list[str]]:
-    """The names of the nodes by what of them was not judged and why, without what makes them
-    unknown as a whole.
+    """The names of the nodes by what of them was not judged and why, so that nodes with the same
+    gap share a sentence. What makes a node unknown as a whole is said elsewhere.
     """
     names: dict[NotJudged, list[str]] = {}
     for node in nodes:
@@ -114,8 +116,8 @@ def _not_judged(nodes: Sequence[JudgedNode]) -> dict[NotJudged, list[str]]:
 
 
 def fleet_data(found: FleetVerdicts) -> dict[str, Any]:
-    """The verdicts as dicts and lists that ``json`` can write: what is said in words, and beside it
-    its code.
+    """The verdicts as ``--json`` prints them: dicts and lists, what is said in words, and beside it
+    the code that a program can rely on.
     """
     groups = [_group_data(group) for group in found.groups]
     return {
@@ -137,6 +139,9 @@ def _group_data(group: NodeGroup) -> dict[str, Any]:
 
 
 def _node_data(node: JudgedNode) -> dict[str, Any]:
+    """One node as ``--json`` prints it: its verdict, the reasons in words and as codes, the tests
+    in which it is slow, and what was not judged.
+    """
     data: dict[str, Any] = {"name": node.name, "verdict": node.verdict, "runs": list(node.runs)}
     data["why"] = words.why_unknown(node.unknown)
     data["why_codes"] = [code_of(reason.why) for reason in node.unknown]
@@ -170,7 +175,7 @@ def collected_table(folder: Path, found: Mapping[str, Collected]) -> Table:
 
 
 def collected_data(found: Mapping[str, Collected]) -> dict[str, Any]:
-    """The same as ``--json`` prints it."""
+    """The files that each node sent, and what was wrong, as ``--json`` prints them."""
     data = {}
     for name, node in found.items():
         reason = {"reason": sentence(node.reason), "reason_code": code_of(node.reason)}

@@ -15,7 +15,7 @@ from overhead.slices import of_features
 
 def load(path: str | Path) -> Fingerprint | Any:
     """Read what a command has written: a run, or the answer of ``time --json`` or ``explain
-    --out``.
+    --out``. This is ``overhead.load`` of the Python API.
 
     path: a file, or a folder of runs, of which the newest is read. The samples of a run that was
     interrupted make a
@@ -29,12 +29,16 @@ def load(path: str | Path) -> Fingerprint | Any:
     try:
         return reduce.load(path)
     except OtherAnswer as answered:
+        # The file names the format of a command that measures no run.
         return saved_answer(Path(path), answered)
 
 
 def saved_answer(path: Path, answered: OtherAnswer) -> Any:
-    """The answer of a command of a slice in a file. Raises ``answered``, the error of reading it as
-    a run.
+    """The answer that a command such as ``time`` or ``explain`` has saved in this file, read by the
+    feature of the suite that knows its format.
+
+    ``answered``: the error of reading the file as a run, which has the name of the format. It is
+    raised if no feature knows it.
     """
     for feature in of_features("saved"):
         answer = feature.saved(path, answered.format)

@@ -44,11 +44,13 @@ _ABOVE_ZERO = frozenset({"complete", "met", "everything", "naive", "first", "p50
 
 
 def with_sound_figures(path: Path, found: Fingerprint) -> Fingerprint:
-    """The fingerprint, without the values of figures that nothing proves or that no measurement can
-    be.
+    """The fingerprint (all figures of a run) that a file holds, without values that a reader must
+    not trust: those of cases whose work nothing proves was done, and those that no measurement can
+    be. Such a figure says why it has no value.
 
     Raises ``BadFile``, one line, for a figure that contradicts itself.
     """
+    # First, because a comparison is unproved too if one of the cases that it compares is.
     unproved: dict[str, Why] = {}
     for record in found.records:
         if record.status == "unverified":
@@ -72,18 +74,22 @@ def with_sound_figures(path: Path, found: Fingerprint) -> Fingerprint:
 
 
 def _why_unproved(of: Record | Contention) -> Why:
-    """Why nothing proves that the work of the case was done; '' if something does."""
+    """Why nothing proves that the work of the case was done; '' if something does.
+
+    A case is ``unverified`` if the values that it computed were not shown to be the right ones.
+    """
     if of.status != "unverified":
         return ""
     return of.reason or _NOT_PROVED
 
 
 def with_sound_answer(path: Path, found: _Answer) -> _Answer:
-    """An answer of ``time`` or ``explain``, with all figures at any depth checked like those of a
-    fingerprint.
+    """An answer of ``time`` or ``explain`` that a file holds, without values of figures, at any
+    depth, that no measurement can be: somebody else may have written the file.
 
     Raises ``BadFile``, one line, for a figure that contradicts itself.
     """
+    # Only what differs is replaced, so that an answer without such figures stays the same object.
     changed = {}
     for name in found.__struct_fields__:
         value = getattr(found, name)
@@ -94,7 +100,9 @@ def with_sound_answer(path: Path, found: _Answer) -> _Answer:
 
 
 def _sound_part(path: Path, value: Any) -> Any:
-    """A field of an answer, with all figures in it checked."""
+    """A field of an answer, with all figures in it checked as in ``with_sound_answer``: the value
+    itself if none had to change, else a copy.
+    """
     if isinstance(value, Figure):
         why = contradiction(value, is_time=value.name in _TIMES_OF_A_STEP)
         if why:
@@ -108,7 +116,12 @@ def _sound_part(path: Path, value: Any) -> Any:
 
 
 def _with_sound_figures(path: Path, where: str, row: _Row, unproved: Why) -> _Row:
-    """The row with sound figures. ``unproved``: why nothing proves it; '' if something does."""
+    """A part of a run that has figures (a record, a comparison), without the values of those that a
+    reader must not trust. Raises ``BadFile`` for one that contradicts itself.
+
+    ``where``: its name for the error. ``unproved``: why nothing proves that its work was done, so
+    that none of its values counts; '' if something does.
+    """
     for figure in row.figures:
         why = contradiction(figure, is_time=figure.name not in _NO_TIMES)
         if why:
@@ -123,18 +136,24 @@ def _with_sound_figures(path: Path, where: str, row: _Row, unproved: Why) -> _Ro
 
 
 def contradiction(figure: Figure, *, is_time: bool) -> Why:
-    """Why the figure contradicts itself; '' if it does not. ``is_time``: its unit must be ns."""
+    """Why the figure contradicts itself, as no figure of this suite does; '' if it does not.
+
+    ``is_time``: its unit must be ns, as all times are shown as such.
+    """
     if is_time and figure.unit != "ns":
         return because("unit-of-no-time", unit=figure.unit)
     if figure.low is not None and figure.high is not None and figure.low > figure.high:
         return because("interval-ends-before", low=figure.low, high=figure.high)
+    # 0 says that it was not checked for which n the figure holds.
     if figure.holds_from > figure.holds_to > 0:
         return because("holds-to-before", least=figure.holds_from, most=figure.holds_to)
     return ""
 
 
 def _unverified(figures: Sequence[Figure], why: Why) -> list[Figure]:
-    """The figures of a case whose values do not prove its work: none of them is a cost."""
+    """The figures of a case whose values do not prove its work: none of them keeps its value, for
+    this reason. Those without a value keep their own reason.
+    """
     unverified = []
     for figure in figures:
         if figure.status in VALUED:
@@ -144,7 +163,9 @@ def _unverified(figures: Sequence[Figure], why: Why) -> list[Figure]:
 
 
 def _plausible(figure: Figure) -> Figure:
-    """The figure; without its value if no measurement can be so small or so large."""
+    """The figure; without its value if no measurement can be so small or so large, or if it is the
+    time of something that was run and lies below zero with its whole interval.
+    """
     if figure.status not in VALUED or figure.value is None:
         return figure
     reaches_above_zero = figure.value > 0 or (figure.high is not None and figure.high > 0)

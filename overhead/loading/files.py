@@ -65,8 +65,8 @@ def is_journal(path: Path) -> bool:
 
 
 def files_in_folder(folder: Path) -> list[Path]:
-    """The paths of the fingerprints in a folder, then of its journals that have no fingerprint;
-    sorted.
+    """The files of runs in a folder, sorted: first the fingerprints (all figures of a run), then
+    the journals (raw samples) of runs that did not end and so have no fingerprint.
     """
     fingerprints = sorted(folder.glob("*.json"))
     done = {path.stem for path in fingerprints}
@@ -75,13 +75,14 @@ def files_in_folder(folder: Path) -> list[Path]:
 
 
 def newest_file(folder: Path) -> Path:
-    """The fingerprint or journal in the folder that was written last. Raises ``BadFile`` if there
-    is none.
+    """The file of the newest run in the folder, by the time at which it was written: a fingerprint
+    or a journal. Raises ``BadFile`` if there is none. Of equal times the last name counts.
     """
     written = {}
     for path in files_in_folder(folder):
         with contextlib.suppress(OSError):  # a link to a file that is gone
             status = path.stat()
+            # A folder or a pipe may have such a name.
             if stat.S_ISREG(status.st_mode):
                 written[path] = (status.st_mtime_ns, path.name)
     if not written:
@@ -99,8 +100,9 @@ def read_fingerprint(path: Path) -> Fingerprint:
 
 
 def read_as_written(path: Path) -> Fingerprint:
-    """The fingerprint in a file with all values that it gives: a gate refuses some. Raises
-    ``BadFile``.
+    """The fingerprint in a file with all values that it gives, also those that ``read_fingerprint``
+    takes away because nothing proves them. Raises ``BadFile``, with one line that says what the
+    file is if not a run.
     """
     raw = read_whole(path, MAX_FINGERPRINT_BYTES)
     if raw.startswith(b'{"format":"overhead-browser"'):
@@ -141,10 +143,13 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
         try:
             entry = decode_entry(row)
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            if number and not row.endswith(b"\n"):
+            # Only a line that was cut off has no end. Without a first line there is no run.
+            is_cut_off = not row.endswith(b"\n")
+            if number > 0 and is_cut_off:
                 return
             raise BadFile(f"line {number + 1}: {_one_line(error)}", path) from None
-        if (number == 0) != isinstance(entry, HeaderEntry):
+        is_first = number == 0
+        if is_first != isinstance(entry, HeaderEntry):
             wrong = "a second header" if number else "not a journal: no header"
             raise BadFile(f"line {number + 1}: {wrong}", path)
         if isinstance(entry, HeaderEntry) and entry.schema_version != SCHEMA_VERSION:
@@ -152,7 +157,8 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
                 f"schema version {entry.schema_version}, this program reads {SCHEMA_VERSION}", path
             )
         yield entry
-    if number < 0:
+    has_no_line = number < 0
+    if has_no_line:
         raise BadFile("empty", path)
 
 
@@ -169,6 +175,7 @@ def formatted(data: object, indent: int = 1) -> bytes:
     closes it, which has the indentation of the one that opened it.
     """
     rows: list[bytes] = []
+    # The indentation of the row that closes the reason which is being joined; None outside of one.
     closing: bytes | None = None
     for row in msgspec.json.format(msgspec.json.encode(data), indent=indent).splitlines():
         is_code = row.lstrip().startswith(b'"code": ')
@@ -191,8 +198,8 @@ def _indentation(row: bytes) -> bytes:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A ``with`` block with a new file, which gets this path when it is whole and on the disk, or
-    leaves nothing.
+    """A ``with`` block that writes a file whole or not at all. It gives a new file of another name,
+    which gets this path when it is on the disk; after an error, what was at the path stays.
     """
     _check_regular(path)
     part = part_path(path)
@@ -217,6 +224,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
+        # Something that is no folder is in the way. If it is a bad link, ``stat`` says so.
         for each in (*reversed(path.parents), path):
             if os.path.lexists(each):
                 os.stat(each)
@@ -232,13 +240,15 @@ def save_file(path: Path, data: bytes) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise ``CannotWrite`` if no file can be made at this path. Makes its folder."""
+    """Raise ``CannotWrite`` if no file can be made at this path, before a command works for long
+    for a file that it cannot write. Makes the folder of the file, but not the file.
+    """
     with raising_cannot_write(path):
         _check_regular(path)
         make_folder(path.parent)
         with contextlib.suppress(FileNotFoundError):
             os.lstat(path)  # raises for a name that is too long
-        with tempfile.TemporaryFile(dir=path.parent):
+        with tempfile.TemporaryFile(dir=path.parent):  # raises if the folder takes no new file
             pass
 
 
@@ -258,6 +268,7 @@ def part_path(path: Path) -> Path:
     remove.
     """
     name = path.name
+    # Character by character, as one may have several bytes.
     while len(os.fsencode(name)) > _LONGEST_NAME - len(_PART):
         name = name[:-1]
     return path.with_name(name + _PART)

@@ -35,11 +35,11 @@ class Skipped:
 
 
 def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
-    """All fingerprints and journals of these files and folders in order, and the files that were
-    skipped.
+    """All runs in these files and folders, in order, and the files that could not be used.
 
     If two files have the same machine id but describe different machines, the second one is
-    skipped. Raises ``BadFile`` if a single named file is bad, or if nothing could be loaded.
+    skipped: their figures would be shown as those of one machine. Raises ``BadFile`` if a single
+    named file is bad, or if nothing could be loaded.
     """
     is_one_file = len(paths) == 1 and not os.path.isdir(paths[0])
     first_of_machine: dict[str, Loaded] = {}
@@ -69,8 +69,8 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
 
 
 def _why_nothing_loaded(paths: Sequence[Path], skipped: Sequence[Skipped]) -> Why:
-    """Why these paths give no run: all files are bad, the runs are in folders further inside, or
-    there are none.
+    """The reason in the error of paths that give no run: all of their files are bad, the runs are
+    in folders further inside (only the folder itself is searched), or there are none.
     """
     if skipped:
         return because("no-run-that-can-be-read", skipped=len(skipped), why=skipped[0].reason)
@@ -82,8 +82,8 @@ def _why_nothing_loaded(paths: Sequence[Path], skipped: Sequence[Skipped]) -> Wh
 
 
 def _folders_with_runs(path: Path) -> list[Path]:
-    """The folders inside this one that hold runs, such as one for each node. Their first file
-    decides.
+    """The folders inside this one that hold runs, such as one for each node of a cluster, to name
+    them in an error. Of each only the first file is read, as that may take long.
     """
     if not path.is_dir():
         return []

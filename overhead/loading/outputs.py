@@ -62,12 +62,12 @@ def same_file(one: Path, other: Path) -> bool:
     """Whether two paths name one file, or would name one once they exist: through links, ``..``, or
     other letters.
 
-    Two names that differ only in the case of their letters are one file on some disks, so they
-    count as one until both exist.
+    Two names that differ only in the case of their letters are one file on some disks. That can be
+    seen as soon as one of them exists, so they count as one only while neither does.
     """
     try:
         return os.path.samefile(one, other)
-    except OSError:
+    except OSError:  # one of them does not exist
         first = os.path.realpath(one)
         second = os.path.realpath(other)
         if os.path.lexists(one) or os.path.lexists(other):
@@ -76,11 +76,11 @@ def same_file(one: Path, other: Path) -> bool:
 
 
 def check_outputs(outputs: Sequence[Output], inputs: Iterable[Path] = ()) -> None:
-    """Raise ``UsageError``, one line, for an output that must not be written. Makes the folders of
-    the outputs.
+    """Raise ``UsageError``, one line, for an output of a command that must not be written, before
+    the command begins. Makes the folders of the outputs.
 
-    It must be none of the inputs and no other output; it must be possible to write it; and what has
-    its name already must be empty or made by this command.
+    It must be none of the ``inputs``, which the command reads, and no other output; it must be
+    possible to write it; and what has its name already must be empty or made by this command.
     """
     read = list(inputs)
     for index, output in enumerate(outputs):
@@ -90,6 +90,7 @@ def check_outputs(outputs: Sequence[Output], inputs: Iterable[Path] = ()) -> Non
                     f"{output.path}: two options name the same file, the other {other.path}"
                 )
         check_not_input(output.path, read)
+        # Most likely the name of a program of the user, given by mistake.
         if output.path.suffix == ".py":
             raise UsageError(
                 f"{output.path}: a Python file is not overwritten; write FILE.json or FILE.html"
@@ -100,10 +101,11 @@ def check_outputs(outputs: Sequence[Output], inputs: Iterable[Path] = ()) -> Non
 
 def check_not_input(path: Path, inputs: Iterable[Path]) -> None:
     """Raise ``UsageError`` if writing this path would replace one of the files that the command
-    reads.
+    reads (``inputs``), or a file that SQLite keeps beside a database among them.
     """
     for read in inputs:
         if _meet(path, read):
+            # The other name, if a link or ``..`` leads to the same file.
             same = "" if str(path) == str(read) else f", the file {read}"
             raise UsageError(
                 f"{path}: this is what the command reads{same}; give the output another name"
@@ -139,8 +141,9 @@ def check_replaceable(output: Output) -> None:
 
 
 def _meet(output: Path, other: Path) -> bool:
-    """Whether writing the output touches the other file, also by the name that it has while it is
-    written.
+    """Whether writing the output would touch the other file.
+
+    While a file is written it has another name (``part_path``), so that of either may be the other.
     """
     return (
         same_file(output, other)

@@ -51,24 +51,24 @@ limit.
 
 
 def load(path: str | Path) -> Fingerprint:
-    """The fingerprint (all figures of a run) in a file, or the newest of a folder; a journal is
-    reduced to one.
-
-    Raises ``BadFile``.
+    """The fingerprint (all figures of a run) in a file, or in the newest file of a folder. Of a
+    journal (raw samples) the figures are computed. Raises ``BadFile``.
     """
     path = Path(path)
     return load_file(files.newest_file(path) if os.path.isdir(path) else path)
 
 
 def load_file(path: Path) -> Fingerprint:
-    """The fingerprint in a file, a journal or a download of the browser page. Raises ``BadFile``,
-    also for a folder.
+    """The fingerprint (all figures of a run) in a file. Of a journal (raw samples) and of what a
+    person downloaded from the browser page, which holds samples too, the figures are computed.
+    Raises ``BadFile``, also for a folder.
     """
     if files.is_journal(path):
         return reduce_journal(path)
     try:
         return files.read_fingerprint(path)
     except files.BrowserDownload:
+        # Imported only here: few files are such.
         from overhead.probes.browser.importing import import_file
 
         return _Journal(path, import_file(path)).fingerprint()
@@ -80,7 +80,9 @@ def reduce_journal(path: Path) -> Fingerprint:
 
 
 def series_by_record(path: Path) -> dict[str, Series]:
-    """The raw samples in a journal: a series for each key of a record. Raises ``BadFile``."""
+    """The raw samples in a journal: for each key of a record (a case on its target) a series, which
+    has the samples of the processes that count. Raises ``BadFile``.
+    """
     journal = _Journal(path, files.read_journal(path))
     series = {}
     for measured in journal.cases.values():
@@ -108,9 +110,11 @@ class _ProcessId:
 
 @dataclasses.dataclass
 class _MeasuredCase:
-    """What a journal has about one case that one worker measured.
-
-    ``failed``, ``rounds``, ``one_off``: by the number of the process. ``one_off``: then by name.
+    """What a journal (the raw samples of a run) has about one case that one worker measured; a
+    worker measures in several processes, one after the other. ``opened``: facts on the case, from
+    the process that opened it last. ``failed``, ``rounds``, ``one_off``: by the number of the
+    process, why the case failed, the samples of its rounds, and the values that were measured once,
+    by name.
     """
 
     worker: str
@@ -142,7 +146,7 @@ class _MeasuredCase:
         self,
         entry: results.OpenedEntry | results.RoundEntry | results.OneOffEntry | results.FailedEntry,
     ) -> None:
-        """Keep an entry about this case."""
+        """Keep an entry of the journal that is about this case."""
         match entry:
             case results.OpenedEntry():
                 self.opened = entry
@@ -154,8 +158,8 @@ class _MeasuredCase:
                 self.failed[entry.process] = entry
 
     def _add_one_off(self, entry: results.OneOffEntry) -> None:
-        """Keep a one-off value. What is measured in each round comes in several entries of one
-        name, which become one.
+        """Keep a value that is no sample of a round, such as the time to open. Some are measured in
+        each round all the same: their entries have one name, and become one entry.
         """
         by_name = self.one_off.setdefault(entry.process, {})
         before = by_name.get(entry.name)
@@ -167,12 +171,12 @@ class _MeasuredCase:
 
 
 class _Journal:
-    """The entries of a journal, grouped by case, and the fingerprint that follows from them.
-
-    ``cases``: the planned cases, in the order of the plan. ``wanted``: by worker the planned number
-    of processes. ``opened``: the cases in the order in which they first opened. ``rules``: of each
-    process that ended, why it stopped. ``rounds``: of each process the rounds of all its cases.
-    ``of_features``: entries that only features understand.
+    """The entries of a journal (the raw samples of a run), grouped by case, and the fingerprint
+    (all figures) that follows from them. ``cases``: the planned cases, in the order of the plan.
+    ``wanted``: by worker the planned number of processes. ``opened``: the cases in the order in
+    which they first opened. ``rules``: of each process that ended, why it stopped. ``rounds``: of
+    each process the rounds of all its cases. ``of_features``: entries that only features
+    understand.
     """
 
     def __init__(self, path: Path, entries: Iterable[results.JournalEntry]) -> None:
@@ -223,7 +227,9 @@ class _Journal:
         self,
         entry: results.OpenedEntry | results.RoundEntry | results.OneOffEntry | results.FailedEntry,
     ) -> None:
-        """Keep an entry about a case. Raises ``BadFile`` if no entry before it planned the case."""
+        """Keep an entry with the others of its case. Raises ``BadFile`` if no entry before it
+        planned the case.
+        """
         measured = self.cases.get(_CaseId(entry.worker, entry.target, entry.case))
         if measured is None:
             raise BadFile(f"{entry.target} {entry.case} was never planned", self.path)
@@ -239,7 +245,13 @@ class _Journal:
         return profiles()[self.header.profile].precision
 
     def series(self, measured: _MeasuredCase) -> Series:
-        """The samples of a case, from the processes that count."""
+        """The samples of a case, from the processes that count, as the figures are fitted to them.
+
+        ``pace_ns``: how fast the CPU was at its best in the process, by a loop that is always the
+        same. ``anchored``: whether the method of the run took anchors, much longer chains that
+        check whether T(n) goes on as a line. Facts on how the case waits are known only if a
+        process opened it.
+        """
         processes = []
         for number in self._counted(measured):
             pace_ns = self.paces_ns.get(_ProcessId(measured.worker, number), 0.0)
@@ -257,8 +269,10 @@ class _Journal:
         return {process: best_pace(rounds) for process, rounds in self.rounds.items()}
 
     def _counted(self, measured: _MeasuredCase) -> list[int]:
-        """The processes of the case to use: the complete ones if there are as many as planned, else
-        all.
+        """The numbers of the processes whose samples the figures of the case are made of.
+
+        These are the complete ones if there are as many as planned, or if the case failed in a
+        process. Else the run was interrupted, and the samples of unfinished processes count too.
         """
         complete = self._complete(measured)
         if measured.failed or len(complete) >= self.wanted[measured.worker]:
@@ -266,17 +280,20 @@ class _Journal:
         return sorted({*measured.rounds, *measured.one_off})
 
     def _complete(self, measured: _MeasuredCase) -> list[int]:
-        """The processes that ended, and in which the case was measured and did not fail."""
+        """The numbers of the processes that measured the case to their end without a failure: a
+        process that ended has an entry with its rule, which says why it stopped.
+        """
         complete = []
         for number in sorted(measured.rounds.keys() - measured.failed.keys()):
             if _ProcessId(measured.worker, number) in self.rules:
                 complete.append(number)
         return complete
 
-    def _loss(self, measured: _MeasuredCase) -> results.FailedEntry | None:
+    def _failure_of(self, measured: _MeasuredCase) -> results.FailedEntry | None:
         """The failure that leaves the case without figures; None if it has figures.
 
-        Wrong values always do so. Any other failure does so only where no process is complete.
+        An error in one process (status ``failed``) does so only where no other process measured the
+        case to its end. Any other status, such as wrong values, holds of the case itself.
         """
         has_complete = bool(self._complete(measured))
         for entry in measured.failed.values():
@@ -285,12 +302,15 @@ class _Journal:
         return None
 
     def fingerprint(self) -> Fingerprint:
-        """All figures of the run."""
+        """All figures of the run: what the header says of it, a record for each case, and what
+        follows from several cases.
+        """
         facts = {name: getattr(self.header, name) for name in RunFacts.__struct_fields__}
         facts["volatile"] = {**self.header.volatile, **self._reference_loop_us()}
         return Fingerprint(
             **facts,
             kernels=self._kernels(),
+            # A case that ran in another target's worker, for a comparison, has no record.
             records=[self._record(each) for each in self.cases.values() if each.is_own],
             comparisons=self._comparisons(),
             contention=self._contention(),
@@ -322,7 +342,7 @@ class _Journal:
         """
         medians = []
         for rounds in self.rounds.values():
-            times_ns = [sum(entry.canary) for entry in rounds]
+            times_ns = [sum(entry.canary) for entry in rounds]  # the loop's name in the journal
             if any(times_ns):
                 medians.append(statistics.median(times_ns) / 1e3)
         if not medians:
@@ -336,7 +356,7 @@ class _Journal:
     def _record(self, measured: _MeasuredCase) -> Record:
         """The record of a case: with its figures, or with the reason why there are none."""
         series = self.series(measured)
-        loss = self._loss(measured)
+        failure = self._failure_of(measured)
         opened = measured.opened
         flags = list(opened.flags) if opened else []
         if measured.worker in self.died:
@@ -346,13 +366,14 @@ class _Journal:
         status: results.Status = "failed"
         reason: results.Why = because("no-round-measured")
         bound: results.Bound = ""
-        if loss is not None:
-            status, reason = loss.status, loss.reason
+        if failure is not None:
+            status, reason = failure.status, failure.reason
         elif any(process.rounds for process in series.processes):
             by_name = estimate(series, self.precision)
             bound = limited_by(series, by_name)
             flags += self._flags_of_figures(measured, series, by_name)
             figures = self._with_rules(measured, by_name)
+            # The case counts as well measured as its cost, the slope of T(n).
             status, reason = by_name["complete"].status, by_name["complete"].reason
         return Record.of(
             measured.target,
@@ -371,7 +392,10 @@ class _Journal:
     def _flags_of_figures(
         self, measured: _MeasuredCase, series: Series, by_name: Mapping[str, Figure]
     ) -> Iterator[str]:
-        """What a reader should know about the figures of a case."""
+        """What a reader should know about the figures of a case, as the names of flags: it failed
+        in a later process; a figure changed during the run (drifts); it could not be judged whether
+        it did.
+        """
         if measured.failed:
             yield "failed-later"
         if any(codes_of(figure.reason) & DRIFTS for figure in by_name.values()):
@@ -381,9 +405,10 @@ class _Journal:
             yield "drift-not-judged"
 
     def _with_rules(self, measured: _MeasuredCase, by_name: Mapping[str, Figure]) -> list[Figure]:
-        """The figures, each with the rule that ended its sampling: its own, or else the reasons for
-        which the processes of the worker stopped.
+        """The figures of a case, each with the rule by which its sampling ended, such as that it
+        was precise enough: its own, or else those of the processes of the worker.
         """
+        # A dict, because several processes mostly ended by the same rule, which is told once.
         rules: dict[results.Why, None] = {}
         for process, rule in self.rules.items():
             if process.worker == measured.worker and rule:
@@ -397,13 +422,16 @@ class _Journal:
         return figures
 
     def _comparisons(self) -> list[Comparison]:
-        """The named comparisons between cases that alternated in the processes of one worker."""
+        """The differences and ratios of cases that took turns in the processes of one worker, in
+        the order of the table of named comparisons; what that lacks comes last.
+        """
         comparisons: list[Comparison] = []
         for worker in self.wanted:
             usable = []
             for measured in self.cases.values():
                 was_measured = any(measured.rounds.values())
-                if measured.worker == worker and was_measured and self._loss(measured) is None:
+                has_figures = was_measured and self._failure_of(measured) is None
+                if measured.worker == worker and has_figures:
                     usable.append(measured)
             comparisons += self._named(usable)
             comparisons += self._marginal(usable)
@@ -412,11 +440,15 @@ class _Journal:
         return sorted(comparisons, key=lambda comparison: order.get(comparison.name, last))
 
     def _named(self, usable: Sequence[_MeasuredCase]) -> Iterator[Comparison]:
-        """Each comparison that a pair of these cases of one worker allows."""
+        """Each comparison of the table of named comparisons that a pair of these cases of one
+        worker allows.
+        """
         by_key = {measured.record_key: measured for measured in usable}
         pairs = comparable_pairs([(measured.target, measured.case) for measured in usable])
         for named, of, against in pairs:
             first, second = by_key[_record_key(*of)], by_key[_record_key(*against)]
+            # One call of the first case may make several calls of the second, which then counts so
+            # many times; the first case's window says how many.
             times = float(first.window.get(named.times, 1))
             figures = difference_and_ratio(
                 self.series(first), self.series(second), named.figure, self.precision, times
@@ -424,8 +456,11 @@ class _Journal:
             yield _comparison(named.name, [first, second], figures)
 
     def _marginal(self, usable: Sequence[_MeasuredCase]) -> Iterator[Comparison]:
-        """What one more submit, pass, dispatch or bind change costs, from own cases that differ
-        only in these.
+        """What one more submit, pass, dispatch or bind change costs, from cases of one target that
+        differ only in how many of these there are for each dispatch.
+
+        Needs both ends: a case with all dispatches in one submit and pass, and one with a submit
+        and a pass for each.
         """
         all_in_one, all_apart = PerDispatch(0.0, 0.0), PerDispatch(1.0, 1.0)
         for alike in _alike_but_for_counts(usable):
@@ -443,7 +478,9 @@ class _Journal:
                 yield _comparison("marginal", cases, costs.values())
 
     def _flags(self) -> list[results.Why]:
-        """What a reader should know about the whole run."""
+        """What a reader should know about the whole run: fewer processes than planned, variables
+        that were set, workers that died, and a CPU that became slower or faster.
+        """
         flags: list[results.Why] = []
         ended = Counter(process.worker for process in self.rules)
         for worker, wanted in self.wanted.items():
@@ -481,8 +518,11 @@ def _record_key(target: Target, case: Case) -> str:
 def _alike_but_for_counts(
     usable: Iterable[_MeasuredCase],
 ) -> list[dict[PerDispatch, _MeasuredCase]]:
-    """Groups of cases that differ only in how many submits, passes and bind changes a dispatch
-    has, by these numbers.
+    """The cases in groups that differ only in how many submits, passes and bind changes there are
+    for each dispatch; in a group, each case by these numbers.
+
+    Pattern and the parameters ``k`` and ``bindgroup`` set these numbers, so they are left out of
+    what must be equal.
     """
     groups: dict[str, dict[PerDispatch, _MeasuredCase]] = defaultdict(dict)
     for measured in usable:
@@ -498,7 +538,9 @@ def _alike_but_for_counts(
 
 
 def _reference_loop_by_round(rounds: Sequence[results.RoundEntry]) -> dict[int, float]:
-    """The median time of the reference loop in each round of a process, ns."""
+    """The median time of the reference loop (always the same work of the CPU) in each round of a
+    process, ns: over the run it shows whether the CPU became slower.
+    """
     times_ns: dict[int, list[float]] = defaultdict(list)
     for entry in rounds:
         loop_ns = reference_ns(entry)
@@ -520,9 +562,10 @@ def _comparison(name: str, cases: Sequence[_MeasuredCase], figures: Iterable[Fig
 
 
 def _curve(series: Series) -> list[results.Point]:
-    """Median and quartiles of the samples of each n over all processes, for drawings of T(n).
+    """Median and quartiles of the samples of each n (units in a chain) over all processes, for
+    drawings of T(n).
 
-    At most ``_MOST_CURVE_POINTS`` n, spread over their range.
+    At most ``_MOST_CURVE_POINTS`` n, spread over their range: the smallest and the largest n stay.
     """
     by_n: dict[int, list[list[int]]] = defaultdict(list)
     for process in series.processes:
@@ -540,7 +583,9 @@ def _curve(series: Series) -> list[results.Point]:
 
 
 def _point(n: int, samples: Sequence[Sequence[int]]) -> results.Point:
-    """The point of a curve at n. ``samples``: rows ``[n, issue_ns, total_ns]``."""
+    """The point of the curve T(n) at n units, from all samples of this n: their median and
+    quartiles. ``samples``: rows ``[n, issue_ns, total_ns]``, the time to enqueue and in all.
+    """
     issues = [issue_ns for _, issue_ns, _ in samples]
     totals = sorted(total_ns for _, _, total_ns in samples)
     return results.Point(
@@ -553,7 +598,8 @@ def _point(n: int, samples: Sequence[Sequence[int]]) -> results.Point:
 
 
 def _by_processor(series: Series) -> list[results.ProcessorCost]:
-    """The unpinned cost on each CPU core, from the first process that measured it.
+    """The unpinned cost (of a process that is not fixed to a CPU core) on each core, from the first
+    process that measured it.
 
     Only five committed journals of method 3 have it; later ones measure the cost as a spread over
     processes.

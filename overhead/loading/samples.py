@@ -27,16 +27,16 @@ class ProcessMedians:
 
 
 def medians_by_record(run: Fingerprint, path: Path | None) -> dict[str, list[ProcessMedians]]:
-    """What each process measured, by the key of the record; empty where the run's samples are not
-    found.
+    """The median times that each process of the run measured, by the key of the record (the case);
+    empty where the run's samples are not found.
 
-    ``path``: the file of the run. Samples lie beside it, or in a folder ``samples`` beside its
-    folder.
+    ``path``: the file of the run. Its samples are a file of their own: beside it, or in a folder
+    ``samples`` beside its folder.
     """
     if path is None:
         return {}
     for file in _places(path):
-        with contextlib.suppress(BadFile):
+        with contextlib.suppress(BadFile):  # a file that is not there or is bad is no error
             header = next(iter(read_journal(file)))
             if not isinstance(header, HeaderEntry) or not _is_of_run(header, run):
                 continue
@@ -48,8 +48,9 @@ def medians_by_record(run: Fingerprint, path: Path | None) -> dict[str, list[Pro
 
 
 def _places(path: Path) -> list[Path]:
-    """Where the samples of a run may be: the file itself if it is a journal, else beside the file
-    of the run, and in the folder ``samples`` beside its folder or the one above.
+    """The paths at which the raw samples of a run may be; not all exist. If the file of the run is
+    a journal, it holds them itself. Else they are beside it, or in a folder ``samples`` beside its
+    folder or the one above.
     """
     if is_journal(path):
         return [path]
@@ -65,9 +66,11 @@ def _is_of_run(header: HeaderEntry, run: Fingerprint) -> bool:
 
 
 def _medians(process: Process) -> ProcessMedians:
-    """The medians of a process, without those of the n at which it only looked for the knee.
+    """The median times of one process: of the n of its ladder, the numbers of units that the line
+    is fitted to, and of its anchors, longer chains that check the line.
 
-    Where the wait polls, all n count, because the ladder is not fixed there.
+    Samples of other n are left out: with them the process looked for the knee, the n above which a
+    unit costs more. Where the wait polls, all n count, because there the ladder is not fixed.
     """
     ladder = () if wait_quantum(process) else process.values("ladder")
     times = []
@@ -77,6 +80,7 @@ def _medians(process: Process) -> ProcessMedians:
     on_line = _by_n(times)
     longest = max(on_line, default=0)
 
+    # An anchor must lie beyond the line to check it.
     anchor = process.one_off.get("anchor")
     far = {}
     if anchor is not None:

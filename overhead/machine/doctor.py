@@ -57,14 +57,19 @@ def _check(name: str, disturbed: bool, found: Why, status: CheckStatus = "warn")
 
 
 def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
-    """Whether the processor runs at its full speed, and whether other programs leave it free."""
+    """Checks of the processor: whether it runs at full speed, whether other programs leave it free,
+    and whether its clock is fast to read. What the system does not tell is not checked.
+
+    ``state``: what ``volatile`` found, by name.
+    """
+    # Linux: the policy of the processor's frequency.
     governor = state.get("governor")
     if governor:
         is_fast = "performance" in (governor, state.get("energy_preference"))
         yield _check("governor", not is_fast, governor)
     plan = state.get("power_plan")
     if plan:
-        # A plan of the user's own has an id of its own, so its name decides.
+        # Windows: a plan of the user's own has an id of its own, so its name decides.
         is_known = state.get("power_plan_id") in _PERFORMANCE_PLANS
         is_fast = is_known or "performance" in plan.lower()
         yield _check("power plan", not is_fast, plan)
@@ -77,7 +82,8 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     cores, load = state.get("usable_cores", 0), state.get("load_1m")
     if cores and load is not None:
         free = max(0.0, cores - load)
-        # Two cores should be free, on a smaller machine all, give or take half a core.
+        # Two cores should be free, on a smaller machine all, give or take half a core. ``load`` is
+        # how many programs ran at once in the last minute.
         is_busy = free < min(2, cores) - 0.5
         why = because("cores-free", free=free, cores=cores, load=load)
         yield _check("free cores", is_busy, why)
@@ -90,11 +96,14 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
 
 
 def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
-    """What surrounds the measured processes, and what other code is loaded into them."""
+    """Checks of what surrounds the measured processes (a virtual machine, a limit on CPU time), and
+    of what makes them slower from inside (other libraries in them, a debug build of Python).
+    """
     virtual = state.get("virtual", "")
     yield _check("virtual machine", bool(virtual), virtual or "none seen")
     quota = state.get("cpu_quota")
     if quota:
+        # With fewer than two cores the system pauses processes while they are measured.
         yield _check("CPU quota", quota < 2, because("cores-allowed", cores=quota), "bad")
     layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS_LAYERS]
     yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
@@ -104,13 +113,16 @@ def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
 
 
 def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
-    """Whether there is a GPU, whether others use it, and what it needs."""
+    """Checks of the devices: whether there is a GPU, whether other programs use it, which
+    processors serve its interrupts, and whether the Vulkan loader is there.
+    """
     gpus = [gpu.name for gpu in identity(host).gpus]
     yield _check("hardware GPU", not gpus, ", ".join(gpus) or "none")
     busy = [percent for percent in state.get("gpu_busy_percent", []) if _is_over(percent, 5)]
     if busy:
         yield _check("GPU in use", True, because("gpus-busy", percent=", ".join(busy)))
     if host.platform == "linux":
+        # For information: it is never a fault by itself.
         serving = state.get("gpu_interrupts")
         if serving:
             why = because("interrupts-served-by", processors=", ".join(serving))

@@ -46,7 +46,7 @@ class Host:
 
     def run(self, *command: str) -> str:
         """The output of a program without space around it; empty if it is missing, fails, or takes
-        more than 10 s.
+        more than 10 s. ``command``: its name and its arguments.
         """
         program = shutil.which(command[0])
         if program is None:
@@ -64,8 +64,8 @@ class Host:
         return self._text(done.stdout).strip()
 
     def _text(self, output: bytes) -> str:
-        """The text of a program's output. Old programs of Windows write in the system's OEM code
-        page.
+        """The output of a program as text: it is UTF-8, except that old programs of Windows write
+        in the system's OEM code page. No byte raises an error.
         """
         try:
             return output.decode("utf-8")
@@ -73,8 +73,8 @@ class Host:
             return output.decode("oem" if self.platform == "win32" else "utf-8", "replace")
 
     def nvidia_smi(self, *fields: str) -> list[list[str]]:
-        """These fields of ``nvidia-smi``, one row per GPU; empty if the program, a GPU or a field
-        is missing.
+        """What the program ``nvidia-smi`` of NVIDIA's driver says of each GPU: a row per GPU, with
+        a text for each of these fields. Empty if the program, a GPU or a field is missing.
         """
         query = f"--query-gpu={','.join(fields)}"
         text = self.run("nvidia-smi", query, "--format=csv,noheader,nounits")
@@ -95,7 +95,8 @@ class Host:
         return self.read(f"/sys/bus/pci/devices/{bus.lower()[-12:]}/local_cpulist")
 
     def psutil(self, function: str, **arguments: Any) -> Any:
-        """The result of a psutil function.
+        """The result of the function of psutil (a library that reads counters of the system) with
+        this name.
 
         None if the function is missing or raises, which rare systems cause, or if psutil is not
         installed: a worker may run in another Python.
@@ -120,11 +121,14 @@ class Host:
         return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
     def system(self) -> tuple[str, str]:
-        """The operating system and the kernel, each with its version."""
+        """The operating system and the kernel, each with its version, such as ``Ubuntu 24.04 LTS``
+        and ``6.8.0``.
+        """
         if self.platform == "darwin":
             return f"macOS {platform.mac_ver()[0]}", platform.release()
         if self.platform == "win32":
             return f"Windows {platform.release()}", platform.version()
+        # The name of the distribution; without one it is "Linux".
         name = platform.system()
         for line in self.read("/etc/os-release").splitlines():
             if line.startswith("PRETTY_NAME="):
@@ -145,11 +149,14 @@ class Host:
         return [words for words, present in slow.items() if present]
 
     def vulkan_loader(self) -> str:
-        """The version of the Vulkan loader; empty if there is none. This loads no driver."""
+        """The version of the Vulkan loader, the library through which programs reach the Vulkan
+        drivers; empty if there is none. Asking for its version loads no driver.
+        """
         version = ctypes.c_uint32()
         for name in _VULKAN_LOADERS.get(self.platform, ["libvulkan.so.1"]):
             try:
                 ctypes.CDLL(name).vkEnumerateInstanceVersion(ctypes.byref(version))
+            # There is no such library, or it is too old for this function.
             except (OSError, AttributeError):
                 continue
             # As the macros of Vulkan's headers take the number apart.

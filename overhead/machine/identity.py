@@ -25,8 +25,10 @@ _VENDORS = {
 
 
 def identity(host: Host = HOST) -> Machine:
-    """This machine: CPU, cores (physical ones if known), memory (GiB), hardware GPUs, and a hash of
-    these as the id.
+    """What kind of machine this is: CPU, number of cores (physical ones if known), memory (GiB) and
+    hardware GPUs.
+
+    Its id is a hash of these. So runs on one machine have the same id, which tells no name of it.
     """
     cpu = _cpu(host)
     cores = host.psutil("cpu_count", logical=False) or host.psutil("cpu_count") or 0
@@ -45,8 +47,8 @@ def identity(host: Host = HOST) -> Machine:
 
 
 def versions(distributions: Iterable[str] = (), host: Host = HOST) -> dict[str, str]:
-    """Versions of Python, operating system, kernel, drivers, and the installed ``distributions``,
-    by name.
+    """The versions of the software that figures depend on, by name: Python, operating system,
+    kernel, drivers, this suite, and those of ``distributions`` (packages) that are installed.
     """
     system, kernel = host.system()
     python = f"{platform.python_implementation()} {platform.python_version()}"
@@ -65,6 +67,9 @@ def versions(distributions: Iterable[str] = (), host: Host = HOST) -> dict[str, 
 
 
 def _cpu(host: Host) -> str:
+    """The name of the processor's model, which each system keeps elsewhere; ``unknown`` if none
+    tells it.
+    """
     if host.platform == "darwin":
         name = host.run("sysctl", "-n", "machdep.cpu.brand_string")
     elif host.platform == "win32":
@@ -76,6 +81,7 @@ def _cpu(host: Host) -> str:
         line = model.search(host.read("/proc/cpuinfo")) or model.search(host.run("lscpu"))
         name = line[1] if line else ""
     name = name or host.processor() or "unknown"
+    # A name may be filled up with spaces.
     return " ".join(name.split())[:200]
 
 
@@ -89,7 +95,9 @@ class _HardwareGpu(NamedTuple):
 
 
 def _gpus(host: Host) -> list[_HardwareGpu]:
-    """The hardware GPUs: those of NVIDIA as their driver names them, then all others."""
+    """The hardware GPUs: first those of NVIDIA, as their driver names them, then those that the
+    system lists.
+    """
     nvidia = []
     for name, device in host.nvidia_smi("name", "pci.device_id"):
         # ``0x233010DE``: the device, then the vendor.
@@ -102,6 +110,7 @@ def _gpus(host: Host) -> list[_HardwareGpu]:
         others = _windows_gpus(host)
     else:
         others = _pci_gpus(host)
+    # The system lists the GPUs of NVIDIA too, which the driver has named better.
     gpus = list(nvidia)
     for key, name in others:
         is_listed = bool(nvidia) and key.startswith(f"{_NVIDIA}:")
@@ -111,7 +120,9 @@ def _gpus(host: Host) -> list[_HardwareGpu]:
 
 
 def _pci_gpus(host: Host) -> list[_HardwareGpu]:
-    """The GPUs among the PCI devices of Linux. Their names are vendor and numbers."""
+    """The GPUs among the PCI devices that Linux lists. A device has numbers there and no name, so a
+    GPU is named by its maker and its numbers.
+    """
     gpus = []
     for path in host.names("/sys/bus/pci/devices/*/class"):
         folder = path.rpartition("/")[0]
@@ -126,6 +137,9 @@ def _pci_gpus(host: Host) -> list[_HardwareGpu]:
 
 
 def _mac_gpus(host: Host) -> list[_HardwareGpu]:
+    """The GPUs that macOS lists with its displays; none if its answer cannot be read. It tells no
+    PCI numbers, so their names are their keys.
+    """
     section = "SPDisplaysDataType"
     try:
         displays = json.loads(host.run("system_profiler", "-json", section))[section]
@@ -137,6 +151,9 @@ def _mac_gpus(host: Host) -> list[_HardwareGpu]:
 
 
 def _windows_gpus(host: Host) -> list[_HardwareGpu]:
+    """The GPUs among the video controllers that Windows lists, without those that are no PCI device
+    of a maker of GPUs, such as a remote display.
+    """
     query = (
         "Get-CimInstance Win32_VideoController | ForEach-Object { $_.PNPDeviceID + '|' + $_.Name }"
     )

@@ -69,8 +69,8 @@ _PAIR = re.compile(r"([\w-]+)=([^\s&;,]+)")
 
 @dataclass(frozen=True)
 class Owner:
-    """The words that identify the owner of a machine: names of hosts, the user's name, and the home
-    folder.
+    """The words that identify the owner of a machine, which must not get into published files:
+    names of the host, the user's name, and the home folder.
     """
 
     hosts: frozenset[str]
@@ -80,9 +80,12 @@ class Owner:
 
 @functools.cache
 def owner() -> Owner:
-    """The owner of this machine."""
+    """The words that identify the owner of this machine. A name that is a default of some system,
+    such as ``localhost``, identifies nobody and is left out.
+    """
     try:
         user = getpass.getuser()
+    # A process in a container may run under a number that has no name.
     except (KeyError, OSError, ImportError):
         user = ""
     host = socket.gethostname()
@@ -92,8 +95,8 @@ def owner() -> Owner:
 
 
 def redact(text: str, of: Owner | None = None) -> str:
-    """The text without host and user name. Only the last part of an absolute path remains
-    (``…/lib.so``).
+    """The text without what identifies the owner of a machine: ``<host>`` and ``<user>`` stand for
+    the names, and of an absolute path only the last part remains (``…/lib.so``).
 
     Redacting twice gives the same. ``of``: whose names; None for the owner of this machine.
     """
@@ -101,6 +104,7 @@ def redact(text: str, of: Owner | None = None) -> str:
     # File systems of Windows and macOS ignore the case of letters, and programs there print a path
     # in either.
     case = re.IGNORECASE if re.match(r"[A-Za-z]:|/Users/", of.home) else re.NOFLAG
+    # The home folder first: the user's name, which is replaced at last, may be a part of it.
     for home in _written_homes(of.home):
         text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text, flags=case)
     text = _QUOTED.sub(_last_part_in_quotes, text)
@@ -142,14 +146,15 @@ def _redact_value(
 
 
 def hide_secrets(name: str, value: str) -> str:
-    """The value of a variable without passwords and keys: all of it if the name is that of a
-    secret.
+    """The value of an environment variable without passwords and keys. All of it is hidden if the
+    name of the variable is that of a secret, such as ``API_KEY``.
 
     A secret becomes ``<hidden 3fa9>``. The digits are 16 bits of its SHA-256: they differ for
     different secrets, but do not tell the secret.
     """
     if value and _SECRET_NAME.search(name):
         return _hidden(value)
+    # Also what looks like a key or a password inside the value, and pairs such as ``token=abc``.
     value = _SECRET_VALUE.sub(lambda secret: _hidden(secret[0]), value)
     return _PAIR.sub(_pair_without_secret, value)
 
@@ -192,13 +197,18 @@ def _is_free(name: str, free: bool) -> bool:
 
 
 def _redact_fields(value: Any, of: Owner | None, free: bool) -> Any:
-    """A value of a journal, with its free texts redacted. ``free``: whether a text here is one."""
+    """A value of a journal line (the record of a run) without what identifies the owner, also
+    inside of dicts and lists. Only free texts, which come from outside of the suite, are changed.
+
+    ``free``: whether a text at this place is free.
+    """
     match value:
         case str():
             return redact(value, of) if free else value
         case dict():
             redacted_fields = {}
             for name, inner in value.items():
+                # The name of a field tells whether its texts are free.
                 redacted_fields[name] = _redact_fields(inner, of, _is_free(name, free))
             return redacted_fields
         case list():

@@ -25,8 +25,8 @@ _LAYERS = tuple(
 
 
 def volatile(host: Host = HOST) -> Volatile:
-    """What may differ in the next run on this machine, by name; without what the system does not
-    report.
+    """The present state of the machine, by name: what may differ in the next run and explain other
+    figures, such as load, frequencies and power. What the system does not report is left out.
     """
     load = host.load()
     state: Volatile = {
@@ -40,6 +40,7 @@ def volatile(host: Host = HOST) -> Volatile:
     state.update(_frequencies(host))
     state.update(_power(host))
     state.update(_gpu(host))
+    # Its files tell more than the other systems do.
     if host.platform == "linux":
         state.update(_linux(host))
     return {name: value for name, value in state.items() if value not in ("", [])}
@@ -55,8 +56,8 @@ def _frequencies(host: Host) -> Volatile:
 
 
 def injected_code(host: Host) -> list[str]:
-    """What loads code into the measured processes: environment variables (``NAME=value``) and
-    Vulkan layers.
+    """What loads other code into the measured processes, which may slow their calls down:
+    environment variables (``NAME=value``), and the names of Vulkan layers that programs installed.
     """
     variables = []
     for name in _INJECTING:
@@ -70,6 +71,7 @@ def injected_code(host: Host) -> list[str]:
             try:
                 manifest = json.loads(host.read(path))
                 layers.append(str(manifest["layer"]["name"])[:200])
+            # A layer whose description cannot be read is named by its file.
             except (ValueError, KeyError, TypeError):
                 file = path.rpartition("/")[2]
                 layers.append(file[:200])
@@ -77,7 +79,9 @@ def injected_code(host: Host) -> list[str]:
 
 
 def hypervisor(host: Host) -> str:
-    """The name of the hypervisor, ``yes`` if its name is unknown, empty if there is none."""
+    """The hypervisor (what runs this virtual machine) by name; ``yes`` if its name is unknown,
+    empty if this is no virtual machine.
+    """
     if host.platform == "darwin":
         return "yes" if host.run("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
     if host.platform == "win32":
@@ -87,6 +91,7 @@ def hypervisor(host: Host) -> str:
         return model[:200] if is_virtual else ""
     if "microsoft" in host.read("/proc/version").lower():
         return "wsl"
+    # The processor itself tells whether there is a hypervisor, but not which.
     if not re.search(r"^flags\s*:.*\bhypervisor\b", host.read("/proc/cpuinfo"), re.M):
         return ""
     name = host.run("systemd-detect-virt", "--vm") or host.read("/sys/hypervisor/type")
@@ -105,12 +110,15 @@ def container_kind(host: Host) -> str:
 
 
 def _power(host: Host) -> Volatile:
-    """The supply of power, and the plan or mode that saves it; empty texts where unknown."""
+    """Whether the machine runs on mains or on its battery, and the plan (Windows) or mode (macOS)
+    that saves power; empty texts where unknown.
+    """
     # None without a battery, and where the system does not tell.
     is_plugged = getattr(host.psutil("sensors_battery"), "power_plugged", None)
     supplies = {True: "mains", False: "battery"}
     state: Volatile = {"power": "" if is_plugged is None else supplies[bool(is_plugged)]}
     if host.platform == "win32":
+        # It prints the id of the plan, and then its name in parentheses.
         active = host.run("powercfg", "/getactivescheme")
         name = re.findall(r"\(([^()]*)\)\s*$", active)
         guid = re.findall(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", active.lower())
@@ -123,8 +131,8 @@ def _power(host: Host) -> Volatile:
 
 
 def _gpu(host: Host) -> Volatile:
-    """Lists with one text per GPU. The driver writes ``[N/A]`` for a value that it does not
-    report.
+    """The state of NVIDIA's GPUs: by name a list with a text for each GPU. The driver writes
+    ``[N/A]`` for a value that it does not report.
     """
     fields = {
         "gpu_mhz": "clocks.sm",
@@ -138,6 +146,7 @@ def _gpu(host: Host) -> Volatile:
     state: Volatile = {}
     for column, name in enumerate(fields):
         state[name] = [row[column] for row in rows]
+    # The processors next to each GPU; empty where the system does not tell.
     processors = [host.processors_beside(row[-1]) for row in rows]
     state["gpu_processors"] = processors if any(processors) else []
     return state
@@ -149,7 +158,9 @@ _OFF_ON = {"0": "on", "1": "off"}
 
 
 def _linux(host: Host) -> Volatile:
-    """What only Linux tells; empty texts and lists where it does not."""
+    """What only Linux tells of the processors and of limits on this process; empty texts and lists
+    where it does not.
+    """
     clock_source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
     quota = cpu_quota(host)
     mitigations = re.search(r"\bmitigations=\S+", host.read("/proc/cmdline"))
@@ -198,8 +209,11 @@ def cpu_quota(host: Host) -> float | None:
 
 
 def control_group(host: Host, file: str) -> str:
-    """This file of the control group of this process (version 2), else that of the container's
-    root; may be empty.
+    """What a file says of the control group of this process, Linux's limits for a set of processes;
+    may be empty.
+
+    Only version 2 of control groups is read. In a container the path of the process's group may not
+    exist; then the file of the container's root group holds.
     """
     root = "/sys/fs/cgroup"
     group = re.search(r"^0::(/.*)$", host.read("/proc/self/cgroup"), re.M)

@@ -75,9 +75,11 @@ def registry() -> dict[str, Probe]:
 
 
 def _load_installed_packages() -> None:
-    """Load the entry points of installed packages, in the order of their texts.
+    """Load the stacks of other installed packages, which name their modules by entry points.
 
-    Each is imported in a child process first, unless a parent has done so (``allow_entry_points``).
+    Each module is imported in a child process first, because it may crash. A worker process does
+    not: its parent has tried them, and tells it which it may load (``allow_entry_points``). What
+    cannot be loaded is kept with the reason in ``_unavailable``.
     """
     declared = importlib.metadata.entry_points(group=entry_points.GROUP)
     entries = sorted(declared, key=entry_points.text_of)
@@ -106,8 +108,8 @@ def facts_of_stack(name: str) -> StackFacts:
 
 
 def stacks_with(role: str) -> list[str]:
-    """The registered stacks with this ``StackRole``: the suite's own in their order, then the
-    others by name.
+    """The names of the registered stacks that have this role, such as being a WebGPU library: the
+    suite's own in the order of its list of stacks, then those of others by name.
     """
     registered = registry()
     ours = [name for name in own_stacks() if name in registered]
@@ -145,8 +147,11 @@ def unload_plugin(path: Path, stack: str) -> None:
 
 @contextlib.contextmanager
 def _importing(package: str = "") -> Iterator[list[list[str]]]:
-    """Collect what the block adds to each registry: a list of names for each of ``_REGISTRIES``,
-    in their order. What the block prints goes to standard error, as output may be JSON.
+    """A ``with`` block that imports foreign code. It gives what the block registers: a list of
+    names for each of ``_REGISTRIES``, which are stacks and workloads, in this order.
+
+    ``package``: the installed package that the code is of, if any. What the block prints goes to
+    standard error, because standard output may be JSON.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.redirect_stderr(sys.stderr))
@@ -155,21 +160,23 @@ def _importing(package: str = "") -> Iterator[list[list[str]]]:
 
 
 def load_entry_point(entry: EntryPoint) -> Why:
-    """Import the module of an entry point. Returns why it cannot be used; '' if it can.
+    """Import the module that an entry point names, which registers its stacks. Returns why it
+    cannot be used; '' if it can.
 
     ``os._exit`` and a crash in native code end this process: only the trial in a child process
     finds them.
     """
-    _registry.load()
+    _registry.load()  # first, so that the suite's own stacks keep their names
     imported_before = entry.module in sys.modules
     try:
         with _importing(entry_points.package_of(entry)) as added:
             entry.load()
             added_stacks = added[0]
+            # A module that was imported before has registered its stacks then.
             if not any(added) and not imported_before:
                 return because("registers-nothing")
             for name in added_stacks:
-                environments_of(_registry.items()[name])
+                environments_of(_registry.items()[name])  # raises for a wrong answer
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # another package may raise anything
@@ -194,7 +201,7 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
         if reason:
             raise BadPlugin(about(str(path), reason))
 
-    packages_before = [dict(registry.packages) for registry in _REGISTRIES]
+    packages_before = [dict(registry.packages) for registry in _REGISTRIES]  # by stack or workload
     added = _import_plugin(path)
     _plugins.add(os.path.realpath(path))
 
@@ -213,7 +220,9 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
 
 
 def _import_plugin(path: Path) -> list[list[str]]:
-    """Import a plugin file. Returns what it adds, as ``_importing`` does. Raises ``BadPlugin``."""
+    """Import a plugin file. Returns the names that it registers, a list for each of
+    ``_REGISTRIES``. Raises ``BadPlugin`` if it is no Python file, raises, or registers nothing.
+    """
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
         why = because("not-a-python-file") if path.exists() else because("no-such-file")
@@ -232,8 +241,8 @@ def _import_plugin(path: Path) -> list[list[str]]:
 
 
 def environments_of(probe: Probe) -> list[dict[str, str]]:
-    """The answer of ``Probe.environments``: variables by name. Raises ``BadValue`` if no process
-    can have them.
+    """The answer of ``Probe.environments``: sets of environment variables, for each of which a
+    worker process is started. Raises ``BadValue`` if no process can have them.
     """
     where = _where(probe, "environments")
     environments: list[dict[str, str]] = checked(where, probe.environments(), list[dict[str, str]])
@@ -255,8 +264,9 @@ def _is_variable(name: str, value: str) -> bool:
 
 
 def targets_of(probe: Probe) -> list[Target]:
-    """The answer of ``Probe.targets``, with ``same_calls``. Raises ``BadValue`` for another type or
-    another stack.
+    """The answer of ``Probe.targets``: the devices of a stack. Each gets the stack's ``same_calls``
+    too, for readers who have the target alone. Raises ``BadValue`` for another type or a target
+    of another stack.
 
     An error of the library becomes ``Unavailable``, because nothing has run on this machine yet.
     """
@@ -265,7 +275,7 @@ def targets_of(probe: Probe) -> list[Target]:
         answer = probe.targets()
     except Exception as error:
         unavailable = cannot_here(error, probe, because("cannot-search-devices"))
-        if unavailable is None:
+        if unavailable is None:  # the machine is not the cause
             raise
         raise unavailable from error
     targets = []
@@ -278,8 +288,8 @@ def targets_of(probe: Probe) -> list[Target]:
 
 
 def space_of(probe: Probe, target: Target) -> Space:
-    """The answer of ``Probe.space``, with the cases that slices add. Raises ``BadValue`` if it has
-    another type.
+    """The answer of ``Probe.space``, the cases that can be measured on a target, with those that
+    other features of the suite add to the stack. Raises ``BadValue`` for another type.
     """
     where = _where(probe, "space")
     space = with_arms(_instance(where, probe.space(target), Space), target)

@@ -56,7 +56,9 @@ def with_arms(space: Space, target: Target) -> Space:
         extra += arm.cases(target)
 
     def is_allowed(case: Case) -> bool:
-        return _owner(arms, case) is not None or space.allowed(case)
+        return _owner(arms, case) is not None or space.allowed(
+            case
+        )  # the stack's rule knows no arm
 
     return dataclasses.replace(space, extra=extra, allowed=is_allowed)
 
@@ -70,8 +72,8 @@ def _owner(arms: Iterable[Arm], case: Case) -> Arm | None:
 
 
 def open_case(probe: Probe, target: Target, case: Case, *, is_first: bool = False) -> Chain:
-    """Open a chain for the case, by the arm that owns the case, else by ``probe``. Raises what
-    ``Probe.open`` does.
+    """Open a chain, which runs the case: by the arm (a feature's addition to the stack) that the
+    case is of, else by the stack itself, ``probe``. Raises what ``Probe.open`` does.
 
     ``is_first``: no case of the target has been opened yet, so an error of the library means that
     the stack cannot be used on this machine, and becomes ``Unavailable``.
@@ -85,6 +87,6 @@ def open_case(probe: Probe, target: Target, case: Case, *, is_first: bool = Fals
         if not is_first:
             raise
         unavailable = cannot_here(error, probe, CANNOT)
-        if unavailable is None:
+        if unavailable is None:  # the machine is not the cause
             raise
         raise unavailable from error

@@ -72,9 +72,10 @@ class Space:
     def __post_init__(self) -> None:
         """Raises ``BadValue`` for values that are no list, and for an axis that the base lacks."""
         for axis, values in self.axes.items():
-            if isinstance(values, str):
+            if isinstance(values, str):  # its letters would be taken for values
                 raise BadValue(f"Space.axes[{axis!r}] is {values!r}; it must be a list of values")
             base_has_axis = axis in _FIELDS or axis in self.base.params
+            # None is the value of a case without the parameter, such as the base.
             if not base_has_axis and None not in values:
                 known = ", ".join([*_FIELDS, *self.base.params])
                 raise BadValue(
@@ -84,8 +85,9 @@ class Space:
                 vary(self.base, axis, value)  # raises for a value that no case may have
 
     def star(self) -> Iterator[Case]:
-        """The cases of a usual run, each once: base, early cases, those with one axis changed,
-        extra cases.
+        """The cases of a usual run, each once: the base, the early cases (which every run
+        measures), those that differ from the base in one axis, and the extra cases. A run measures
+        them in this order.
         """
         cases = [self.base, *self.early]
         for axis, values in self.axes.items():
@@ -97,6 +99,7 @@ class Space:
         """All combinations of the values of all axes, each once: the base first; then the early and
         the extra cases.
         """
+        # The base's value is the first of each axis, so that the base is the first combination.
         values_of_axes = [[current(self.base, axis), *others] for axis, others in self.axes.items()]
         combined = []
         for values in itertools.product(*values_of_axes):
@@ -130,8 +133,10 @@ def current(case: Case, axis: str) -> Scalar | None:
 
 
 def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[Case]:
-    """The allowed cases, each key once, in order. The unit of a fused case is always a step,
-    although ``vary`` copies the unit of the base case.
+    """The allowed cases, each once, in order. ``key``: the text that identifies a case.
+
+    The unit of a fused case (one launch that loops) is always a step, a turn of the loop, although
+    ``vary`` copies the unit of the base case.
     """
     seen: set[str] = set()
     for case in cases:
@@ -209,7 +214,8 @@ class Probe(abc.ABC):
             checked(f"{cls.__name__}.{name}", getattr(cls, name, None), kind)
 
     def environments(self) -> list[dict[str, str]]:
-        """Sets of environment variables, each as a dict.
+        """Sets of environment variables, each as a dict: a stack overrides this if it finds other
+        devices with other variables.
 
         For each dict, a worker process looks for devices with these variables.
 

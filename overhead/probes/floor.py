@@ -56,7 +56,7 @@ class Floor(Probe):
         parameter.
         """
         call = str(case.params.get("call", ""))
-        if case != _case(call):
+        if case != _case(call):  # the case of this kind of call is the only one that there is
             raise Unsupported(
                 because("no-such-foreign-call", case=case.key, calls=", ".join(_CALLERS))
             )
@@ -79,8 +79,8 @@ class ForeignCalls(Chain):
     max_n = 1 << 24
 
     def __init__(self, call: str) -> None:
-        """Make the loop of the caller, and try the loop. Raises ``Unsupported`` if the word in
-        memory does not count the calls.
+        """Make the loop that calls ``Py_IncRef``, from Python by ctypes or from compiled code, and
+        try it. Raises ``Unsupported`` if the object's word in memory does not count the calls.
         """
         self._object = object()
         # The reference count is the first 64-bit word of an object. Its low half holds the count.
@@ -100,6 +100,8 @@ class ForeignCalls(Chain):
         self._loop = compile_loop(NativeProgram(body=(increment,)))
 
         # Not every Python counts references in this word. Three calls show whether this one does.
+        # ``executed`` sets the count back. Then ``getrefcount`` must find two references: that of
+        # this object, and its own argument.
         self._loop(3)
         if self.executed() != 3 or sys.getrefcount(self._object) != 2:
             raise Unsupported(because("no-plain-reference-count"))

@@ -64,8 +64,9 @@ class HeldChain(Chain):
 
     @property
     def held_n(self) -> int:
-        """The most units that fit into half of the queue, where 1024 launches fit; 1 if none
-        fits.
+        """The most units that ``device`` can time: as many as fit into half of the queue, where
+        1024 launches fit. A launch to a full queue would wait, and outlast the blocker. 1 if not
+        even one unit fits.
         """
         if not self.launches:
             return self.max_n
@@ -73,15 +74,15 @@ class HeldChain(Chain):
         return max(1, min(self.max_n, units))
 
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:
-        """Device time of n units, at most ``held_n``, measured by ``clock``. Raises ``Unsupported``
-        if none fits.
+        """Device time of n units, at most ``held_n``: they are queued behind a kernel of ``clock``
+        that holds the stream. Raises ``Unsupported`` if not even one unit fits into the queue.
         """
         if self.launches > _MOST_HELD:
             raise Unsupported(because("unit-exceeds-queue", launches=self.launches))
         n = min(n, self.held_n)
 
         def issue(n: int) -> None:
-            self.aside += n
+            self.aside += n  # units that run, but that ``executed`` must not count
             self.issue(n)
 
         def prepare() -> None:
@@ -112,11 +113,12 @@ def time_held(
         began = time.perf_counter_ns()
         issue(n)
         end = clock.mark()
-        busy = not clock.passed(start)
+        busy = not clock.passed(start)  # the blocker, which stands before this event, still runs
         issuing_ns = time.perf_counter_ns() - began
         clock.wait(end)
         if busy or blocker_ns >= LONGEST_BLOCKER_NS:
             span_ns = clock.between(start, end)
             return DeviceTime(n, span_ns, busy, EVENT_STEP_NS, clock.method)
+        # Too short: four times as long, or more if issuing took much longer than the blocker.
         longer_ns = max(4 * blocker_ns, 3.0 * issuing_ns)
         blocker_ns = min(longer_ns, LONGEST_BLOCKER_NS)

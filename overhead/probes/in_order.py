@@ -54,6 +54,9 @@ class InOrderChain(Chain):
     ) -> None:
         """Check the given calls, and put together the loop of the case's pattern. Raises
         ``TypeError`` for what cannot be called, and ``Unsupported`` for another pattern.
+
+        ``launch`` puts a unit into the queue, ``finish`` waits for all units, ``read`` waits for a
+        value of the last one, and ``count`` tells how many have run. See the class for the others.
         """
         required = {"launch": launch, "finish": finish, "count": count}
         optional = {"read": read, "device": device}
@@ -64,13 +67,15 @@ class InOrderChain(Chain):
                     f"{name} is {call!r:.100}; it must be a function, given without calling it"
                 )
 
+        # What follows each launch; ``nothing`` is a function that does nothing.
         after_launch = {"per-submit": nothing, "wait-each": finish, "read-each": read}
         after = after_launch.get(case.pattern)
-        if after is None:
+        if after is None:  # another pattern, or ``read-each`` without ``read``
             raise Unsupported(because("queue-has-no-pattern", pattern=case.pattern))
 
         self.synchronous = synchronous
-        self.latency = case.pattern != "per-submit"
+        self.latency = case.pattern != "per-submit"  # each unit waits for itself
+        # Where each launch waits, host and device never work at the same time.
         self.overlap = "serial" if self.latency or synchronous else "pipelined"
         if self.latency:
             self.__issue = alternating(launch, after)
@@ -107,11 +112,12 @@ class InOrderChain(Chain):
         self.__finish()
 
     def leftover(self, n: int) -> tuple[int, int]:
-        """Times of two calls of ``finish``, ns: after n launches; after n launches and the wait or
-        read of the pattern.
+        """Times of two calls of ``finish``, ns: one after n launches, and one after n launches and
+        what follows each launch in this pattern, a wait or a read.
 
-        If that wait or read returns only when the last unit has run, the second call finds nothing
-        to wait for. Used by ``overhead check``. The units do not count as executed.
+        ``overhead check`` compares the two, to test the given functions. If that wait or read
+        returns only when the last unit has run, as it should, the second call finds nothing to
+        wait for and is much shorter. The units do not count as executed.
         """
         after_launches_ns = self.__time_of_finish(n, nothing)
         after_pattern_ns = self.__time_of_finish(n, self.__after_launch)

@@ -60,14 +60,18 @@ class MlxProbe(Probe):
         return [cpu, *gpus]
 
     def space(self, target: Target) -> Space:
-        """The cases of the addition by pattern, and of the workloads."""
+        """The cases that a run measures: the addition in each pattern, and the workloads.
+        ``early``: those that every run measures.
+        """
         base = Case(pattern="per-submit", unit="launch")
         early = [vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
         arms = [WorkloadArm("per-submit", bodies=("separate",))]
         return with_workloads(Space(base, early=early), arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the case, on the device of the target, which becomes MLX's default one."""
+        """The chain that runs the case: additions, or a workload if the case has ``elements``. The
+        device of the target becomes MLX's default one, on which arrays are made.
+        """
         mx = import_library("mlx.core", self.mend)
         kind = mx.cpu if target.api == "CPU" else mx.gpu
         mx.set_default_device(mx.Device(kind, int(target.device or 0)))
@@ -84,7 +88,7 @@ class MlxAdditions(Chain):
     def __init__(self, mx: Any, case: Case) -> None:
         """Make the first array, on MLX's default device."""
         self._mx = mx
-        self._called = _AFTER_EACH[case.pattern]
+        self._called = _AFTER_EACH[case.pattern]  # the function after each addition, '' for none
         self.latency = case.pattern == "wait-each"
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
         # An operation that waits for its evaluation takes 1.7 kB on the host.
@@ -92,7 +96,9 @@ class MlxAdditions(Chain):
         self._x = mx.array(start_values())
 
     def issue(self, n: int) -> None:
-        """Add n times; returns before the additions are done, unless each is waited for."""
+        """Add n times; returns before the additions are done, unless each is waited for. Two loops,
+        because a test in each turn would be timed with it.
+        """
         x, add = self._x, self._mx.add
         if self._called:
             after = getattr(self._mx, self._called)

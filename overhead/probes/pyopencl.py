@@ -66,7 +66,10 @@ class PyopenclProbe(Probe):
         return devices
 
     def space(self, target: Target) -> Space:
-        """The cases of the launch by entry, and with a wait or a read after each."""
+        """The cases that a run measures: a launch by each ``entry`` (function of PyOpenCL that
+        launches), and a launch with a wait or a read after each. ``early``: those that every run
+        measures.
+        """
         base = Case(
             pattern="per-submit", unit="launch", params={"entry": "enqueue", "wait": "finish"}
         )
@@ -74,7 +77,9 @@ class PyopenclProbe(Probe):
         return Space(base, extra=[vary(base, "pattern", "read-each")], early=early)
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the case, on the device of the target."""
+        """The chain of the case, on the device of the target. Raises ``Unavailable`` if another
+        device has its number now.
+        """
         cl = import_library("pyopencl", self.mend)
         index = int(target.device)
         devices = self._devices(cl)
@@ -98,7 +103,9 @@ class OpenclChain(InOrderChain):
     held_n = 512
 
     def __init__(self, cl: Any, device: Any, case: Case) -> None:
-        """Compile the kernel for the device, allocate the words, and launch once to warm up."""
+        """Compile the kernel for the device, allocate the words (the numbers on which it works),
+        and launch once to warm up.
+        """
         self._cl = cl
         self._by_call = case.params["entry"] == "call"
         self._seeds = lcg.seeds()
@@ -121,7 +128,7 @@ class OpenclChain(InOrderChain):
         )
         if _is_cpu(cl, device) and not self.latency:
             # PoCL's threads sleep while the queue is empty, and the first launches wake them: 17 us
-            # each, later ones 2 us.
+            # each, later ones 2 us. So the longest chain must take this much longer than one unit.
             self.least_ns = 20_000_000
         self.warm_up(1)
 
@@ -153,7 +160,7 @@ class OpenclChain(InOrderChain):
         # behind it.
         turns = np.uint32(n * 30_000)
         blocker = spin(queue, (1,), (1,), scratch, turns)
-        queue.flush()
+        queue.flush()  # the spinning kernel begins now, and not with the launches
         last = blocker
         for _ in range(n):
             last = launch()

@@ -62,8 +62,9 @@ class WarpProbe(Probe):
         return wp
 
     def space(self, target: Target) -> Space:
-        """The cases of the launch by entry and number of arguments, of graphs, and on a GPU of
-        waits and reads.
+        """The cases that a run measures: launches by ``entry`` (function of Warp that launches) and
+        number of arguments, graphs, and on a GPU also a wait or a read after each launch.
+        ``early``: those that every run measures.
         """
         on_gpu = target.api == "CUDA"
         params: dict[str, Scalar] = {"entry": "launch", "arguments": 1}
@@ -93,8 +94,11 @@ class WarpProbe(Probe):
 
 
 class WarpWords:
-    """An array of 256 numbers on a device, and calls that launch the step on it. Its kernel is
-    loaded before.
+    """An array of 256 numbers on a device, and calls that launch the step on it, a kernel that
+    replaces each number by the next of a random generator.
+
+    ``launch`` launches it once; ``recorded`` has a method that does so with less work, because
+    Warp has prepared the launch; ``wait`` and ``read`` wait for the launches.
     """
 
     def __init__(self, wp: Any, name: str, arguments: int) -> None:
@@ -117,7 +121,7 @@ class WarpWords:
         self.read = self.array.numpy
         # CUDA loads a kernel at its first launch, which is not allowed during a capture.
         self.launch()
-        self.array.assign(self._seeds)
+        self.array.assign(self._seeds)  # so that this launch does not count
         self.recorded = self.launch(record_cmd=True)
         self.wait: Action = nothing
         if self.device.is_cuda:
@@ -137,7 +141,7 @@ class WarpLaunches(InOrderChain):
         """Give the calls of the case's entry to the chain of an in-order queue."""
         self._words = words
         on_gpu = words.device.is_cuda
-        self.wait_spins = on_gpu
+        self.wait_spins = on_gpu  # CUDA's wait for a stream keeps the CPU busy
         is_recorded = case.params["entry"] == "recorded"
         super().__init__(
             case,
@@ -163,31 +167,34 @@ class WarpLaunches(InOrderChain):
         wp.launch(self._words.kernels.spin, dim=1, inputs=[scratch, turns], device=device)
         device.stream.record_event(start)
         self.issue(n)
-        busy = not start.is_complete
+        busy = not start.is_complete  # the spinning kernel, which stands before it, still runs
         device.stream.record_event(end)
         span_ns = wp.get_event_elapsed_time(start, end) * 1e6
         return DeviceTime(n, span_ns, busy, EVENT_STEP_NS, "wp.Event behind a spinning kernel")
 
 
 class WarpGraph(Chain):
-    """A graph of n launches that runs once (``replay``), or a graph of fixed size that runs n
-    times.
+    """Graphs, which are recordings of launches that are launched as one: a graph of n launches that
+    runs once (the pattern ``replay``), or a graph of a fixed number of launches that runs n times.
     """
 
     def __init__(self, words: WarpWords, case: Case) -> None:
         """Describe the chain; ``prepare`` captures the graphs later."""
         self._words = words
         self._params = case.params
-        self._graphs: dict[int, Any] = {}
-        self._nodes = int(case.params.get("nodes", 1))
+        self._graphs: dict[int, Any] = {}  # by number of launches
+        self._nodes = int(case.params.get("nodes", 1))  # launches in a graph of fixed size
         self.recorded = case.pattern == "replay"
         self.max_n = MOST_NODES if self.recorded else 1 << 20
         self.synchronous = words.device.is_cpu
-        self.wait_spins = words.device.is_cuda
+        self.wait_spins = words.device.is_cuda  # CUDA's wait for a stream keeps the CPU busy
+        # One graph of all units starts only when it has been issued: nothing overlaps.
         self.overlap = "serial" if self.recorded or self.synchronous else "pipelined"
 
     def prepare(self, n: int) -> None:
-        """Capture the graph, unless it exists."""
+        """Capture the graph for n units, unless it exists: of n launches in ``replay``, else of the
+        fixed number.
+        """
         nodes = n if self.recorded else self._nodes
         if nodes not in self._graphs:
             with self._words.wp.ScopedCapture(device=self._words.device) as capture:
@@ -199,6 +206,7 @@ class WarpGraph(Chain):
     def issue(self, n: int) -> None:
         """Launch the graph; returns before a GPU has run it."""
         launch, graph = self._words.wp.capture_launch, self._graph
+        # In ``replay`` the graph has all n units; there is none to launch for n = 0.
         for _ in repeat(None, min(n, 1) if self.recorded else n):
             launch(graph)
 

@@ -42,8 +42,8 @@ class WorkloadArm:
     early: bool = False
 
 
-def with_workloads(star: Space, arms: Sequence[WorkloadArm], *, software: bool) -> Space:
-    """The cases of a stack (``star``), extended by every workload with every arm (way to run it)
+def with_workloads(space: Space, arms: Sequence[WorkloadArm], *, software: bool) -> Space:
+    """The cases of a stack (``space``), extended by every workload with every arm (way to run it)
     and size.
 
     ``software``: True for a CPU or a software adapter, which get smaller numbers of elements. Every
@@ -52,24 +52,25 @@ def with_workloads(star: Space, arms: Sequence[WorkloadArm], *, software: bool) 
     """
     registered = list(workloads().values())
     light = [workload for workload in registered if not workload.heavy]
+    # Heavy ones are measured only if named, but for the usual ones, by every run on a GPU.
     usual_heavy = [workload for workload in registered if workload.heavy and workload.usual]
     early_workloads = light if software else [*light, *usual_heavy]
 
     early_arms = [arm for arm in arms if arm.early]
-    early = list(star.early)
+    early = list(space.early)
     for workload in early_workloads:
         cases = _cases(workload, early_arms, software)
-        early += cases[: len(early_arms)]
+        early += cases[: len(early_arms)]  # the cases of the first variant in its first size
 
-    extra = list(star.extra)
+    extra = list(space.extra)
     for workload in registered:
         extra += _cases(workload, arms, software)
 
     def is_allowed(case: Case) -> bool:
-        is_of_workload = "elements" in case.params
-        return is_of_workload or star.allowed(case)
+        is_of_workload = "elements" in case.params  # the stack's own rule does not know these cases
+        return is_of_workload or space.allowed(case)
 
-    return dataclasses.replace(star, early=early, extra=extra, allowed=is_allowed)
+    return dataclasses.replace(space, early=early, extra=extra, allowed=is_allowed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,19 +129,22 @@ def _sized_variants(workload: Workload, software: bool) -> Iterator[_SizedVarian
 
 
 def _has_cases(arm: WorkloadArm, variant: _SizedVariant) -> bool:
-    """Whether a run has cases of this variant with this arm.
+    """Whether a run has cases of this variant of a workload, in its size, with this arm (way to run
+    it).
 
     A variant that is not written in the language of the arm has a case in its first size alone: its
     record says why there is no figure, and once is enough.
     """
     if not arm.fits(variant.workload):
         return False
+    # ``missing``: the languages in which the workload is not written, with the reasons.
     is_written = arm.language not in variant.workload.missing
     return is_written or variant.is_first_size
 
 
 def _body_params(arm: WorkloadArm, workload: Workload) -> list[dict[str, Scalar]]:
-    """The parameter ``body`` for each body that the workload has and the arm can run.
+    """The parameter ``body`` of a case, for each body (way to write a step, such as ``separate``
+    kernels) that the workload has and the arm can run.
 
     One empty dict, which is a case without the parameter, if workload or arm have no choice.
     """
@@ -198,7 +202,7 @@ class WorkChain(HeldChain):
         dtype = self.workload.dtype
         self.inputs = {name: np.asarray(values, dtype) for name, values in inputs.items()}
 
-        self.start_state: dict[str, Array] = {}
+        self.start_state: dict[str, Array] = {}  # empty until ``verify`` has compared the chain
         self.__forget_steps()
 
     @abc.abstractmethod
@@ -244,21 +248,23 @@ class WorkChain(HeldChain):
         return self.get()[1]
 
     def executed(self) -> int:
-        """The number of steps since the chain was opened, without those of ``aside``. Raises
-        ``Unverified``.
+        """The number of steps since the chain was opened, without those of ``aside``, the steps
+        that are not to be counted. Raises ``Unverified`` if elements disagree, or if the chain was
+        not compared with NumPy.
         """
         if not self.start_state:
             raise Unverified(because("chain-without-reference"))
         count = self.count()
+        # A counter that has started again from 0 shows less than before.
         self.__steps_in_all += (count - self.__last_count) % _COUNTER_VALUES
         self.__last_count = count
         return self.__steps_in_all - self.aside
 
     def verify(self) -> None:
         """Compare the chain with NumPy on random inputs, then set a start state. Raises
-        ``Unverified``.
+        ``Unverified`` if the results differ; the reason names the seed of the inputs.
         """
-        self.start_state = {}
+        self.start_state = {}  # so that ``renew`` does not replace the states of the comparison
         try:
             check_chain(self.workload, self.elements, self.inputs, self, self.rng)
         except Differs as error:
@@ -286,14 +292,15 @@ class WorkChain(HeldChain):
         self.renew(n)
 
     def renew(self, n: int) -> None:
-        """Set the start state again if n more steps would make numbers subnormal. Does so only if
-        ``on_host``.
+        """Set the start state again if n more steps would make numbers subnormal, that is, nearly
+        zero. Only where a CPU computes: it may need six times as long for them (docs/workloads.md),
+        and the samples would not be of equal work.
 
-        A CPU may need six times as long for subnormal numbers (docs/workloads.md). A workload whose
-        ``lasts`` is 0 never has them.
+        ``lasts`` of the workload: the number of steps until then; 0 if its numbers never become
+        subnormal.
         """
         lasts = self.workload.lasts
-        is_at_start = self.__steps_since_put == 0
+        is_at_start = self.__steps_since_put == 0  # to set the state again would change nothing
         becomes_subnormal = 0 < lasts < self.__steps_since_put + n
         if self.on_host and self.start_state and becomes_subnormal and not is_at_start:
             self.executed()  # adds the steps so far to the sum, because put sets counters to 0
@@ -343,10 +350,11 @@ def verified(chain: C) -> C:
 
 def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry, ...]]:
     """The source text of the chain's workload in ``language`` (such as ``wgsl``), and the kernels
-    of a step.
+    of a step, in launch order.
 
-    The kernels are in launch order. Raises ``Unsupported`` if the workload is not written in the
-    language.
+    A text has several bodies, that is, ways to run a step: the case's parameter ``body`` chooses
+    one, ``fused`` is that of a fused case. Raises ``Unsupported`` if the workload, or this body, is
+    not written in the language.
     """
     name = chain.workload.name
     kernels = sources.kernels_of(chain.workload, language, chain.elements)
@@ -365,11 +373,12 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
 
 
 def step_of(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
-    """A function that computes the next state from a state. Both are dicts of arrays of ``xp``
-    (numpy, torch, ...).
+    """A function that computes the next state from a state by an array library, ``xp`` (numpy,
+    torch, ...). Both are dicts of its arrays.
 
-    The state includes the counters, as ``steps``: int32, shape ``(elements,)``. ``fixed``:
-    ``chain.inputs`` as arrays of ``xp``.
+    The state includes the counters, as ``steps``: int32, shape ``(elements,)``. ``fixed``: the
+    read-only inputs, ``chain.inputs``, as arrays of ``xp``. A case with the body ``library`` runs
+    the workload's step that calls one function of the library, such as a matrix product.
     """
     by_library = chain.case.params.get("body") == "library"
     step = chain.workload.library if by_library else chain.workload.step

@@ -37,10 +37,9 @@ parameters differ; or one of them is not above zero.
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A key figure of this run and of the ``other``. ``ratio``: this over the other.
-
-    ``band``: the factor by which two runs of this machine differ at most in 90 % of cases; None
-    where it is not known.
+    """A key figure (one of the few that sum up a run) as this run and the ``other`` have it.
+    ``ratio``: this over the other. ``band``: the factor by which two runs of one machine differ at
+    most in 90 % of cases; None where it is not known.
     """
 
     this: KeyFigure
@@ -76,23 +75,28 @@ class Beside:
 
 
 def beside(view: View, other: View, spreads: Spreads) -> Beside:
-    """The key figures of ``view`` beside those of ``other``. ``spreads``: of the runs of the first
-    machine.
+    """The key figures of the run ``view`` beside those of the run ``other``, as ratios; a figure
+    that cannot be compared is left out, with the reason.
+
+    ``spreads``: how far runs of one machine differ, which tells how much of a ratio is chance.
     """
     pairs: dict[str, Pair] = {}
     left_out: dict[str, Apart] = {}
+    # Every run has all key figures in the same order; one that it did not measure has no value.
     for this, that in zip(view.once(key_figures), other.once(key_figures), strict=True):
         if this.measured is None and that.measured is None:
             continue
-        reason = _apart(this, that)
-        # A value without its board: the ratio of two boards is what the page shows.
+        reason = _why_no_pair(this, that)
+        # ``ratio`` refuses values of two boards, but here boards are what is compared.
         times = ratio(_without_board(this.measured), _without_board(that.measured))
         if reason is not None:
             left_out[this.key] = reason
         elif times is None:
             left_out[this.key] = "not-above-zero"
         else:
+            # The profiles of two runs may have called different widths noisy.
             times = by_interval(times)
+            # The band is that of steady figures, so it tells nothing of a noisy ratio.
             band = _band(this, spreads) if times.status == "ok" else None
             pairs[this.key] = Pair(this, that, times, band)
     return Beside(view, other, pairs, left_out)
@@ -110,8 +114,11 @@ def _band(figure: KeyFigure, spreads: Spreads) -> float | None:
     return math.exp(half_width(spread)) if spread is not None else None
 
 
-def _apart(this: KeyFigure, that: KeyFigure) -> Apart | None:
-    """Why the two are no pair; None where they are one."""
+def _why_no_pair(this: KeyFigure, that: KeyFigure) -> Apart | None:
+    """Why a key figure of two runs may not be compared; None where it may.
+
+    At least one of the runs has a value. The records are the cases that the values come from.
+    """
     mine = this.record
     theirs = that.record
     if this.measured is None or that.measured is None or mine is None or theirs is None:
@@ -124,12 +131,12 @@ def _apart(this: KeyFigure, that: KeyFigure) -> Apart | None:
 
 
 def spreads_of(view: View, others: Sequence[View]) -> Spreads:
-    """How far runs of the machine of ``view`` differ, by class: from the table if it knows the kind
-    of machine.
+    """How far runs of the machine of ``view`` differ by chance, for each class of key figures.
 
-    Else from the ``others``, runs of the same machine, if there are two or more; from this run and
-    one other; {} without another run. The variance of ln(figure) is averaged over the steady key
-    figures of a class.
+    A table has the spread for kinds of machines that were measured often. For another machine the
+    spread comes from ``others``, which are runs of it, and from this run too if there is only one
+    other; {} without any. The variance of ln(figure) is averaged over the steady key figures of a
+    class.
     """
     from_table: dict[FigureClass, ClassSpread] = {}
     for figure_class in _CLASSES:
@@ -155,8 +162,11 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
 
 
 def _variances_of_figures(runs: Sequence[View], figure_class: FigureClass) -> list[float]:
-    """The variance of ln(figure) over the runs, of each steady key figure of the class that two
-    runs or more have.
+    """How much each key figure of the class varies from run to run: the variance of its logarithm,
+    so that figures of different size can be averaged.
+
+    A figure counts where two runs or more measured it in the same case, with a narrow interval (a
+    *steady* one): the width of a wide one would be taken for a difference between runs.
     """
     logs: dict[tuple[str, str], list[float]] = {}
     for run in runs:
@@ -171,11 +181,11 @@ def _variances_of_figures(runs: Sequence[View], figure_class: FigureClass) -> li
 
 def full_runs(runs: Sequence[View]) -> list[View]:
     """The runs with at least half as many key figures as the run with most of them, the oldest
-    first.
+    first. Others measured a few stacks only; none is full if no run has a key figure.
     """
     measured = {run: _figures_with_value(run) for run in runs}
     most = max(measured.values(), default=0)
-    full = [run for run in runs if 0 < most <= 2 * measured[run]]
+    full = [run for run in runs if most > 0 and measured[run] >= most / 2]
     return sorted(full, key=lambda run: run.fingerprint.created)
 
 
@@ -184,8 +194,8 @@ def _figures_with_value(run: View) -> int:
 
 
 def steady_ratios(found: Beside, limit: str) -> list[Value]:
-    """The ratios of the figures that ``limit`` bounds in both runs, the lowest first; those that
-    are not noisy.
+    """The ratios, between two runs, of the figures that ``limit`` bounds in both runs (``host``,
+    the CPU, or ``device``), without noisy ones, the lowest first.
     """
     steady = []
     for pair in found.pairs.values():

@@ -20,10 +20,9 @@ LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
 
 @dataclasses.dataclass(frozen=True)
 class Tax:
-    """A browser's case beside the same case of the library inside the browser.
-
-    ``against``: the library's case by caller; ``refused``: by caller, why there is none or it may
-    not be compared.
+    """A browser's case beside the same case of the library inside the browser: what the browser
+    adds is its tax. ``library``: its stack. ``against``: the library's case by caller (from Python,
+    from compiled code); ``refused``: by caller, why there is none or it may not be compared.
     """
 
     target: TargetView
@@ -40,9 +39,10 @@ class Tax:
         return record.measured(name) if record else None
 
     def slope_ratio(self, caller: Caller) -> Value | None:
-        """The browser's slope over the library's; None where the interval of either reaches
-        zero.
+        """How many times the library's cost of one dispatch (the slope of T(n), the time of n
+        dispatches) the browser pays; None where the interval of either reaches zero.
         """
+        # "complete" is the slope of the time until the device has finished.
         browser = self.figure("complete")
         library = self.figure("complete", caller)
         for slope in (browser, library):
@@ -59,12 +59,16 @@ class Tax:
         """
         if self.record.bound in ("device", "balanced"):
             return None
+        # "naive" is the time of one unit with its wait, "complete" the slope.
         return ratio(self.figure("naive"), self.figure("complete"))
 
 
 def taxes(view: View) -> list[Tax]:
-    """Each case of each browser, beside its library's, in the order of the patterns; [] without a
-    browser.
+    """Each case of each browser in the run, beside the same case of the library inside it, in the
+    order of the patterns; [] without a browser.
+
+    Which browser contains which library is in the table of named comparisons; those between two
+    worker processes are the ones with a browser.
     """
     found = []
     for target in view.executing:
@@ -76,19 +80,20 @@ def taxes(view: View) -> list[Tax]:
 
 
 def _tax(view: View, target: TargetView, record: Record, named: NamedComparison) -> Tax:
+    """The browser's case ``record`` beside the library's, for each caller of the library."""
     library = str(named.against["stack"])
     against: dict[Caller, Record] = {}
     refused: dict[Caller, Why] = {}
     for caller in LIBRARY_CALLERS:
-        like = _like(view, record, named, library, caller)
-        if like.record is not None:
-            against[caller] = like.record
-        if like.refused:
-            refused[caller] = like.refused
+        counterpart = _counterpart(view, record, named, library, caller)
+        if counterpart.record is not None:
+            against[caller] = counterpart.record
+        if counterpart.refused:
+            refused[caller] = counterpart.refused
     return Tax(target, record, library, against, refused)
 
 
-class _Like(NamedTuple):
+class _Counterpart(NamedTuple):
     """The library's case beside a browser's, and why the two may not be compared; '' if they
     may.
     """
@@ -97,19 +102,23 @@ class _Like(NamedTuple):
     refused: Why = ""
 
 
-def _like(
+def _counterpart(
     view: View, record: Record, named: NamedComparison, library: str, caller: Caller
-) -> _Like:
-    """The library's case that may be compared with the browser's; or the reason why there is
-    none.
+) -> _Counterpart:
+    """The library's case, by this caller, that may be compared with the browser's case ``record``;
+    or the reason why there is none.
+
+    ``named``: which fields of the two cases must be alike.
     """
     measured = [target for target in view.executing if target.stack == library]
     if not measured:
-        return _Like(None, because("library-not-measured", library=library))
+        return _Counterpart(None, because("library-not-measured", library=library))
     near = [target for target in measured if same_device_if_ids_allow(record, target.first)]
     if not near:
         adapter = measured[0].first.adapter
-        return _Like(None, because("library-on-another-adapter", library=library, adapter=adapter))
+        return _Counterpart(
+            None, because("library-on-another-adapter", library=library, adapter=adapter)
+        )
 
     # A browser may name its adapter otherwise, so both cases get the name that the library has.
     place = near[0].first
@@ -121,26 +130,31 @@ def _like(
             if is_comparable(named, of_browser, of_library):
                 comparable.append(candidate)
     if not comparable:
-        return _Like(None, because("library-lacks-case", library=library, caller=caller))
+        return _Counterpart(None, because("library-lacks-case", library=library, caller=caller))
     same_params = first_with(comparable, params=record.params)
     best = same_params if same_params is not None else comparable[0]
-    difference = _window(record.window, best.window, named.differs)
+    difference = _difference_of_windows(record.window, best.window, named.differs)
     if difference:
-        return _Like(None, difference)
+        return _Counterpart(None, difference)
     if best.value(named.figure) is None:
         lacking = why(best, named.figure)
         refused = because("library-lacks-value", library=library, caller=caller, why=lacking)
-        return _Like(best, refused)
-    return _Like(best)
+        return _Counterpart(best, refused)
+    return _Counterpart(best)
 
 
 def _as_target(record: Record, place: Record) -> results.Target:
+    """The stack of the record as a target with the adapter name of ``place``."""
     return results.Target(stack=record.stack, api=record.api, adapter=place.adapter)
 
 
-def _window(browser: dict[str, Scalar], library: dict[str, Scalar], differs: frozenset[str]) -> Why:
-    """The first field in which the windows must not differ and do; '' where there is none.
-    ``differs``: fields that may.
+def _difference_of_windows(
+    browser: dict[str, Scalar], library: dict[str, Scalar], differs: frozenset[str]
+) -> Why:
+    """Why two cases may not be compared: they timed different things. '' where they may.
+
+    A window describes what is inside the timed part of a case. ``differs``: its fields that may
+    differ; the first other one that does is named.
     """
     for name in sorted({*browser, *library} - differs):
         if browser.get(name) != library.get(name):

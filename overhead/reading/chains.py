@@ -30,11 +30,10 @@ Variant = tuple[tuple[str, Scalar], ...]
 
 @dataclasses.dataclass(frozen=True)
 class ArmFit:
-    """An arm: one record of a workload with its fit, in ns.
-
-    ``short``: the target, without its device where there is one only. ``own``: the parameters that
-    the group does not share, without the maker of a graph. ``maker``: who made its graph; '' where
-    it is none.
+    """An arm, one measured way to run a chain of steps, with the line ``fixed + slope * n`` that
+    fits its times (ns). ``record``: the case that was measured. ``short``: the target, without its
+    device where there is one only. ``own``: the parameters that the arms beside it do not share,
+    without the maker of a graph. ``maker``: who made its graph; '' where it is none.
     """
 
     record: Record
@@ -53,15 +52,17 @@ class ArmFit:
 
     def cost(self, steps: float) -> Value:
         """The time in ns of a chain of this number of steps and one wait: as measured, and else by
-        the fit.
+        the fitted line.
 
         A measured time is of few processes. So its interval is at least as wide as that of the
         line, which is of all.
         """
+        # Noise may put a fitted cost below zero, which no cost is.
         line = self.fixed.at_least(0.0) + self.slope.at_least(0.0) * steps
         measured = measured_time(self.record, steps)
         if measured is None:
             return line
+        # A line without an interval cannot widen that of the measured time.
         if not line.bounded:
             return dataclasses.replace(measured, status=line.status, reason=line.reason)
         below = line.value - line.floor
@@ -80,7 +81,9 @@ class ArmFit:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """All arms of a workload on one board at one number of elements, in one variant.
+    """All measured ways (arms) to run one workload on one board (a physical GPU), which may be
+    compared: they have the same number of elements and the same ``variant``, the parameters that
+    change what is computed.
 
     Arms on the CPU are among those of the GPU. The records in ``failed`` have no speed.
     """
@@ -108,12 +111,18 @@ class Group:
 
 
 def groups(view: View) -> list[Group]:
-    """The arms of the run by workload, variant, number of elements and board."""
+    """The measured ways of the run to do a chain of steps, in groups that may be compared: each has
+    the ways that compute the same on one board.
+    """
     by_work: dict[_Work, list[Record]] = {}
+    # The floor, a call that does nothing, runs no chain.
     for target in view.without_floor:
         for record in with_fields(target.records, unit="step"):
             elements = record.params.get("elements")
-            if record.workload != UNROLLED and type(elements) is int and elements > 0:
+            # The type itself, because True is an int too. Files of other programs may hold any.
+            has_size = type(elements) is int and elements > 0
+            # ``UNROLLED`` is one function with all steps, in runs of older versions.
+            if record.workload != UNROLLED and has_size:
                 work = _Work(record.workload, _variant(record), elements)
                 by_work.setdefault(work, []).append(record)
     groups_in_order = []
@@ -141,6 +150,9 @@ def _variant(record: Record) -> Variant:
 
 
 def _group(view: View, work: _Work, records: Sequence[Record]) -> Group:
+    """The records that did this work on one board, with their fits; those without a usable fit
+    count as failed.
+    """
     arms = []
     failed = []
     for record in records:
@@ -153,7 +165,11 @@ def _group(view: View, work: _Work, records: Sequence[Record]) -> Group:
 
 
 def _arm(view: View, record: Record) -> ArmFit | None:
-    """The record as an arm; None if its cost is not resolved, or if its line cannot be true."""
+    """The record as an arm, one measured way to run the chain; None if it has no usable fit.
+
+    Its cost a step must lie above zero with its interval (be *resolved*), and its line must not
+    claim that a chain of no steps takes less than no time.
+    """
     slope = record.measured("complete")
     if slope is None or not resolved(record.figure("complete")) or bends_below_zero(record):
         return None
@@ -162,15 +178,15 @@ def _arm(view: View, record: Record) -> ArmFit | None:
         own.pop(shared, None)
     target = view.target(record)
     maker = graph_maker(record, target.facts) if target.facts.graphs else ""
-    start = _start(record)
-    return ArmFit(record, target.short, own, maker, slope, start, target.short_names_cpu)
+    fixed = _fixed_cost(record)
+    return ArmFit(record, target.short, own, maker, slope, fixed, target.short_names_cpu)
 
 
 def measured_time(record: Record, steps: float) -> Value | None:
-    """The time in ns of so many steps with its quartiles, between the two measured lengths next to
-    it.
+    """The time in ns of a chain of so many steps, with its quartiles: on the straight line between
+    the next shorter and the next longer chain that were measured.
 
-    None where the lengths that were measured do not lie on both sides.
+    None where no measured length lies below, or none above.
     """
     points = sorted(record.curve, key=lambda point: point.n)
     lengths = [point.n for point in points]
@@ -186,10 +202,11 @@ def measured_time(record: Record, steps: float) -> Value | None:
 
 
 def bends_below_zero(record: Record) -> bool:
-    """Whether the fit's intercept lies below zero by more than 1 % of the longest chain: no cost
-    does that.
+    """Whether the fitted line crosses zero units clearly below zero time: then T(n) is no line, as
+    no chain takes less than no time.
 
-    Runs of method 2 call such a figure ``nonlinear``; older files still carry it.
+    Clearly: by more than 1 % of the time of the longest chain, and with the whole interval. Runs of
+    method 2 call such a figure ``nonlinear``; older files still carry it as a line.
     """
     fixed = record.measured("fixed")
     if fixed is None or fixed.ceiling >= 0:
@@ -198,9 +215,11 @@ def bends_below_zero(record: Record) -> bool:
     return -fixed.value > _LEAST_BEND * longest_ns
 
 
-def _start(record: Record) -> Value:
-    """The fixed cost of a chain in ns: the fit's intercept, or, where that is not above zero, its
-    shortest chain.
+def _fixed_cost(record: Record) -> Value:
+    """What a chain costs beside its steps, ns: the intercept of the fitted line.
+
+    Where that is not above zero, the time of the shortest chain stands for it, which is more than
+    the fixed cost; 0 without any chain.
     """
     fixed = record.measured("fixed")
     if fixed is not None and fixed.value > 0:

@@ -53,15 +53,15 @@ class OtherOperand:
 
 @dataclasses.dataclass(frozen=True)
 class DispatchRow:
-    """One way to call a stack. ``records``: the case of each kind (caller, or batched).
-
-    ``rank``: the row with the highest goes first where the figure has no room. ``marks``: by kind,
-    the costs above zero in microseconds with their intervals: one, or both of two speeds.
-    ``lacks_batch``: the stack can have many dispatches in one pass, and this run did not measure
-    it. ``python``: the share (0 to 1) that Python takes of the CPU time of a call from Python; None
-    where it is not resolved. ``name``: the label as a sentence has it, ``the CUDA driver``,
-    ``Dawn``; ``split``: that of the operation whose CPU time was split where compiled code runs
-    another operation. ``facts``: of the stack.
+    """One way to call a stack, a row of the headline figure. It has up to four kinds of cost: of a
+    call from Python, from compiled code, from a browser, and of one dispatch in a batch.
+    ``records``: the measured case of each kind. ``marks``: by kind, the costs that are drawn, above
+    zero, in microseconds with their intervals: one, or both of two speeds. ``rank``: the row with
+    the highest goes first where the figure has no room. ``lacks_batch``: the stack can have many
+    dispatches in one pass, and this run did not measure it. ``python``: the share (0 to 1) that
+    Python takes of the CPU time of a call from Python; None where it is not resolved. ``name``: the
+    label as a sentence has it, ``the CUDA driver``, ``Dawn``; ``split``: that of the operation
+    whose CPU time was split where compiled code runs another operation. ``facts``: of the stack.
     """
 
     label: str
@@ -79,8 +79,8 @@ class DispatchRow:
 
     @property
     def kinds(self) -> list[Kind]:
-        """The kinds of which there is something to tell: those with a record, and a batch that is
-        missing.
+        """The kinds of cost that a table of this row lists: those with a record, and the batch also
+        where the stack could have one and this run did not measure it.
         """
         kinds = [*self.records]
         if self.lacks_batch:
@@ -89,8 +89,8 @@ class DispatchRow:
 
     @property
     def first(self) -> Kind:
-        """The kind that the row is sorted by: from Python where it has a cost, noisy or not, else
-        the next caller.
+        """The kind of cost by which the row takes its place among the others: the cost of a call
+        from Python where there is one, noisy or not, else that of the next caller.
         """
         for kind in _SORTED_BY:
             if kind in self.marks:
@@ -106,8 +106,8 @@ class DispatchRow:
 
     @property
     def other_operand(self) -> bool:
-        """Whether compiled code runs another operation than the row's, and the split is of that
-        one.
+        """Whether the call from compiled code runs another operation than that from Python, such as
+        an addition of a number in place of an array. The CPU time is then split of that operation.
         """
         base = self.records.get("python")
         compiled = self.records.get("compiled")
@@ -125,10 +125,11 @@ class DispatchRow:
         return kind in self.marks and doubt_of(self.records[kind]) is None
 
     def limit(self, kind: Kind) -> str:
-        """What limits the cost on a GPU: ``host``, ``device`` or ``balanced``; '' where that is not
-        known.
+        """Whether the CPU (``host``) or the GPU (``device``) takes longer for a unit and so bounds
+        the cost, or both alike (``balanced``); '' where that is not known.
         """
         record = self.records[kind]
+        # Without a GPU the CPU does both parts, so neither waits for the other.
         if record.software or record.api == "CPU":
             return ""
         return record.bound
@@ -149,13 +150,15 @@ class DispatchCosts:
 
     @property
     def has_unpinned(self) -> bool:
-        """Whether the run has an unpinned cost: that of fresh processes without a fixed CPU core."""
+        """Whether the run has an unpinned cost: one of fresh processes without a fixed CPU core."""
         records = itertools.chain.from_iterable(row.records.values() for row in self.rows)
         return any(unpinned_range(record) for record in records)
 
 
 def dispatch_costs(view: View) -> DispatchCosts | None:
-    """The rows of the run's headline figure; None if no stack ran the step."""
+    """What one dispatch costs through each stack of the run, as the rows of its headline figure,
+    the cheapest first; None if no stack ran the step, the small kernel that is dispatched.
+    """
     shown = targets_shown(view)
     rows: list[DispatchRow] = []
     for target in shown.targets:
@@ -182,8 +185,11 @@ class ShownTargets(NamedTuple):
 
 
 def targets_shown(view: View) -> ShownTargets:
-    """The best target of each stack that ran the step on one GPU; without a GPU the other best
-    targets.
+    """Which target (a stack on a device) stands for each stack in the headline figure, so that all
+    of them are on one GPU and may be compared.
+
+    A target counts if it ran the step, the small kernel that is dispatched. Without a GPU all of
+    them are shown.
     """
     with_step = []
     for stack in view.stacks:
@@ -196,11 +202,14 @@ def targets_shown(view: View) -> ShownTargets:
     on_board = [target for target in gpus if target.first.device not in other_boards]
     if not on_board:
         return ShownTargets(with_step, hardware=False)
+    # Targets that name no board may be of several GPUs: the one with the most stacks is shown.
     most: list[TargetView] = []
-    for one in on_board:
-        same = [each for each in on_board if same_device_across_apis(each.first, one.first)]
-        if len(same) > len(most):
-            most = same
+    for target in on_board:
+        same_gpu = [
+            other for other in on_board if same_device_across_apis(other.first, target.first)
+        ]
+        if len(same_gpu) > len(most):
+            most = same_gpu
     return ShownTargets(most, hardware=True)
 
 
@@ -213,7 +222,11 @@ def _rows(view: View, target: TargetView) -> list[DispatchRow]:
 
 
 def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
-    """The row of an entry among the facts of the stack; None if no caller measured it."""
+    """The row of the headline figure for one way to call the stack; None if it was not measured.
+
+    ``entry``: the row as the facts of the stack describe it: its label, and the parameters of its
+    case.
+    """
     records: dict[Kind, Record] = {}
     for kind, caller in _CALLERS.items():
         record = _case(target, entry, caller)
@@ -221,6 +234,7 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
             records[kind] = record
     if not records:
         return None
+    # The batch is compared with single dispatches by the same caller: Python's, if it has any.
     first_caller = next(iter(records.values())).caller
     batched = _batched(view, target, entry, first_caller)
     if batched is not None:
@@ -254,11 +268,14 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
 
 
 def _costs(record: Record) -> tuple[Value, ...]:
-    """The costs above zero in microseconds: one, or both of two speeds; () where there is none."""
+    """The costs of one unit that the figure shows, in microseconds: one, or two where the case ran
+    at two speeds or longer chains cost more a unit. Only those above zero; () where there is none.
+    """
     figure = record.figure("complete")
     if figure is None:
         return ()
     modes = two_speeds(figure)
+    # Where T(n) bends, the modes are the cost of a unit in short and in long chains.
     if not modes and figure.status == "nonlinear":
         modes = tuple(figure.modes)
     costs = [mode_of(figure, mode) / 1e3 for mode in modes]
@@ -269,8 +286,12 @@ def _costs(record: Record) -> tuple[Value, ...]:
 
 
 def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
-    """Python's share of the CPU time, split by the row's calls from compiled code; None where it is
-    not resolved.
+    """The share of the CPU time of a call from Python that Python itself takes: what a call from
+    compiled code does without. None where it is unknown, or where either CPU time reaches zero with
+    its interval (is not *resolved*).
+
+    ``host_shares`` splits the CPU time of a call by levels, the last of which is compiled code. Of
+    several splits, the row's is the one whose last level is the row's own case.
     """
     compiled = records.get("compiled")
     if compiled is None:
@@ -284,8 +305,11 @@ def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
 
 
 def _case(target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
-    """The case of the entry by that caller; of compiled code also one that only differs in its
-    operand.
+    """The measured case of a row of the headline figure by that caller: the target's base case with
+    the parameters of the row. None if it was not measured.
+
+    Compiled code does not always run the same operation as Python. So for a row without parameters
+    of its own, its case may have another operand.
     """
     base = target.base
     wanted = {**base.params, **entry.params}
@@ -308,9 +332,13 @@ def _case(target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
 
 
 def _batched(view: View, target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
-    """One pass with many dispatches, by the caller of the row, or a node of the stack's graph of
-    such launches.
+    """The case that does many of the row's dispatches at once; None if none was measured.
+
+    For a stack of CUDA whose launches a graph can record, that is a node of this graph; it has a
+    stack of its own. For another stack it is a pass with many dispatches by the same caller, or
+    else a replay of what the stack has recorded.
     """
+    # Batches were measured for the base case only, which is the row without parameters.
     if entry.params:
         return None
     recorded = view.graph_of(target.stack)
@@ -322,31 +350,39 @@ def _batched(view: View, target: TargetView, entry: StackRow, caller: Caller) ->
         return next((node for node in nodes if node.params.get("maker") == recorded.maker), None)
     by_caller = with_fields(target.records, workload="step", caller=caller)
     for one_pass in with_fields(by_caller, pattern="one-pass"):
-        if not target.varied(one_pass):
+        has_parameters_of_base = not target.varied(one_pass)
+        if has_parameters_of_base:
             return one_pass
     return first_with(by_caller, pattern="replay")
 
 
 def doubt_of(record: Record) -> Doubt | None:
-    """Why the cost is not resolved; None if it is."""
+    """Why the cost of a unit in this case may not be told as one number; None if it may.
+
+    The cost is the figure "complete", the slope of T(n). It has no value where T(n) bends; its
+    modes are then the costs of a unit in short and in long chains.
+    """
     figure = record.figure("complete")
-    found = record.measured("complete")
+    cost = record.measured("complete")
     if figure is None:
         return "no-value"
-    if found is None:
+    if cost is None:
         bends = figure.status == "nonlinear" and figure.modes
         return "bends" if bends else "no-value"
     if two_speeds(figure):
         return "two-speeds"
     if figure.status != "ok":
         return "status"
-    return None if found.resolved else "not-above-zero"
+    return None if cost.resolved else "not-above-zero"
 
 
 def _other_operand(
     target: TargetView, entry: StackRow, compiled: Record | None
 ) -> OtherOperand | None:
-    """The operation of compiled code where it is not the base case's; else None."""
+    """The operation that the row's case of compiled code runs, if it is not the one that Python
+    calls run in this row; else None. With what the same operation costs from Python, if that was
+    measured: only this cost may be compared with that of compiled code.
+    """
     base = target.base
     if compiled is None or compiled.params.get("operand") == base.params.get("operand"):
         return None
@@ -364,20 +400,21 @@ def _other_operand(
 
 
 def unpinned_range(record: WithFigures) -> tuple[float, float] | None:
-    """Lowest and highest cost in fresh processes that are not pinned to a processor, in µs; None if
-    not measured.
+    """Lowest and highest cost of a unit in fresh processes that are not pinned to a processor, in
+    µs; None if not measured.
     """
-    found = record.measured("met")
-    if found is None:
+    # "met" is the name of the unpinned cost in files: what a program meets.
+    unpinned = record.measured("met")
+    if unpinned is None:
         return None
-    low = found.value if found.low is None else found.low
-    high = found.value if found.high is None else found.high
+    low = unpinned.value if unpinned.low is None else unpinned.low
+    high = unpinned.value if unpinned.high is None else unpinned.high
     return low / 1e3, high / 1e3
 
 
 def over_undisturbed(record: Record) -> Value | None:
-    """The mean of all samples over the undisturbed cost, where interruptions or heavy tails add
-    over 3 %; else None.
+    """How many times the undisturbed cost (the slope, without interrupted samples) the mean of all
+    samples is; None where both are nearly the same, within 3 %, so that there is nothing to tell.
     """
     undisturbed = record.measured("complete")
     everything = record.measured("everything")
@@ -389,7 +426,9 @@ def over_undisturbed(record: Record) -> Value | None:
 
 
 def unpinned_below(record: WithFigures) -> bool:
-    """Whether all unpinned processes paid less than the interval of the undisturbed cost allows."""
+    """Whether every process that was not pinned to a CPU core paid less for a unit than the
+    undisturbed cost, that of pinned processes, with its whole interval.
+    """
     unpinned = unpinned_range(record)
     undisturbed = record.measured("complete")
     if unpinned is None or undisturbed is None:

@@ -58,8 +58,9 @@ _FIRST_KINDS: tuple[WayKind, ...] = ("eager", "launches", "graph-driver", "fused
 
 @dataclasses.dataclass(frozen=True)
 class ChainWay:
-    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` or
-    ``failed`` says why.
+    """A way to do the work of a row (a whole chain of steps): a dispatch for each step, a CUDA
+    graph, or one fused kernel. ``cost``: ns for all of it; None where ``reason`` or ``failed`` says
+    why.
 
     ``label``: the name of a known way, and ``through`` that of its stack; '' of one of kind
     ``other``, which has its ``arm``. ``failed``: a record that has no speed. ``step``, ``fixed``:
@@ -132,8 +133,8 @@ WhyLost = Literal["graph-adds-little", "slow-kernel"]
 
 @dataclasses.dataclass(frozen=True)
 class WorkRow:
-    """The work of a workload in one run. ``run``: when it began, '' for the run shown.
-
+    """A row of the comparison: the work of one workload (a chain of steps, or a program), and the
+    ``ways`` to do it that one run measured. ``run``: when that run began, '' for the run shown.
     ``usual``: every run on a GPU measures it. ``shown_run``: when its run began, also of the run
     shown.
     """
@@ -156,8 +157,8 @@ class WorkRow:
         return _timed_graph(self.ways)
 
     def base(self, way: ChainWay) -> ChainWay | None:
-        """What the way is compared with: the graph, else a dispatch a step in the same stack; None
-        without both.
+        """What the time of the way is divided by: the CUDA graph of the same steps. Without a graph
+        it is the way of the same stack that dispatches each WGSL step by itself; None without both.
         """
         if self.graph is not None:
             return self.graph
@@ -167,17 +168,24 @@ class WorkRow:
         return None
 
     def relative(self, way: ChainWay) -> Value | None:
-        """The time of the way over that of its base; None where either is unknown."""
+        """The time of the way over that of what it is compared with (its base, such as the CUDA
+        graph of the same steps); None where either is unknown.
+        """
         base = self.base(way)
         if way is base:
             return exactly(1.0, "ratio")
-        if way.run_base is not None:  # the base in the run that measured the way
+        # A way of another run is compared with the base there, which may be on another board.
+        if way.run_base is not None:
             return ratio(way.cost, way.run_base)
         return ratio(way.cost, base.cost if base is not None else None)
 
     def verdict(self, way: ChainWay) -> WayVerdict | None:
-        """``cheaper``, ``tie``, ``dearer`` than its base, or ``unclear``, by the interval; None
-        without times.
+        """Whether the way takes less time than what it is compared with (its base), by the ratio of
+        both; None without times.
+
+        ``cheaper`` and ``dearer`` need a ratio whose interval does not hold 1, and that lies so far
+        from 1 that another run would not reverse it. Else it is a ``tie``, or ``unclear`` if the
+        interval is wide.
         """
         times = self.relative(way)
         if times is None:
@@ -190,8 +198,8 @@ class WorkRow:
         return "tie" if is_narrow else "unclear"
 
     def cheaper_from(self, way: ChainWay) -> Value | None:
-        """The smallest number of steps at which the way is cheaper than its base; None if it is not
-        surely cheaper.
+        """The smallest number of steps at which the way is cheaper than its base; None if a step of
+        it is not surely cheaper.
 
         None also for a way of another run, which may be of another board.
         """
@@ -201,9 +209,11 @@ class WorkRow:
         if base.step is None or base.fixed is None or way.step is None or way.fixed is None:
             return None
         saved_a_step = base.step - way.step
-        paid_once = way.fixed - base.fixed
         if saved_a_step.floor <= 0:
             return None
+        # What the way costs more at the start must be saved by its steps. If it costs less there
+        # too, it is cheaper from the first step on.
+        paid_once = way.fixed - base.fixed
         return (paid_once.at_least(0.0) / saved_a_step).at_least(1)
 
     def of_kind(self, *kinds: str) -> list[ChainWay]:
@@ -217,7 +227,9 @@ class WorkRow:
 
     @property
     def step_times(self) -> StepTimes | None:
-        """The time of a step in each way; None if one is unknown."""
+        """The time of a step in the CUDA graph, in the fused CUDA kernel and in the cheapest fused
+        WGSL kernel, which explain why one is cheaper; None if one is unknown.
+        """
         graph = self.graph
         cuda = next(iter(self.of_kind("fused-cuda")), None)
         wgsl = [way.step for way in self.of_kind("fused-wgsl") if way.step is not None]
@@ -228,8 +240,9 @@ class WorkRow:
 
     @property
     def why_lost(self) -> WhyLost | None:
-        """Why no way in fused WGSL is cheaper; None where one is, or where the times do not show
-        it.
+        """Why no fused WGSL kernel beats the CUDA graph: the graph adds so little to a step that
+        fusing can save only little, or a step of the WGSL kernel itself is slow. None where one
+        beats it, or where the times do not show why.
         """
         times = self.step_times
         if times is None:
@@ -261,11 +274,12 @@ def register_rows(make: MakeRows) -> MakeRows:
 
 
 def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
-    """The rows of the run shown, the best for WGSL first, then those of slices.
+    """The rows of the comparison, one for each work: chains with the best for WGSL first, then the
+    rows that features of the suite (slices) add.
 
-    A row without fused WGSL in this run comes from the other that has it with most ways timed, of
-    several the newest. Where another way of any run is surely cheaper than all ways of the row, the
-    row has it too.
+    ``own``: the run shown. ``others``: runs of the same machine, the newest first; a row without
+    fused WGSL in the run shown comes from the one of them that has it with most ways timed. Where
+    another way of any run is surely cheaper than all ways of the row, the row has it too.
     """
     by_name: dict[str, list[WorkRow]] = {}
     for row in _rows_of(own):
@@ -273,6 +287,7 @@ def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
         by_name.setdefault(row.name, []).append(row_shown)
     for view in others:
         for row in _rows_of(view):
+            # Of other runs only work counts that every run on a GPU measures.
             if row.usual:
                 by_name.setdefault(row.name, []).append(row)
 
@@ -304,10 +319,11 @@ def _place_of_row(row: WorkRow) -> tuple[bool, float]:
 
 
 def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
-    """The row, with the cheapest other way of these runs to do its work, if that is surely cheaper
-    than all of its own.
+    """The row, and in front of its ways the cheapest other way to do its work in any of these runs,
+    if that is surely cheaper than all that the row has.
 
-    A way of another run is compared with the graph of that run.
+    Runs may be of other boards, so times of two runs are not compared. What is compared is how many
+    times the CUDA graph of its own run each way takes.
     """
     if not row.is_chain or row.graph is None:
         return row
@@ -315,27 +331,30 @@ def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
     floors = [times.floor for times in relative if times is not None]
     if not floors:
         return row
-    least = min(floors)
+    lowest_floor = min(floors)
     cheapest: ChainWay | None = None
     least_times = math.inf
     for view in views:
         for way in _other_ways(view, row):
             times = ratio(way.cost, way.run_base)
-            if times is None or times.ceiling >= least:
+            surely_cheaper = times is not None and times.ceiling < lowest_floor
+            if times is None or not surely_cheaper:
                 continue
             if cheapest is None or times.value < least_times:
                 cheapest = way
                 least_times = times.value
     if cheapest is None:
         return row
+    # A way of the row's own run is told without the date of its run.
     if cheapest.run == row.shown_run:
         cheapest = dataclasses.replace(cheapest, run="")
     return dataclasses.replace(row, ways=(cheapest, *row.ways))
 
 
 def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
-    """The ways from Python of this run to do the work of the row on a GPU, with the time of the
-    run's own graph.
+    """Every measured way of this run, called from Python, to do the work of the row on a GPU. Each
+    has the time of this run's CUDA graph of the same steps (``run_base``) to compare it with; a run
+    without one has none.
     """
     for group in view.once(groups):
         if group.name != row.name or _work(group) != row.work:
@@ -364,8 +383,10 @@ def _work(group: Group) -> ChainWork:
 
 
 def chain_rows(view: View) -> Iterator[WorkRow]:
-    """A row for each workload with a fused kernel on a GPU, at the size that comes first among its
-    sizes.
+    """A row of the comparison for each workload of the run that has the time of a fused kernel.
+
+    Of several sizes (numbers of elements) it is the workload's usual one, the first in its
+    definition, and of several groups of that size the one with most ways timed.
     """
     by_workload: dict[str, list[_GroupWays]] = {}
     for group in view.once(groups):
@@ -401,8 +422,12 @@ def _timed(ways: Sequence[ChainWay]) -> int:
 
 
 def _ways(view: View, group: Group) -> list[ChainWay]:
-    """The ways of a workload, without the unfused dispatches where there is a graph to compare
-    with.
+    """The ways to show of a workload that the run measured at one size: of each known way of each
+    stack its cheapest case, or why it has none.
+
+    ``wgsl`` dispatches each step by itself. It is what fused kernels are compared with where there
+    is no CUDA graph, so it is left out where there is one. Of ``launches`` (one a step by the CUDA
+    driver) and ``eager`` (one a step by PyTorch) only the latter is shown where both have a time.
     """
     ways = []
     for known in _known_ways(view):
@@ -424,8 +449,8 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
 
 
 def _cheapest_of(view: View, group: Group, known: _KnownWay) -> ChainWay | None:
-    """The cheapest of the group's records that are this way, or the reason why there is none; None
-    where the run does not say.
+    """The cheapest of the group's cases that run the chain in this way, called from Python. Without
+    one it is a way that has the reason why; None where the run does not say why.
     """
     facts = known.facts
     label = plain(facts.label, 60)
@@ -437,11 +462,14 @@ def _cheapest_of(view: View, group: Group, known: _KnownWay) -> ChainWay | None:
         records, stack=known.stack, pattern=facts.pattern, caller="binding", software=False
     ):
         by_driver = record.params.get("maker", "driver") == "driver"
+        # Where ``checks`` is set, the library leaves out checks that it usually makes.
         if by_driver and "checks" not in record.params and record.api != "CPU":
             ways.append(_way(facts.kind, label, record, arms.get(id(record)), steps))
+    # Launches and single dispatches are only there to compare with: their absence is not told.
     if not ways and facts.kind not in ("launches", "wgsl"):
+        # How the name of the case begins, whatever parameters follow.
         case = f"{group.workload} {facts.pattern} binding "
-        reason = _left_out(view.fingerprint, known.stack, case)
+        reason = _why_not_in_run(view.fingerprint, known.stack, case)
         if reason:
             ways = [ChainWay(facts.kind, known.stack, label, None, reason=reason)]
     if not ways:
@@ -472,8 +500,11 @@ def _place_in_picture(way: _KnownWay) -> int:
 
 
 def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> ChainWay:
-    """The record as a way to do so many steps. ``arm``: its fit; None where the record has no
-    speed, but may have a time that bends.
+    """The measured case ``record`` as a way to do so many steps, with the time that they take.
+
+    ``arm``: its fitted line, which tells the time. Without one the time T(n) may bend, so that a
+    step costs more in longer chains; then the time is read off the measured lengths. If that fails
+    too, the way has no cost.
     """
     stack = record.stack
     if arm is not None:
@@ -490,8 +521,9 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
 
 
 def _step_between_modes(record: Record, figure: Figure) -> Value:
-    """The time of a step where T(n) bends: the first of its two costs, in an interval that holds
-    both.
+    """The time of a step where T(n), the time of n steps, bends. The figure's two modes are then
+    the cost of a step in shorter and in longer chains: the first is the value, and its interval
+    holds both.
     """
     modes = figure.modes
     first_mode = Origin(figure=figure, mode=0)
@@ -501,26 +533,29 @@ def _step_between_modes(record: Record, figure: Figure) -> Value:
 
 
 def _read_off(record: Record, steps: int) -> Value | None:
-    """The time of so many steps where T(n) bends: between the measured lengths, with their
-    quartiles.
+    """The time of so many steps where T(n), the time of n steps, bends, so that no line tells it:
+    between the measured lengths, with their quartiles.
 
-    Beyond the longest the two costs of a step, from anchors, go on. None if these are unknown or
-    not above 0.
+    For more steps than were measured, the costs of a further step (the figure's modes) tell the
+    rest. None if the case does not bend, or if these are unknown or the time is not above 0.
     """
     figure = record.figure("complete")
     if figure is None or figure.status != "nonlinear" or not record.curve:
         return None
     measured = measured_time(record, steps)
     if measured is None and len(figure.modes) > 1:
-        measured = _beyond(record, steps, figure.modes)
+        measured = _beyond_longest(record, steps, figure.modes)
     if measured is None or measured.value <= 0:
         return None
     return dataclasses.replace(measured, status="nonlinear", reason=figure.reason)
 
 
-def _beyond(record: Record, steps: int, modes: Sequence[float]) -> Value:
-    """The time of more steps than were measured: the longest chain, and the cost of a step for the
-    rest.
+def _beyond_longest(record: Record, steps: int, modes: Sequence[float]) -> Value:
+    """The time of more steps than were measured: that of the longest chain, and the cost of a step
+    for each further one.
+
+    ``modes``: the costs of a step that were found, of which the first is taken. The interval goes
+    from the cheapest to the most expensive.
     """
     longest = max(record.curve, key=lambda point: point.n)
     more = steps - longest.n
@@ -534,13 +569,14 @@ def _beyond(record: Record, steps: int, modes: Sequence[float]) -> Value:
     )
 
 
-def _left_out(run: Fingerprint, stack: str, case: str) -> Why:
-    """Why the run has no such case: the stack is missing, or the plan left the case out; '' if it
-    says nothing.
+def _why_not_in_run(run: Fingerprint, stack: str, case: str) -> Why:
+    """Why the run has no such case: the stack is missing, or the plan left the case out; '' if the
+    run says nothing. ``case``: how the name of the case begins, without its parameters.
     """
     for absent in absent_stacks(run, [stack]):
         return absent.reason
     for left_out in run.left_out:
+        # The name of a target is STACK@DEVICE; any device of the stack serves.
         if left_out.target.startswith(f"{stack}@") and left_out.case.startswith(case):
             return left_out.reason
     return ""

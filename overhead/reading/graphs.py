@@ -23,7 +23,7 @@ _PARTS = ("capture", "instantiate", "upload")
 @dataclasses.dataclass(frozen=True)
 class Graph:
     """A CUDA graph that was replayed (``record``), and the launch without a graph that one of its
-    nodes replaces.
+    nodes replaces: the case ``eager`` of the stack ``eager_target``.
     """
 
     target: TargetView
@@ -33,8 +33,11 @@ class Graph:
 
     @property
     def parts(self) -> list[str]:
-        """What making the graph consists of; ``first_launch`` stands for the upload where that
-        launch does it.
+        """The names of the steps that make the graph ready to replay, as the record's figures
+        ``making:NAME`` have them.
+
+        Where the upload to the device was not timed by itself, the first launch does it, and stands
+        for it.
         """
         has_slope = self.record.figure("making:upload") is not None
         has_intercept = self.record.figure("making:upload:fixed") is not None
@@ -43,8 +46,8 @@ class Graph:
         return [*_PARTS[:-1], "first_launch"]
 
     def making_time(self, nodes: int) -> Value | None:
-        """Time in ns to make a graph of so many nodes ready to launch; None where a part has no
-        value.
+        """Time in ns to make a graph with this number of nodes ready to launch: the sum of all
+        parts of making it; None where a part has no value.
         """
         total: Value | None = None
         for part in self.parts:
@@ -80,8 +83,8 @@ class Graph:
         return launch - node
 
     def break_even(self, nodes: int) -> Value | None:
-        """How many replays of a graph of n nodes save the time of making it; None if unknown or
-        never.
+        """How many replays of a graph with this number of nodes save as much time as making it
+        takes; None if that is unknown, or if a node saves nothing.
         """
         making = self.making_time(nodes)
         saved = self.saved_per_node
@@ -90,9 +93,10 @@ class Graph:
         return making / (saved * nodes)
 
     def no_break_even(self, nodes: int) -> NoBreakEven | None:
-        """Why ``break_even`` is None; None where it is known."""
+        """Why it is not known after how many replays the graph pays off; None where it is known."""
         if self.break_even(nodes) is not None:
             return None
+        # The saving needs the cost of a node, so a missing one is told first.
         if self.record.measured("complete") is None:
             return "no-cost"
         saved = self.saved_per_node
@@ -102,8 +106,8 @@ class Graph:
 
 
 def graphs(view: View) -> list[Graph]:
-    """Every CUDA graph of steps in the run, with the launch that its nodes replace on the same
-    device.
+    """Every case of the run that replays a CUDA graph of steps, each beside the launch without a
+    graph that a node of it replaces (``eager``) on the same device.
     """
     found = []
     for target in view.executing:
@@ -116,8 +120,11 @@ def graphs(view: View) -> list[Graph]:
 
 
 def _eager_target(view: View, graph: Record) -> TargetView | None:
-    """The target, on the device of the graph, of the stack whose launches the graph records; None
-    if it was not measured.
+    """Where the launches were measured that this graph replaces: the stack whose launches it
+    records, on the same device; None if they were not measured.
+
+    A stack of graphs may have several makers, such as the CUDA driver and a library. The parameter
+    ``maker`` of the graph names one; without it the first is meant.
     """
     makers = view.facts(graph.stack).graphs
     usual_maker = next(iter(makers))
@@ -131,7 +138,7 @@ def _eager_target(view: View, graph: Record) -> TargetView | None:
 
 
 def _usual_launch(target: TargetView | None) -> Record | None:
-    """The base case of the target, from Python."""
+    """The target's usual launch from Python: the case with all parameters as in its base case."""
     if target is None:
         return None
     for record in with_fields(target.records, caller="binding"):

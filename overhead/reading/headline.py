@@ -25,9 +25,10 @@ def cheapest(costs: DispatchCosts) -> DispatchRow | None:
 
 
 def not_told_apart(costs: DispatchCosts, cheapest: DispatchRow) -> list[DispatchRow]:
-    """The other rows that may cost as little as the cheapest row, because their intervals overlap
-    its interval.
+    """The other rows whose calls from Python may cost as little as those of the cheapest row,
+    because their intervals overlap its interval.
     """
+    # A row may have two costs: the first, of the faster speed or of short chains, counts.
     most = cheapest.marks["python"][0].ceiling
     found = []
     for row in costs.rows:
@@ -63,21 +64,29 @@ class Batch:
 
 
 def batches(costs: DispatchCosts) -> list[Batch]:
-    """The batches to tell, by one caller: those of the WebGPU stacks, or else that of the first row
-    that has one.
+    """The rows whose batch the text beside the headline figure tells: what a dispatch costs alone,
+    and how much less among many in one pass.
+
+    Those of the WebGPU stacks, or without any that of the first row that has one. One sentence
+    tells all of them, so they have the same caller: that of the first.
     """
     found = []
     for row in costs.rows:
-        alone = _alone(row) if "batched" in row.marks else None
-        if alone is not None:
-            less = ratio(alone.measured("complete"), row.records["batched"].measured("complete"))
-            found.append(Batch(row, alone, less if less is not None and less.floor > 1 else None))
-    told = [one for one in found if "webgpu" in one.row.facts.roles] or found[:1]
-    return [one for one in told if one.alone.caller == told[0].alone.caller]
+        alone = _single_dispatch(row) if "batched" in row.marks else None
+        if alone is None:
+            continue
+        less = ratio(alone.measured("complete"), row.records["batched"].measured("complete"))
+        # With an interval that reaches 1 the batch may save nothing.
+        saves = less is not None and less.floor > 1
+        found.append(Batch(row, alone, less if saves else None))
+    told = [batch for batch in found if "webgpu" in batch.row.facts.roles] or found[:1]
+    return [batch for batch in told if batch.alone.caller == told[0].alone.caller]
 
 
-def _alone(row: DispatchRow) -> Record | None:
-    """The single dispatch with the same caller as the batch; None if it has no cost above zero."""
+def _single_dispatch(row: DispatchRow) -> Record | None:
+    """The single dispatch with the same caller as the row's batch, which it is compared with; None
+    if it has no cost that lies above zero with its interval.
+    """
     batch = row.records["batched"]
     for record in row.records.values():
         if (
@@ -98,16 +107,19 @@ class PythonShare:
 
 
 def python_shares(costs: DispatchCosts) -> list[PythonShare]:
-    """Python's share of the CPU time through WebGPU, else through the stack where it is largest.
+    """The shares that the text beside the headline figure tells: how much of the CPU time of a call
+    from Python goes to Python itself. Those of the WebGPU stacks; without any, the largest one.
 
-    A share whose interval reaches zero is not resolved.
+    A share whose interval reaches zero is left out (it is not *resolved*).
     """
     found = []
     for row in costs.rows:
         if row.python is not None and row.python.resolved:
             found.append(PythonShare(row, row.python))
-    largest = sorted(found, key=lambda one: -one.share.value)[:1]
-    return [one for one in found if "webgpu" in one.row.facts.roles] or largest
+    through_webgpu = [python for python in found if "webgpu" in python.row.facts.roles]
+    if through_webgpu:
+        return through_webgpu
+    return sorted(found, key=lambda python: -python.share.value)[:1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +131,8 @@ class Overstated:
 
 
 def most_overstated(costs: DispatchCosts) -> Overstated | None:
-    """The row where the time of a single dispatch and its wait lies furthest above the cost; None
-    without one.
+    """The row where who times a single dispatch with its wait overstates the cost of a dispatch by
+    the largest factor; None without one.
 
     Only where the CPU bounds the cost, because a chain that the device bounds hides what one
     dispatch costs the CPU; and where both figures are precise. On the CPU there is nothing to wait
@@ -137,8 +149,10 @@ def most_overstated(costs: DispatchCosts) -> Overstated | None:
 
 
 def limited(costs: DispatchCosts, limit: Literal["device", "balanced"]) -> list[DispatchRow]:
-    """The rows with calls from compiled code that the device limits, or both; where the time of the
-    CPU is known.
+    """The rows whose calls from compiled code the device limits (or, with ``balanced``, the device
+    and the CPU alike).
+
+    Only those whose CPU time is known: the text tells it beside the cost.
     """
     found = []
     for row in costs.rows:
@@ -150,8 +164,8 @@ def limited(costs: DispatchCosts, limit: Literal["device", "balanced"]) -> list[
 
 
 def unpinned_pays_more(costs: DispatchCosts) -> bool:
-    """Whether through some stack all processes that are not pinned surely paid more than the
-    undisturbed cost.
+    """Whether for some row even the cheapest of the processes that were not pinned to a CPU core
+    paid more than the undisturbed cost, that of pinned processes, with its whole interval.
     """
     for row in costs.rows:
         for record in row.records.values():

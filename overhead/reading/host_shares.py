@@ -27,11 +27,12 @@ ShareDoubt = Literal["", "below-zero", "unclear"]
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """One layer: its time in ns per unit, with all that the intervals of the whole and of the share
-    allow.
+    """One layer of the CPU time of a call, such as Python. ``figure``: its time in ns per unit,
+    with all that the intervals of the whole time and of the share allow.
 
-    ``of_host``: its share of the whole (0.46), formed within rounds. ``paired``: not the last
-    level, whole.
+    ``of_host``: its share of the whole time (0.46), from ratios of cases that took turns.
+    ``paired``: it is the difference of two such cases; False for the last layer, which is all that
+    one case takes.
     """
 
     name: Layer
@@ -80,8 +81,11 @@ class HostShares:
 
 
 def host_shares(view: View) -> list[HostShares]:
-    """The layers of every case that was measured by several callers, sorted by target, pattern and
-    caller.
+    """How the CPU time of a call splits into layers (Python, the library, the driver), for every
+    case that was measured by several callers; sorted by target, pattern and caller.
+
+    The calls from compiled code are compared with those from Python: what they save is Python's. So
+    a case that others are compared with is no whole to split.
     """
     lower_levels: set[str] = set()
     for name in _NEXT_LEVEL:
@@ -96,14 +100,18 @@ def host_shares(view: View) -> list[HostShares]:
 
 
 class _Level(NamedTuple):
-    """A record, and what it leaves of the host's time of the top: 1 for the top."""
+    """The same calls by one caller, and their CPU time as a share of that of the top level: 1 for
+    the top itself.
+    """
 
     record: Record
-    leaves: Value
+    share_of_top: Value
 
 
 def _split(view: View, top: Record) -> HostShares:
-    """The host's time of a case, split by the levels below it."""
+    """The CPU time of the case ``top``, split by its levels: the same calls with less and less
+    between the program and the library. What one level takes more than the next is a layer.
+    """
     levels = _levels(view, top) if top.measured("host") else []
     minimal = None
     python = None
@@ -112,8 +120,9 @@ def _split(view: View, top: Record) -> HostShares:
         program = minimal_program(view, lowest.record)
         if program is not None and program.measured("host"):
             minimal = program.figure("host")
+        # "binding": called from Python; "native": from compiled code, which leaves Python out.
         if top.caller == "binding" and lowest.record.caller == "native":
-            python = _WHOLE - lowest.leaves
+            python = _WHOLE - lowest.share_of_top
     return HostShares(
         target=view.target(top),
         top=top,
@@ -127,7 +136,9 @@ def _split(view: View, top: Record) -> HostShares:
 
 
 def _validation(view: View, top: Record) -> Figure | None:
-    """What Dawn spends on validation in this case; None where it was not measured."""
+    """The CPU time that Dawn, a WebGPU library, spends on validation in this case: the difference
+    to a case that skips it. None where that was not measured.
+    """
     for comparison in view.comparisons("validation-share"):
         if _same_case(view, comparison, top):
             figure = comparison.figure("difference")
@@ -137,7 +148,11 @@ def _validation(view: View, top: Record) -> Figure | None:
 
 
 def _levels(view: View, top: Record) -> list[_Level]:
-    """The top and every level below it, from Python first."""
+    """The case ``top`` and every level below it (the same calls by another caller, with less
+    between), each with its share of the CPU time of the top; the calls from Python first.
+
+    Only levels count that were compared with the top in one process, on the same board (GPU).
+    """
     levels = {top.key: _Level(top, _WHOLE)}
     for comparison in _compared(view, top):
         record = view.record(comparison.against[0])
@@ -145,7 +160,9 @@ def _levels(view: View, top: Record) -> list[_Level]:
         if record is None or times is None or times.value <= 0:
             continue
         if record.measured("host") and not are_apart(record.device, top.device):
-            levels.setdefault(record.key, _Level(record, _WHOLE - times.share_saved))
+            # ``times``: the top over this level. A level that saves 0.3 takes 0.7 of the top.
+            share_of_top = _WHOLE - times.share_saved
+            levels.setdefault(record.key, _Level(record, share_of_top))
     return sorted(levels.values(), key=lambda level: CALLERS.index(level.record.caller))
 
 
@@ -156,15 +173,18 @@ def _compared(view: View, record: Record) -> list[Comparison]:
 
 
 def _shares(view: View, levels: Sequence[_Level]) -> Iterator[Share]:
-    """A layer for each level: what the next leaves out, and all that the last leaves."""
+    """A layer of the CPU time for each level: what the level takes more than the next one, and all
+    that the last level takes. So they add up to the time of the first, the top.
+    """
     if not levels:
         return
     top = levels[0].record
     for upper, lower in itertools.pairwise(levels):
-        yield _share(top, _layer_between(upper.record, lower.record), upper.leaves - lower.leaves)
+        left_out = upper.share_of_top - lower.share_of_top
+        yield _share(top, _layer_between(upper.record, lower.record), left_out)
     lowest = levels[-1]
-    whole = _share(top, _last_layer(view, lowest.record), lowest.leaves)
-    yield dataclasses.replace(whole, paired=False)
+    last = _share(top, _last_layer(view, lowest.record), lowest.share_of_top)
+    yield dataclasses.replace(last, paired=False)
 
 
 def _layer_between(upper: Record, lower: Record) -> Layer:
@@ -175,7 +195,9 @@ def _layer_between(upper: Record, lower: Record) -> Layer:
 
 
 def _last_layer(view: View, last: Record) -> Layer:
-    """What the last level consists of: a measured time, not a difference."""
+    """The name of the layer that nothing below was measured of. Of calls from compiled code it is
+    what they call: the driver, or the library; else all the rest.
+    """
     if last.caller != "native":
         return "rest"
     roles = view.facts(last.stack).roles
@@ -185,7 +207,11 @@ def _last_layer(view: View, last: Record) -> Layer:
 
 
 def _share(top: Record, name: Layer, share: Value) -> Share:
-    """The layer with its time: the share of the whole, with the widest interval of the product."""
+    """A layer with its time: this share of the CPU time of the case ``top``.
+
+    Its interval is the widest that the intervals of share and time allow. A share may be below
+    zero, so any two ends may make the lowest product.
+    """
     whole = top.measured("host") or exactly(0.0)
     low = None
     high = None
@@ -200,10 +226,10 @@ def _share(top: Record, name: Layer, share: Value) -> Share:
 
 
 def minimal_program(view: View, compiled: Record) -> Record | None:
-    """Of a WebGPU case called from compiled code, the record of a Vulkan program with the same work
-    in the same run.
+    """For a WebGPU case called from compiled code: the case of the same run in which a Vulkan
+    program does the same work with as few calls as possible. It shows what WebGPU itself adds.
 
-    None where it was not measured on the same board, and for other cases.
+    None where it was not measured on the same board (GPU), and for other cases.
     """
     facts = view.facts(compiled.stack)
     if "webgpu" not in facts.roles or compiled.caller != "native":
@@ -218,8 +244,11 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
 
 
 def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
-    """Whether the comparison is of the same target, pattern and unit; and of the native caller or
-    the top case.
+    """Whether a comparison, of a case with validation and one without, tells what validation costs
+    in the case ``top``: it is of the same target, pattern and unit.
+
+    Of calls from compiled code (``native``) it serves for any caller, as the library then does the
+    same work.
     """
     of = view.record(comparison.of)
     if of is None or of.target_key != top.target_key:

@@ -37,8 +37,8 @@ measured.
 
 @dataclasses.dataclass(frozen=True)
 class KeyFigure:
-    """One line, by its ``key``. ``measured``: its value, with the unit ``ns`` or ``share`` (0.46 is
-    46 %).
+    """A key figure: one of the few numbers that sum up a run, the same on every machine. ``key``:
+    its name. ``measured``: its value, with the unit ``ns`` or ``share`` (0.46 is 46 %).
 
     ``speeds``: both, in ns, of a figure with two. ``reason``: why there is no value; with one its
     status, if that is not ``ok``, and why. ``record`` is what was measured, ``of`` its target.
@@ -87,8 +87,8 @@ def key_figures(view: View) -> list[KeyFigure]:
 
 
 def overstatement(record: Record, figure: str) -> Value | None:
-    """A single timing, such as ``naive`` (T(1), one unit and its wait), over the cost of a unit:
-    4.0 is four times.
+    """By which factor a single timing overstates the cost of a unit in this case: 4.0 is four
+    times. ``figure``: the name of the timing, such as ``naive`` (one unit and its wait).
 
     None without two values above zero. It has no interval where an end of it is not known.
     """
@@ -99,11 +99,17 @@ def overstatement(record: Record, figure: str) -> Value | None:
 
 
 def _key_figure(view: View, line: _Line) -> KeyFigure:
-    target = view.best(line.stack)  # other workloads say nothing general about a stack
+    """The key figure that this line of the list describes, of this run; one without a value says
+    why.
+
+    A line of a named comparison takes its value from there: what one case saves beside another.
+    """
+    target = view.best(line.stack)
+    # ``step`` is the small kernel that all stacks run; other work says nothing general of a stack.
     if target is None or not target.has_step:
         why_missing = missing_stack(view.fingerprint, line.stack).why
         return KeyFigure(line.key, reason=about(line.stack, why_missing))
-    record = _record(target, line)
+    record = _case_of_line(target, line)
     if record is None:
         return KeyFigure(line.key, of=target.named, reason=_not_measured(line))
     made = KeyFigure(line.key, record=record, of=target.named)
@@ -116,14 +122,17 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     value = figure.measured
     if value is None:
         return dataclasses.replace(made, reason=missing_figure(figure, record).why)
+    # The lines that compare tell a share that is saved, not how many times as long it takes.
     if value.unit == "ratio":
         value = value.share_saved
     reason = "" if value.status == "ok" else about(value.status, value.reason)
     speeds = two_speeds(figure)
     condition: NodeCondition = ""
+    # A node of a graph ran at one of its two speeds: which one depends on other processes.
     if line.pattern == "replay" and not speeds:
         condition = _condition(view, target)
     made = dataclasses.replace(made, measured=value, reason=reason, condition=condition)
+    # How far two runs differ is known for figures of one case, not for differences and ratios.
     if line.compared:
         return made
     spread_class = class_of(record, line.figure)
@@ -148,8 +157,8 @@ def _condition(view: View, target: TargetView) -> NodeCondition:
 
 
 def _not_measured(line: _Line) -> Why:
-    """Which case of the line was not measured; the same pattern of another workload may have
-    been.
+    """The reason of a key figure whose case was not measured: it names the caller, or the whole
+    case, as the same pattern of another workload may have been measured.
     """
     if line.pattern is None:
         return because("caller-not-measured", caller=line.caller)
@@ -157,9 +166,11 @@ def _not_measured(line: _Line) -> Why:
     return because("case-not-measured", case=case, caller=line.caller)
 
 
-def _record(target: TargetView, line: _Line) -> Record | None:
-    """The record with no other parameters than the line's, or the base case's; None where it was
-    not measured.
+def _case_of_line(target: TargetView, line: _Line) -> Record | None:
+    """The measured case of the target that a key figure is of; None where it was not measured.
+
+    A line without a pattern is of the target's base case, by its caller. Another is of the first
+    case of its pattern and workload that has no parameter beside the line's.
     """
     by_caller = with_fields(target.records, caller=line.caller)
     if line.pattern is None:
@@ -168,6 +179,7 @@ def _record(target: TargetView, line: _Line) -> Record | None:
                 return record
         return None
     for record in with_fields(by_caller, pattern=line.pattern, workload=line.workload):
-        if record.params.items() <= line.params.items():
+        has_no_other_params = record.params.items() <= line.params.items()
+        if has_no_other_params:
             return record
     return None

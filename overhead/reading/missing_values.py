@@ -59,8 +59,8 @@ def missing_figures(record: Record) -> dict[MissingValue, list[str]]:
 
 
 def missing_stack(fingerprint: Fingerprint, stack: str) -> MissingValue:
-    """Why the run has no value of this stack: the stack's own reason, else that of its first
-    case.
+    """Why the run has no value of this stack: the reason why the stack is missing on this machine,
+    else that of its first case.
     """
     for absent in absent_stacks(fingerprint, [stack]):
         return MissingValue(detail=absent.reason)
@@ -84,8 +84,8 @@ def by_mend(absent: Sequence[MissingStack]) -> dict[Why, list[MissingStack]]:
 
 
 def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
-    """Why the run lacks a record of this target and case: the stack is missing, or the planner left
-    it out; else ''.
+    """Why this run has no record of a case that another run measured (``like``): its stack is
+    missing here, or the planner left out the case or its whole target; else ''.
     """
     for absent in absent_stacks(fingerprint, [like.stack]):
         return MissingValue(detail=absent.reason)
@@ -97,10 +97,13 @@ def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
 
 
 def why(record: Record, figure: str) -> Why:
-    """Why the record has no value of that figure: the figure's own reason, else the record's."""
+    """Why the record (a case) has no value of that figure: the figure's own reason, else the
+    record's.
+    """
     found = record.figure(figure)
     if found is not None:
         return missing_figure(found, record).why
+    # The case itself was measured, so its status says nothing of this figure.
     if record.status in VALUED:
         return because("not-measured")
     return MissingValue(record.status, record.reason).why

@@ -138,20 +138,24 @@ def half_width(spread: ClassSpread, runs: int = 1) -> float:
 
 
 def next_run(record: Record, machine: Machine, figure: str = "complete") -> Value | None:
-    """The record's figure, with the range in which another run would put it as its interval, in the
-    figure's unit.
+    """The record's figure, with the range in which a run on another machine of this kind would put
+    it as its interval, in the figure's unit.
 
     None unless the figure has a value above zero, is not of a software adapter, and is of a class
-    and a kind of machine in the table: coverage was measured for such figures alone.
+    and a kind of machine in the table: only for such figures was measured how often another run
+    lies inside.
     """
-    found = record.measured(figure)
-    if found is None or found.value <= 0 or record.software:
+    measured = record.measured(figure)
+    if measured is None or measured.value <= 0 or record.software:
         return None
     figure_class = class_of(record, figure)
     spread = spread_of(figure_class, machine)
     if spread is None:
         return None
+    # The spread is one of logarithms, so the range is a factor up and down.
     factor = math.exp(half_width(spread))
     known = f"{figure_class}, {kind_of(machine)}"
-    origin = formed("run-to-run range", found.origin, words=known)
-    return Value(found.value, found.value / factor, found.value * factor, origin=origin)
+    origin = formed("run-to-run range", measured.origin, words=known)
+    low = measured.value / factor
+    high = measured.value * factor
+    return Value(measured.value, low, high, origin=origin)

@@ -16,8 +16,8 @@ measured.
 
 @dataclasses.dataclass(frozen=True)
 class CanaryRange:
-    """The shortest and the longest time of the reference loop, in microseconds, over the processes
-    of a run.
+    """The shortest and the longest time, in microseconds, that the reference loop took in the
+    processes of a run: always the same work of the CPU, so it shows how fast the CPU ran.
     """
 
     least_us: float
@@ -25,10 +25,11 @@ class CanaryRange:
 
 
 def speed_change(view: View) -> CanaryRange | None:
-    """How the processor's speed changed between processes; None where it was steady or is not
-    known.
+    """How much the processor's speed changed between the processes of the run, by the times of a
+    loop that is always the same; None where it was steady or is not known.
     """
     state = view.fingerprint.volatile
+    # The names of the reference loop's times in files.
     least = state.get("canary_us_least")
     most = state.get("canary_us_most")
     if not isinstance(least, float | int) or not isinstance(most, float | int):
@@ -65,7 +66,12 @@ class MissingStacks:
 
 
 def missing_stacks(view: View) -> MissingStacks:
-    """The stacks that this machine lacks, in the order of the file."""
+    """The stacks that this machine lacks, in the order of the file: those that it could have, and
+    those that need an NVIDIA GPU where it has none.
+
+    A stack counts as lacking only if none of its devices was measured: on another device, or with
+    other environment variables, it may have failed.
+    """
     measured = {target.stack for target in view.targets}
     # A stack that the file names twice keeps its first reason, at the place of its last one.
     absent: dict[str, MissingStack] = {}

@@ -47,8 +47,10 @@ def varied_for_label(target: TargetView, record: Record) -> dict[str, Scalar]:
 
 
 def waited_each(target: TargetView) -> Record | None:
-    """The case that waits after each unit and else is the base case; None if it was not
-    measured.
+    """The case in which the host waits after each unit (pattern ``wait-each``), with everything
+    else as in the target's base case; None if it was not measured.
+
+    Where there are several ways to wait (acts), it is the one for the stream.
     """
     waiting = with_fields(
         target.records, pattern="wait-each", caller=target.base.caller, workload="step"
@@ -69,15 +71,19 @@ def waiting_targets(view: View) -> list[TargetView]:
 
 
 def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
-    """Base cases, and cases with another wait or with percentiles."""
+    """The cases of each target that tell how long a wait takes: the base case, the same with
+    another way to wait, and those whose waits were timed one by one.
+    """
     for target in view.without_floor:
+        # On the CPU there is nothing to wait for.
         if target.first.api == "CPU":
             continue
         base = target.base
         for record in target.records:
             called_alike = (record.pattern, record.caller) == (base.pattern, base.caller)
             waits_otherwise = called_alike and set(target.varied(record)) == {"wait"}
-            if waits_otherwise or record.figure("p50") is not None or record is base:
+            has_percentiles = record.figure("p50") is not None
+            if waits_otherwise or has_percentiles or record is base:
                 yield target, record
 
 
@@ -101,8 +107,11 @@ def step_kind(record: Record) -> StepKind:
 
 
 def in_capture(view: View) -> dict[str, str]:
-    """By name of each act what happens to it while a CUDA graph is captured; empty where that was
-    not tried.
+    """What each act (a call by which the host waits, such as ``item``) does while a CUDA graph is
+    captured, by its name: an error, for instance. Empty where that was not tried.
+
+    The cases of a stack of graphs have it in the description of their timed window; all that have
+    it say the same, so the first counts.
     """
     for target in view.executing:
         if not target.facts.graphs:
@@ -119,11 +128,9 @@ def in_capture(view: View) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class Synchronised:
-    """A case with an act after every so many steps (``record``), and ``alone``, the same steps
-    without the act.
-
-    ``paired``: the comparison of both, round by round; None in older files. ``alone`` is None if it
-    was not measured.
+    """A case with an act (a call by which the host waits for the device) after every so many steps
+    (``record``), and ``alone``, the same steps without the act. ``paired``: the comparison of both,
+    round by round; None in older files. ``alone`` is None if it was not measured.
     """
 
     target: TargetView
@@ -143,7 +150,10 @@ class Synchronised:
 
     @property
     def cost(self) -> Value | None:
-        """Time in ns that one act adds; None where either has no value."""
+        """Time in ns that one act adds to the steps before it; None where the case with the act or
+        that without has no value.
+        """
+        # The paired difference is more precise: both cases took turns in one process.
         if self.paired:
             return self.paired.measured("difference")
         with_act = self.record.measured("complete")
@@ -154,9 +164,10 @@ class Synchronised:
 
     @property
     def slowdown(self) -> Value | None:
-        """Time of the steps with the act over time of the steps alone; None where either has no
+        """How many times as long the steps take with the act as without; None where either has no
         value.
         """
+        # As in ``cost``.
         if self.paired:
             return self.paired.measured("ratio")
         with_act = self.record.measured("complete")
@@ -172,8 +183,9 @@ class Synchronised:
 
     @property
     def doubt(self) -> Literal["", "below-zero", "no-effect"]:
-        """Whether the interval of what the act adds lies below zero or holds it; '' where it lies
-        above.
+        """Why it may not be said that the act adds time: the interval of what it adds lies below
+        zero (``below-zero``) or reaches zero (``no-effect``). '' where it lies above, or is not
+        known.
         """
         cost = self.cost
         if cost is None:
@@ -190,21 +202,27 @@ class Synchronised:
 
 
 def synchronised(view: View) -> list[Synchronised]:
-    """Every case that synchronises or reads after each group of steps, in the file's order."""
+    """Every case in which the host waits for the device after each group of steps, beside the same
+    steps without the wait; in the file's order.
+    """
     cases = []
     for target in view.executing:
         for record in target.records:
             every = record.params.get("every")
+            # A file may hold any number of steps; with a nonsensical one no time can be told.
             if not isinstance(every, int) or not 0 < every <= _MOST_STEPS:
                 continue
             if synchronises(record):
+                alone = _without_act(view, record)
                 paired = view.comparison("sync-cost", record.key)
-                cases.append(Synchronised(target, record, _alone(view, record), paired))
+                cases.append(Synchronised(target, record, alone, paired))
     return cases
 
 
-def _alone(view: View, acting: Record) -> Record | None:
-    """The same step without the act; None where it was not measured."""
+def _without_act(view: View, acting: Record) -> Record | None:
+    """The case with the same steps as ``acting`` but without its act, the call that waits; None
+    where it was not measured.
+    """
     same = ("stack", "api", "adapter", "workload", "caller", "dependency", "device")
     fields = {name: getattr(acting, name) for name in same}
     params = {name: v for name, v in acting.params.items() if name not in ACT_PARAMETERS}

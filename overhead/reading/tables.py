@@ -57,9 +57,10 @@ _CASE = _Kind("case")
 
 
 def rows(fingerprint: Fingerprint) -> Iterator[Cells]:
-    """One row for each figure, in the order of ``COLUMNS``; what has no figures has one row.
+    """The run as a table for data frames: one row for each figure, with cells in the order of
+    ``COLUMNS``; what has no figures has one row that says why.
 
-    Nothing is dropped. The reasons are not in words yet.
+    Nothing is dropped. The reasons are still codes; the caller puts them in words.
     """
     run = (
         fingerprint.machine.id,
@@ -73,6 +74,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[Cells]:
         yield from _figure_rows(case, record.figures, record.status, record.reason, _CASE)
     no_case = ("",) * len(_CASE_COLUMNS)
     for comparison in fingerprint.comparisons:
+        # An edited file may compare a case that it does not hold.
         case = run + cases.get(comparison.of, no_case)
         against = "; ".join(comparison.against)
         kind = _Kind("comparison", comparison=comparison.name, against=against)
@@ -83,6 +85,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[Cells]:
 
 
 def _kind_of(peers: Contention) -> _Kind:
+    """The columns that only a case has that several peers ran at once."""
     return _Kind(
         "contention",
         way=peers.way,
@@ -102,7 +105,9 @@ def _case_of(record: Record) -> Cells:
 
 
 def _case_of_peers(peers: Contention) -> Cells:
-    """The same of a case that several peers run at once; it has no overlap, bound and flags."""
+    """The cells of ``_CASE_COLUMNS`` of a case that several peers run at once; those for overlap,
+    bound and flags stay empty.
+    """
     target = {column: getattr(peers.target, column) for column in _TARGET_COLUMNS}
     if peers.devices:
         target["device"] = " ".join(peers.devices)
@@ -118,7 +123,11 @@ def _params(params: Params) -> str:
 def _figure_rows(
     case: Cells, figures: Sequence[Figure], status: Status, reason: Why, kind: _Kind
 ) -> Iterator[Cells]:
-    """A row for each figure, or one that says why there is none."""
+    """A row of the table for each figure, with the same cells of its case before it and those of
+    its kind behind it.
+
+    Without figures, one row with the status and the reason of the whole, so that it is not lost.
+    """
     for figure in figures or [Figure(name="none", unit="", status=status, reason=reason)]:
         interval = (figure.value, figure.low, figure.high)
         how_sure = (figure.status, figure.reason, figure.rule, figure.processes)

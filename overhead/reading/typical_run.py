@@ -31,11 +31,13 @@ _SINGLE_DISPATCHES: tuple[Kind, ...] = ("python", "compiled")
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The CPU-bound costs of the headline figure (``costs``) among those of other boards.
+    """Whether a run is a typical one of its kind of machine: where its costs lie among the same
+    costs on other boards (GPUs), of committed runs. ``costs``: how many costs were placed, those of
+    the headline figure that the CPU bounds.
 
     ``lowest``, ``highest``: how many lie below or above those of every other board. ``times``: the
-    median over the costs of the other boards' median over the cost here. ``boards``: the number of
-    other boards.
+    median, over these costs, of the other boards' median cost over the cost here. ``boards``: the
+    number of other boards.
     """
 
     costs: int
@@ -62,8 +64,8 @@ class Place:
 
 
 def placed_records(costs: DispatchCosts) -> list[Record]:
-    """The records of single dispatches in the headline figure that the CPU bounds, from Python and
-    compiled code.
+    """The cases that tell how a run lies among others: the single dispatches of the headline
+    figure, from Python and compiled code, whose cost the CPU of a machine with a GPU bounds.
     """
     bound_by_cpu = []
     for row in costs.rows:
@@ -76,7 +78,9 @@ def placed_records(costs: DispatchCosts) -> list[Record]:
 
 
 def place_of(costs: DispatchCosts) -> Place | None:
-    """The place of this run; None where too few other boards of its kind have its costs."""
+    """Where the costs of this run lie among those that committed runs measured on other boards of
+    its kind of machine; None where too few other boards have its costs.
+    """
     fingerprint = costs.view.fingerprint
     committed = committed_table().costs.get(kind_of(fingerprint.machine), {})
     own_boards = boards_of(fingerprint.records)
@@ -88,6 +92,7 @@ def place_of(costs: DispatchCosts) -> Place | None:
     for record in placed_records(costs):
         cost = record.measured("complete")
         others = dict(committed.get(case_of(record), {}))
+        # A committed run of this very board would make the run look typical.
         for board in own_boards:
             others.pop(board, None)
         if cost is None or cost.value <= 0 or len(others) < LEAST_OTHER_BOARDS:
@@ -96,8 +101,9 @@ def place_of(costs: DispatchCosts) -> Place | None:
             lowest += 1
         if cost.value > max(others.values()):
             highest += 1
-        over_this = statistics.median(others.values()) / cost.value
-        times.append(Value(over_this, origin=formed("times of other boards", cost.origin)))
+        median_over_cost = statistics.median(others.values()) / cost.value
+        origin_of_times = formed("times of other boards", cost.origin)
+        times.append(Value(median_over_cost, origin=origin_of_times))
         if cost.origin is not None:
             placed.append(cost.origin)
         boards |= others.keys()
@@ -128,12 +134,12 @@ class _Candidate:
 
 
 def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
-    """The costs of that run, of some on one kind of machine, which lies nearest to the median of
-    the other boards.
+    """Of several runs on one kind of machine, the one to show for all: the costs of the run that
+    lies nearest to the median of the other boards.
 
     Only a run counts that has the headline stacks, which are those that at least half of these runs
-    have, and that was measured with the newest method of these runs. None where the place of no run
-    is known.
+    have, and that was measured with the newest method of these runs. None where it is known of no
+    run how it lies among others.
     """
     candidates = []
     for run in runs:
@@ -146,14 +152,17 @@ def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
     for candidate in candidates:
         runs_with.update(candidate.stacks)
     headline = {stack for stack, count in runs_with.items() if count >= len(candidates) / 2}
-    whole = [each for each in candidates if headline <= each.stacks] or candidates
+    with_headline = [each for each in candidates if headline <= each.stacks]
+    whole = with_headline or candidates
     newest = max(each.method_version for each in whole)
     by_newest = [each for each in whole if each.method_version == newest]
     return min(by_newest, key=lambda candidate: candidate.distance).costs
 
 
 def _candidate(run: View) -> _Candidate | None:
-    """The run with its place; None where it is not known."""
+    """The run, with where its costs lie among those of other boards; None where that is not
+    known.
+    """
     costs = dispatch_costs(run)
     if costs is None:
         return None

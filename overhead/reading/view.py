@@ -59,8 +59,8 @@ run. Chosen, not measured.
 
 @dataclasses.dataclass(frozen=True)
 class TargetLabel:
-    """What a target is called: its stack, and the device as far as that tells it from the other
-    targets of a file.
+    """What a target (a stack on a device) is called: by its stack, and by the device as far as that
+    tells it from the other targets of a file.
 
     ``adapter``: '' on the processor. ``more``: what else is needed, such as the API.
     ``runs_nothing``: the target has no device of its own.
@@ -90,12 +90,10 @@ class TargetLabel:
 
 @dataclasses.dataclass(frozen=True)
 class TargetView:
-    """A stack on a device, with its records (the measured cases).
-
-    ``named``: unique in the file, with "(software)" for an adapter that computes on the CPU.
-    ``shortened``: the same without the device, where the file has one GPU only.
-    ``short_names_cpu``: whether it ends with "(CPU)", which tells the target from one of its stack
-    on the GPU. ``facts``: of the stack.
+    """A stack on a device, with its records (the measured cases). ``named``: unique in the file,
+    with "(software)" for an adapter that computes on the CPU. ``shortened``: the same without the
+    device, where the file has one GPU only. ``short_names_cpu``: whether it ends with "(CPU)",
+    which tells the target from one of its stack on the GPU. ``facts``: of the stack.
     """
 
     key: str
@@ -155,8 +153,9 @@ class TargetView:
         return self.base.workload == "step"
 
     def varied(self, record: Record) -> dict[str, Scalar]:
-        """The parameters, dependency and workload in which the record differs from the base case;
-        '' for absent ones.
+        """In what the record (a case) differs from the target's base case: those of its parameters,
+        dependency and workload that have another value; '' for a parameter that only the base case
+        has. Empty for the base case itself, by any pattern and caller.
 
         A NumPy record that enters below NumPy's Python function differs in ``entry`` too.
         """
@@ -171,10 +170,10 @@ class TargetView:
         return varied
 
     def pattern_label(self, record: Record) -> str:
-        """The pattern and the parameters that differ from the base case: ``per-k k=16``.
+        """What a table calls a case: its pattern and the parameters that differ from the base case:
+        ``per-k k=16``. A case of another workload than the step is called by that first.
 
-        A case of another workload than the step is called by it. The parameters that a case lacks
-        are not named.
+        The parameters that a case lacks are not named.
         """
         varied = {name: value for name, value in self.varied(record).items() if value != ""}
         if record.workload != "step":
@@ -198,14 +197,15 @@ class GraphStack(NamedTuple):
 
 
 class View:
-    """Look-ups over one fingerprint, which is the run in the file ``path``; None for a run in
-    memory.
+    """Look-ups over one run: its targets, records (cases) and comparisons. ``fingerprint``: all
+    figures of the run. ``path``: its file; None for a run in memory.
     """
 
     def __init__(self, fingerprint: Fingerprint, path: Path | None = None) -> None:
         self.fingerprint = fingerprint
         self.path = path
         self._records = {r.key: r for r in fingerprint.records}
+        # What ``once`` has computed, by the function.
         self._made: dict[object, object] = {}
         self._comparisons: dict[tuple[str, str], list[Comparison]] = {}
         for comparison in fingerprint.comparisons:
@@ -245,7 +245,9 @@ class View:
 
     @cached_property
     def targets(self) -> list[TargetView]:
-        """Every target with records, in the file's order."""
+        """Every target (a stack on a device) that has records, with what it is called, in the
+        file's order.
+        """
         groups: dict[str, list[Record]] = {}
         for record in self.fingerprint.records:
             groups.setdefault(record.target_key, []).append(record)
@@ -255,6 +257,7 @@ class View:
         found = []
         for key, records in groups.items():
             facts = self.facts(records[0].stack)
+            # A short label of a target on the CPU that is not its usual one ends with "(CPU)".
             names_cpu = records[0].api == "CPU" and short[key] != labels[key]
             found.append(TargetView(key, labels[key], tuple(records), short[key], facts, names_cpu))
         return found
@@ -323,10 +326,11 @@ def boards_of(records: Iterable[Record]) -> list[str]:
 
 
 def by_board(records: Sequence[Record]) -> list[list[Record]]:
-    """A list of records for each board; only records of one list may be compared.
+    """The records in a list for each board (a physical GPU); only records of one list may be
+    compared. Without a known board it is one list.
 
-    A record that names no board is in the list of each board whose model its adapter may be, on a
-    CPU in all.
+    Some APIs do not tell the board. Such a record is in the list of each board whose model its
+    adapter may be; one of the CPU is in all.
     """
     boards = boards_of(records)
     by_board = []
@@ -357,10 +361,11 @@ def _place_in_tables(record: Record) -> tuple[int, int]:
 
 
 def base_cases(target: TargetView) -> list[Record]:
-    """For each pattern and caller the case with the fewest differences from the target's base case,
-    in table order.
+    """The cases of a target that a short table shows: for each pattern and caller the one with the
+    fewest differences from the base case, in table order.
 
-    A target without the step has one for each of its workloads.
+    They are of the step, the small kernel that all stacks run. A target that has not measured it
+    has one for each of its workloads.
     """
     nearest: dict[tuple[str, str, str], Record] = {}
     for record in target.records:
@@ -430,16 +435,19 @@ def measured_steps(run: Fingerprint) -> MeasuredSteps:
 
 
 def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
-    """Index of the run that a machine's pages show: the newest that measured the step completely.
+    """Index of the run that a machine's pages show: the newest that is complete.
 
-    ``runs``: of one machine, newest first. A run that sets no environment variables comes before
-    one that does.
+    A run is complete if it has at least half as many stacks as the largest run of the machine, and
+    half as many records. ``runs``: of one machine, newest first. Of complete runs, one without
+    environment variables of its own comes before one with some, which may change what is measured.
     """
     least_stacks = _COMPLETE_SHARE * max(len(run.stacks) for run in runs)
     with_stacks = [run for run in runs if len(run.stacks) >= least_stacks]
+    # A run with few stacks may have many records of them, so it sets no measure here.
     least_records = _COMPLETE_SHARE * max(run.records for run in with_stacks)
 
     def preference(index: int) -> tuple[bool, bool, int]:
+        """What sorts the runs: the one with the lowest is shown."""
         run = runs[index]
         is_complete = len(run.stacks) >= least_stacks and run.records >= least_records
         return not is_complete, bool(run.environment), index
@@ -448,29 +456,34 @@ def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
 
 
 def without_device(labels: Sequence[TargetLabel]) -> tuple[list[str], str]:
-    """The labels of targets without their device, and the device, if all name the same one; else as
-    they are, and ''.
+    """Shorter labels for a table whose targets are all on one device: the stacks alone, and the
+    device, which the table then names once. If they name several, the labels as they are, and ''.
 
     A target on the CPU names no device; it gets "on CPU" if another target of its stack is on the
-    device.
+    device, as both would have the same label.
     """
     devices = {label.device for label in labels if label.device and not label.runs_nothing}
     if len(devices) != 1:
         return [label.text for label in labels], ""
     (device,) = devices
-    dropped = {label.stack for label in labels if label.device == device}
+    stacks_on_device = {label.stack for label in labels if label.device == device}
     short = []
     for label in labels:
         if label.device == device:
             short.append(label.stack)
+        elif label.text in stacks_on_device:
+            short.append(f"{label.text} on CPU")
         else:
-            short.append(f"{label.text} on CPU" if label.text in dropped else label.text)
+            short.append(label.text)
     return short, device
 
 
 def _labels(firsts: list[Record]) -> dict[str, TargetLabel]:
-    """Short labels by target key: stack and adapter, then API, device and a number as far as needed
-    to be unique.
+    """What each target is called, by its key: a label that no other target of the file has.
+    ``firsts``: the first record of each target.
+
+    The label names stack and adapter; then, as far as needed to be unique, also the API, the id of
+    the device (each is one ``depth`` more), and at last a number.
     """
     times_used = []
     for depth in _DEPTHS:
@@ -478,11 +491,12 @@ def _labels(firsts: list[Record]) -> dict[str, TargetLabel]:
     labels: dict[str, TargetLabel] = {}
     taken: Counter[str] = Counter()
     for record in firsts:
+        # Stays the shortest if no depth makes it unique: a number then does.
         label = _label(record, 0)
         for depth in _DEPTHS:
-            longer = _label(record, depth)
-            if times_used[depth][longer.text] == 1:
-                label = longer
+            candidate = _label(record, depth)
+            if times_used[depth][candidate.text] == 1:
+                label = candidate
                 break
         taken[label.text] += 1
         number = taken[label.text]
@@ -495,7 +509,9 @@ _DEPTHS = (0, 1, 2)
 
 
 def _label(record: Record, depth: int) -> TargetLabel:
-    """The label with the adapter; from depth 1 on with the API, and at depth 2 with the device."""
+    """A label for the target of this record, which names its stack and its adapter; from depth 1 on
+    also its API, at depth 2 also the id of its device. One on the CPU names no adapter.
+    """
     place = []
     if record.api != "CPU":
         place.append(plain(without_brackets(record.adapter), 28))
@@ -512,8 +528,9 @@ def _label(record: Record, depth: int) -> TargetLabel:
 
 
 def _without_device(firsts: list[Record], labels: dict[str, TargetLabel]) -> dict[str, TargetLabel]:
-    """Labels by target key that name the stack alone, where that is unique and the file has one GPU
-    only.
+    """Labels that name the stack alone, by target key, for sentences and figures: in a file with
+    one GPU the device says nothing. ``labels``: those with the device, which a target keeps where
+    the stack alone would not be unique. ``firsts``: the first record of each target.
     """
     runs_work = [record for record in firsts if record.executes and not record.software]
     gpus = {without_brackets(record.adapter) for record in runs_work if record.api != "CPU"}
@@ -527,6 +544,7 @@ def _without_device(firsts: list[Record], labels: dict[str, TargetLabel]) -> dic
     only_on_cpu = on_cpu - {record.stack for record in firsts if record.api != "CPU"}
     for record in firsts:
         is_shared = times_used[short[record.target_key].text] > 1
+        # "(CPU)" tells a target from that of its stack on the GPU; without one it says nothing.
         needs_no_mark = record.api == "CPU" and record.stack in only_on_cpu
         if is_shared or needs_no_mark:
             short[record.target_key] = labels[record.target_key]

@@ -21,14 +21,14 @@ __all__ = ["build", "register", "register_across", "render"]
 
 
 def build(paths: Sequence[Path], out: Path, documents: str = "", reference: str = "") -> Path:
-    """Draw the pages from fingerprints, journals and folders of them; returns the first page's
-    path.
+    """Write the pages of a report to the folder ``out``, from fingerprints (files of runs),
+    journals and folders of them; returns the path of the first page.
 
     It opens with the newest run of the first path that holds one. A bad file named alone raises
     ``BadFile``; among several, or in a folder, it is skipped and listed on stderr and in the page.
     An output folder that cannot be written raises ``UsageError``. ``documents``: where the first
-    page finds the documents, so that all pages link to them. ``reference``: the run to set the
-    machine beside, as ``from_paths`` has it.
+    page finds the documents, so that all pages link to them. ``reference``: the run that the
+    machine is compared with: a file, or a part of the name of a machine.
     """
     require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_paths
@@ -39,8 +39,9 @@ def build(paths: Sequence[Path], out: Path, documents: str = "", reference: str 
 
 
 def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
-    """Draw the pages from runs in memory; returns the first page's path. The newest machine is
-    shown in full.
+    """Write the pages of a report from runs in memory; returns the first page's path. The machine
+    of the newest run is shown in full. ``skipped``: files that could not be read, which the page
+    lists.
     """
     require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_fingerprints

@@ -63,7 +63,12 @@ class _Case:
 
 
 def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
-    """What ``overhead show`` prints of a run: the base cases, or with ``all_cases`` all cases."""
+    """What ``overhead show`` prints of a run: key figures, findings, a table of cases, the CPU time
+    by layer, and what is missing.
+
+    The table has, for each way to launch and each caller, the case that is nearest to the target's
+    base case; with ``all_cases`` it has all cases.
+    """
     view = View(fingerprint)
     machine = fingerprint.machine
     yield Text([*example_lines(fingerprint), machine_line(machine), measured_line(fingerprint)])
@@ -98,6 +103,8 @@ def _key_figures(view: View) -> Iterator[Part]:
     about_range = next_run_sentence(machine)
     table = key_figure_table(view, next_run_meaning=about_range)
     yield table
+    # A table without the column of the range does not show its meaning: here it says why there is
+    # no range.
     if not table.meanings:
         yield Text([about_range])
     missing = [(label(figure), figure.reason) for figure in figures if figure.measured is None]
@@ -114,8 +121,8 @@ def _browser(view: View) -> Iterator[Part]:
 
 
 def _filled_rows_first(table: Table) -> Table:
-    """The table of a page for a terminal, which counts the rows without a number and does not show
-    them.
+    """A table of the page as a terminal shows it: the rows with a number, and below them only how
+    many rows have none. Columns that are empty are left out.
     """
     filled = []
     others = []
@@ -137,6 +144,7 @@ def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
     view = View(fingerprint)
     shown = []
     for target in view.targets:
+        # Without a plain step, the workloads that were measured stand in its place.
         records = [target.base] if target.has_step else base_cases(target)
         shown.append(_TargetCases(target, records))
     yield from _cases(BASE_CASES, view, shown)
@@ -146,7 +154,7 @@ def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
 
 
 def _of_features(view: View) -> Iterator[Part]:
-    """What each feature adds to the text."""
+    """What each feature of the suite, such as contention, adds to the text."""
     for feature in of_features("brief"):
         yield from feature.brief(view)
 
@@ -161,20 +169,23 @@ def _findings(view: View) -> Iterator[Part]:
 def _cases(
     title: str, view: View, shown: Sequence[_TargetCases], option: str = ""
 ) -> Iterator[Part]:
-    """One table of these cases of all targets, why some have no cost, and how many cases it leaves
-    out. ``option``: of ``overhead show``, which shows these.
+    """One table of these cases of all targets, why some have no cost, and how many cases of the run
+    it leaves out. ``option``: what must be added to ``overhead show`` to see these.
     """
     if not shown:
         return
+    # A device that all targets have in common stands in the title alone.
     labels, device = without_device([of_target.target.named for of_target in shown])
     cases: list[_Case] = []
     first_rows = []
     for stack, of_target in zip(labels, shown, strict=True):
+        # Only the first row of a target names its stack.
         if of_target.records:
             first_rows.append(len(cases))
         for record in of_target.records:
             is_first = record is of_target.records[0]
             cases.append(_Case(stack if is_first else "", of_target.target, record))
+    # A line between two targets. Above the first one there is no row, and no line.
     line_below = [row - 1 for row in first_rows]
     yield table_of(cases_title(title, device), _COLUMNS, cases, ends=line_below)
     yield Text(_reasons(cases), quiet=True)
@@ -243,7 +254,7 @@ _COLUMNS: list[Column[_Case]] = [
 
 
 def _reasons(cases: Sequence[_Case]) -> list[str]:
-    """Each reason for a missing cost once, with the cases that it explains."""
+    """A sentence for each reason why cases have no cost, with the names of these cases."""
     missing = []
     for case in cases:
         if case.record.value("complete") is None:
@@ -253,7 +264,9 @@ def _reasons(cases: Sequence[_Case]) -> list[str]:
 
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
-    """Which stacks are missing and why, and what else is to know of the run."""
+    """Which stacks are missing and why, the notes of the run, and how many cases its plan left
+    out.
+    """
     yield from missing_blocks(run.unavailable)
     remarks = [note(text) for text in notes_said(run.flags)]
     left_out = left_out_sentence(len(run.left_out))

@@ -49,8 +49,8 @@ that it has changed, and writes the lines its own way.
 
 
 def find_case(run: Fingerprint, case: str) -> Record:
-    """The record with this key, or the only one whose key has all these words. Raises
-    ``UsageError``.
+    """The record of the case that a user named: by its whole key, or by words that only one key
+    has. Raises ``UsageError``, which names the keys that it could be.
     """
     words = case.lower().split()
     found = [record for record in run.records if record.key == case]
@@ -76,29 +76,31 @@ def _has_words(record: Record, words: Iterable[str]) -> bool:
 
 
 def _unknown_case(run: Fingerprint, case: str, words: Sequence[str]) -> UnknownName:
-    """The error for words that no key has together, with the word that was probably meant for one
-    that no key has.
+    """The error for words that no key of a case has together. If one of them is in no key at all,
+    it is probably misspelt, and the error names the nearest word of the keys.
     """
     known: set[str] = set()
     for record in run.records:
         known.update(filter(None, re.split(r"[\s@:]", record.key)))
     all_keys = " ".join(record.key.lower() for record in run.records)
-    strange = [word for word in words if word not in all_keys]
-    meant = nearest(strange[0], known) if strange else ""
+    unknown = [word for word in words if word not in all_keys]
+    meant = nearest(unknown[0], known) if unknown else ""
     if not meant:
         return UnknownName(
             f"{plain(case)}: no file, and no case of the run; overhead show --all lists them"
         )
     return UnknownName(
-        f"{plain(case)}: no file, and no case of the run; {plain(strange[0])} is in no key, did you"
+        f"{plain(case)}: no file, and no case of the run; {plain(unknown[0])} is in no key, did you"
         f" mean {meant!r}?",
         meant,
     )
 
 
 def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
-    """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of
-    the run.
+    """What ``overhead show`` prints of one case: its figures, and T(n), the time of a chain of n
+    units, with how far it lies off the fitted line.
+
+    ``path``: the file of the run. Samples beside it add the medians of each process.
     """
     yield Text([*example_lines(run), record.key, with_status(record.status, record.reason)])
     yield table_of("Figures", _figure_columns(record), record.figures)
@@ -109,7 +111,7 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
 
 
 def _figure_columns(record: Record) -> list[Column[Figure]]:
-    """The columns of the table of a case's figures."""
+    """The columns of the table of a case's figures, each a row: value, status, reason."""
     value = partial(_value, record)
     return [
         Column("figure", _name),
@@ -151,7 +153,9 @@ def _reason(figure: Figure) -> str:
 
 
 def _point_columns(record: Record, processes: Sequence[ProcessMedians]) -> list[Column[Point]]:
-    """The columns of the table of T(n); those that need samples are empty without ``processes``."""
+    """The columns of the table of T(n), the time of a chain of n units, by n. Empty columns are
+    left out: without ``processes`` (from samples) that with the medians of each.
+    """
     off_line = partial(_off_line, line_of(record).line)
     medians = partial(_medians_of_processes, processes)
     columns: list[Column[Point]] = [
@@ -187,7 +191,9 @@ def _off_line(line: Line | None, point: Point) -> str:
 
 
 def _medians_of_processes(processes: Sequence[ProcessMedians], point: Point) -> str:
-    """The lowest and the highest median of T(n) among the processes, and how many have one."""
+    """The lowest and the highest median of T(n) among the processes, and in brackets how many
+    measured this n; '' for none. ``ladder``: the medians of a process by n.
+    """
     medians = []
     for process in processes:
         if point.n in process.ladder:
@@ -199,8 +205,8 @@ def _medians_of_processes(processes: Sequence[ProcessMedians], point: Point) -> 
 
 
 def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
-    """Draw T(n) of the record and write it to ``out``, by default a PNG in this folder. Returns its
-    path.
+    """Draw T(n) of the record, the time of n units over n, and write it to ``out``, by default a
+    PNG in this folder. Returns its path.
 
     ``path``: the file of the run, beside which its samples may lie. Raises ``UsageError``.
     """
@@ -209,6 +215,7 @@ def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
         out = Path(f"{panel_name(record)}.png")
     if out.suffix not in (".png", ".svg"):
         raise UsageError(f"{out}: name a file that ends in .png or .svg")
+    # Only a drawing that this command made may be overwritten.
     check_outputs([Output(out, begins_like(_HEADS[out.suffix]))], [path])
     processes = medians_by_record(run, path).get(record.key, [])
     colour = facts_of(record.stack, run.stacks).colour

@@ -58,9 +58,9 @@ def because(code: str, /, **values: Any) -> Reason:
 
 def _value(given: Any) -> bool | int | float | str | Reason:
     """The value as one that a file can hold: a scalar of NumPy is its number, and another object is
-    its text.
+    its text, in one line.
     """
-    if hasattr(given, "item"):
+    if hasattr(given, "item"):  # a scalar of NumPy
         given = given.item()
     if isinstance(given, bool | int | float | str | Reason):
         return given
@@ -73,7 +73,11 @@ def with_mend(reason: Why, mend: Why) -> Why:
 
 
 def together(*reasons: Why) -> Why:
-    """One reason that says all of these, in their order; '' without any."""
+    """One reason that says all of these, in their order; '' without any.
+
+    A reason has a list of others that hold too (``also``), so the others go there. A text from
+    outside has none: if it is the first, a reason is made that quotes it.
+    """
     given = [reason for reason in reasons if reason]
     if not given:
         return ""
@@ -100,13 +104,16 @@ def about(what: str, why: Why) -> Why:
     """
     if not what:
         return why
-    return because("about", what=what, why=why) if why else because("bare", what=what)
+    if not why:
+        return because("bare", what=what)
+    return because("about", what=what, why=why)
 
 
 def reason_given(error: BaseException) -> Reason | None:
     """The reason that an exception of any class was raised with; None if it has a text, or
     nothing.
     """
+    # Of our own errors the text is made of the reason; other classes have it as their argument.
     given: object = None
     if isinstance(error, UsageError):
         given = error.why
@@ -116,7 +123,9 @@ def reason_given(error: BaseException) -> Reason | None:
 
 
 def cause_of(why: Why) -> Hashable:
-    """Equal for reasons of one cause, which differ in numbers and in quoted names."""
+    """Something to compare, equal for reasons of one cause: those that differ only in numbers and
+    in quoted names. So of several cases that fail alike the user is told once.
+    """
     if isinstance(why, str):
         return without_details(why)
     texts = [value for value in why.values.values() if isinstance(value, str | Reason)]
@@ -126,8 +135,8 @@ def cause_of(why: Why) -> Hashable:
 
 
 def code_of(reason: Why) -> str:
-    """The code of a reason, and of one that is about something, what holds of that; '' of a text
-    from outside.
+    """The code of a reason; '' of a text from outside. A reason with the code ``about`` only adds
+    what another reason is about, so it has the code of that one.
     """
     if isinstance(reason, str):
         return ""

@@ -78,8 +78,8 @@ class Case(_Base, kw_only=True):
 
     @property
     def coordinates(self) -> dict[str, Scalar]:
-        """The value of the case on every axis: pattern, caller, dependency, workload, and each of
-        ``params``.
+        """Everything in which two cases may differ, by name: pattern, caller, dependency, workload,
+        and each of ``params``.
         """
         return {
             "pattern": self.pattern,
@@ -168,12 +168,10 @@ class Figure(Shown, _Base, kw_only=True):
 
     @property
     def measured(self) -> Value | None:
-        """The value with its interval; None where the status carries none or the size is
-        implausible.
+        """The figure, which is what a file holds, as a ``Value``, which is what is calculated with.
 
-        A figure is what a file holds; a ``Value`` is what is calculated with.
-
-        It has no interval where an end is missing or implausible.
+        None where it has no value: its status says so, or no measurement can have this size.
+        The value has no interval where an end is missing or of impossible size.
         """
         if self.value is None or self.status not in VALUED or not is_plausible(self.value):
             return None
@@ -254,7 +252,8 @@ class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
 
     @classmethod
     def of(cls, target: Target, case: Case, **results: Any) -> Record:
-        """The record of a case on a target. ``results``: all other fields.
+        """The record of a case (what is measured) on a target (a stack on a device). ``results``:
+        all other fields, which are what was found.
 
         The file has the fields of target and case beside the results and not inside objects of
         their own, so that a reader of the JSON finds them in one place.
@@ -278,7 +277,7 @@ class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
 
     @cached_property
     def case(self) -> Case:
-        """The coordinates of the case, without its results."""
+        """The case that the record is of, without target and results."""
         return Case(
             pattern=self.pattern,
             caller=self.caller,
@@ -450,6 +449,9 @@ class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
     example: bool = False
 
     def __post_init__(self) -> None:
+        """Drop the comparisons with a case that enters NumPy below the function that Python calls:
+        their sides enter the library at different places.
+        """
         loops = {record.key for record in self.records if record.is_ufunc_loop}
         if not loops:
             return
@@ -461,7 +463,7 @@ class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
 
 
 def case_key(of: Case | Record) -> str:
-    """The case in one line; equal keys are equal cases.
+    """The case, or the case that a record is of, in one line; equal keys are equal cases.
 
     A record makes its key without a ``Case``, because a page needs the keys of all records.
     """

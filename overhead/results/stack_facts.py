@@ -182,10 +182,11 @@ def stacks_in(role: StackRole, stacks: Mapping[str, StackFacts] | None = None) -
 
 
 def facts_of(stack: str, others: Mapping[str, StackFacts] | None = None) -> StackFacts:
-    """The facts of a stack, with a label, a colour and, unless it is one of graphs or a reference,
-    a row.
+    """The facts of a stack for those who show it (its label, its colour, its rows of the headline
+    figure), with a default for what its facts leave out.
 
-    ``others``: the facts that a file carries. Those of the suite's own stacks are the suite's.
+    ``others``: the facts of stacks of plugins, which the file of a run carries. For the suite's own
+    stacks its own facts count, whatever a file says.
     """
     given = own_stacks().get(stack)
     if given is None and others is not None:
@@ -194,6 +195,7 @@ def facts_of(stack: str, others: Mapping[str, StackFacts] | None = None) -> Stac
         given = StackFacts()
     label = given.label or stack
     rows = given.rows
+    # Nodes of a graph stand in the row of the launch that they replace, a reference is no stack.
     if not rows and not given.graphs and "reference" not in given.roles:
         rows = [StackRow(label=label)]
     colour = given.colour or _colour_by_name(stack)

@@ -67,8 +67,8 @@ class Value:
 
     @property
     def share_saved(self) -> Value:
-        """Of a ratio ``first / second``: the share of ``first`` (0.46 is 46 %) that ``second``
-        saves.
+        """Of a ratio ``first / second``, how much less the second is, as a share of the first: a
+        ratio of 2 saves 0.5 (50 %).
         """
         return replace(
             self,
@@ -80,8 +80,8 @@ class Value:
         )
 
     def at_least(self, least: float) -> Value:
-        """The same with all that is below ``least`` raised to ``least``: the value and the ends of
-        its interval.
+        """The value where it is known that it cannot be below ``least``: the value itself and the
+        ends of its interval are raised to ``least`` where they are lower.
         """
         return replace(
             self,
@@ -125,7 +125,8 @@ class Value:
                 high=_product(self.high, 1 / by),
                 origin=formed("/", self.origin, by),
             )
-        # The quotient is lowest where the divisor is highest, and the other way round.
+        # The quotient is lowest where the divisor is highest, and the other way round. Of ns by ns
+        # it is a ratio.
         return replace(
             self._with(by),
             value=self.value / by.value,
@@ -136,7 +137,9 @@ class Value:
         )
 
     def _with(self, other: Value) -> Value:
-        """This value, with status, reason and source for a result of both."""
+        """This value, with status, reason and source for a result of both: the status is that of
+        the one that is not ``ok``, the source is a board if one of them names its board.
+        """
         if are_apart(self.source, other.source):
             raise DifferentBoardsError(f"different boards: {self.source}, {other.source}")
         unclear = other if self.status == "ok" else self
@@ -177,8 +180,8 @@ def exactly(number: float, unit: str = "") -> Value:
 
 
 def ratio(first: Value | None, second: Value | None) -> Value | None:
-    """``first`` over ``second``; None where either is unknown or not above zero, or they come from
-    different boards.
+    """``first`` over ``second``, with the widest interval that both allow; None where either is
+    unknown or not above zero, or where they come from different boards, which may not be compared.
     """
     if first is None or second is None or first.value <= 0 or second.value <= 0:
         return None

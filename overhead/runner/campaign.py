@@ -70,11 +70,10 @@ for the next. On a machine with an H100 only torch-compile took longer, 16 s
 @dataclasses.dataclass
 class InterpreterRun:
     """The tasks that are measured with one interpreter, the journal that gets the results, and what
-    failed so far.
-
-    ``together``: set if two interpreters are compared. ``dropped``: keys of the cases that failed,
-    which are not measured again. ``ladders``: of each case the sizes of n of its first process;
-    empty if the wait of the case polls.
+    failed so far. ``together``: set if two interpreters are compared. ``dropped``: keys of the
+    cases that failed, which are not measured again. ``ladders``: for each case the numbers of units
+    n that its first process measured chains of, so that later processes measure the same; empty if
+    the wait of the case polls. ``_told``: how often a failure came, by target, status and cause.
     """
 
     journal: Journal
@@ -89,7 +88,9 @@ class InterpreterRun:
     )
 
     def store(self, entry: JournalEntry, listener: Listener) -> None:
-        """Write an entry to the journal, and note what later processes need to know."""
+        """Write what a worker sent to the journal, and note what later processes need to know:
+        which cases have failed, and which numbers of units a case is measured with.
+        """
         if isinstance(entry, FailedEntry):
             self.dropped.add(f"{entry.target} {entry.case}")
             entry = redacted(entry)
@@ -99,8 +100,11 @@ class InterpreterRun:
         self.journal.write([entry])
 
     def _note_ladder(self, entry: OneOffEntry) -> None:
-        """Note the sizes of n that the first process of a case chose, so that later ones measure
-        the same. A process whose wait polls (``wait_quantum``) has to choose them itself.
+        """Note the ladder of a case: the numbers of units that its first process chose to measure
+        chains of, so that later ones measure the same.
+
+        A wait that polls ends only at its next poll, so T(n) has steps, and every process has to
+        find by itself which n lie at their edges. The entry ``wait_quantum`` tells of such a wait.
         """
         key = f"{entry.target} {entry.case}"
         if entry.name == "wait_quantum":
@@ -109,7 +113,9 @@ class InterpreterRun:
             self.ladders[key] = [int(n) for n in entry.values]
 
     def _tell(self, entry: FailedEntry, listener: Listener) -> None:
-        """Tell a failure. Of several with one cause, tell the first, and that there are more."""
+        """Tell the user of a failure of a case. Where several cases of a target fail from the same
+        cause, only the first is told, and with the second that there are more.
+        """
         cause = (entry.target, entry.status, cause_of(entry.reason))
         self._told[cause] += 1
         if self._told[cause] == 1:
@@ -177,10 +183,12 @@ def room_for_workers(processors: int, memory_bytes: int) -> int:
 
 @dataclasses.dataclass
 class _OpenWorker:
-    """A worker, or after its death the one in its place.
+    """The place of one worker process (``worker``), which measures the cases of ``task``; after its
+    death another one has its place.
 
-    ``opening_ns``: how long its cases took to open. ``measured_s``: its measuring time so far;
-    ``turn_s``: in this turn; ``deaths``: of those before it.
+    ``process``: its number among the processes of the target. ``opening_ns``: how long its cases
+    took to open. ``measured_s``: its measuring time so far; ``turn_s``: what it has used of its
+    turn when it pauses early. ``deaths``: how many workers died in this place.
     """
 
     run: InterpreterRun
@@ -204,7 +212,8 @@ class _OpenWorker:
 
 
 class Campaign:
-    """Measures the tasks of one or two interpreters in the planned processes.
+    """Measures every target (a stack on a device) in several new worker processes. ``runs``: what
+    is measured with each interpreter, one or two that are compared. ``plan``: how long.
 
     A *replicate* is one process of each target that is due. Its targets are measured in groups, as
     many as may be open at the same time. The workers of a group open their cases side by side, and
@@ -230,8 +239,10 @@ class Campaign:
         self.rng = rng
         self.limits = limits
         self._seed = rng.getrandbits(32)
+        # Which of two interpreters begins in the first replicate: 0 or 1.
         self._first = rng.getrandbits(1)
         self._process_numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
+        # Keys of the targets whose cases take long to open.
         self._slow: set[str] = set()
         self._ahead: dict[str, _OpenWorker] = {}
         """By target key, workers of the next replicate that are ready: those of targets that are
@@ -250,7 +261,9 @@ class Campaign:
     def start_worker(
         self, job: Job, environment: Mapping[str, str], interpreter: Interpreter
     ) -> WorkerProcess:
-        """Start a worker with this job and these environment variables."""
+        """Start a worker process with this job and these environment variables. Tests replace this
+        method by workers that measure nothing.
+        """
         return WorkerProcess(
             job,
             environment,
@@ -270,23 +283,29 @@ class Campaign:
         return time.monotonic()
 
     def run(self) -> None:
-        """Measure all planned processes that end before the wall limit."""
+        """Measure all planned processes that end before the wall limit (the most time that a run
+        may take), replicate by replicate: one process of each target that is due.
+        """
         self._began_s = self.clock()
         self._tell_needs_of_works()
         self.listener.begin()
         self._tell_time_left()
+        # How many targets: with two interpreters each has two workers.
         at_once = max(1, self.limits.open_workers // len(self.runs))
         wall = {"processes": self.plan.processes, "limit_s": self._wall_s}
         with ExitStack() as self._at_the_end:
             for replicate in range(self.plan.processes):
                 targets = self._targets(replicate)
-                # Workers that were opened ahead are measured in any case.
-                is_begun = not targets or bool(self._ahead)
-                if not is_begun and not self._may_start(replicate, self._elapsed_s()):
+                # Workers that were opened ahead are measured in any case. Without targets there is
+                # nothing to stop.
+                is_due = bool(targets) and not self._ahead
+                if is_due and not self._may_start(replicate, self._elapsed_s()):
                     note = because("process-would-exceed-wall", measured=replicate, **wall)
                     self.listener.note(note)
                     return
                 self._time_left.begin_round(replicate, _kinds(targets))
+                # Targets that are slow to open, of the next replicate: they open while these
+                # measure.
                 soon = self._to_open_ahead(replicate, at_once - len(targets))
                 for start in range(0, len(targets), at_once):
                     if self._elapsed_s() > self._wall_s:
@@ -296,7 +315,7 @@ class Campaign:
                     self._measure_group(targets[start : start + at_once], soon)
 
     def _tell_needs_of_works(self) -> None:
-        """Tell what the planned works take, where a stack's own work says so."""
+        """Tell the user what a run of the planned work takes, where a stack's own work says so."""
         planned: set[str] = set()
         for run in self.runs:
             for task in run.tasks:
@@ -306,8 +325,12 @@ class Campaign:
                 self.listener.note(WorkNeeds(work.name, work.needs))
 
     def _to_open_ahead(self, replicate: int, room: int) -> list[TargetTasks]:
-        """The slow targets of the next replicate, to open with this one; empty if they are more
-        than ``room``.
+        """The targets of the next replicate that take long to open, to be opened together with
+        those of this one, so that both open at the same time.
+
+        Empty if they are more than ``room``, the number of workers that may still be open; if the
+        next replicate may not start in time; or if two interpreters are compared, whose workers
+        must measure right after each other.
         """
         slow = []
         for target in self._targets(replicate + 1):
@@ -321,12 +344,14 @@ class Campaign:
         return slow
 
     def _targets(self, replicate: int) -> list[TargetTasks]:
-        """The tasks due, by target, in a new random order of targets. Two interpreters alternate in
-        order (AB, BA).
+        """The tasks that are due in this replicate, by target, in a new random order of targets.
+        The order of two interpreters alternates from replicate to replicate (AB, BA), so that none
+        is always measured first.
         """
         by_target: dict[str, list[_Due]] = {}
         for run in self.runs:
             for task in run.tasks:
+                # A task has one process in each replicate until it has all.
                 if task.processes > replicate:
                     due = _Due(run, task.without(run.dropped))
                     by_target.setdefault(task.target.key, []).append(due)
@@ -363,8 +388,9 @@ class Campaign:
     def _measure_group(
         self, group: Sequence[TargetTasks], soon: Sequence[TargetTasks] = ()
     ) -> None:
-        """Start the workers of these targets and of those in ``soon``; when all are ready, let the
-        first measure.
+        """Measure these targets, as many as may be open at once: start their workers; when all have
+        opened their cases, let them measure in turns. The workers of ``soon`` are opened too, and
+        stay open for the next replicate.
 
         None releases its objects before all have measured: that would disturb others on its device.
         """
@@ -375,6 +401,7 @@ class Campaign:
             early = self._start_all(soon, self._at_the_end)
             ready = []
             for worker in workers:
+                # One that was opened ahead is ready since the last replicate.
                 if worker.is_ready or self._wait_until_ready(worker):
                     ready.append(worker)
             self._ahead = {}
@@ -389,7 +416,8 @@ class Campaign:
         self._time_left.end_group(self._elapsed_s())
 
     def _start_all(self, targets: Sequence[TargetTasks], at_end: ExitStack) -> list[_OpenWorker]:
-        """The workers of these targets; those that were opened ahead are not started again.
+        """The workers of these targets, just started; those that were opened ahead are taken over.
+        ``at_end``: ends them when it closes.
 
         Both interpreters of a target have the same number of the process, so that readers compare
         processes that were measured right after each other.
@@ -406,7 +434,9 @@ class Campaign:
         return workers
 
     def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
-        """A new worker for the cases of the task that have not failed; None if there are none."""
+        """Start a worker for the cases of the task that have not failed so far; None if there are
+        none. ``process``: its number among the processes of the target.
+        """
         left = task.without(run.dropped)
         if not left.assignments:
             return None
@@ -422,7 +452,11 @@ class Campaign:
         return _OpenWorker(run, left, process, worker)
 
     def _settings(self, run: InterpreterRun, task: Task, process: int) -> Settings:
-        """What the worker of this task is to measure, and for how long."""
+        """What the worker of this task is to measure, and for how long.
+
+        Slow extra values are measured for the first case only. Cases that an earlier process has
+        measured get its ladder, the numbers of units n, so that all processes measure the same.
+        """
         key = task.target.key
         first = frozenset(task.staged[:1])
         ladders = {}
@@ -435,6 +469,7 @@ class Campaign:
             precision=self.plan.precision,
             min_rounds=self.plan.min_rounds,
             max_rounds=self.plan.max_rounds,
+            # Of its own for every process, and the same if the run is repeated with its seed.
             seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
             extras=first,
             staged=frozenset(task.staged),
@@ -444,8 +479,9 @@ class Campaign:
         )
 
     def _wait_until_ready(self, opening: _OpenWorker) -> bool:
-        """Store the entries that the worker sends while it opens its chains. Returns whether a
-        worker is ready: this one, or after its death another one in its place.
+        """Wait until the worker has opened its chains, and store what it sends meanwhile. If it
+        dies, another one is started in its place. Returns whether one of them is ready; if not, no
+        case is left to measure.
         """
         opening.opening_ns = 0.0
         while True:
@@ -454,7 +490,7 @@ class Campaign:
             except WorkerDied as death:
                 if not self._start_again(opening, death):
                     return False
-                continue
+                continue  # and wait for the other worker
             opening.run.journal.sync()
             opening.is_ready = True
             if opening.opening_ns > _LONG_OPENING_S * 1e9:
@@ -470,6 +506,7 @@ class Campaign:
             if isinstance(answer, Ready):
                 return
             opening.run.store(answer, self.listener)  # type: ignore[arg-type]
+            # The entry "open" has the time that one case took to open, ns.
             if isinstance(answer, OneOffEntry) and answer.name == "open":
                 opening.opening_ns += answer.values[0]
 
@@ -488,7 +525,8 @@ class Campaign:
             while waiting:
                 now = waiting.popleft()
                 has_ended = self._turn(now)
-                while not has_ended and now.turn_s:
+                # A rest of the turn is left where a worker paused for others on its device.
+                while not has_ended and now.turn_s > 0:
                     other = _on_same_device(now.task.target, waiting)
                     if other and self._turn(other, brief=True):
                         waiting.remove(other)
@@ -498,8 +536,8 @@ class Campaign:
                 self._tell_time_left()
 
     def _turn(self, worker: _OpenWorker, *, brief: bool = False) -> bool:
-        """Let a worker measure for a turn, with ``brief`` until it pauses. Whether it ended and was
-        not replaced.
+        """Let a worker measure for a turn, or with ``brief`` only until its first pause. Returns
+        whether its place is done: it has measured everything, or it died and was not replaced.
         """
         key = worker.task.target.key
         self.listener.working(MeasuringProcess(key, worker.process, worker.run.side))
@@ -507,6 +545,7 @@ class Campaign:
         try:
             has_ended = self._listen_for_a_turn(worker, brief)
         except WorkerDied as death:
+            # The other worker opens its cases at once, and measures in its next turn.
             is_replaced = self._start_again(worker, death) and self._wait_until_ready(worker)
             has_ended = not is_replaced
         worker.measured_s += self.clock() - began_s
@@ -514,11 +553,12 @@ class Campaign:
         return has_ended
 
     def _listen_for_a_turn(self, worker: _OpenWorker, brief: bool) -> bool:
-        """Store what a worker sends in its turn. Returns whether it has ended; raises
-        ``WorkerDied``.
+        """Let a worker measure until its turn is over, and store what it sends. Returns whether it
+        has measured everything; raises ``WorkerDied``.
 
-        ``worker.turn_s`` is above 0 afterwards if it paused before its turn was over, so that the
-        next call goes on with the same turn.
+        A worker pauses after each round. Before its turn is over it stops with ``brief``, or where
+        it asks that another worker on its device measures first. ``worker.turn_s`` then is the time
+        it has used, so that the next call goes on with the same turn; else 0.
         """
         began_s = self.clock() - worker.turn_s
         worker.turn_s = 0.0
@@ -541,10 +581,10 @@ class Campaign:
 
     def _start_again(self, dead: _OpenWorker, death: WorkerDied) -> bool:
         """Record that the worker died, and start another one in its place. Returns whether there is
-        one.
+        one: without cases that have not failed there is none.
 
-        The first death may be an accident. After a later one, the case that the worker was busy
-        with has failed, or all of its cases if none is known.
+        The first death may be an accident, so all cases are measured again. After a later one, the
+        case that the worker was busy with has failed, or all of its cases if none is known.
         """
         dead.worker.end()
         dead.deaths += 1
@@ -586,7 +626,9 @@ def _busy_with(task: Task, death: WorkerDied) -> Sequence[Assignment]:
 
 
 def _planned_processes(runs: Sequence[InterpreterRun]) -> list[PlannedProcess]:
-    """How long the processes of each task should measure, for the time left."""
+    """The processes that the run has planned, with how long each should measure. Only the time left
+    that the user sees is made of it.
+    """
     planned = []
     for run in runs:
         for task in run.tasks:
@@ -599,8 +641,8 @@ def _planned_processes(runs: Sequence[InterpreterRun]) -> list[PlannedProcess]:
 
 
 def _on_same_device(target: Target, waiting: Sequence[_OpenWorker]) -> _OpenWorker | None:
-    """The first waiting worker on this device, or else on one of the same name: some APIs report
-    only the name.
+    """The waiting worker that may measure while one on this device pauses: the first on the same
+    device, or else on one of the same name, because some APIs report only the name.
     """
     same_name = [each for each in waiting if same_adapter(each.task.target, target)]
     for worker in same_name:

@@ -33,8 +33,9 @@ class Discovery:
 
 
 def known_stacks(stacks: Sequence[str]) -> list[str]:
-    """The named stacks, or all stacks except those that are measured only on request. Raises
-    ``UsageError``.
+    """The stacks of a run: the named ones, each once, or without names all except those that are
+    measured only on request. Raises ``UsageError`` for a name that no stack has, with the packages
+    whose stacks could not be loaded, as the name may be that of one of them.
     """
     known = registry()
     for name in stacks:
@@ -70,7 +71,8 @@ def ask_stacks(
     working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> list[StackAnswer]:
-    """The answer of each stack, for each set of environment variables that it wants.
+    """Ask each stack, in a worker process of its own, which devices it finds (its targets); once
+    for each set of environment variables that it wants. The answers, in this order.
 
     ``working`` is called at the beginning and after each answer, with how many came and which are
     awaited.
@@ -105,8 +107,8 @@ def discover(
     working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
-    """The targets of these stacks, each once, and what is missing. ``working``: as in
-    ``ask_stacks``.
+    """The targets of these stacks (the devices that they find), each once, and the stacks that have
+    none with the reason. ``working``: as in ``ask_stacks``.
     """
     targets: dict[str, Target] = {}
     missing = []
@@ -117,13 +119,17 @@ def discover(
                 MissingStack(stack=stack, reason=reason, mend=found.mend, environment=environment)
             )
         for target in found.targets:
+            # Its workers get the variables with which it was found. Where several sets find a
+            # target, the first counts.
             placed = msgspec.structs.replace(target, environment=environment)
             targets.setdefault(placed.key, placed)
     return Discovery(list(targets.values()), missing)
 
 
 def _environments(name: str) -> list[dict[str, str]]:
-    """The sets of environment variables with which the stack is asked."""
+    """The sets of environment variables with which the stack of this name is asked for its devices;
+    one empty set if it wants none.
+    """
     try:
         return environments_of(registry()[name]) or [{}]
     except KeyboardInterrupt:
@@ -135,8 +141,10 @@ def _environments(name: str) -> list[dict[str, str]]:
 def _ask(
     name: str, environment: dict[str, str], plugins: Sequence[str], interpreter: Interpreter
 ) -> FoundTargets:
-    """The answer of a stack. A worker that dies, unless after a long silence, may be an accident:
-    ask once more.
+    """The devices (targets) that the stack of this name finds with these variables, asked in a
+    worker process: listing devices can crash. If the worker dies, the answer says why.
+
+    A worker that dies, unless after a long silence, may be an accident: it is asked once more.
     """
     job = Job(worker=f"discover {name}", stack=name, plugins=list(plugins))
     began_s = time.monotonic()
@@ -149,7 +157,8 @@ def _ask(
             answer = worker.receive()
             worker.release()
         except WorkerDied as death:
-            if is_second or time.monotonic() - began_s > _SILENCE_S:
+            was_silent = time.monotonic() - began_s > _SILENCE_S
+            if is_second or was_silent:
                 return FoundTargets(reason=death.reason, mend=registry()[name].mend, failed=True)
             is_second = True
         else:

@@ -57,11 +57,10 @@ _NEEDED = ("msgspec", "numpy")
 
 @dataclasses.dataclass(frozen=True)
 class Interpreter:
-    """How to start a worker. ``python_command``: the interpreter and its options.
-
-    ``python`` and ``packages``: versions of another interpreter; empty for this one.
-    ``environment``: all variables that the workers get in addition to those of this process.
-    ``variables``: those that the user set for this run.
+    """How to start a worker. ``python_command``: the interpreter and its options. ``python`` and
+    ``packages``: versions of another interpreter; empty for this one. ``environment``: all
+    variables that the workers get in addition to those of this process. ``variables``: those that
+    the user set for this run.
     """
 
     python_command: Sequence[str] = (sys.executable,)
@@ -71,9 +70,10 @@ class Interpreter:
     packages: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def versions(self, distributions: Iterable[str]) -> dict[str, str]:
-        """The versions of the interpreter, of system software, and of the installed
-        ``distributions``, by name.
+        """The versions of the interpreter, of system software, and of those of these packages
+        (``distributions``) that it has, by name, for the file of the run.
         """
+        # Without a version of its own it is the interpreter that runs this.
         if not self.python:
             return machine.versions(distributions)
         versions = {**machine.versions(), "python": self.python}
@@ -87,9 +87,10 @@ HERE = Interpreter()
 
 
 def find_interpreters(paths: Sequence[str], stacks: Sequence[str] = ()) -> list[Interpreter]:
-    """The interpreters with these names or paths; the running one if the list is empty.
+    """The interpreters with these names or paths (``--python``), asked whether they can run
+    workers; the running one if the list is empty.
 
-    ``stacks``: those whose workers they will run.
+    ``stacks``: those whose workers they will run, which may need packages.
 
     Raises ``UsageError`` with one line: what an interpreter lacks, and how to install it.
     """
@@ -103,8 +104,9 @@ def find_interpreters(paths: Sequence[str], stacks: Sequence[str] = ()) -> list[
 
 
 def _folder_with_package() -> Path:
-    """A new folder with this package alone, without the packages that are installed next to it:
-    another interpreter must find its own.
+    """A new folder with this package (``overhead``) alone, for the search path of another
+    interpreter. The folder where it is installed has other packages too, which that must not find:
+    it has its own.
     """
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     package = Path(__file__).resolve().parents[1]
@@ -116,8 +118,9 @@ def _folder_with_package() -> Path:
 
 
 def _other(path: str, folder: str, needed: Sequence[str]) -> Interpreter:
-    """The interpreter with this name or path. ``folder``: where it finds this package. Raises
-    ``UsageError`` if it has not all packages that workers need.
+    """Another interpreter, by its name or path, with how to start workers with it. ``folder``:
+    where it finds this package. ``needed``: modules that workers import; raises ``UsageError`` if
+    it lacks one.
     """
     program = shutil.which(path)
     if program is None:
@@ -127,6 +130,7 @@ def _other(path: str, folder: str, needed: Sequence[str]) -> Interpreter:
     inherited = os.environ.get("PYTHONPATH")
     if inherited:
         search_path.append(inherited)
+    # -P: modules in the folder where the user is must not be imported in place of its packages.
     return Interpreter(
         python_command=(program, "-P"),
         environment={"PYTHONPATH": os.pathsep.join(search_path)},
@@ -136,8 +140,11 @@ def _other(path: str, folder: str, needed: Sequence[str]) -> Interpreter:
 
 
 def _ask(path: str, program: str, needed: Sequence[str]) -> dict[str, Any]:
-    """The versions of an interpreter and of its packages. Raises ``UsageError``, one line with the
-    command to type.
+    """Ask an interpreter for its version, for those of the packages that any stack measures, and
+    whether it can import the modules that workers need. Returns its answer.
+
+    Raises ``UsageError``, one line, if it cannot run workers, with the command that installs what
+    is missing. ``path``: its name as the user gave it, for the error.
     """
     distributions: set[str] = set()
     for probe in registry().values():
@@ -147,6 +154,7 @@ def _ask(path: str, program: str, needed: Sequence[str]) -> dict[str, Any]:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_ANSWER_S
         )
+        # The last line, because a module may print something when it is imported.
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired) as error:
         cause = getattr(error, "strerror", None) or "gave no answer"
@@ -155,6 +163,7 @@ def _ask(path: str, program: str, needed: Sequence[str]) -> dict[str, Any]:
         raise _not_python(path, done) from None
     if not answer["new"]:
         raise UsageError(f"--python {path}: is {answer['python']}; Python 3.11 or newer is needed")
+    # By module the error of importing it. Not installed is one of them, which a command mends.
     missing: dict[str, str] = answer["missing"]
     absent = [name for name, why in missing.items() if why == f"No module named {name!r}"]
     if absent:
@@ -170,8 +179,11 @@ def _ask(path: str, program: str, needed: Sequence[str]) -> dict[str, Any]:
 
 
 def _not_python(path: str, done: subprocess.CompletedProcess[str]) -> UsageError:
-    """Why a program that was asked in Python gave no answer. A shell prints the question as its
-    error.
+    """The error for a program that was asked something in Python and gave no answer: it is no
+    Python interpreter, or one that does not work.
+
+    A shell or another program prints the question, or an argument of it, as its error: then it did
+    not understand Python.
     """
     exit_code = f"exit code {done.returncode}"
     error_texts = done.stderr.strip().splitlines() or [exit_code]
@@ -185,16 +197,18 @@ def _not_python(path: str, done: subprocess.CompletedProcess[str]) -> UsageError
 def with_variables(
     given: Sequence[Interpreter], both: Sequence[str], new: Sequence[str]
 ) -> list[Interpreter]:
-    """The interpreters with the variables ``both`` (``NAME=VALUE``), and the last one with ``new``
-    too.
+    """The interpreters of a run (one, or two to compare) with the environment variables that the
+    user sets for its workers: ``both`` (``NAME=VALUE``) for all of them, ``new`` for the last one.
 
-    With ``new``, a single interpreter becomes two, which are compared. Raises ``UsageError``.
+    With ``new``, a single interpreter becomes two, with and without these variables, which are
+    compared. Raises ``UsageError``.
     """
     common, of_last = _parsed("--env", both), _parsed("--env-new", new)
     compares_variables = bool(of_last) and len(given) == 1
     interpreters = [given[0], given[0]] if compares_variables else list(given)
     changed = [_with(interpreter, common) for interpreter in interpreters[:-1]]
     changed.append(_with(interpreters[-1], common | of_last))
+    # The file of the run limits their number and length: refused now, not after the measurement.
     in_file = [variables_for_file(interpreter) for interpreter in changed]
     try:
         msgspec.convert(in_file, list[EnvironmentVariables])

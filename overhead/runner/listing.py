@@ -38,17 +38,19 @@ def list_stacks(
     stacks: Sequence[str] = (),
     working: Callable[[RunStep], None] = lambda what: None,
 ) -> list[Listed]:
-    """Find the targets of every registered stack, or of those with these names, on this machine.
+    """What ``overhead list`` shows: each registered stack, or those with these names, with the
+    devices (targets) that it finds on this machine, or why it finds none.
 
-    Installed packages that cannot be used come last. ``working``: as in ``ask_stacks``. Raises
-    ``UsageError``.
+    Installed packages with stacks that cannot be used come last. ``plugins``: files of the user
+    that register stacks. ``working``: as in ``ask_stacks``. Raises ``UsageError``.
     """
+    # By stack, that a plugin's stack of this name replaces that of an installed package.
     replaced: dict[str, Why] = {}
     for plugin in plugins:
         replaced |= load_plugin(plugin, trial=True)
     probes = registry()
     if stacks:
-        known_stacks(stacks)
+        known_stacks(stacks)  # raises for an unknown name
         probes = {name: probes[name] for name in stacks}
     found = discover(probes, [str(plugin) for plugin in plugins], working)
     rows = []
@@ -87,8 +89,8 @@ def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
 
 
 def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
-    """A line for each missing stack; the last of those that one command adds has the command below
-    it.
+    """A line for each stack that this machine lacks, with the reason. Below the last of those that
+    one command adds (their ``mend``) stands the command, so that it is there once.
     """
     if missing:
         yield Heading(words.NOT_HERE)

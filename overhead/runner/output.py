@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import itertools
 import os
 import re
 import shutil
@@ -56,7 +55,8 @@ class _Exists(UsageError):
 
 
 class Journal:
-    """A new journal of a run, to which entries are appended. Writes are buffered until ``sync``.
+    """The file of a run while it measures: a new journal, to which entries (raw samples, a line for
+    each) are appended. Writes are buffered until ``sync``.
 
     The header and the plan are held back until the first measurement, so a run that ends earlier
     leaves at most an empty file. ``kept``: whether the file stays when it is closed, because it is
@@ -65,7 +65,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         """Create the file. Raises ``UsageError`` if it or another file of the run exists, or cannot
-        have its name.
+        have its name: the run would fail at its end.
         """
         written_at_end = (fingerprint_path(path), samples_path(path))
         _check_name(path)
@@ -81,13 +81,16 @@ class Journal:
         self._held: list[bytes] = []
 
     def write(self, entries: Iterable[JournalEntry]) -> None:
-        """Append these entries. Raises ``CannotWrite``."""
+        """Append these entries; the first that is a result also writes all that was held back.
+        Raises ``CannotWrite``.
+        """
         with self._raising():
             for entry in entries:
                 encoded = results.encode_entry(entry)
                 if self.kept:
                     self._file.write(encoded)
                     continue
+                # Header and plan alone are no result. The first other entry is: now all is kept.
                 self._held.append(encoded)
                 if not isinstance(entry, _PLAN):
                     self.keep()
@@ -114,6 +117,7 @@ class Journal:
             self._file.flush()
             if not _is_at(self._file, self.path):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
+                # The removed file is still open, so what it holds can be copied.
                 gone, self._file = self._file, _create(self.path)
                 with gone:
                     gone.seek(0)
@@ -129,7 +133,9 @@ class Journal:
             self._file.close()
 
     def discard(self) -> None:
-        """Remove the file, if nobody has put another one in its place, and close it."""
+        """Close the file and remove it: nothing was measured, or the other files of the run have
+        it all. If somebody has put another file in its place, that stays.
+        """
         self.kept = False
         is_ours = not self._file.closed and _is_at(self._file, self.path)
         with contextlib.suppress(OSError):
@@ -152,8 +158,8 @@ def samples_path(journal: Path) -> Path:
 
 
 def _check_name(path: Path) -> None:
-    """Raise ``UsageError`` if no file can have this name, or if something else than a file has
-    it.
+    """Raise ``UsageError`` if no file can have this name, such as one that is too long, or if
+    something else than a file has it. A file that is there is no error here.
     """
     with raising_cannot_write(path):
         try:
@@ -207,7 +213,9 @@ class Outcome(Shown):
         return self.second is not None and self.second.measured
 
     def without_figure(self, stacks: Iterable[str]) -> dict[str, Why]:
-        """The stacks among these for which no figure has a value, each with the reason."""
+        """The stacks among these of which the run has no case with a value, each with the reason.
+        A run that had to measure them (``--require``) has failed then.
+        """
         have = set()
         for record in self.fingerprint.records:
             if record.status in results.VALUED:
@@ -229,15 +237,17 @@ def folder_name(text: str) -> str:
 def reserve_journals(
     out: Path | None, sides: Sequence[str] = ("",), *, per_node: bool = False
 ) -> list[Journal]:
-    """Create the journals of a run, one for each side; a side is a subfolder of the output, '' for
-    none.
+    """Create the journals of a run before it measures, so that their names are its own: one for
+    each side of a comparison. A side is the name of a subfolder of the output; '' for none.
 
-    ``out``: the fingerprint to write, or a folder (None: ``reports/local``), where the name is the
-    time in UTC. ``per_node``: in a folder that ``out`` names, this machine has its own folder, and
-    takes the next free name there. Raises ``UsageError``.
+    ``out``: the file of figures (.json) to write beside the journal, or a folder (None:
+    ``reports/local``), where the name is the time in UTC. ``per_node``: the run is on one of
+    several machines (nodes) that share the folder ``out``, so this one has its own folder in it,
+    and takes the next free name there. Raises ``UsageError``.
     """
     if out is not None and out.suffix == ".json":
         return _reserve(out.with_suffix(".jsonl"), sides)
+    # A folder that does not exist yet is made; its name has no suffix.
     if out is not None and not out.is_dir():
         if out.exists():
             raise _Exists(out)
@@ -249,15 +259,19 @@ def reserve_journals(
     host = socket.gethostname().partition(".")[0]
     folder = out / folder_name(os.environ.get("SLURMD_NODENAME") or host)
     name = time
-    for number in itertools.count(2):
-        with contextlib.suppress(_Exists):  # of another task on this node
+    number = 1
+    while True:
+        # Another task on this node may have begun in the same second and taken the name.
+        with contextlib.suppress(_Exists):
             return _reserve(folder / f"{name}.jsonl", sides)
+        number += 1
         name = f"{time}-{number}"
-    raise AssertionError("the numbers have no end")
 
 
 def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
-    """The journal of each side; if one of them cannot be had, none is changed."""
+    """A new journal with this path for each side of a comparison, in the side's folder. If one of
+    them cannot be made, those made before are removed.
+    """
     with contextlib.ExitStack() as at_error:
         journals = []
         for side in sides:
@@ -267,15 +281,16 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
             journal = Journal(folder / path.name)
             journals.append(journal)
             at_error.callback(journal.close)
-        at_error.pop_all()
+        at_error.pop_all()  # no error: the journals stay open
     return journals
 
 
 def write_files(journals: Sequence[Journal]) -> Outcome:
-    """Write the fingerprint and the raw samples of each journal, then remove the journals. Raises
-    ``UsageError``.
+    """End a run: compute and write its figures (the fingerprint) and its compressed raw samples for
+    each journal, then remove the journals. Raises ``UsageError``.
     """
     outcomes = [_write(journal) for journal in journals]
+    # Only now, so that after an error all samples are still there.
     for journal in journals:
         journal.discard()
     first, *others = outcomes
@@ -283,8 +298,8 @@ def write_files(journals: Sequence[Journal]) -> Outcome:
 
 
 def write_entries(entries: Iterable[JournalEntry], out: Path | None) -> Outcome:
-    """Write the files of a run that was measured elsewhere, from the entries of its journal. Raises
-    ``UsageError``.
+    """Write the files of a run that was measured elsewhere, such as in a browser page, from the
+    entries of its journal; without ``out`` in ``reports/local``. Raises ``UsageError``.
     """
     (journal,) = reserve_journals(out)
     try:
@@ -295,7 +310,9 @@ def write_entries(entries: Iterable[JournalEntry], out: Path | None) -> Outcome:
 
 
 def _write(journal: Journal) -> Outcome:
-    """Write the fingerprint and the samples of a journal, which stays until ``discard``."""
+    """Compute the figures of a journal, and write them (the fingerprint) and its compressed
+    samples beside it. The journal itself stays.
+    """
     # Imported after the measurement: a run begins sooner without it.
     from overhead.loading.reduce import reduce_journal
 
@@ -304,6 +321,7 @@ def _write(journal: Journal) -> Outcome:
     source = journal.path
     fingerprint = reduce_journal(source)
     path, samples = fingerprint_path(source), samples_path(source)
+    # They did not exist when the run began, but somebody may have made one meanwhile.
     for other in (path, samples):
         if os.path.lexists(other):
             raise _Exists(other, f". Everything measured is in {source}")

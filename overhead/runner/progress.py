@@ -73,8 +73,8 @@ alone.
 
 
 class Progress(Listener):
-    """Shows the progress on standard error, until the end of a ``with`` block. ``clock``:
-    seconds.
+    """Shows the progress of a run on standard error until the end of a ``with`` block: a bar in a
+    terminal, lines elsewhere. ``clock``: seconds.
     """
 
     def __init__(
@@ -92,10 +92,13 @@ class Progress(Listener):
             disable=not self._console.is_terminal,
         )
         self._began = clock()
+        # When a line with the time left, and one about a wait, was last printed: long ago.
         self._last_line = -_LINE_EVERY_S
         self._last_wait_line = -_LINE_EVERY_S
+        # The id of the process that this run waits for.
         self._holder: int | None = None
         self._task = self._bar.add_task("", total=1.0, left="")
+        # When any line was last printed; so that the first one about a step comes sooner.
         self._last_said = clock() - _SILENT_AT_MOST_S + _SILENT_AT_FIRST_S
         self._tells_time_left = False
 
@@ -121,8 +124,8 @@ class Progress(Listener):
         self._bar.start()
 
     def working(self, now: RunStep) -> None:
-        """Show beside the bar what the run does now; outside a terminal, print it after a
-        silence.
+        """Show beside the bar what the run does now. Outside a terminal there is no bar: print it,
+        but only if nothing was printed for a while and the time left is not yet printed either.
         """
         self._bar.start()
         self._describe(words.step(now))
@@ -131,9 +134,10 @@ class Progress(Listener):
             self.note(f"  {words.step(now)}")
 
     def waiting(self, seconds: float) -> None:
-        """Say beside the bar for which process this run has waited, and how long; outside a
-        terminal now and then.
+        """Say beside the bar for which other process this run waits, and for how long so far.
+        Outside a terminal, where there is no bar, print it now and then.
         """
+        # Looked up once for each wait, as this is called again and again.
         self._holder = self._holder or device_lock_holder()
         what = words.waiting_for_another_run(
             seconds, self._holder, str(shared_folder() / DEVICE_LOCK)
@@ -149,7 +153,9 @@ class Progress(Listener):
         self._holder = None
 
     def left(self, seconds: float) -> None:
-        """Move the bar; outside a terminal, print the time left at first and then every 20 s."""
+        """Show how much of the run is done, and the time left, in the bar. Outside a terminal,
+        where there is none, print the time left at first and then every 20 s.
+        """
         self._tells_time_left = True
         left = words.time_left(seconds)
         elapsed_s = self._clock() - self._began

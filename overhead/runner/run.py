@@ -176,9 +176,11 @@ def request_of(  # noqa: PLR0913 - the arguments of a public interface
     plan: Plan | None = None,
     scope: Scope | None = None,
 ) -> RunRequest:
-    """The request that these arguments of ``run`` make. Raises ``UsageError`` for an unknown name.
+    """The arguments of ``run`` as one object, which says what to measure; the command line makes it
+    too. Raises ``UsageError`` for an unknown pattern or profile.
 
-    ``plan``, ``scope``: in place of those of the profile.
+    ``plan`` (how long) and ``scope`` (which cases, and what after them): in place of those of the
+    profile.
     """
     known_patterns = Pattern.__args__  # type: ignore[attr-defined]
     for name in _listed(patterns):
@@ -216,7 +218,8 @@ def _listed(given: str | Path | Sequence[str | Path]) -> list[str]:
 
 
 def measure(request: RunRequest, listener: Listener) -> Outcome:
-    """Measure what is requested and return the finished run; raises what ``run`` raises.
+    """Measure what is requested and return the finished run; raises what ``run`` raises. This is
+    behind ``overhead run`` and the function ``run``.
 
     The names of the files are reserved before anything is measured, so a run that cannot be saved
     does not begin.
@@ -225,6 +228,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         raise UsageError(
             f"--python: {len(request.pythons)} interpreters given; give one, or two to compare"
         )
+    # Two interpreters, or one with and without variables, are compared: two runs in two folders.
     compares = bool(request.env_new) or len(request.pythons) == len(SIDES)
     sides = SIDES if compares else ("",)
 
@@ -243,6 +247,8 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         try:
             return _measure_into(journals, stacks, request, interpreters, listener)
         except BaseException as error:
+            # Journals with samples stay, and the user is told where; a ``UsageError`` says so
+            # itself.
             kept = [journal.path for journal in journals if journal.kept]
             if kept and isinstance(error, KeyboardInterrupt):
                 raise Interrupted(kept) from None
@@ -263,6 +269,7 @@ def _stacks_to_measure(request: RunRequest) -> list[str]:
     """The names of the stacks that the run measures. Raises ``UsageError`` for an unknown one, and
     for one that ``--require`` names and the run leaves out.
     """
+    # Some profiles measure only stacks of one role, if the user names none.
     role = request.scope.role
     stacks_of_profile = stacks_with(role) if role else ()
     stacks = known_stacks(request.stacks or stacks_of_profile)
@@ -281,15 +288,18 @@ def _measure_into(
     interpreters: Sequence[Interpreter],
     listener: Listener,
 ) -> Outcome:
-    """Find the targets, plan and measure into these journals, and make the files of the run."""
+    """The steps of a run once its journals are there: find the targets (stacks on devices), plan
+    their cases, measure, and make the files of the run. One journal for each interpreter.
+    """
     plans = [_plan_for(stacks, request, interpreter, listener) for interpreter in interpreters]
     runs = _begin(plans, request, journals, listener)
     # The name of a file is the time, so each run has another order of its cases, which can be
     # repeated from the file.
     rng = random.Random(os.fsencode(journals[0].path.name))
-    times = max(planned.times_longer for planned in plans)
+    # A run takes so many times as long on a machine with more GPUs than its profile is planned for.
+    times_longer = max(planned.times_longer for planned in plans)
     try:
-        _measure_planned(runs, request, times, listener, rng)
+        _measure_planned(runs, request, times_longer, listener, rng)
         listener.working(because("forming-the-figures"))
         return write_files(journals)
     finally:
@@ -299,20 +309,21 @@ def _measure_into(
 def _measure_planned(
     runs: Sequence[InterpreterRun],
     request: RunRequest,
-    times: float,
+    times_longer: float,
     listener: Listener,
     rng: random.Random,
 ) -> None:
-    """Measure the planned cases, then what the profile adds.
+    """Measure the planned cases, then what the profile adds (such as many processes at once).
 
-    ``times``: how many times its seconds the profile takes on this machine.
+    ``times_longer``: how many times its seconds the profile takes, for a machine with more GPUs
+    than it is planned for.
     """
-    plan, scope = request.plan.lengthened(times), request.scope
+    plan, scope = request.plan.lengthened(times_longer), request.scope
     if scope.cases != "none":
         Campaign(runs, plan, listener, request.plugins, rng, request.limits).run()
     if scope.after is None:
         return
-    seconds = times_seconds(scope.after_s, times)
+    seconds = times_seconds(scope.after_s, times_longer)
     for of_interpreter in runs:
         scope.after(
             Measuring(
@@ -345,28 +356,30 @@ class _InterpreterPlan:
 def _plan_for(
     stacks: Sequence[str], request: RunRequest, interpreter: Interpreter, listener: Listener
 ) -> _InterpreterPlan:
-    """Find the targets of these stacks under an interpreter, and plan their cases. Raises
-    ``UsageError`` if there is nothing to measure.
+    """Find the targets of these stacks (the devices that they find) under an interpreter, choose
+    those that the user wants, and plan their cases. Raises ``UsageError`` if there is nothing to
+    measure.
     """
     found = discover(stacks, request.plugins, listener.working, interpreter)
     packages = unavailable_packages()
     for package in packages:
         listener.note(about("unavailable", package.reason))
     found = dataclasses.replace(found, missing=[*found.missing, *packages])
+    # Where a stack and the user set the same variable, the stack's value counts.
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
             listener.note(because("stack-sets-variable", target=target.key, variable=name))
 
     chosen = choose_targets(found.targets, request.choice)
-    times = times_planned_seconds(chosen.targets, request.scope)
-    plan = request.plan.lengthened(times)
+    times_longer = times_planned_seconds(chosen.targets, request.scope)
+    plan = request.plan.lengthened(times_longer)
     scheduled = schedule(chosen.targets, request.choice, plan, request.scope.cases)
     left_out = [*chosen.left_out, *scheduled.left_out]
     measures_more = request.scope.after is not None and bool(chosen.targets)
     if not scheduled.tasks and not measures_more:
         raise UsageError(_nothing_to_measure(found.missing, left_out))
     return _InterpreterPlan(
-        interpreter, found, chosen.targets, scheduled.tasks, left_out, times_longer=times
+        interpreter, found, chosen.targets, scheduled.tasks, left_out, times_longer
     )
 
 
@@ -376,7 +389,9 @@ def _begin(
     journals: Sequence[Journal],
     listener: Listener,
 ) -> list[InterpreterRun]:
-    """Write the first entries of each interpreter's journal, and tell what is left out."""
+    """Write the first entries of each interpreter's journal (header and plan), and tell the user
+    what is left out. Returns for each interpreter what ``Campaign`` measures with it.
+    """
     header = results.HeaderEntry(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,
@@ -385,6 +400,7 @@ def _begin(
         machine=machine.identity(),
         volatile=machine.volatile(),
     )
+    # Two runs that take turns have one id, so that readers find the one that belongs to the other.
     id_of_both = secrets.token_hex(6)
     runs = []
     for number, (planned, journal) in enumerate(zip(plans, journals, strict=True)):
@@ -395,6 +411,7 @@ def _begin(
         runs.append(
             InterpreterRun(journal, planned.tasks, planned.interpreter, together, planned.targets)
         )
+    # A dict, so that what both interpreters leave out is told once, in order.
     left_out: dict[results.LeftOut, None] = {}
     for planned in plans:
         left_out |= dict.fromkeys(planned.left_out)
@@ -463,14 +480,15 @@ def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> N
 def _nothing_to_measure(
     missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]
 ) -> Why:
-    """Why the run measures nothing: by stack what is missing and the step that adds it, and by
-    target why it is left out.
+    """The reason in the error of a run that has nothing to measure: for each missing stack why,
+    with the step that adds it, and for each target (a stack on a device) why it is left out.
     """
     reasons = []
     for mend, stacks in by_mend(missing).items():
         why = together(*(about(stack.stack, stack.reason) for stack in stacks))
         reasons.append(with_mend(why, mend))
     for omitted in left_out:
+        # A single case that is left out does not explain why a whole target is not measured.
         if omitted.case == "all":
             reasons.append(about(omitted.target, omitted.reason))
     return because("nothing-to-measure", why=together(*reasons) or because("no-case-matches"))

@@ -74,12 +74,13 @@ class Allotment:
 
 
 def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
-    """Divide the planned sampling time among the candidates of each target.
+    """Divide the planned sampling time of a run among the cases that could be measured (the
+    candidates), by target. Those that get none are left out with the reason.
 
-    The first early candidate of each target gets time, then the second of each, and so on; then the
-    others in the same way, until no time is left. The cost of a target's first candidate decides
-    its number of processes. The remaining time is divided in proportion, so that a small run
-    samples each case for longer.
+    The first early candidate (one that every run should have) of each target gets time, then the
+    second of each, and so on; then the others in the same way, until no time is left. The cost of a
+    target's first candidate decides its number of processes. The remaining time is divided in
+    proportion, so that a small run samples each case for longer.
     """
     budget_s = math.inf if plan.sampling_s is None else plan.sampling_s
     processes = {}
@@ -110,6 +111,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
         )
         left_out.append(NotTaken(target, candidate.key, over_budget))
 
+    # What is left of the budget goes to the cases that got time. Without a budget it is infinite.
     stretch = MAX_TIMES_NEED
     if spent_s > 0:
         stretch = min(MAX_TIMES_NEED, budget_s / spent_s)
@@ -140,7 +142,7 @@ def _stretch(
     times: float,
     plan: Plan,
 ) -> None:
-    """Lengthen the time of each case, so that the run uses all of its planned seconds.
+    """Give each case so many ``times`` its time, so that the run uses all of its planned seconds.
 
     ``seconds``: by target and case, changed in place. Cases whose wait polls keep their time, and
     slow ones too unless the plan stretches them.
@@ -157,8 +159,8 @@ def _stretch(
 
 @dataclass(frozen=True)
 class Task:
-    """Everything that the workers of one target measure.
-
+    """Everything that the workers of one target (a stack on a device) measure. ``assignments``: the
+    cases, each on its target, which for a companion (a case to compare with) is another one.
     ``seconds``: sampling time of one process. ``processes``: the number of processes.
     """
 
@@ -169,10 +171,10 @@ class Task:
 
     @property
     def staged(self) -> tuple[str, ...]:
-        """Keys of the assignments whose calls are timed one by one: the target's first of each
-        caller.
+        """Keys of the assignments (cases on the target) whose calls are timed one by one, in
+        addition to whole chains: the target's first case of each caller (Python, compiled code).
 
-        The first of them also gets the slow one-off values.
+        The first of them also gets values that are slow to measure and measured once.
         """
         firsts: dict[str, str] = {}
         for assignment in self.own:
@@ -180,11 +182,12 @@ class Task:
         return tuple(firsts.values())
 
     def unpinned(self, *, alone: bool) -> tuple[str, ...]:
-        """Keys of the assignments for which is measured what a program pays when nothing is left
-        out, such as the move to another CPU core.
+        """Keys of the assignments (cases on the target) that also get an unpinned cost: what a
+        program pays when nothing is left out, such as the move to another CPU core.
 
-        They are the first case of each caller, but no program calls by ``ffi``. ``alone``: no other
-        target is measured, so there is time for each case of a target with few.
+        They are the first case of each caller, but no program calls by ``ffi``, so such a case
+        counts only if it is the target's very first. ``alone``: no other target is measured, so
+        there is time for each case of a target with few.
         """
         if alone and len(self.own) <= _FEW_CASES:
             return tuple(assignment.key for assignment in self.own)
@@ -207,8 +210,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which cases the user wants. An empty field means all of them; ``full``: all combinations of
-    the axes.
+    """Which cases the user wants. An empty field means all of them; ``software``: software adapters
+    beside a GPU too; ``full``: all combinations of the parameters of a case.
     """
 
     patterns: frozenset[str] = frozenset()
@@ -217,10 +220,10 @@ class Choice:
     full: bool = False
 
     def includes(self, case: Case, early: bool = False) -> bool:
-        """Whether the case is wanted.
+        """Whether the user wants the case: it has one of the patterns and workloads that he named.
 
-        A case whose workload is measured only on request (``when_measured``) is wanted if the user
-        names the workload, or if ``early`` says that every run should have the case.
+        Without named workloads, a case that every run should have (``early``) is wanted, and of the
+        others those whose workload is always measured; some only with all combinations (``full``).
         """
         if self.patterns and case.pattern not in self.patterns:
             return False
@@ -232,8 +235,8 @@ class Choice:
         return when == "always" or (self.full and when == "full")
 
     def select(self, cases: Iterable[Case], early: Container[str] = ()) -> list[Case]:
-        """The wanted ones of these cases. If the user names workloads, their cases take turns, so
-        that a short run has some of each.
+        """The wanted ones of these cases, the most important first. If the user names workloads,
+        their cases take turns, so that a short run has some of each.
 
         ``early``: the keys of cases that every run should have.
         """
@@ -243,21 +246,23 @@ class Choice:
         of_workloads = []
         for name in sorted(self.workloads):
             of_workloads.append([case for case in wanted if case.workload == name])
+        # The first of each workload, then the second of each; None where one has no more.
         in_turn = itertools.chain.from_iterable(itertools.zip_longest(*of_workloads))
         return [case for case in in_turn if case is not None]
 
 
 def times_planned_seconds(targets: Iterable[Target], scope: Scope) -> float:
     """How many times its planned seconds a run takes on these targets, because they are more GPUs
-    than the profile is planned for; 1 if not.
+    than the profile is planned for (``scope.gpus``; 0 for any number); 1 if not.
 
-    The most GPUs of one stack count: each of them is measured after the other.
+    The GPUs of one stack are measured one after the other, so the stack with most of them counts.
     """
-    stacks: dict[str, tuple[str, str]] = {}
+    stack_of_gpu: dict[str, tuple[str, str]] = {}
     for target in targets:
         if processor_kind(target) == "gpu":
-            stacks[target.key] = (target.stack, target.api)
-    most_gpus = max(Counter(stacks.values()).values(), default=0)
+            stack_of_gpu[target.key] = (target.stack, target.api)
+    gpus_by_stack = Counter(stack_of_gpu.values())
+    most_gpus = max(gpus_by_stack.values(), default=0)
     if scope.gpus == 0 or most_gpus <= scope.gpus:
         return 1.0
     return most_gpus / scope.gpus
@@ -286,10 +291,11 @@ def schedule(
     plan: Plan,
     which: Literal["all", "early", "none"] = "all",
 ) -> Scheduled:
-    """One task for each of these targets that fits into the budget, and what is left out.
+    """What a run measures of these targets: a task for each, with its cases and their time, as far
+    as the budget of ``plan`` goes; and the cases that are left out, with the reasons.
 
-    ``which``: of the wanted cases, as in ``Scope.cases``. Raises ``UsageError`` for an unknown
-    workload.
+    ``which``: all cases that the user wants, only the ``early`` ones, which every run should have,
+    or none. Raises ``UsageError`` for an unknown workload.
     """
     left_out: list[LeftOut] = []
     offers: list[_Offer] = []
@@ -304,6 +310,7 @@ def schedule(
     if offers:
         _check_workloads(choice, [offer.space for offer in offers])
 
+    # By target, its cases and those of other stacks that its worker measures to compare with.
     groups = {offer.target.key: _with_companions(offer, offers) for offer in offers}
     candidates = {}
     for offer in offers:
@@ -325,7 +332,11 @@ def schedule(
 
 
 def _offer_of(target: Target, choice: Choice, *, early_only: bool) -> _Offer:
-    """The wanted cases of a target. What the code of its stack raises goes through."""
+    """The cases of a target that the user wants, with ``early_only`` those that every run should
+    have. What the code of its stack raises is not caught here.
+
+    ``star`` has the base case and each change of one parameter, ``cross`` all combinations.
+    """
     space = space_of(registry()[target.stack], target)
     early = {case.key for case in (space.base, *space.early)}
     all_cases = space.cross() if choice.full else space.star()
@@ -336,7 +347,11 @@ def _offer_of(target: Target, choice: Choice, *, early_only: bool) -> _Offer:
 
 
 def _candidates(offer: _Offer, group: Sequence[Assignment]) -> list[Candidate]:
-    """The candidates for the time of a worker. A companion is early if the case before it is."""
+    """The cases that could get time of a worker: those of its target, each followed by companions,
+    cases of other stacks that are compared with it (``group``).
+
+    A companion is early (every run should have it) if the case before it is.
+    """
     candidates = []
     is_early = False
     for assignment in group:
@@ -365,7 +380,9 @@ def check_workload_names(choice: Choice, stacks: Iterable[str]) -> None:
 
 
 def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
-    """Raise ``UsageError`` if a workload is neither registered nor a workload of any case."""
+    """Raise ``UsageError`` if the user named a workload that is neither registered nor that of a
+    case of these targets (``spaces``).
+    """
     known = {*stack_works(), *workloads()}
     unknown = choice.workloads - known
     if not unknown:
@@ -384,8 +401,8 @@ class Chosen(NamedTuple):
 
 
 def choose_targets(targets: Sequence[Target], choice: Choice) -> Chosen:
-    """Which targets a run measures. Hardware is always measured; what imitates or repeats it only
-    where the user asks for it.
+    """Which targets (stacks on devices) a run measures. Hardware is always measured; what imitates
+    it (software adapters, CPUs beside a GPU) or repeats it only where the user asks for it.
     """
     on_gpu: set[str] = set()
     for target in targets:
@@ -411,8 +428,11 @@ def _why_not_chosen(
 
     ``on_gpu``: the stacks that have a GPU here. ``by_vulkan``: the targets of the API Vulkan.
     """
+    # Software adapters are measured where no stack has a GPU, or on request.
     if target.software and on_gpu and not choice.software:
         return because("software-beside-gpu")
+    # A CPU of a stack that has a GPU too is measured in the longest profile, and for workloads
+    # that the user names.
     asks_for_others = choice.software or choice.full or choice.workloads
     uses_no_gpu = target.api == "CPU" or not target.executes
     if target.stack in on_gpu and uses_no_gpu and not asks_for_others:
@@ -427,8 +447,11 @@ def _why_not_chosen(
 
 
 def _with_companions(offer: _Offer, offers: Sequence[_Offer]) -> list[Assignment]:
-    """The cases of the target, each followed by its companions: for each comparison and other
-    stack, the first match. Each case stands once.
+    """What one worker measures: the cases of its target, each followed by its companions. These are
+    the cases of other stacks that it is compared with; they must take turns in one process.
+
+    Of each kind of comparison and each other stack it is the first that may be compared. Each case
+    stands once.
     """
     others = [other for other in offers if _may_accompany(offer.target, other.target)]
     wanted: dict[str, Assignment] = {}
@@ -443,8 +466,9 @@ def _with_companions(offer: _Offer, offers: Sequence[_Offer]) -> list[Assignment
 
 
 def _may_accompany(target: Target, other: Target) -> bool:
-    """Whether cases of the other target can run in the worker of this one: they must work with the
-    environment variables of the worker.
+    """Whether cases of the target ``other`` may run as companions in the worker of ``target``, to
+    be compared with its cases. They must work with the environment variables of this worker, as
+    cases on the CPU that want no variables do with any.
     """
     if other.stack == target.stack:
         return False
@@ -453,8 +477,8 @@ def _may_accompany(target: Target, other: Target) -> bool:
 
 
 def _first_match(named: NamedComparison, own: Assignment, other: _Offer) -> Assignment | None:
-    """The first case of the other target that the comparison sets against this one; None if there
-    is none.
+    """The first case of the other target that this kind of comparison (``named``) allows to compare
+    with the case ``own``; None if there is none.
     """
     for case in other.cases:
         if is_comparable(named, (own.target, own.case), (other.target, case)):

@@ -49,7 +49,8 @@ the whole run.
 
 
 class Durations:
-    """What work of each kind takes. ``planned_s``: seconds by kind.
+    """How long work takes that is done again and again, by its kind: first as planned
+    (``planned_s``, seconds by kind), then as it took.
 
     Work of a kind that was not done yet is expected to exceed its plan as much as the work that was
     done.
@@ -70,7 +71,9 @@ class Durations:
         self._running_s[kind] = seconds
 
     def expected_s(self, kind: str) -> float:
-        """Seconds that work of this kind takes, if it is done once more."""
+        """Seconds that work of this kind is expected to take if it is done once more: as long as
+        the last of it, or as the one that runs now if that is longer.
+        """
         from_ended_s = self._from_ended_s(kind)
         running_s = self._running_s.get(kind, 0.0)
         if running_s <= from_ended_s:
@@ -86,18 +89,19 @@ class Durations:
         return max(0.0, self._from_ended_s(kind) - running_s)
 
     def _from_ended_s(self, kind: str) -> float:
-        """What work of this kind takes, by the last one that ended, or by the plan where none
-        has.
+        """Seconds that work of this kind takes, by the last one that ended, or by the plan where
+        none has.
         """
         taken_s = self._taken_s.get(kind, [])
         if not taken_s:
             return self.planned_s.get(kind, 0.0) * self._times_planned()
-        if len(taken_s) == 1:
+        if len(taken_s) == 1:  # a first one may be slow for once
             return self._later_s(kind, taken_s[0])
         return taken_s[-1]
 
     def _later_s(self, kind: str, first_s: float) -> float:
-        """What later work takes, after the first of its kind took ``first_s``.
+        """Seconds that later work of this kind is expected to take, after the first took
+        ``first_s``.
 
         A first one may be slow for once: it compiles or fills caches. Later ones take between the
         plan, or ``first_s / _MOST_TIMES_SLOWER`` if that is more, and ``first_s``. The geometric
@@ -109,8 +113,9 @@ class Durations:
         return math.sqrt(first_s * least_s)
 
     def _times_planned(self) -> float:
-        """How many times its planned time the work took so far: the first of each kind, and work
-        that runs too long.
+        """How many times as long as planned the work took so far, to correct the plan of work that
+        is still to come. What counts is the first work of each kind, and of a kind without any the
+        work that runs now, if it already takes longer than planned.
         """
         firsts_s = {kind: taken_s[0] for kind, taken_s in self._taken_s.items()}
         for kind, running_s in self._running_s.items():
@@ -119,6 +124,7 @@ class Durations:
                 firsts_s[kind] = running_s
         taken_s = sum(firsts_s.values())
         planned_s = sum(self.planned_s.get(kind, 0.0) for kind in firsts_s)
+        # ``_TRUST_S`` on both sides, so that a short first work does not change the plan much.
         return (taken_s + _TRUST_S) / (planned_s + _TRUST_S)
 
 
@@ -160,9 +166,8 @@ class _Group:
 
 
 class RunTimeLeft:
-    """The time left of a run. Each round has a process of each kind that is due; processes run in
-    groups.
-
+    """The time left of a run. It has rounds, each with a process of each kind that is due (a kind
+    is what a process measures); the processes of a round run in groups, which are open together.
     ``limit_s``: no group begins later. A round that would end later is left out, unless it is one
     of the first ``least_rounds``. ``opening_s``: what a process should take beside measuring
     (``OPENING_S``).
@@ -186,10 +191,12 @@ class RunTimeLeft:
             self._rounds = max(self._rounds, process.times)
             opening_of_kinds_s[process.kind] = opening_s
             measuring_of_kinds_s[process.kind] = process.measuring_s
+        # What a process takes beside measuring: to open and to end.
         self._beside = Durations(opening_of_kinds_s)
         self._measuring = Durations(measuring_of_kinds_s)
         self._limit_s = limit_s
         self._least_rounds = least_rounds
+        # The round that runs (-1 before the first), and its kinds whose group has not begun.
         self._round = -1
         self._waiting: list[str] = []
         self._group: _Group | None = None
@@ -227,7 +234,9 @@ class RunTimeLeft:
             self._measuring.runs_for(kind, seconds)
 
     def end_group(self, at_s: float) -> None:
-        """The processes of the group have measured and were released."""
+        """The processes of the group have measured and were released at this time. Notes how long
+        each took, from which later times are expected.
+        """
         group, self._group = self._group, None
         if group is None:
             return
@@ -240,7 +249,9 @@ class RunTimeLeft:
             self._measuring.took(kind, group.measured_s.get(kind, 0.0))
 
     def left_s(self, at_s: float) -> float:
-        """Seconds until the run ends, from the time ``at_s`` on."""
+        """Seconds until the run ends, from the time ``at_s`` on: the rest of the group that runs,
+        the other processes of its round, and the rounds that will still be measured.
+        """
         group_ends_s = at_s + self._group_rest_s(at_s)
         ends_s = group_ends_s + sum(map(self._process_s, self._waiting))
         for number in range(self._round + 1, self._rounds):
@@ -258,7 +269,9 @@ class RunTimeLeft:
         return self._beside.expected_s(kind) + self._measuring.expected_s(kind)
 
     def _group_rest_s(self, at_s: float) -> float:
-        """What is left of the group that runs; nothing if none does."""
+        """Seconds that are left of the group that runs; 0 if none does. While its processes open,
+        their opening is left too.
+        """
         group = self._group
         if group is None:
             return 0.0

@@ -33,7 +33,11 @@ LONGEST_SILENCE_S = 20.0
 
 
 class Worker:
-    """Runs one job. Lines are added to the answers, and delivered where nothing is measured."""
+    """Runs the one job of a worker process: it finds the targets of a stack, or measures cases.
+    What it finds is added to the answers for the parent process, and delivered where nothing is
+    measured. ``index``, ``by_key``, ``names``: for each case, by the key of its assignment, its
+    place in the job, the assignment, and the fields that name it in the journal.
+    """
 
     def __init__(self, job: Job, parent: Parent) -> None:
         self.job = job
@@ -55,6 +59,7 @@ class Worker:
             self.by_key[assignment.key] = assignment
             self.names[assignment.key] = assignment.entry_fields(job.worker, job.process)
         self.paused = time.monotonic()
+        """When this last paused, which delivers all lines."""
 
     def note_step(self, case: str, what: str) -> None:
         """Note the next step where the parent finds it if this process dies."""
@@ -62,8 +67,11 @@ class Worker:
             self.note.write(self.index.get(case, -1), what)
 
     def discover(self) -> None:
-        """Answer with the targets of the job's stack, or why it cannot be measured. Check its other
-        answers too.
+        """Answer with the targets of the job's stack (the devices that it finds), or why it cannot
+        be measured.
+
+        Also asks the stack for what is needed later, its variables and its cases, so that an error
+        in them shows here and not in the process that plans the run.
         """
         try:
             probe = registry()[self.job.stack]
@@ -79,7 +87,9 @@ class Worker:
         self.parent(found)
 
     def open_and_measure(self) -> None:
-        """Open every chain, wait for the turn, measure, close."""
+        """Open the chain of every case, wait for the turn of this worker, measure, and close them.
+        The parent gets entries of the journal, and says when the turn comes.
+        """
         for key, assignment in self.by_key.items():
             self.note_step(key, "opening")
             self._open(assignment)
@@ -95,6 +105,7 @@ class Worker:
             )
         self.note_step("", "ending")
         self.parent(EndedEntry(worker=self.job.worker, process=self.job.process, rule=rule))
+        # Closing would disturb others on the device; the parent waits until all have measured.
         self.parent.wait()
         for key in list(self.chains):
             self._close(key)
@@ -107,6 +118,7 @@ class Worker:
         names = self.names[key]
         began_ns = time.perf_counter_ns()
         try:
+            # What the very first case of a target cannot open, this machine cannot run.
             is_first = self._runs_first() and target.key not in self.opened
             probe = registry()[target.stack]
             chain = open_case(probe, target, assignment.case, is_first=is_first)
@@ -131,8 +143,9 @@ class Worker:
         return self.job.process == 0
 
     def _judge_first_call(self, key: str, error: BaseException) -> BaseException:
-        """The error of a case's first call; ``Unavailable`` if the machine is the cause, because no
-        unit has run.
+        """The error to report for the first call of a case, which raised ``error``. If nothing has
+        run on its target yet, the machine may lack something: then it is ``Unavailable``, which
+        says what, and not a failure of the case.
         """
         target = self.by_key[key].target
         has_run_before = not self._runs_first() or target.key in self.ran
@@ -141,8 +154,8 @@ class Worker:
         return cannot_here(error, registry()[target.stack], CANNOT) or error
 
     def _close(self, key: str) -> None:
-        """Close the chain, if it is open. Errors are ignored, because its results or its failure
-        are delivered.
+        """Close the chain of the case with this key, if it is open. Errors are ignored: its results
+        or its failure are delivered already.
         """
         with contextlib.suppress(Exception):
             chain = self.chains.pop(key, None)
@@ -150,10 +163,14 @@ class Worker:
                 chain.close()
 
     def _take(self, event: Event) -> None:
-        """Send a line of the journal; note the next step, and wait at the steps where others may
-        measure.
+        """Take what measuring emits: an entry of the journal, which goes to the parent, or what is
+        done next (``Doing``), which is noted in case this process dies.
+
+        A step without a case is one at which others may measure, so the worker pauses there; also
+        where it has sent nothing for long, or the parent would take it for dead.
         """
         if not isinstance(event, Doing):
+            # Any other entry is of samples, so a unit has run on its target.
             if not isinstance(event, FailedEntry):
                 self.ran.add(event.target)
             self.parent.add(event)
@@ -173,7 +190,7 @@ class Worker:
 
 
 def _answer(job: Job, parent: Parent) -> None:
-    """Carry out the one job of this process, which then ends."""
+    """Carry out the one job that the parent has sent to this process, which then ends."""
     allow_entry_points(job.entry_points)
     try:
         for plugin in job.plugins:

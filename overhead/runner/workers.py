@@ -45,8 +45,8 @@ class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.target.key} {self.case.key}"
 
     def entry_fields(self, worker: str, process: int) -> dict[str, Any]:
-        """The fields of a journal entry that name the case, and the worker and the process that
-        measured it.
+        """The fields that each entry of the journal about this case has: they name its target, the
+        case, the worker, and the number of the worker's process that measured it.
         """
         return {
             "target": self.target.key,
@@ -124,7 +124,9 @@ class Note:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        """Map the file; without a path, create one."""
+        """Map the file into memory. The parent gives no path and creates it; the worker gets its
+        path.
+        """
         if path is None:
             descriptor, name = tempfile.mkstemp(prefix="doing-", dir=scratch.folder())
             with open(descriptor, "wb") as file:
@@ -140,7 +142,9 @@ class Note:
         self._map[: len(body) + 1] = body + b"\0"
 
     def read(self) -> tuple[int, str]:
-        """The index of the assignment (-1: none), and the step, which the worker wrote last."""
+        """What the worker wrote last: the index of the case that it was busy with (-1: none), and
+        the step.
+        """
         text = self._map[:].split(b"\0", 1)[0].decode(errors="replace")
         index, _, what = text.partition(" ")
         try:

@@ -21,8 +21,9 @@ _WHERE = {"host": "the CPU is the limit", "device": "the device, or both, are th
 
 
 def beside_sentence(found: Beside, name: str) -> str:
-    """How the figures of the host and of the device compare with those of the run ``name``, and
-    what is outside.
+    """Sentences on how this run compares with the run ``name``: from which to which ratio its costs
+    lie, those that the CPU limits and those that the device limits apart; and which figures differ
+    by more than two runs of one machine do.
     """
     ranges = [_range(found, limit) for limit in _WHERE]
     ranges = [text for text in ranges if text]
@@ -34,7 +35,7 @@ def beside_sentence(found: Beside, name: str) -> str:
     outside = []
     for pair in found.pairs.values():
         if pair.outside:
-            times = number(within(pair.ratio, 0.01))
+            times = number(within(pair.ratio, 0.01))  # three digits
             outside.append(f"{label(pair.this)} ({times} times)")
     if not outside:
         return sentence
@@ -43,14 +44,14 @@ def beside_sentence(found: Beside, name: str) -> str:
 
 
 def _range(found: Beside, limit: str) -> str:
-    """``0.97 to 1.3 times as long where the host is the limit (3 figures)``; '' where all are
-    noisy.
+    """The lowest to the highest ratio of the figures with this limit, ``0.97 to 1.3 times as long
+    where the CPU is the limit (3 figures)``; '' where all are noisy.
     """
     times = steady_ratios(found, limit)
     if not times:
         return ""
-    lowest, highest = times[0], times[-1]
-    shown = number(within(lowest, 0.01))
+    lowest, highest = times[0], times[-1]  # they are sorted
+    shown = number(within(lowest, 0.01))  # three digits
     if highest.value != lowest.value:
         shown = f"{shown} to {number(within(highest, 0.01))}"
     origin = formed("count", *(ratio.origin for ratio in times))

@@ -24,8 +24,8 @@ def elements_text(elements: int) -> str:
 
 
 def arm_label(arm: ArmFit) -> str:
-    """The way in words: ``dawn, fused checks=off``, ``cuda-graph, replay made by the CUDA
-    driver``.
+    """A variant of a workload in words: the stack, how it runs the steps, and the parameters that
+    tell it from others, ``dawn, fused checks=off``, ``cuda-graph, replay made by the CUDA driver``.
     """
     variant = [arm.record.pattern, *parameter_texts(dict(arm.own))]
     if "maker" in arm.record.params:
@@ -34,11 +34,12 @@ def arm_label(arm: ArmFit) -> str:
 
 
 def why_no_speed(record: Record) -> str:
-    """Why a record of a workload has no speed and is no arm: its status and reason, or what is
-    wrong with its fit.
+    """Why a measured variant of a workload has no time that can be compared: what is wrong with the
+    line through its times, that its cost is not clearly above zero, or the reason in its record.
     """
     if bends_below_zero(record):
         return _BENDS_BELOW_ZERO
+    # It has a cost and is left out all the same: the interval reaches zero.
     if record.measured("complete") is not None:
         return unresolved(record.figure("complete"))
     if record.reason:

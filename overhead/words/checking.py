@@ -21,7 +21,9 @@ def finding_in_step(finding: CheckFinding) -> str:
 
 
 def summary(counts: Mapping[Result, int], warnings: int) -> str:
-    """How many cases have each result."""
+    """The last line of ``overhead check``: how many cases have each result, and how many warnings
+    there were.
+    """
     texts = [f"{number_of} {of_case}" for of_case, number_of in counts.items()]
     if warnings > 0:
         texts.append(count(warnings, "warning"))

@@ -60,7 +60,10 @@ TOLERANCE = (
 
 
 def summary(found: Sequence[Judged]) -> str:
-    """How many claims have each verdict: ``12 published claims: 5 reproduced, ...``."""
+    """How many published claims have each verdict, ``12 published claims: 5 reproduced, ...``, and
+    how many name a wrong part as the cause. Claims whose own published figures decide (implied) are
+    counted apart.
+    """
     implied = [claim for claim in found if claim.is_implied]
     counts = Counter(claim.verdict for claim in found if not claim.is_implied)
     texts = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
@@ -77,8 +80,8 @@ def summary(found: Sequence[Judged]) -> str:
 
 
 def verdict(judged: Judged) -> str:
-    """The verdict, what was found instead, and what it rests on if that is another kind of
-    hardware.
+    """The verdict on a claim; also that the effect has the same direction but another size, and on
+    what hardware we measured, if it is of another kind than the source's.
     """
     if judged.is_implied:
         return f"{judged.verdict} by its own published figures"
@@ -95,7 +98,9 @@ def verdict_of(judged: Judged) -> str:
 
 
 def verdicts(judged: Judged) -> str:
-    """The verdict on the number, on the number by the published method, and on its attribution."""
+    """All verdicts on a claim: on its number, on the number that the published method gives
+    although it has a flaw (``as_published``), and on the part that it names as the cause.
+    """
     texts = [verdict(judged)]
     if judged.as_published:
         texts.append(f"with the published method: {judged.as_published}")
@@ -113,24 +118,27 @@ def explanation_with_flaw(judged: Judged) -> str:
 
 
 def explanation(judged: Judged) -> str:
-    """The sentences that explain the verdict, as one text."""
+    """The text that explains a verdict: what was measured, with the source's method too where that
+    has a flaw, how much of the time the part takes that the source names, and what restricts the
+    verdict. Without a measurement, how to make one.
+    """
     claim = judged.claim
     test = claim.test
     if test is None:
         return claim.untested
-    if test.kind == "implied":
+    if test.kind == "implied":  # the published figures alone decide
         sentences = [_implied(claim, test)]
     elif not judged.measured:
         return _not_measured(judged.measuring)
     else:
-        sentences = [*_told(test, [value for value, _ in judged.measured])]
+        sentences = [*_value_sentences(test, [value for value, _ in judged.measured])]
     if claim.flawed:
         flawed = [value for value in judged.flawed if value.measured]
-        sentences += _told(claim.flawed, flawed, "with the source's method, ")
+        sentences += _value_sentences(claim.flawed, flawed, "with the source's method, ")
     shares = [value for value in judged.shares if value.measured]
     if claim.attribution and shares:
         sentences.append(f"The source says that {claim.attribution.said} takes this time.")
-        sentences += _told(claim.attribution.test, shares)
+        sentences += _value_sentences(claim.attribution.test, shares)
     return " ".join([*sentences, *_limits(judged, test)])
 
 
@@ -143,7 +151,9 @@ def _implied(claim: Claim, test: ClaimTest) -> str:
 
 
 def _not_measured(measuring: MeasuringCommand) -> str:
-    """How to measure what a claim needs, where that is still possible."""
+    """The explanation of a claim that the files have no measurement for: the command that measures
+    what it needs, or that there is none any more.
+    """
     if not measuring.command:
         return (
             "These files have no measurement for this claim, and this version of overhead no longer"
@@ -164,13 +174,17 @@ def measuring_command(measuring: MeasuringCommand) -> str:
 
 
 def _limits(judged: Judged, test: ClaimTest) -> Iterator[str]:
-    """What restricts the verdict."""
+    """Sentences on what restricts the verdict: other hardware than the source's, both sides on one
+    machine where the source has two (``cross``), a software adapter, a later statement of the
+    author.
+    """
     other = _other_hardware(judged)
     if other:
         yield f"{_capital(other)}."
     if judged.claim.cross:
         yield "The source compares two machines, but we measured both sides on one machine."
     on_software = any(value.software for value, _ in judged.measured)
+    # Some tests say that software "counts": what they measure does not depend on a GPU.
     if judged.verdict == "inconclusive" and on_software and test.software != "counts":
         yield (
             "We measured a software adapter, which runs on the CPU. So our measurement cannot judge"
@@ -181,8 +195,8 @@ def _limits(judged: Judged, test: ClaimTest) -> Iterator[str]:
 
 
 def _other_hardware(judged: Judged) -> str:
-    """``we measured on a GPU, the source on: Apple M4``; '' if both are of one kind or nothing is
-    decided.
+    """``we measured on a CPU, and the source measured on Apple M4``; '' if both are of one kind or
+    nothing is decided.
     """
     if not judged.is_of_other_hardware:
         return ""
@@ -191,7 +205,9 @@ def _other_hardware(judged: Judged) -> str:
 
 
 def quantity(of: Value, unit: Unit) -> str:
-    """The number with its unit, rounded to the digits that its interval allows."""
+    """A measured value of a claim with its interval and unit, rounded to the digits that the
+    interval allows.
+    """
     if unit == "dispatches":
         number_of = f"{of.value:,.0f}"
     elif unit == "share":
@@ -219,8 +235,8 @@ def publication(claim: Claim) -> str:
 
 
 def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    """The lowest to the highest value in a few characters: ``25.6 to 44.7 µs``; '' without a
-    value.
+    """The lowest to the highest value of a claim over all machines and runs, for a cell of a table:
+    ``25.6 to 44.7 µs``; '' without a value.
     """
     values = [claim_value.measured.value for claim_value in found if claim_value.measured]
     if not values:
@@ -248,11 +264,15 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iterator[str]:
-    """A sentence for each machine and run: ``On NVIDIA H200, ... 32.9 (32.3 to 33.4)× (dawn) ...
-    (quick run of ...).``
+def _value_sentences(
+    test: ClaimTest, found: Sequence[ClaimValue], begin: str = ""
+) -> Iterator[str]:
+    """For each machine and run, a sentence with the values that the test of a claim gives there,
+    ``On NVIDIA H200, ... 32.9 (32.3 to 33.4)× (dawn) ... (quick run of ...).``, and one for each
+    reason why a value is missing.
 
-    ``begin``: what stands before the machine.
+    ``test.quantity``: the sentence, with a place for the values. ``begin``: what stands before the
+    machine.
     """
     groups: dict[tuple[str, str], list[ClaimValue]] = {}
     for claim_value in found:
@@ -267,6 +287,7 @@ def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iter
             yield f"{where}, {test.quantity.replace(VALUE, listed(known))}{of_run}."
         missing = [claim_value for claim_value in values if claim_value.measured is None]
         for why in dict.fromkeys(map(_reason, missing)):
+            # This claim is that something fails, so the reason is what was measured.
             if test.kind == "fails":
                 yield f"{where}, {test.quantity.replace(VALUE, why)}{of_run}."
             else:
@@ -274,8 +295,8 @@ def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iter
 
 
 def _reason(claim_value: ClaimValue) -> str:
-    """Why there is no value, without the names of the figure and of the status that JSON has before
-    the reason.
+    """Why a claim has no value. A reason with the code ``about`` says what another reason is about,
+    a figure or a status: only the innermost one is told.
     """
     why: Why = claim_value.reason or claim_value.status
     while isinstance(why, Reason) and why.code == "about":
@@ -297,7 +318,9 @@ def _value(test: ClaimTest, claim_value: ClaimValue) -> str:
 
 
 def _short_name(test: ClaimTest, claim_value: ClaimValue) -> str:
-    """The stacks of a value that the test leaves open; '' where its sentence names all of them."""
+    """The names of a value's stacks that the sentence of its test does not name, because the test
+    allows several; '' where the sentence names all of them.
+    """
     open_stacks: set[str] = set()
     for side in (test.of, test.against):
         if side is not None and side.stack is not None and len(side.stack) > 1:
@@ -320,7 +343,9 @@ def case_label(claim_value: ClaimValue) -> str:
 
 
 def _cases(named: Sequence[tuple[str, MeasuredCase]]) -> str:
-    """The cases, each with the name of its target."""
+    """The one or two cases of a value, each with the name of its target (a stack on a device); one
+    target of both is named once.
+    """
     names = {name for name, _ in named}
     if len(names) == 1:
         name = names.pop()

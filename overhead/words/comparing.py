@@ -57,8 +57,10 @@ def verdict_as_title(verdict: Verdict) -> str:
 
 
 def case_label(case: CaseVerdict, target: str = "", *, with_variant: bool = True) -> str:
-    """The target, the case and its caller, and for a variant what it is compared with. ``target``:
-    another name.
+    """The name of a compared case: its target (a stack on a device), the case and its caller, and
+    behind an arrow the variant that it is compared with, if variants are compared.
+
+    ``target``: a shorter name for the target.
     """
     label = f"{target or case.target.text}: {case.pattern}"
     if case.caller:
@@ -104,7 +106,9 @@ def machine(of: Machine) -> str:
 
 
 def yardstick(of: Yardstick) -> str:
-    """How the cases were tested, and the spread that the verdicts assume."""
+    """How the cases of a comparison were tested, and how far runs or processes differ without a
+    change: by that spread a ratio counts as a change or not.
+    """
     of_median = f"{percent(of.spread)} (standard deviation of the median case)"
     match of.kind:
         case "nothing-tested":
@@ -134,7 +138,11 @@ def yardstick(of: Yardstick) -> str:
 
 
 def sides(found: Verdicts) -> list[str]:
-    """What is compared."""
+    """The first lines of a comparison: which files, or variants of cases, are BASE and NEW.
+
+    ``inside``: the files that have both variants. Two machines are named, because then nothing is
+    tested.
+    """
     base, new = ", ".join(found.base), ", ".join(found.new)
     if found.same_machine:
         inside = f"; in {', '.join(found.inside)}" if found.inside else ""
@@ -144,7 +152,7 @@ def sides(found: Verdicts) -> list[str]:
 
 
 def counted(found: Verdicts, verdicts: Sequence[Verdict]) -> str:
-    """How many cases have each of these verdicts."""
+    """The result of a comparison in a line: how many cases have each of these verdicts."""
     counts = []
     for verdict in verdicts:
         if found.count(verdict):
@@ -155,8 +163,8 @@ def counted(found: Verdicts, verdicts: Sequence[Verdict]) -> str:
 
 
 def changes(found: Verdicts) -> str:
-    """What differs between the sides, in few words: first what both sides have, then what only one
-    has.
+    """What differs between BASE and NEW, such as versions: at most eight fields, first those that
+    both have with other values, then those that only one has.
     """
     in_both = []
     in_one = []
@@ -214,7 +222,10 @@ def devices_of_sides(base: str, new: str) -> str:
 
 
 def gate(found: Verdicts) -> str:
-    """The result of ``--fail-over``; '' where it was not asked for."""
+    """The result of the option ``--fail-over``, which fails a comparison in which a case got slower
+    by more than a limit: how many did, and in how many a change of that size could be found at all.
+    '' without the option.
+    """
     if found.fail_over is None:
         return ""
     limit = f"{found.fail_over:g} %"
@@ -241,8 +252,9 @@ def _without_test(found: Verdicts) -> str:
 
 
 def gate_untested(found: Verdicts, *, may_forgive: bool) -> str:
-    """Why the gate did not pass, although no case failed. ``may_forgive``: ``--allow-missing``
-    would let it pass.
+    """Why ``--fail-over``, a limit on how much slower a case may be, did not pass although no case
+    failed: too few cases could be tested for a change of that size. ``may_forgive``:
+    ``--allow-missing`` would let it pass.
     """
     if not found.any_test:
         return f"the gate did not pass: nothing could be tested ({_without_test(found)})"

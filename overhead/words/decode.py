@@ -33,7 +33,7 @@ _BOUND = {True: "device", False: "CPU or both", None: ""}
 
 
 def intro(found: DecoderResults) -> str:
-    """What was decoded, and how it was checked."""
+    """The text above the tables of a decoder: what it decoded, and how that was checked."""
     return (
         f"{found.name}: one token at batch 1, in float32, with random weights. The token and the"
         " key-value cache stay on the device. The results of each variant were compared with"
@@ -43,7 +43,7 @@ def intro(found: DecoderResults) -> str:
 
 
 def batch_intro(found: DecoderResults) -> str:
-    """What a step of a batch is."""
+    """The text above the tables of batches: what a step is, and which times may be compared."""
     return (
         f"{found.name}: a step makes one token for each sequence of a batch. The step has as many"
         " dispatches as with one sequence, so a larger batch costs the device more time, but the"
@@ -54,8 +54,9 @@ def batch_intro(found: DecoderResults) -> str:
 
 
 def variant_name(variant: MeasuredVariant) -> str:
-    """The program and how it is issued, in words such as ``fused, one pass a token, from Python``,
-    or ``eager``.
+    """The name of a way to decode a token: of our own program for the model (lowered) how many
+    fusions it has and how it is handed over, ``fused, one pass for each token, from Python``; of a
+    library its mode, such as ``eager``.
     """
     params = variant.record.params
     if variant.is_lowered:
@@ -80,11 +81,13 @@ def issued(variant: MeasuredVariant) -> str:
         return ""
     record = variant.record
     padding = f", {record.params['padding']} dispatches added" if "padding" in record.params else ""
-    return f"{_each(variant)}, {CALLER_WORDS[record.caller]}{padding}"
+    return f"{_handed_over(variant)}, {CALLER_WORDS[record.caller]}{padding}"
 
 
-def _each(variant: MeasuredVariant) -> str:
-    """What is handed over for each token, or for each dispatch of it."""
+def _handed_over(variant: MeasuredVariant) -> str:
+    """What a lowered program hands to the device: a submission or launch for each dispatch, or one
+    graph or pass for a whole token.
+    """
     record, facts = variant.record, variant.target.facts
     if record.pattern == "per-submit":
         return (
@@ -98,8 +101,8 @@ def _each(variant: MeasuredVariant) -> str:
 
 
 def variant_with_reads(variant: MeasuredVariant) -> str:
-    """The variant; also the bytes read after each token and the length of the prompt, if there are
-    any.
+    """The variant, with what the host reads back after each token and the length of the prompt, if
+    there are any.
     """
     params = variant.record.params
     read = _READ.get(str(params.get("readback")), "")

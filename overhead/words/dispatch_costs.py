@@ -41,8 +41,8 @@ def device_name(costs: DispatchCosts) -> str:
 
 
 def why_unresolved(record: Record) -> str:
-    """Why the cost is not resolved, with its interval in microseconds if it has one; '' if it is
-    resolved.
+    """Why the cost of a case is doubtful, with its interval in microseconds if it has one: it bends
+    (long chains cost another amount), has two speeds, is noisy or may be zero. '' if it is not.
     """
     figure, doubt = record.figure("complete"), doubt_of(record)
     if doubt is None:
@@ -50,6 +50,7 @@ def why_unresolved(record: Record) -> str:
     if figure is None or doubt == "no-value":
         return one_line(why(record, "complete"), 160)
     if doubt == "bends":
+        # The figure has the cost in short chains and that in long ones.
         short, long = (micro_of(mode_of(figure, mode)) for mode in figure.modes[:2])
         return f"nonlinear: {short}, and {long} in long chains"
     if doubt == "two-speeds":
@@ -62,8 +63,8 @@ def why_unresolved(record: Record) -> str:
 
 
 def kind_remark(row: DispatchRow, kind: Kind) -> str:
-    """What is to know of the row's case of this kind: why it is not resolved, and what differs in
-    operation.
+    """The remark on a stack's cost from one kind of caller: why it is doubtful, and which other
+    operation compiled code runs. ``kind``: "python", "compiled", "browser", or "batched".
     """
     if kind not in row.records:
         return _NO_BATCH if kind == "batched" and row.lacks_batch else ""
@@ -74,7 +75,9 @@ def kind_remark(row: DispatchRow, kind: Kind) -> str:
 
 
 def _operand(row: DispatchRow) -> str:
-    """The operation of compiled code where it is another one, with its cost from Python."""
+    """The operation that compiled code runs where it is not the row's own, with its cost from
+    Python, so that the two callers can still be compared; else ''.
+    """
     operand = row.operand
     if operand is None:
         return ""
@@ -84,7 +87,7 @@ def _operand(row: DispatchRow) -> str:
 
 
 def remarks(row: DispatchRow) -> str:
-    """All remarks, each with its kind: ``from Python: noisy, 19.6 to 20.4``."""
+    """The remarks on a stack's costs from all callers: ``from Python: noisy, 19.6 to 20.4``."""
     texts = []
     for kind in row.kinds:
         remark = kind_remark(row, kind)
@@ -94,8 +97,8 @@ def remarks(row: DispatchRow) -> str:
 
 
 def notes(row: DispatchRow) -> str:
-    """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in
-    compiled code.
+    """The small print below a stack's name: what one call does, if it is neither a dispatch nor a
+    launch, and which other operation compiled code runs.
     """
     texts = [other_unit(row)]
     if row.operand is not None:

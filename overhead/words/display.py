@@ -65,7 +65,7 @@ def _why_missing(record: Record) -> str:
 
 
 def figure_line(figure: Figure) -> str:
-    """The figure with its interval, or why it has no value."""
+    """The ``repr`` of a figure: its value with the interval, or why it has none."""
     texts = [f"{figure.name}: {_value(figure)}"]
     if figure.measured is not None and figure.status != "ok":
         texts.append(figure.status)
@@ -75,7 +75,7 @@ def figure_line(figure: Figure) -> str:
 
 
 def _value(figure: Figure) -> str:
-    """The figure in its unit, or its status."""
+    """The value of a figure with its unit and interval, or its status where it has none."""
     value = figure.measured
     if value is None:
         return figure.status
@@ -103,7 +103,7 @@ def contention_line(found: Contention) -> str:
 
 
 def verdicts_line(found: Verdicts) -> str:
-    """How many cases have each verdict."""
+    """The ``repr`` of a comparison: how many cases have each verdict."""
     verdicts: tuple[Verdict, ...] = get_args(Verdict)
     counts = []
     for verdict in verdicts:

@@ -9,7 +9,9 @@ _MORE = "All commands: overhead --help. The options of one: overhead time --help
 
 
 def first_steps_text(here: FirstSteps) -> str:
-    """Five questions, each with a command that answers it on this machine."""
+    """What ``overhead`` alone prints: five questions, each with a command that answers it on this
+    machine. ``here``: which library is installed, and whether there is a GPU.
+    """
     setup, change = _statement(here)
     answers = {
         "What does this call cost?": f'overhead time "{change}" -s "{setup}"',

@@ -40,7 +40,7 @@ def part(of: NodePart) -> str:
 
 
 def machine(of: MachineKind) -> str:
-    """Devices, processor and cores."""
+    """A kind of machine in words: its devices, its processor and its cores."""
     parts = []
     for name, number_of in Counter(of.gpus).items():
         parts.append(f"{number_of} × {name}" if number_of > 1 else name)
@@ -65,17 +65,17 @@ def counted(nodes: Sequence[JudgedNode]) -> str:
 
 
 def all_nodes(nodes: Sequence[JudgedNode], false_alarms: float) -> str:
-    """The verdicts on all nodes. ``false_alarms``: the number of slow ones that is expected if all
-    are healthy.
+    """The verdicts on all nodes (machines) of a fleet, and how many false alarms to expect.
+    ``false_alarms``: how many nodes at most would be called slow if all were healthy.
     """
-    told = f"{count(len(nodes), 'node')}: {counted(nodes)}."
+    verdicts = f"{count(len(nodes), 'node')}: {counted(nodes)}."
     if not false_alarms:  # no node was judged
-        return told
+        return verdicts
     expected = (
         f"If all were healthy, {number(false_alarms)} of them or less would be called slow"
         " (expected false alarms)."
     )
-    return f"{told} {expected}"
+    return f"{verdicts} {expected}"
 
 
 def slower_by(test: SlowTest) -> str:
@@ -106,7 +106,9 @@ def group(of: NodeGroup) -> str:
 
 
 def divided(of: DividedNodes) -> str:
-    """Two groups of nodes where one was expected."""
+    """That the nodes, which should be alike, are two groups by one test, and how much slower one
+    is.
+    """
     times = spread(Value(of.times, of.low, of.high)) + TIMES
     slower, faster = _named_nodes(of.slower), _named_nodes(of.faster)
     return (
@@ -122,8 +124,8 @@ def _named_nodes(names: Sequence[str]) -> str:
 
 
 def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
-    """The smallest slowdowns that so many runs of a node find: of the whole node, and of a stack
-    the least and most.
+    """How sensitive the test is: the smallest slowdowns that ``runs`` runs of a node reveal, of the
+    whole node, and of its stacks the least and the greatest. ``smallest``: all, as shares.
     """
     whole_node = [test for test in smallest if not test.stack]
     stacks = [test for test in smallest if test.stack]
@@ -132,7 +134,7 @@ def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
     texts = []
     for test in (*whole_node, *least_and_most):
         texts.append(f"{part(test)} {percent(smallest[test])}")
-    verdict = "slow" if runs > 1 else "suspect"
+    verdict = "slow" if runs > 1 else "suspect"  # one run alone does not prove it
     with_runs = count(runs, "run")
     return (
         f"With {with_runs}, a node that is this much slower is called {verdict} in 95 % of cases:"
@@ -176,8 +178,8 @@ def named(names: Sequence[str]) -> str:
 
 
 def gate_not_passed(nodes: Sequence[JudgedNode], not_in_full: Sequence[JudgedNode]) -> str:
-    """Why the gate did not pass, although no node is slow: the nodes that are not judged in
-    full.
+    """Why ``overhead fleet`` fails although no node is slow: nodes that could not be judged in
+    full. Only the first one's reason is told.
     """
     first = not_in_full[0]
     many = f"{len(not_in_full)} of {len(nodes)} nodes could not be judged in full"
@@ -186,14 +188,15 @@ def gate_not_passed(nodes: Sequence[JudgedNode], not_in_full: Sequence[JudgedNod
 
 
 def _why_not_in_full(node: JudgedNode) -> str:
-    """Why a node is not judged in full: why it is unknown, else why its first part is not
-    judged.
+    """Why a node is not judged in full: why nothing is known of it, else why the first part of it
+    (its CPU, a stack) is not judged.
     """
     why = why_unknown(node.unknown)
     if why:
         return why
     for of, reason in node.not_judged.items():
         return _of_part(of, reason)
+    # All of it was judged, and it is only suspect.
     return "one more run on it is needed"
 
 

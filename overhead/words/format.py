@@ -39,8 +39,8 @@ def number(of: Value | float) -> str:
 
 
 def held_range(figure: Figure | None) -> str:
-    """The n between which T(n) was seen to be the figure's line: ``4,430 to 546,260``, or the
-    largest n alone where it holds from one unit on; '' where that was not looked at.
+    """For which n, the number of launches in a row, a cost was seen to hold: ``4,430 to 546,260``,
+    or the largest n alone where it holds from one launch on; '' where that was not looked at.
     """
     if figure is None or not figure.holds_to:
         return ""
@@ -105,9 +105,10 @@ def positive_spread(of: Value) -> str:
 
 
 def _positive_spread(of: Value) -> _Spread:
-    """The parts of ``positive_spread``."""
+    """The value and its interval as text, of what cannot be negative: see ``positive_spread``."""
     if of.low is None or of.high is None or of.value <= 0:
         return _spread(of)
+    # _place() is the power of ten of the last digit shown.
     rounded_low = round(of.low, -_place(of))
     if rounded_low > 0:
         return _spread(of)
@@ -121,6 +122,7 @@ def between(low: float, high: float) -> str:
     """
     if low == high:
         return number(low)
+    # As if both were the interval of the value between them.
     place = _place(Value((low + high) / 2, low, high))
     return f"{_fixed(low, place)} to {_fixed(high, place)}"
 
@@ -141,8 +143,8 @@ def micro(figure: Figure) -> str:
 
 
 def cost_text(record: Record) -> str:
-    """The cost in microseconds without its unit: ``3.74``, or ``3.7 or 4.5`` if it has two speeds;
-    '' without one.
+    """The cost of a case in microseconds without its unit: ``3.74``, or ``3.7 or 4.5`` if processes
+    measured two different speeds; '' without a cost.
     """
     figure = record.figure("complete")
     if figure is None:
@@ -179,8 +181,8 @@ def _micro_spread(name: str, ns: Value) -> _Spread:
 
 
 def time(figure: Figure) -> str:
-    """A time with unit and interval: ``26.3 µs (25.9 to 26.7)``; the figure's status where it has
-    no value.
+    """A time with unit and interval, ``26.3 µs (25.9 to 26.7)``; the figure's status, such as
+    ``failed``, where it has no value.
     """
     ns = figure.measured
     if ns is None:
@@ -207,8 +209,8 @@ def micro_of(ns: Value | float) -> str:
 
 
 def unresolved(figure: Figure | None) -> str:
-    """What stands in place of a time that is not resolved: ``not resolved (-11 to 35)`` (µs), or
-    its status.
+    """What a cell says in place of a time whose interval is not above zero: ``not resolved (-11 to
+    35)`` (µs), or the status of a figure without a value.
     """
     if figure is None:
         return "not measured"
@@ -242,11 +244,11 @@ def _percent_number(share: Value | float) -> str:
 
 
 def factor(times: Value | float) -> str:
-    """A ratio with the multiplication sign, with at least one significant digit, so that none is
-    ``0×``.
+    """A ratio with the multiplication sign, rounded as its interval allows, but with at least one
+    significant digit, so that none is ``0×``.
     """
     times = _as_value(times)
-    place = _place(times)
+    place = _place(times)  # the power of ten of the last digit shown
     if 0 < times.value < math.inf:
         first_digit = math.floor(math.log10(times.value))
         place = min(place, first_digit)
@@ -271,6 +273,7 @@ def percent_spread(share: Value | None) -> str:
     """
     if share is None:
         return ""
+    # Only the upper end is known: the share may be as small as zero.
     if share.low is None and share.high is not None:
         value = percent(Value(share.value, 0.0, share.high))
         at_most = f"at most {_percent_number(share.high)}"
@@ -279,8 +282,9 @@ def percent_spread(share: Value | None) -> str:
 
 
 def count(number_of: int, noun: str, origin: Origin | None = None) -> str:
-    """A number with its noun: ``1 case``, ``1,200 cases``. ``origin``: what was counted, if a
-    checker can know it.
+    """A number with its noun: ``1 case``, ``1,200 cases``.
+
+    ``origin``: what was counted, with which the check of the numbers of a page counts it again.
     """
     text = f"{number_of:,} {noun}"
     if number_of != 1:
@@ -324,32 +328,36 @@ def _as_value(of: Value | float) -> Value:
 
 
 def _place(of: Value) -> int:
-    """The power of ten of the last digit shown: 0 for ones, -1 for tenths.
+    """Where to round a value: the power of ten of the last digit shown, 0 for ones, -1 for tenths.
 
-    It is the first digit of the half-width, or the second one where that is small, as the Particle
-    Data Group rounds.
+    It is the first digit of the interval's half-width, or the second one where the half-width
+    begins with a small digit, as the Particle Data Group rounds. Never more than four digits.
     """
     known = [end for end in (of.value, of.low, of.high) if end is not None]
     largest = max(abs(end) for end in known)
     if not math.isfinite(largest) or largest == 0:
         return 0
-    first = math.floor(math.log10(largest))
+    first = math.floor(math.log10(largest))  # the power of ten of the first digit
     if of.low is None or of.high is None:
         return first - _DIGITS_WITHOUT_INTERVAL + 1
 
     finest = first - _DIGITS + 1
+    # An interval without width would allow any number of digits.
     half_width = (of.high - of.low) / 2
     if half_width <= 0 or not math.isfinite(half_width):
         return finest
     place = math.floor(math.log10(half_width))
     begins_low = half_width < _SECOND_DIGIT_BELOW * 10.0**place
-    if begins_low and first - place < 2:
+    has_few_digits = first - place < 2  # one or two so far
+    if begins_low and has_few_digits:
         place -= 1
     return max(finest, place)
 
 
 def _fixed(value: float, place: int) -> str:
-    """A number rounded to this power of ten, ``1,234`` or ``−0.12``; zero has no sign."""
+    """A number rounded to this power of ten, ``1,234`` for ones or ``−0.12`` for hundredths; what
+    rounds to zero has no sign.
+    """
     rounded = round(value, -place)
     decimals = max(0, -place)
     text = f"{rounded:,.{decimals}f}"

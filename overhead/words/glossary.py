@@ -36,7 +36,9 @@ class Term:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """All spellings that link to the glossary, in texts and headings of columns."""
+        """The words that become a link to this term of the glossary, in texts and headings of
+        columns; none for a word that other sentences use too.
+        """
         if self.is_common:
             return ()
         spellings = (self.name, *self.forms)

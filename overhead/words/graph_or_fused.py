@@ -26,11 +26,13 @@ BEYOND = "\u2248 "
 
 
 def lead(found: Sequence[WorkRow]) -> list[str]:
-    """When fused WGSL is cheaper than the CUDA driver's graph, and of each other workload why not;
-    may be empty.
+    """The sentences above the picture: for which workloads one fused WGSL kernel (all steps in one
+    launch) is faster than the CUDA driver's graph, which variant is the fastest of all, and for
+    each other workload why the fused kernel is not faster. [] where neither was measured.
 
-    A variant that is cheaper than all of these stands before the workloads where they tie.
+    ``found``: a row for each workload, with the time of each variant.
     """
+    # Chains of equal steps only: remarks() tells of whole programs.
     chains = [row for row in found if row.is_chain and row.of_kind("fused-wgsl")]
     with_graph = [row for row in chains if row.graph]
     if not with_graph:
@@ -51,7 +53,9 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
 
 
 def _won(rows: Sequence[WorkRow]) -> str:
-    """For which workloads fused WGSL is faster than the graph, and why where that holds for all."""
+    """For which workloads one fused WGSL kernel is faster than the CUDA driver's graph, and the
+    reason, where that holds for all of them.
+    """
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in rows])
     faster = f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}."
     if not all(row.step_below_added for row in rows):
@@ -63,7 +67,9 @@ def _won(rows: Sequence[WorkRow]) -> str:
 
 
 def _beside_dispatches(rows: Sequence[WorkRow]) -> list[str]:
-    """How fused WGSL compares with a dispatch for each step, where no CUDA graph was measured."""
+    """How one fused WGSL kernel compares with a dispatch for each step, in place of the sentences
+    on the CUDA graph where none was measured.
+    """
     if not rows:
         return []
     verdicts = [f"{row.name} {', '.join(_by_verdict(row))}" for row in rows]
@@ -74,8 +80,9 @@ def _beside_dispatches(rows: Sequence[WorkRow]) -> list[str]:
 
 
 def remarks(found: Sequence[WorkRow]) -> list[str]:
-    """One fused CUDA kernel and the graph; the rows that are no chain of equal steps; the rows of
-    another run.
+    """The further sentences above the picture: how one fused CUDA kernel compares with the CUDA
+    graph, what whole programs (of different kernels, not equal steps) take, and which workloads
+    another run measured.
     """
     sentences = []
     fused_cuda = []
@@ -102,7 +109,9 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
 
 
 def _program(row: WorkRow, program: ProgramWork) -> str:
-    """Fused WGSL beside the graph of the unfused program, and the cheapest way of all."""
+    """Sentences on a whole program, such as a model: the fastest variant of all, and how fused WGSL
+    compares with the CUDA graph of the unfused program.
+    """
     fused_wgsl = row.of_kind("fused-wgsl")
     verdicts = []
     for variant in fused_wgsl:
@@ -127,8 +136,8 @@ def _cost_or_infinity(variant: ChainWay) -> float:
 
 
 def _faster_than(fused_wgsl: Sequence[ChainWay], fastest: ChainWay) -> str:
-    """How many times faster the fastest variant is than the fastest fused WGSL; '' where it is
-    that one, or one has no time.
+    """The end of a sentence: how many times faster the fastest variant is than the fastest fused
+    WGSL one. '' where both are the same, or one has no time.
     """
     costs = [variant.cost for variant in fused_wgsl if variant.cost is not None]
     if not costs or fastest.cost is None:
@@ -188,7 +197,9 @@ def time_text(variant: ChainWay) -> str:
 
 
 def compared(row: WorkRow, variant: ChainWay) -> str:
-    """``11 times faster``, ``1.2 times slower``, ``equal`` or ``not told apart``."""
+    """How a variant's time compares with that of the row's base, the CUDA graph where there is one:
+    ``11 times faster``, ``1.2 times slower``, ``equal`` or ``not told apart``.
+    """
     times, verdict = row.relative(variant), row.verdict(variant)
     if times is None or verdict is None:
         return WAY_VERDICTS["unclear"]
@@ -200,7 +211,9 @@ def compared(row: WorkRow, variant: ChainWay) -> str:
 
 
 def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
-    """For each row with a variant of kind ``other``: what it takes, and beside which graph."""
+    """A sentence for each workload that a variant of another kind than the compared ones runs
+    fastest: its time, and how that compares with the CUDA driver's graph.
+    """
     sentences = []
     for row in found:
         for variant in row.of_kind(OTHER):
@@ -224,8 +237,9 @@ def _added(row: WorkRow) -> str:
 
 
 def _why_lost(row: WorkRow) -> str:
-    """Why fused WGSL is not cheaper: the time of a step in each variant. '' if the times do not
-    show it.
+    """The end of a sentence: why fused WGSL is not faster than the CUDA graph, by the times of a
+    step in each. Either the graph adds little to a step, or the WGSL kernel itself is slow. '' if
+    the times show neither.
     """
     times = row.step_times
     if times is None or row.why_lost is None:
@@ -241,8 +255,10 @@ def _why_lost(row: WorkRow) -> str:
 
 
 def _range(row: WorkRow) -> str:
-    """How many times faster fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
-    relative_times = []
+    """How many times faster fused WGSL is than the CUDA graph, through the stack where it gains
+    least and where it gains most: ``12 times``, ``8.5 to 12 times``.
+    """
+    relative_times = []  # the time over that of the graph, below 1
     for variant in row.of_kind("fused-wgsl"):
         times = row.relative(variant)
         if times is not None:
@@ -253,8 +269,8 @@ def _range(row: WorkRow) -> str:
 
 
 def _by_verdict(row: WorkRow) -> list[str]:
-    """``equal through wgpu-native`` and such, for each group of variants in fused WGSL with the
-    same words.
+    """How fused WGSL compares with the base: ``equal through wgpu-native and Dawn``, a text for
+    each verdict, with the stacks that have it.
     """
     through: dict[str, list[str]] = {}
     for variant in row.of_kind("fused-wgsl"):

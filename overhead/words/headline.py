@@ -58,8 +58,9 @@ _STRIPS = "The strips show the unpinned cost: what a program pays that is not pi
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
-    """Up to six sentences above the headline figure; those whose figures are missing are left
-    out.
+    """Up to six sentences above the headline figure, which shows what a launch costs through each
+    stack: the cheapest, WebGPU, batches, Python's share, and what a stopwatch would show. Those
+    whose figures are missing are left out.
     """
     webgpu = [_webgpu(costs, kind) for kind in _WEBGPU_CALLED]
     sentences = [
@@ -73,7 +74,9 @@ def lead_sentences(costs: DispatchCosts) -> list[str]:
 
 
 def _cheapest(costs: DispatchCosts) -> str:
-    """The stack with the cheapest launch from Python, and those that cannot be told from it."""
+    """A sentence on the stack with the cheapest launch from Python, and one on the stacks whose
+    intervals overlap, so that they may cost the same.
+    """
     row = cheapest(costs)
     if row is None:
         return ""
@@ -94,7 +97,9 @@ def _cheapest(costs: DispatchCosts) -> str:
 
 
 def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
-    """What WebGPU costs by one caller."""
+    """A sentence on what a dispatch of WebGPU costs through each of its stacks, by one caller
+    (``kind``: Python or compiled code); '' where none was measured.
+    """
     texts = []
     for row in webgpu_rows(costs, kind):
         cost = f"{costs_text(row.marks[kind])} {MICRO}"
@@ -114,12 +119,15 @@ def _doubt(record: Record) -> str:
 
 
 def _batches(costs: DispatchCosts) -> str:
-    """What a dispatch of a batch costs, beside one alone."""
+    """A sentence on what a dispatch costs that is one of many in a batch (a CUDA graph, or one pass
+    of WebGPU), compared with one alone by the same caller; '' without a batch.
+    """
     found = batches(costs)
     if not found:
         return ""
     texts = []
     for batch in found:
+        # A noisy cost in the batch is followed by its interval, the single one by "noisy" alone.
         noisy = " (noisy)" if _doubt(batch.alone) else ""
         cost = f"{costs_text(batch.row.marks['batched'])} {MICRO}{_doubt(batch.record)}"
         less = f" ({_times_less(batch.less)} times less)" if batch.less is not None else ""
@@ -144,7 +152,10 @@ def _times_less(less: Value) -> str:
 
 
 def _python(costs: DispatchCosts) -> str:
-    """Python's share of the CPU time. The operation that is named is the one that was split."""
+    """A sentence on how much of the CPU time of a call Python itself takes, through each stack
+    where that is known; else ''. ``split_name``: the operation whose time was divided, which may be
+    another than the row's.
+    """
     texts = []
     for found in python_shares(costs):
         texts.append(f"{percent_spread(found.share)} through {found.row.split_name}")
@@ -154,12 +165,14 @@ def _python(costs: DispatchCosts) -> str:
 
 
 def _overstated(costs: DispatchCosts) -> str:
-    """How far the single-shot latency lies above the cost, at most."""
+    """A sentence on how far timing one launch with its wait overstates the cost of a launch, for
+    the stack where it does so most; '' where that is not known.
+    """
     found = most_overstated(costs)
     if found is None:
         return ""
     row = found.row
-    caller = row.records[row.first].caller
+    caller = row.records[row.first].caller  # the first kind of caller that has a cost
     through = f"{row.name}, {CALLER_WORDS[caller]}"
     times = factor_spread(found.times)
     return (
@@ -169,10 +182,11 @@ def _overstated(costs: DispatchCosts) -> str:
 
 
 def limit_sentences(costs: DispatchCosts) -> list[str]:
-    """Up to two sentences on calls from compiled code: the stacks that the device limits, and those
-    that both limit.
+    """Up to two sentences on calls from compiled code: on the stacks whose launches wait for the
+    device, and on those where it is not clear whether the CPU or the device is the limit.
     """
     sentences = []
+    # ``limit``: "device" or "balanced"; ``limits``: the same in words.
     for limit, limits in _LIMITS.items():
         texts = []
         for row in limited(costs, limit):
@@ -190,10 +204,11 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
 
 
 def trust_sentences(costs: DispatchCosts) -> list[str]:
-    """How much other figures another run may give, where this one lies, and what a program pays
-    that is not pinned.
+    """Sentences below the headline figure on how far to trust it: how much another run may differ,
+    where this run lies among others, and what a program pays that is not pinned to a CPU core.
 
-    Without a GPU only what unpinned processes paid less.
+    Without a GPU (``hardware``) other runs are not known: only the last one remains, if such a
+    program paid less.
     """
     if costs.hardware:
         another_run = _another_run(costs.view.fingerprint.machine)
@@ -204,12 +219,15 @@ def trust_sentences(costs: DispatchCosts) -> list[str]:
 
 
 def _another_run(machine: Machine) -> str:
-    """How far another run may lie from this one; or why that is not known."""
+    """A sentence on how far the costs of another run on such a machine may lie from the costs here,
+    or that this is not known.
+    """
+    # How CPU-bound costs spread over many runs on this kind of machine.
     spread = spread_of("host", machine)
     if spread is None:
         return next_run_sentence(machine)
-    runs = of_the_method("9 of 10 runs")
-    # The range is one of logarithms.
+    runs = of_the_method("9 of 10 runs")  # numbers that no run gives
+    # The half-width is one of logarithms of costs.
     share = math.exp(half_width(spread)) - 1
     origin = formed("run-to-run share", words=f"host, {kind_of(machine)}")
     within_share = percent(Value(share, origin=origin))
@@ -228,7 +246,9 @@ def _unpinned(costs: DispatchCosts) -> str:
 
 
 def _unpinned_less(costs: DispatchCosts) -> str:
-    """The costs that unpinned processes all stayed below; '' where there are none."""
+    """A sentence on the stacks where all processes that were not pinned to a CPU core paid less
+    than the cost on a core that nothing disturbs; '' where there are none.
+    """
     below = []
     for row, kind in unpinned_pays_less(costs):
         called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[row.records[kind].caller]

@@ -31,8 +31,8 @@ def next_run_text(record: Record, machine: Machine, figure: str = "complete") ->
 
 
 def range_text(found: Value | None) -> str:
-    """The interval of a value in ns as text in microseconds without unit, ``22 to 30``; '' for
-    None.
+    """The range in which another run would put a cost, as text in microseconds without unit: ``22
+    to 30``; '' for None. ``found``: the cost in ns, with that range as its interval.
     """
     if found is None:
         return ""

@@ -50,7 +50,9 @@ def named_in_a_file(text: str) -> str:
 
 @contextlib.contextmanager
 def noting() -> Iterator[list[Printed]]:
-    """While this is open, each figure that becomes text is added to the list."""
+    """Context manager: while it is open, each figure that becomes text is added to the list,
+    so that a checker can tell what each number of a document is.
+    """
     found: list[Printed] = []
     token = _list.set(found)
     try:

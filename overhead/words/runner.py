@@ -42,7 +42,9 @@ def driver(target: Target) -> str:
 
 
 def _spelling(word: str) -> str:
-    """What two spellings of a name or a version have in common."""
+    """The form that two spellings of a name or a version share, to compare them: lower case without
+    a colon; of a version its numbers without zeros at the start or end, ``580.9.4``.
+    """
     name = word.removesuffix(":")
     parts = name.split(".")
     is_version = all(part.isdecimal() for part in parts)
@@ -55,7 +57,9 @@ def _spelling(word: str) -> str:
 
 
 def note(told: RunNote) -> str:
-    """The line of a note; a text is shown as it is."""
+    """The line that a run prints for something that happened, such as a failed case; a text or
+    another reason is shown as it is. ``side``: BASE or NEW, where a run measures both.
+    """
     match told:
         case CaseFailed():
             case = f"{told.target} {told.case}"
@@ -80,7 +84,7 @@ def note(told: RunNote) -> str:
 
 
 def step(now: RunStep) -> str:
-    """What a run does now; a text is shown as it is."""
+    """What a run does now, for its line of progress; a text or another reason is shown as it is."""
     match now:
         case AnswersCame():
             waiting = f"; waiting for {', '.join(now.running)}" if now.running else ""

@@ -11,8 +11,9 @@ from overhead.words.reasons import sentence
 
 
 def speed_sentence(view: View) -> str:
-    """How the processor's speed changed between processes; '' where it was steady or is not
-    known.
+    """A warning that the processor's speed changed between the processes of a run, by the reference
+    loop, a fixed piece of work that is timed beside every sample. '' where the speed was steady or
+    is not known.
     """
     reference_loop = speed_change(view)
     if reference_loop is None:
@@ -35,7 +36,7 @@ def _four_digits(time: Value) -> str:
 
 
 def software_sentence(view: View) -> str:
-    """A warning where every adapter is a software one, else ''."""
+    """A warning where every adapter (GPU as an API names it) is software on the CPU, else ''."""
     if not is_software_only(view):
         return ""
     return (
@@ -45,10 +46,11 @@ def software_sentence(view: View) -> str:
 
 
 def missing_sentences(view: View, where: str = "below") -> str:
-    """The stacks that this machine lacks and the commands that add them; '' where none is missing.
+    """Sentences on the stacks that the run could not measure, and the commands that install them;
+    '' where none is missing.
 
-    A stack of an NVIDIA GPU has no command where there is no such GPU. ``where``: where the reader
-    finds the reasons.
+    Stacks that need an NVIDIA GPU are named apart where there is none, because no command adds
+    them. ``where``: where the reader finds the reasons.
     """
     missing = missing_stacks(view)
     sentences = []
@@ -67,7 +69,9 @@ def missing_sentences(view: View, where: str = "below") -> str:
 
 
 def left_out_sentence(number_of: int) -> str:
-    """How many cases the run left out; '' for none."""
+    """A sentence on how many cases the plan of a run left out, and how to measure them; '' for
+    none.
+    """
     if not number_of:
         return ""
     cases = count(number_of, "case")

@@ -37,8 +37,8 @@ def length(ns: float) -> str:
 
 
 def micro_interval(time: Value) -> str:
-    """The interval of a time in ns, in µs without unit: ``4 to 66``, or ``at most 66``, as no time
-    is below zero.
+    """The interval of a time in ns, in µs without unit: ``4 to 66``, or ``at most 66`` where it
+    reaches zero, as no time is below; '' where it says nothing.
     """
     if not time.bounded or time.ceiling <= 0:
         return ""
@@ -214,10 +214,12 @@ class Formatter(string.Formatter):
     """
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The value of this name, with its interval or its second speed, where there is one."""
+        """The value of a field of a template. Other values can belong to it: of ``cost`` the ends
+        of its interval are ``cost_low`` and ``cost_high``, and ``cost_other`` is a second speed.
+        """
         value = super().get_value(key, args, kwargs)
         if f"{key}_other" in kwargs:
-            return (value, kwargs[f"{key}_other"])
+            return (value, kwargs[f"{key}_other"])  # as "3.7 or 4.5" in the text
         low = kwargs.get(f"{key}_low")
         high = kwargs.get(f"{key}_high")
         if low is None and high is None:

@@ -17,18 +17,22 @@ def place_sentence(costs: DispatchCosts) -> str:
 
 
 def _sentence(place: Place) -> str:
-    """How this run compares with the committed ones, in how many of its costs, and by how much in
-    the median.
+    """Whether this run is faster, slower or as fast as the published runs on boards of its kind: in
+    how many of its CPU-bound costs it lies outside of theirs, and how they compare in the median.
+
+    ``place``: how many of the costs are lower and higher than in all those runs.
     """
     counted = place.counted
     boards = count(place.boards, "other board", formed("boards", *counted))
     others = f"the published runs on {boards} of this kind"
     costs = whole(place.costs, formed("count", *counted))
-    times = number(within(place.times, 0.01))
+    times = number(within(place.times, 0.01))  # three digits
     median = f"In the median, the other runs take {times} times as long as this run."
     if not place.lowest and not place.highest:
         return f"All {costs} CPU-bound costs of this run lie within the range of {others}. {median}"
 
+    # A run that is slow in most costs is told by these alone, even if a few are low; a fast one
+    # likewise.
     outside = []
     if place.lowest and not place.is_slow:
         lowest = whole(place.lowest, formed("below other boards", *counted))

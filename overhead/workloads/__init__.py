@@ -21,11 +21,12 @@ function. Only runs of older versions have this workload, and claims rest on the
 
 @dataclasses.dataclass(frozen=True)
 class StackWork:
-    """Work that stacks define themselves, under a name that no registered workload may have.
+    """Work that is no ``Workload`` of this package, because the stacks define it themselves, such
+    as the step of a trivial kernel or a token of a language model.
 
-    ``runs``: in every run, or only where it is named. ``weight``: bytes of its data; ``overhead
-    check`` opens heavier work later. ``needs``: what a run of it takes, which is printed before;
-    '' for nothing worth a word.
+    ``name``: no registered workload may have it. ``runs``: in every run, or only where it is named.
+    ``weight``: bytes of its data; ``overhead check`` opens heavier work later. ``needs``: what a
+    run of it takes, which is printed before; '' for nothing worth a word.
     """
 
     name: str
@@ -41,8 +42,8 @@ WORKLOADS: Registry[Workload] = Registry(
 
 
 def register(cls: type[Workload]) -> type[Workload]:
-    """Class decorator: register the workload by its name. Raises ``UsageError`` if the name is
-    reserved or in use.
+    """Class decorator of a workload: add it to those that runs measure, by its name. Raises
+    ``UsageError`` if the name is in use, or reserved for work that stacks define themselves.
     """
     reserved = stack_works()
     if cls.name in reserved:
@@ -66,7 +67,9 @@ def stack_works() -> dict[str, StackWork]:
 
 
 def when_measured(name: str) -> Literal["always", "full", "named"]:
-    """When cases of the workload of this name are measured: see ``StackWork.runs``."""
+    """When cases of the workload with this name are measured: in every run (``always``), in the
+    thorough profile or where it is named (``full``), or only where it is named (``named``).
+    """
     of_stacks = stack_works().get(name)
     if of_stacks is not None:
         return of_stacks.runs

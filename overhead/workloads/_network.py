@@ -21,8 +21,8 @@ _TEXT: dict[Activation, str] = {"tanh": "tanh({})", "relu": "max({}, 0.0)", "non
 
 
 def weight_fields(widths: Sequence[int]) -> tuple[Field, ...]:
-    """The fields for the weights ``w1``, ``b1``, ``w2``, ... of a network with these layer
-    widths.
+    """The read-only arrays of a network with these layer widths: for each layer the weights, ``w1``
+    for the first one, and the biases, ``b1``.
     """
     fields = []
     for layer, (width_in, width_out) in enumerate(itertools.pairwise(widths), start=1):
@@ -45,10 +45,11 @@ def network_text(
     hidden: Activation = "tanh",
     last: Activation = "tanh",
 ) -> str:
-    """Statements that compute ``out0``, ``out1``, ... from the input expressions ``seen``, one
-    statement a neuron.
+    """A network as statements without loops, one for each neuron, in the notation of the module
+    ``_statements``. They set ``out0``, ``out1``, ..., the outputs of the network.
 
-    ``hidden``, ``last``: the functions of the hidden layers and of the last one.
+    ``seen``: the expressions of its inputs. ``widths``: the neurons of each layer, the inputs
+    first. ``hidden``, ``last``: the functions after the sums of the hidden layers and of the last.
     """
     inputs = [f"seen{j}" for j in range(len(seen))]
     lines = [f"{name} = {value}" for name, value in zip(inputs, seen, strict=True)]
@@ -58,10 +59,12 @@ def network_text(
         function = _TEXT[last if is_last else hidden]
         neurons = [f"out{k}" if is_last else f"layer{layer}_{k}" for k in range(width)]
         for k, neuron in enumerate(neurons):
-            # The matrix has a row for each input, and a column for each neuron.
+            # The matrix has a row for each input, and a column for each neuron. ``w1(5u)`` is its
+            # number 5, row after row.
             weights = [f"w{layer}({j * width + k}u)" for j in range(len(inputs))]
             summed = f"b{layer}({k}u) + {dot_text(inputs, weights)}"
             lines.append(f"{neuron} = {function.format(summed)}")
+        # The outputs of this layer are the inputs of the next one.
         inputs = neurons
     return "\n".join(lines)
 
@@ -79,8 +82,11 @@ def network_on_arrays(
     hidden: Activation = "tanh",
     last: Activation = "tanh",
 ) -> Any:
-    """The outputs (elements, outputs) for the inputs ``x`` (elements, inputs); each element has its
-    own weights.
+    """The same network as that of ``network_text``, computed on arrays for all elements at once:
+    from the inputs ``x``, of shape (elements, inputs), to its outputs, of shape (elements,
+    outputs).
+
+    ``xp``: the array library. ``fixed``: the weights; each element has weights of its own.
     """
     for layer in range(1, layers + 1):
         # A row vector times the weights of each element.

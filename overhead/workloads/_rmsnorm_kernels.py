@@ -256,11 +256,13 @@ def @NAME@(state, counters, inputs, steps, BLOCK: tl.constexpr):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Templates:
-    """The texts of one language, in which names between ``@`` are replaced.
+    """The source texts of RMSNorm in one language. They have marks, names between ``@``, in whose
+    places other texts are put.
 
     ``file``: what is around the kernels. ``whole``: a kernel for all operations of one or more
-    steps. ``one_step`` and ``all_steps``: what ``whole`` has as the number of its steps. ``each``:
-    a kernel of one operation, with one of the ``bodies``. ``marks``: the values of further names.
+    steps. ``one_step`` and ``all_steps``: the text for the number of its steps, one or as many as
+    its argument says. ``each``: a kernel of one operation, with one of the ``bodies``. ``marks``:
+    the texts for further marks.
     """
 
     file: str
@@ -273,7 +275,9 @@ class _Templates:
 
 
 def _templates(language: str, precision: str) -> _Templates:
-    """The texts of WGSL, CUDA C or Triton for this precision."""
+    """The source texts for a language, WGSL, CUDA C or Triton, in which numbers have this
+    precision. Triton has no kernels for single operations.
+    """
     is_half = precision == "float16"
     if language == "wgsl":
         marks = {"ENABLE": "", "NUMBER": "f32"}
@@ -310,8 +314,11 @@ def _templates(language: str, precision: str) -> _Templates:
 def rmsnorm_kernels(
     language: str, rows: int, columns: int, precision: str, constants: Mapping[str, float]
 ) -> Kernels:
-    """RMSNorm in WGSL, CUDA C or Triton. The number of columns must be a multiple of
-    ``THREADS``.
+    """The kernels of RMSNorm in a language, WGSL, CUDA C or Triton, for so many rows and columns:
+    ``once`` for one step, ``fused`` for all steps, and a kernel for each of the six operations of a
+    step. The number of columns must be a multiple of ``THREADS``.
+
+    ``constants``: the values of ``COLUMNS`` and ``EPS``.
     """
     templates = _templates(language, precision)
     of_one_step = {"NAME": "once", "TURNS": templates.one_step, "STEPS": ""}
@@ -338,7 +345,9 @@ def rmsnorm_kernels(
 
 
 def _entries(language: str, rows: int, columns: int) -> dict[str, tuple[KernelEntry, ...]]:
-    """For each body the kernels of a step, in order, with their launch sizes."""
+    """For each body, a way to run a step (``separate`` kernels, ``one`` kernel, or ``fused`` for
+    all steps), the kernels that it launches, in order, with their numbers of groups and threads.
+    """
     if language == "triton":
         # The least power of two that holds a row, because Triton has only such blocks.
         block = 1 << (columns - 1).bit_length()

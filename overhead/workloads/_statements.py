@@ -31,10 +31,10 @@ _INDEX = re.compile(r"\b(\d+)u\b")
 def statements(
     language: Language, text: str, changed: Collection[str] = (), *, whole: bool = False
 ) -> str:
-    """The statements of ``text`` in a language. A name is declared, unless it is a variable that
-    they change.
+    """Statements in a language, from lines ``name = expression`` in the notation of this module.
 
-    ``whole``: numbers are unsigned integers of 32 bits.
+    ``changed``: names of variables that exist already and get new values. All other names are
+    declared. ``whole``: numbers are unsigned integers of 32 bits, not fractions.
     """
     declare = (_DECLARE_WHOLE if whole else DECLARE).get(language, "")
     lines = []
@@ -49,8 +49,11 @@ def statements(
 
 
 def _statement(language: Language, name: str, value: str) -> str:
-    """An assignment in a language. ``name``: with its declaration; ``value``: in our notation."""
+    """One assignment in a language. ``name``: with its declaration, if it has one. ``value``: the
+    expression in the notation of this module.
+    """
     value = _CALL.sub(lambda call: f"{_FUNCTIONS[call[1]][language]}(", value)
+    # Triton is Python, in which an index has no ``u``.
     if language == "triton":
         without_u = _INDEX.sub(r"\1", value)
         return f"{name} = {without_u}"

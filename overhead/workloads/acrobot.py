@@ -41,7 +41,8 @@ omega2 = min(max(omega2 + DT * push2, -SPIN2), SPIN2)
 
 @register
 class Acrobot(_network.NetworkWorkload):
-    """An acrobot with two links. A network 6-16-3 controls the torque on the second joint.
+    """Acrobots, pendulums of two links: a small network, of 6, 16 and 3 neurons, sees the state of
+    its acrobot and controls the torque on the second joint.
 
     The torque is a smooth function, so that single steps can be checked.
     """
@@ -80,7 +81,9 @@ class Acrobot(_network.NetworkWorkload):
     cuda = statements("cuda", _STEP, _STATE)
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """Controls of all networks, then one Euler step."""
+        """One time step of all acrobots: their networks choose the torques, and the equations of
+        motion give the new angles and speeds. These are the statements of ``_STEP`` on arrays.
+        """
         c = self.constants
         dt, gravity = c["DT"], c["GRAVITY"]
         theta1, theta2, omega1, omega2 = (state[name] for name in _STATE)
@@ -103,6 +106,7 @@ class Acrobot(_network.NetworkWorkload):
         push2 = moment / (1.25 - d2 * d2 / d1)
         push1 = -(d2 * push2 + phi1) / d1
 
+        # Explicit Euler: the angles move by the old speeds. Speeds are limited.
         theta1 = self._within_a_turn(xp, theta1 + dt * omega1)
         theta2 = self._within_a_turn(xp, theta2 + dt * omega2)
         omega1 = xp.clip(omega1 + dt * push1, -c["SPIN1"], c["SPIN1"])

@@ -24,10 +24,8 @@ Arrays = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A named array in the precision of the workload.
-
-    ``shape``: the shape per element (empty: one number). If ``shared``, the shape of the one array
-    for all elements.
+    """A named array of a workload, such as the positions of all bodies. ``shape``: the shape per
+    element (empty: one number). If ``shared``, the shape of the one array for all elements.
     """
 
     name: str
@@ -64,7 +62,9 @@ class Kernels:
 
 
 class Workload(abc.ABC):
-    """A step that is repeated on its own result. Instances are made without arguments.
+    """A computation to measure: a step that is repeated on its own result (``state``), with
+    read-only inputs (``fixed``), for many elements that are independent of each other. Instances
+    are made without arguments.
 
     ``wgsl``, ``cuda`` and ``triton`` are statements that change the state. A field with one number
     per element is a local variable with the name of the field. A state field with more numbers is a

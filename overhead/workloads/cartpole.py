@@ -35,8 +35,8 @@ spin = min(max(spin + DT * twist, -SPIN), SPIN)
 
 @register
 class CartPole(_network.NetworkWorkload):
-    """A pole on a cart. A network 4-8-2 pushes the cart; a wall at each end of the track stops
-    it.
+    """Poles on carts: a small network, of 4, 8 and 2 neurons, sees the state of its cart and pushes
+    it. A wall at each end of the track stops it.
     """
 
     name = "cartpole"
@@ -78,7 +78,9 @@ class CartPole(_network.NetworkWorkload):
     triton = statements("triton", _STEP)
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """Forces of all networks, then one Euler step."""
+        """One time step of all carts: their networks choose the forces, and the equations of motion
+        give the new places and speeds. These are the statements of ``_STEP`` on arrays.
+        """
         c = self.constants
         dt, pole, length, mass = c["DT"], c["POLE"], c["LENGTH"], c["MASS"]
         x, speed, theta, spin = (state[name] for name in _STATE)
@@ -99,6 +101,7 @@ class CartPole(_network.NetworkWorkload):
         reached = xp.clip(x + dt * speed, -c["TRACK"], c["TRACK"])
         new_speed = (reached - x) / dt + dt * pull
         theta = theta + dt * spin
+        # Whole turns are taken off, so that the angle stays within half a turn of 0.
         turns = xp.floor((theta + c["HALF"]) / c["TURN"])
         new_spin = xp.clip(spin + dt * twist, -c["SPIN"], c["SPIN"])
         return {

@@ -57,19 +57,26 @@ def check_chain(
     chain: Checkable,
     rng: np.random.Generator,
 ) -> None:
-    """Raise ``Differs`` if the chain, with the inputs ``fixed``, does not compute the workload.
-    Changes its state.
+    """Run the chain from a random state, and raise ``Differs`` if it does not compute the steps of
+    the workload as NumPy does in float64. The chain's state is then another one.
+
+    ``elements``: how many independent computations run side by side. ``fixed``: their inputs.
     """
     state = workload.fresh(elements, rng)
+    # Only some elements are compared: random ones, the first and the last.
     drawn = rng.integers(0, elements, _SAMPLE)
     rows = np.unique(np.concatenate([[0, elements - 1], drawn]))
     reference = Reference(workload, fixed, rows)
     chain.put(state)
+    # Rounding errors shrink with each step, so the states may be compared after any number of
+    # steps: early, when they still depend on the start, and late.
     if workload.contracts:
         _compare_after(
             chain, reference, state, [_EARLY_STEPS, workload.checked], workload.tolerance
         )
         return
+    # Rounding errors grow. So the states are compared as long as they can be, and after that single
+    # steps, each of them from the chain's own state.
     steps = reference.comparable_steps(state)
     _compare_after(chain, reference, state, [steps], _PREFIX_TOLERANCE)
     _compare_single_steps(chain, reference, steps, rng)
@@ -83,7 +90,8 @@ def _compare_after(
     bound: float,
 ) -> None:
     """Compare the state of the chain with the reference after each of these numbers of steps from
-    the start. Raises ``Differs``.
+    the state ``start``. Raises ``Differs`` if it is off by more than ``bound``, relative to the
+    size of its values.
     """
     done = 0
     for wanted in steps:
@@ -98,11 +106,14 @@ def _compare_after(
 def _compare_single_steps(
     chain: Checkable, reference: Reference, done: int, rng: np.random.Generator
 ) -> None:
-    """Compare ``_SPOTS`` single steps of the chain with the reference, which starts each of them at
-    the state of the chain. Raises ``Differs``.
+    """Compare 20 single steps of the chain, far apart, with the same steps of the reference, which
+    begins each of them at the chain's own state: errors of earlier steps do not matter then. Raises
+    ``Differs``.
 
-    ``done``: the steps that the chain has done.
+    ``done``: the steps that the chain has done so far.
     """
+    # Steps that are not compared, from one that is to the next. Random, so that the compared steps
+    # do not always have the same indices.
     between = int(rng.integers(3, 40))
     for _ in range(_SPOTS):
         chain.advance(between)
@@ -117,8 +128,10 @@ def _compare_single_steps(
 
 
 class Reference:
-    """The workload in NumPy for some of its elements, ``rows``, with the inputs ``fixed`` of all
-    elements.
+    """Computes the steps of a workload in NumPy, to compare a chain with, for some of its elements
+    alone, because elements are independent of each other.
+
+    ``rows``: the numbers of these elements. ``fixed``: the inputs of all elements.
     """
 
     def __init__(self, workload: Workload, fixed: dict[str, Array], rows: Array) -> None:
@@ -128,6 +141,7 @@ class Reference:
         shared = {field.name for field in workload.fixed if field.shared}
         for name, values in fixed.items():
             taken = values if name in shared else values[rows]
+            # Rounded as the chain gets them, also where they are then used in float64.
             self._fixed[name] = np.asarray(taken).astype(workload.dtype)
 
     def take(self, state: dict[str, Array]) -> dict[str, Array]:
@@ -142,8 +156,11 @@ class Reference:
         return last
 
     def comparable_steps(self, state: dict[str, Array]) -> int:
-        """The number of steps, 1 to ``checked``, that float32 stays well within
-        ``_PREFIX_TOLERANCE`` of float64.
+        """After how many steps from this state a chain in float32 can still be compared with
+        float64, although each step makes its rounding errors larger: from 1 to
+        ``Workload.checked``.
+
+        NumPy in float32 tells: it must still be well within the allowed difference.
         """
         start = self.take(state)
         most = self.workload.checked
@@ -160,7 +177,9 @@ class Reference:
     def _states(
         self, state: dict[str, Array], at: int, steps: int, precision: type
     ) -> Iterator[dict[str, Array]]:
-        """The state after each of these steps."""
+        """The state after each of ``steps`` steps that begin at step ``at``, all of them computed
+        in this precision.
+        """
         fixed: dict[str, Array] = {
             name: values.astype(precision) for name, values in self._fixed.items()
         }
@@ -170,10 +189,11 @@ class Reference:
             yield state
 
     def distance(self, state: dict[str, Array], expected: dict[str, Array]) -> float:
-        """The largest difference of two states, relative to the scales of the fields; infinite if
-        not finite.
+        """The largest difference of two states, each difference relative to the typical size of the
+        field's values (``Workload.scale``).
 
-        It is infinite too if an angle of ``state`` was not brought back into its period around 0.
+        Infinite if a value is not finite, or if an angle of ``state`` is not within half a turn of
+        0, where a step must bring it.
         """
         largest = 0.0
         for name, scale in self.workload.scale.items():
@@ -193,8 +213,9 @@ class Reference:
     def compare(
         self, computed: dict[str, Array], expected: dict[str, Array], bound: float, when: Reason
     ) -> None:
-        """Raise ``Differs`` if ``computed``, the state of all elements, differs from ``expected``
-        by more than the bound.
+        """Raise ``Differs`` if ``computed``, the state of all elements, differs from ``expected``,
+        the state of those of this reference, by more than ``bound``. ``when``: after which steps,
+        for the message.
         """
         off = self.distance(self.take(computed), expected)
         # "not <=" and not ">", so that a difference which is no number is refused too.

@@ -30,8 +30,8 @@ position = reached
 
 @register
 class MountainCar(_network.NetworkWorkload):
-    """A car in a valley. Its policy adds force to the right or to the left; a wall at each end
-    stops it.
+    """Cars in a valley: the policy of each, a network of one layer, sees its position and speed and
+    adds force to the right or to the left. A wall at each end stops it.
     """
 
     name = "mountaincar"
@@ -73,19 +73,23 @@ class MountainCar(_network.NetworkWorkload):
         }
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """Forces of all policies, then one step."""
+        """One step of all cars: their policies choose the forces, and these and the slope change
+        speed and position. These are the statements of ``_STEP`` on arrays.
+        """
         c = self.constants
         position = state["position"]
         speed = state["speed"]
         seen = xp.stack([position, speed], axis=1)
         out = _network.network_on_arrays(xp, seen, fixed, 1, last="none")
 
-        # How much more than no push the policy wants one to the right, and one to the left.
+        # The policy rates three actions: left, no push, right. How much higher than no push it
+        # rates one to the right, and one to the left, is the size of the push, at most 1.
         right = xp.clip(out[:, 2] - out[:, 1], 0.0, 1.0)
         left = xp.clip(out[:, 0] - out[:, 1], 0.0, 1.0)
         push = right - left
         slope = xp.cos(3.0 * position)
         fast = speed + c["FORCE"] * push - c["GRAVITY"] * slope
         fast = xp.clip(fast, -c["SPEED"], c["SPEED"])
+        # At a wall the car has moved less than its speed, so it has become slower.
         reached = xp.clip(position + fast, c["LEFT"], c["RIGHT"])
         return {"position": reached, "speed": reached - position}

@@ -46,7 +46,12 @@ _LOOPS: dict[Language, tuple[str, str]] = {
 
 
 def _body(language: Language) -> str:
-    """Statements of one step. All positions of an iteration are loaded before the first is used."""
+    """The statements of one step in a language: a loop that adds up the pull of all masses on the
+    body, 8 masses in each iteration, and then the move of the body.
+
+    All positions of an iteration are loaded before the first is used, so that the loads do not wait
+    for each other.
+    """
     loads = []
     pulls = []
     for k in range(_AT_ONCE):
@@ -70,7 +75,9 @@ y = y + DT * vy"""
 
 @register
 class NBody(Workload):
-    """A body in the field of 512 masses, in two dimensions: semi-implicit Euler."""
+    """Bodies in two dimensions, each attracted by the same 512 masses, which do not move, but not
+    by each other.
+    """
 
     name = "nbody"
     title = "512 bodies in a frozen field, 200 steps"
@@ -101,7 +108,9 @@ class NBody(Workload):
         return {"masses": rng.uniform(-1, 1, (_MASSES, 2))}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """The pull of all masses on every body, then one step."""
+        """One time step of all bodies: the pull of all masses on each of them changes its velocity,
+        which then moves it (semi-implicit Euler).
+        """
         c = self.constants
         dt = c["DT"]
         x, y, vx, vy = (state[name] for name in _STATE)

@@ -49,11 +49,14 @@ _LOOPS: dict[Language, tuple[str, str]] = {
 
 
 def _body(language: Language) -> str:
-    """Statements of one step. A coordinate is an odd number below 2^15: the middle of one of 2^14
-    cells.
+    """The statements of one step in a language: a loop that draws points, 4 in each iteration, and
+    counts those outside of the circle.
 
-    PCG's hash ends with an operation that does not change the bits used here, so it is left out.
+    A coordinate is the hash of a counter, made an odd number below 2^15: the middle of one of 2^14
+    cells. PCG's hash ends with an operation that does not change the bits used here, so it is left
+    out.
     """
+    # Two coordinates for each point.
     draws = []
     for k in range(2 * _AT_ONCE):
         draws.append(f"""\
@@ -73,7 +76,9 @@ draw{k} = (word{k} >> 17u) | 1u""")
 
 @register
 class Pi(Workload):
-    """A worker that counts the points inside a quarter of a circle."""
+    """Workers that estimate pi: each draws random points in a square, and counts the ``hits``,
+    those inside a quarter of a circle.
+    """
 
     name = "pi"
     title = "pi by 4,096 workers of 100,000 points, 100 steps"
@@ -102,8 +107,8 @@ class Pi(Workload):
         return {"hits": np.zeros(elements)}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """The numbers of the workers in random order, and the numbers of the points, which kernels
-        do not read.
+        """The numbers of the workers in random order, and the numbers of the points, 0 to 999.
+        Array libraries compute with the latter; kernels count them in a loop and do not read them.
         """
         return {
             "worker": rng.permutation(elements).astype(float),
@@ -111,8 +116,8 @@ class Pi(Workload):
         }
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """The next points of all workers, in int32: torch computes with no unsigned integers of 32
-        bits.
+        """One step of all workers: each draws its next 1,000 points, and adds those inside the
+        circle to its hits. In int32, because torch computes with no unsigned integers of 32 bits.
         """
         worker = xp.asarray(fixed["worker"], dtype=xp.int32)
         points = xp.asarray(fixed["points"], dtype=xp.int32)
@@ -130,11 +135,13 @@ class Pi(Workload):
 
 
 def _coordinate(counter: Any) -> Any:
-    """The numbers that the kernels draw for these counters: PCG's hash, as in ``_body``.
+    """The coordinates that belong to these counters: PCG's hash of each, the same numbers as the
+    kernels draw (``_body``).
 
-    A shift of an int32 to the right fills with the sign, and that of the kernels with zeros. Masks
-    clear what the sign filled.
+    Here numbers are int32, in the kernels unsigned. A shift of an int32 to the right fills with the
+    sign instead of zeros, so masks clear what the sign filled.
     """
+    # The constant 2891336453 as an int32.
     mixed = counter * 747796405 + (2891336453 - 2**32)
     high = (mixed >> 28) & 15
     one = high * 0 + 1  # in the type of the array

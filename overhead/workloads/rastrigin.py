@@ -22,15 +22,18 @@ checks.
 
 
 def _terms(language: Language, cos: str, rounded: str) -> str:
-    """Statements for the genes of one iteration, in WGSL or CUDA C. All genes are loaded before the
-    first is used.
+    """Statements that add the terms of 20 genes to ``sum``, for one iteration of the loop over all
+    genes, in WGSL or CUDA C. ``cos``, ``rounded``: the names of these functions in the language.
+
+    All genes are loaded before the first is used, so that the loads do not wait for each other.
     """
     declare = DECLARE[language]
     ten = "10.0f" if language == "cuda" else "10.0"
     loads = [f"{declare} y{k} = genes(d + {k}u) + shift;" for k in range(AT_ONCE)]
     sums = []
     for k in range(AT_ONCE):
-        # The cosine of what is left of y after rounding is that of y.
+        # Whole turns do not change a cosine, so only what is left of y after rounding is taken. The
+        # argument is then within -pi and pi, where the fast cosines are exact.
         cosine = f"{cos}(TURN * (y{k} - {rounded}(y{k})))"
         sums.append(f"sum = sum + y{k} * y{k} - {ten} * {cosine} + {ten};")
     return "\n    ".join(loads + sums)
@@ -38,8 +41,9 @@ def _terms(language: Language, cos: str, rounded: str) -> str:
 
 @register
 class Rastrigin(Workload):
-    """A step is one generation: evaluate all individuals, keep the best, shift all genes of each by
-    its result.
+    """An optimisation of Rastrigin's function, a usual test function, by individuals with 2,000
+    genes. A step is one generation: evaluate each individual, keep its best value, and shift all of
+    its genes by its result.
     """
 
     name = "rastrigin"
@@ -95,10 +99,12 @@ class Rastrigin(Workload):
         return {"genes": rng.uniform(-5.12, 5.12, (elements, DIMENSIONS))}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """One generation: mean value, best value, and new shift of every individual."""
+        """One generation of all individuals: Rastrigin's function of the shifted genes gives their
+        values, the best value so far is kept, and the value changes the shift.
+        """
         c = self.constants
         y = fixed["genes"] + state["shift"][:, None]
-        # The cosine of what is left of y after rounding is that of y.
+        # As in the kernels: whole turns do not change a cosine.
         cosine = xp.cos(c["TURN"] * (y - xp.round(y)))
         value = (y * y - 10.0 * cosine + 10.0).mean(1)
         shift = c["KEPT"] * state["shift"] + c["RATE"] * value

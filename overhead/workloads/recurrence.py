@@ -12,7 +12,9 @@ from overhead.workloads.base import Array, Arrays, Field, Workload
 
 @register
 class Recurrence(Workload):
-    """Semi-implicit Euler: 8 operations per element and step."""
+    """Damped oscillators, each driven by a constant force: a very small step, of 8 operations per
+    element.
+    """
 
     name = "recurrence"
     title = "dependent steps of independent oscillators"
@@ -48,11 +50,13 @@ class Recurrence(Workload):
         return {"force": rng.uniform(-1, 1, elements)}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """One semi-implicit Euler step."""
+        """One time step of all oscillators by semi-implicit Euler: first the velocity changes, then
+        the new velocity moves the place.
+        """
         h = self.constants["H"]
         x = state["x"]
         v = state["v"]
-        # Driving force, spring and damping; the new velocity moves the place.
+        # Driving force, spring and damping.
         acceleration = fixed["force"] - self.constants["K"] * x - self.constants["C"] * v
         v = v + h * acceleration
         return {"x": x + h * v, "v": v}

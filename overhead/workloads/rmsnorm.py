@@ -22,8 +22,8 @@ EPS = 1e-6
 
 @register
 class RmsNorm(Workload):
-    """An element is a row. A residual is added, as in a transformer: without it, repeated norms
-    change nothing.
+    """RMSNorm of rows of numbers, one of the operations of a transformer; a row is an element. A
+    residual is added first, as in a transformer: without it, repeated norms change nothing.
     """
 
     name = "rmsnorm"
@@ -47,12 +47,14 @@ class RmsNorm(Workload):
     scale: ClassVar = {"x": 1.0}
 
     def __init__(self, columns: int = _COLUMNS[0], precision: str = "float32") -> None:
+        """Set the fields that depend on the length of a row and on the precision."""
         self.columns = columns
         self.precision = "float16" if precision == "float16" else "float32"
         self.constants = {"EPS": EPS, "COLUMNS": float(columns)}  # type: ignore[misc]
         self.state = (Field("x", (columns,)),)
         self.fixed = (Field("residual", (columns,)), Field("weight", (columns,), shared=True))
-        # Sums and their squares; for each row, mean and root.
+        # Where the separate kernels keep what they compute in between: for each number of a row the
+        # sum with the residual and its square, and for each row the mean and the root.
         self.scratch = 2 * columns + 2
         # A step reduces a difference to 0.78 of it (weights up to 1.1, divided by a root of 1.41).
         # So an error of 1 per step adds up to 4.5. In float32 the rounding error of a mean of 1,536

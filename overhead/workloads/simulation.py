@@ -20,12 +20,15 @@ _LAYER_WIDTHS = (8, 16, 6)
 
 
 def _body(language: Language, larger: str) -> str:
-    """Statements of one step (one day). ``larger``: the name of the function for the maximum of two
-    numbers.
+    """The statements of one step (one day of trading) in a language: a network sees the signals of
+    the day and its own two memories, and chooses four positions in the assets.
+
+    ``larger``: the name of the language's function for the maximum of two numbers.
     """
     signals = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)]
     seen = [*signals, "memory[0]", "memory[1]"]
     returns = [f"returns(day * {ASSETS}u + {asset}u)" for asset in range(ASSETS)]
+    # Each of the four positions holds for every fourth asset.
     positions = [f"out{asset % HELD}" for asset in range(ASSETS)]
     gain = _network.dot_text(returns, positions)
     day = {"wgsl": "let", "cuda": "const unsigned int"}[language]
@@ -43,8 +46,8 @@ memory[1] = out{HELD + 1};
 
 @register
 class Simulation(_network.NetworkWorkload):
-    """A simulation with a network 8-16-6 in each step. Two of its outputs are inputs of the next
-    step.
+    """Trading policies, each a small network of 8, 16 and 6 neurons: on each day it sees signals of
+    the market and chooses positions. Two of its outputs, its memories, are inputs of the next day.
     """
 
     name = "simulation"
@@ -86,7 +89,9 @@ class Simulation(_network.NetworkWorkload):
         }
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Random weights of the networks, and signals and returns of the market."""
+        """The read-only arrays: random weights of each policy's network, and the signals and
+        returns of the market for each day, which all policies share.
+        """
         genes = super().inputs(elements, rng)
         market = {
             "signals": rng.uniform(-1, 1, (DAYS, SIGNALS)),
@@ -95,14 +100,19 @@ class Simulation(_network.NetworkWorkload):
         return {**genes, **market}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """One day: outputs of the networks, wealth, its peak and its fall."""
+        """One day of all policies: from the signals and its memories each network chooses its
+        positions and new memories, and the day's returns change its wealth.
+
+        ``peak`` is the highest wealth so far, and ``fall`` the largest fall from a peak.
+        """
         day = t % DAYS
         memory = state["memory"]
         signals = xp.broadcast_to(fixed["signals"][day], (memory.shape[0], SIGNALS))
         seen = xp.concatenate([signals, memory], axis=1)
         out = _network.network_on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1)
 
-        # The first outputs are the positions; each of them holds for every fourth asset.
+        # The first outputs are the positions, each of which holds for every fourth asset; the
+        # others are the new memories.
         positions = xp.concatenate([out[:, :HELD]] * (ASSETS // HELD), axis=1)
         gain = (fixed["returns"][day] * positions).sum(1)
         wealth = state["wealth"] + self.constants["SHARE"] * gain

@@ -43,22 +43,26 @@ def pack_state(workload: Workload, values: Mapping[str, Array], elements: int) -
 
 
 def pack_inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
-    """The read-only inputs in the memory layout of the kernels. At least four bytes, since no
-    buffer may be empty.
+    """The read-only inputs as one array, in the memory layout of the kernels: one field after
+    another.
     """
     fields = [_flat(workload, field, values[field.name]) for field in workload.fixed]
+    # A workload without inputs gets four bytes, because no buffer may be empty.
     if not fields:
         return np.zeros(4 // workload.dtype.itemsize, workload.dtype)
     return np.concatenate(fields)
 
 
 def unpack_state(workload: Workload, buffer: Array, elements: int) -> dict[str, Array]:
-    """The fields of the state in a buffer, by name: the reverse of ``pack_state``."""
+    """The fields of the state, by name and with their shapes, from the buffer in which kernels keep
+    them one after another: the reverse of ``pack_state``.
+    """
     fields: dict[str, Array] = {}
     start = 0
     for field in workload.state:
         end = start + field.width * elements
         numbers = buffer[start:end]
+        # Either the numbers of one element are neighbours, or number k of all elements are.
         if workload.by_element:
             of_elements = numbers.reshape(elements, -1)
         else:
@@ -77,8 +81,10 @@ def _flat(workload: Workload, field: Field, values: Array) -> Array:
 
 
 def kernels_of(workload: Workload, language: str, elements: int) -> Kernels | None:
-    """The workload's own kernels in a language, or else those made from its statements; None if it
-    has neither.
+    """The kernels of a workload in a language: those that it brings itself, else those made here
+    from its statements; None if it has neither.
+
+    ``once`` computes one step for each launch, and ``fused`` all steps in one launch.
     """
     own = workload.kernels(language, elements)
     if own is not None:
@@ -87,7 +93,7 @@ def kernels_of(workload: Workload, language: str, elements: int) -> Kernels | No
         return None
     generate = {"wgsl": wgsl, "cuda": cuda, "triton": triton}[language]
     threads = BLOCK if language == "triton" else group_size(elements)
-    groups = -(-elements // threads)
+    groups = -(-elements // threads)  # a thread for each element, rounded up
     entries = {
         "one": (KernelEntry("once", groups, threads),),
         "fused": (KernelEntry("fused", groups, threads),),
@@ -96,12 +102,16 @@ def kernels_of(workload: Workload, language: str, elements: int) -> Kernels | No
 
 
 def wgsl(workload: Workload, elements: int) -> str:
-    """WGSL with the entry points ``once`` and ``fused``. The number of steps is word 0 of the
-    uniform buffer.
+    """The WGSL text of a workload, made from its statements, with two entry points: ``once`` runs
+    one step, and ``fused`` as many as word 0 of the uniform buffer says.
+
+    Both load the state of an element into local variables, run the statements on them, and save
+    them again, with the element's counter of steps.
     """
     constants = [
         f"const {name}: f32 = {float(value)!r};" for name, value in workload.constants.items()
     ]
+    # A function for each input, which reads number k of element i.
     lookups = []
     for field, start in _starts(workload.fixed, elements):
         place = _place(field, start)
@@ -131,6 +141,9 @@ const ELEMENTS: u32 = {elements}u;
 
 
 def _wgsl_kernel(name: str, elements: int, loaded: str, steps: str, saved: str) -> str:
+    """The text of one entry point, in which each thread computes the element ``i``: statements that
+    load its state, run its steps, and save its state.
+    """
     return f"""
 @compute @workgroup_size({group_size(elements)})
 fn {name}(@builtin(global_invocation_id) id: vec3<u32>) {{
@@ -144,14 +157,17 @@ fn {name}(@builtin(global_invocation_id) id: vec3<u32>) {{
 
 
 def cuda(workload: Workload, elements: int) -> str:
-    """CUDA C with the kernels ``once(state, counters, inputs)`` and ``fused(state, counters,
-    inputs, steps)``.
+    """The CUDA C text of a workload, made from its statements, with two kernels: ``once(state,
+    counters, inputs)`` runs one step, and ``fused(state, counters, inputs, steps)`` as many as
+    ``steps``, a 64-bit integer, says.
 
-    ``steps`` is a 64-bit integer.
+    Both load the state of an element into local variables, run the statements on them, and save
+    them again, with the element's counter of steps.
     """
     constants = [
         f"constexpr float {name} = {float(value)!r}f;" for name, value in workload.constants.items()
     ]
+    # An input with one number per element is a local variable. A macro reads number k of another.
     lookups = []
     declared = []
     for field, start in _starts(workload.fixed, elements):
@@ -165,6 +181,7 @@ def cuda(workload: Workload, elements: int) -> str:
     loaded = "\n".join([*declared, *_loads(workload, elements), "unsigned int t = counters[i];"])
     saved = "\n".join([*_saves(workload, elements), "counters[i] = t;"])
 
+    # The statements are in a block, with which the names that they declare end.
     body = dedent(workload.cuda).strip()
     block = f"{{\n{indent(body, '  ')}\n"
     loop = f"for (unsigned long long turn = 0; turn < steps; ++turn) {block}  t = t + 1u;\n}}"
@@ -178,6 +195,9 @@ constexpr unsigned int ELEMENTS = {elements}u;
 
 
 def _cuda_kernel(name: str, parameter: str, loaded: str, steps: str, saved: str) -> str:
+    """The text of one kernel, in which each thread computes the element ``i``: statements that load
+    its state, run its steps, and save its state. ``parameter``: a further one, after a comma.
+    """
     head = (
         "float* __restrict__ state, unsigned int* __restrict__ counters, const float* __restrict__"
         " inputs"
@@ -194,10 +214,12 @@ extern "C" __global__ void {name}({head}{parameter}) {{
 
 
 def triton(workload: Workload, elements: int) -> str:
-    """A module with the jitted kernels ``once`` and ``fused``; arguments ``(state, counters,
-    inputs, steps, BLOCK)``.
+    """The text of a Python module with a workload as Triton kernels, made from its statements:
+    ``once`` runs one step, and ``fused`` as many as its argument ``steps`` says. Both have the
+    arguments ``(state, counters, inputs, steps, BLOCK)``.
 
-    Every field of the state must have one number per element.
+    In Triton a variable holds a block of elements, one number of each, so every field of the state
+    must have one number per element.
     """
     constants = [
         f"{name} = tl.constexpr({float(value)!r})" for name, value in workload.constants.items()
@@ -233,7 +255,11 @@ def _triton_load(field: Field, buffer: str, start: int) -> str:
 
 
 def _triton_lookup(field: Field, start: int, elements: int) -> str:
-    """The function ``name_of``, which returns number k of an input."""
+    """The text of the function ``name_of`` for an input with several numbers: it returns number k
+    of each element of a block, or of the one array that all elements share.
+
+    ``start``: where the input begins in the buffer.
+    """
     place = f"{start} + k"
     if not field.shared:
         place += f" * {elements} + i, mask=inside, other=0.0"
@@ -246,6 +272,9 @@ def {field.name}_of(inputs, i, inside, k):
 
 
 def _triton_kernel(name: str, loaded: str, steps: str, saved: str) -> str:
+    """The text of one kernel: statements that load the state of a block of elements, run its steps,
+    and save its state. ``steps`` may change without a new compilation.
+    """
     return f"""
 
 @triton.jit(do_not_specialize=["steps"])
@@ -273,11 +302,14 @@ def _plain(workload: Workload) -> list[Field]:
 
 
 def _starts(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
-    """The fields, each with the index of its first word in the buffer."""
+    """The fields, each with the index of its first number in the buffer, where one field follows
+    another.
+    """
     starts: list[tuple[Field, int]] = []
     start = 0
     for field in fields:
         starts.append((field, start))
+        # A shared field is there once, another one for each element.
         start += field.width if field.shared else field.width * elements
     return starts
 
@@ -290,8 +322,8 @@ def _place(field: Field, start: int, k: str = "k") -> str:
 
 
 def _words(workload: Workload, elements: int) -> Iterator[tuple[str, str]]:
-    """In WGSL or CUDA C, of every number of the state of an element: its local variable, and its
-    word in the buffer.
+    """For each number of an element's state, as source text of WGSL and CUDA C: the local variable
+    that holds it in a kernel, and the word of the buffer where it is kept.
     """
     for field, start in _starts(workload.state, elements):
         for k in range(field.width):
@@ -310,8 +342,9 @@ def _saves(workload: Workload, elements: int) -> list[str]:
 
 
 def _with_lookups(body: str, workload: Workload, passed: str) -> str:
-    """The body with ``name(`` of each looked-up input replaced by ``name_of(passed, ``, because
-    WGSL and Triton have no macros.
+    """The statements ``body``, in which ``name(k)`` reads number k of an input, with calls that
+    WGSL and Triton understand: ``name_of(passed, k)``. They have no macros, so the function must be
+    given what it reads from; ``passed`` says what.
     """
     for field in workload.fixed:
         if _is_looked_up(field):

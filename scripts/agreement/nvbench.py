@@ -77,11 +77,11 @@ def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> li
             path = Path(folder, f"{blocking}.json")
             output = run_child(index, path, blocking)
             text = path.read_text("utf-8") if path.exists() else ""
-            found = answers(subject, text, output)
-            if any(answer.value is not None for answer in found):
-                return found + _our_answers(path)
+            their_answers = answers(subject, text, output)
+            if any(answer.value is not None for answer in their_answers):
+                return their_answers + _our_answers(path)
             with_or_without = "with" if blocking else "without"
-            reasons.append(f"{with_or_without} its blocking kernel: {found[0].reason}")
+            reasons.append(f"{with_or_without} its blocking kernel: {their_answers[0].reason}")
             print(
                 f"nvbench, {subject}, {reasons[-1]}; its process said:",
                 *output.splitlines()[-40:],
@@ -122,15 +122,15 @@ def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
     last_line = (output.strip() or "it said nothing").splitlines()[-1]
     reason = f"{reasons or 'no such summary'}; last: {last_line}"
 
-    found = []
+    their_answers = []
     for quantity in _QUANTITIES:
         seconds = summaries.value_by_tag.get(f"nv/{quantity}/time/gpu/mean")
         value = seconds * 1e9 if seconds is not None else logged_ns.get(quantity)
         if value is None:
-            found.append(ToolAnswer("nvbench", subject, quantity, reason=reason))
+            their_answers.append(ToolAnswer("nvbench", subject, quantity, reason=reason))
         else:
-            found.append(ToolAnswer("nvbench", subject, quantity, value))
-    return found
+            their_answers.append(ToolAnswer("nvbench", subject, quantity, value))
+    return their_answers
 
 
 class _Summaries(NamedTuple):
@@ -196,6 +196,7 @@ def _run(index: int, path: str, blocking: bool) -> None:
         measure = _on_graph(name, Path(path))
 
     def subject(state: Any) -> None:
+        """What nvbench calls: an error is printed and told to nvbench as a skip."""
         try:
             if not blocking:
                 state.set_disable_blocking_kernel(True)
@@ -266,6 +267,7 @@ def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
     path.with_suffix(OUR_ANSWERS_SUFFIX).write_bytes(msgspec.json.encode(our_answers))
 
     def on_driver_graph(state: Any) -> None:
+        """Measure the launch of a graph that the CUDA driver's calls made."""
         call = chain.session.driver.call
         stream = chain.session.stream
         executable = chain.executable(GRAPH_NODES)
@@ -273,6 +275,7 @@ def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
         state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
 
     def on_torch_graph(state: Any) -> None:
+        """Measure the replay of a graph that torch captured."""
         replay = chain.graphs.launcher(GRAPH_NODES)
         state.set_stream(_Stream(our_stream.cuda_stream))
         with torch.cuda.stream(our_stream):

@@ -36,10 +36,12 @@ _NODE = " node"
 
 
 def _graph(maker: str) -> Case:
+    """The cost of one node inside a graph. ``maker``: what made the graph."""
     return Case(pattern="replay", unit="node", params={"maker": maker})
 
 
 def _launches(maker: str) -> Case:
+    """The cost of launching a whole graph. ``maker``: what made the graph."""
     return Case(pattern="launches", unit="launch", params={"maker": maker, "nodes": GRAPH_NODES})
 
 

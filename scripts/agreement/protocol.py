@@ -12,9 +12,11 @@ from typing import Any
 from overhead.results import Why
 
 INTERVAL = 0.01
-"""The relative width at which tools stop measuring, if it can be set."""
+"""The relative width at which tools stop measuring, if it can be set. Chosen, not measured."""
 TRIM = 0.1
-"""The share of values that a trimmed mean leaves out at each end, to remove interrupted values."""
+"""The share of values that a trimmed mean leaves out at each end, to remove interrupted values.
+Chosen, not measured.
+"""
 _LEAST_VALUES = 4
 """Fewer values have no quartiles to judge by. Chosen, not measured."""
 PATIENCE_S = float(os.environ.get("OVERHEAD_BENCH_PATIENCE", "20"))

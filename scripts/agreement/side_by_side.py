@@ -130,7 +130,7 @@ def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[Agree
         if answer.reason and not answer.subject:
             reason_of_tool[answer.tool] = sentence(answer.reason)
 
-    found = []
+    pairs = []
     for wanted in WANTED:
         their_answer = their_answers.get((wanted.tool, wanted.subject, wanted.quantity))
         if their_answer is None:
@@ -141,8 +141,8 @@ def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[Agree
             our_answer = ToolAnswer(
                 "overhead", wanted.subject, wanted.against, reason="not measured"
             )
-        found.append(AgreementRow(their_answer, our_answer, wanted.same, wanted.what))
-    return found
+        pairs.append(AgreementRow(their_answer, our_answer, wanted.same, wanted.what))
+    return pairs
 
 
 def attempt(tool: str, act: Callable[[], list[ToolAnswer]]) -> list[ToolAnswer]:

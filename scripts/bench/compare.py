@@ -158,7 +158,8 @@ def judged(cases: Sequence[CaseOfPair], factor: float, first: int) -> list[CaseV
             new = replace(new, slopes=new.slopes + shift, whole=new.whole + shift)
         undecided = CaseVerdict(str(index), "undecided")
         samples.append(CaseSamples.of(undecided, [case.base], [new], False))
-    testable = [one for one in samples if min(one.case.processes) > 1]
+    # One process a side has no spread between processes to test by.
+    testable = [case_samples for case_samples in samples if min(case_samples.case.processes) > 1]
     return verdicts_by_test(testable, _LIMIT)
 
 

@@ -108,14 +108,9 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
             figures[name] = structs.asdict(estimated[name])
     units_of_samples = wall_rows(processes[0].rounds)[:, 0]
     counts = Counter(int(n) for n in units_of_samples)
-    return TruthOutcome(
-        scenario.name,
-        seed,
-        figures,
-        dict(counts),
-        spent_ns / 1e9 / len(processes),
-        _pace_of_figures(scenario, processes),
-    )
+    seconds = spent_ns / 1e9 / len(processes)
+    pace = _pace_of_figures(scenario, processes)
+    return TruthOutcome(scenario.name, seed, figures, dict(counts), seconds, pace)
 
 
 def _measured_events(
@@ -123,8 +118,9 @@ def _measured_events(
 ) -> list[Event]:
     """What the real measuring code reports of the simulated stack in one process."""
     fake_chain = PollingFakeChain if scenario.cost == "polling" else FastFakeChain
+    seconds = plan.case_s * WEIGHT[scenario.cost]
     settings = Settings(
-        plan.case_s * WEIGHT[scenario.cost],
+        seconds,
         plan.precision,
         plan.min_rounds,
         plan.max_rounds,
@@ -278,6 +274,7 @@ class _FigureOfRun:
 
     @property
     def error(self) -> float:
+        """The measured value less the true one, ns."""
         return float(self.measured["value"]) - self.truth
 
     @property
@@ -287,6 +284,7 @@ class _FigureOfRun:
 
     @property
     def holds_truth(self) -> bool:
+        """Whether the true value lies in the interval."""
         return bool(self.measured["low"] <= self.truth <= self.measured["high"])
 
     def has_modes(self, modes: Sequence[float]) -> bool:
@@ -313,18 +311,21 @@ def score(
         if figure in outcome.figures:
             pace = 1.0 if figure in KNEE_FIGURES else outcome.pace
             runs.append(_FigureOfRun(outcome.figures[figure], truth * pace))
-    valued = [one for one in runs if one.is_valued]
-    ok = [one for one in valued if one.measured["status"] == "ok"]
-    covered = [one for one in valued if one.holds_truth]
-    far = [one for one in ok if abs(one.error) > one.width]
+    valued = [of_run for of_run in runs if of_run.is_valued]
+    ok = [of_run for of_run in valued if of_run.measured["status"] == "ok"]
+    covered = [of_run for of_run in valued if of_run.holds_truth]
+    far = [of_run for of_run in ok if abs(of_run.error) > of_run.width]
     true_modes = (truth, truth * scenario.disturbance.slowdown)
-    right = [one for one in runs if one.has_modes(true_modes)]
+    right = [of_run for of_run in runs if of_run.has_modes(true_modes)]
 
-    bias = half_width = math.nan
+    bias = math.nan
+    half_width = math.nan
     if valued:
         scale = scenario.scale(figure)
-        bias = float(np.mean([one.error for one in valued])) / scale
-        half_width = float(np.median([one.width / 2 for one in valued])) / scale
+        errors = [of_run.error for of_run in valued]
+        half_widths = [of_run.width / 2 for of_run in valued]
+        bias = float(np.mean(errors)) / scale
+        half_width = float(np.median(half_widths)) / scale
     processes = PROFILES[profile].processes_of(scenario.cost)
     bounds = [oracle(scenario, outcome.counts, figure, processes) for outcome in outcomes]
     return Score(
@@ -354,6 +355,7 @@ class RefusalCount:
 
     @property
     def share(self) -> float:
+        """The share of the runs that got a right status."""
         return self.right / self.runs
 
 
@@ -385,6 +387,7 @@ class _Job(NamedTuple):
 
 
 def _run_job(job: _Job) -> TruthOutcome:
+    """Measure the run of a job, in a worker process."""
     return run(SCENARIOS[job.scenario], job.seed, job.profile)
 
 
@@ -407,9 +410,9 @@ def known_truth(options: argparse.Namespace, console: Console) -> bool:
     requirements.append(_refusal_requirement(refusals))
     if options.json:
         body = {
-            "scores": [asdict(one) for one in scores],
-            "refusals": [asdict(one) for one in refusals],
-            "claims": [asdict(one) for one in requirements],
+            "scores": [asdict(score) for score in scores],
+            "refusals": [asdict(count) for count in refusals],
+            "claims": [asdict(requirement) for requirement in requirements],
         }
         print(json.dumps(body, indent=1))
     else:
@@ -438,12 +441,12 @@ def _requirements(scores: list[Score], precision: float) -> list[Requirement]:
     reach to be ``ok``, relative.
     """
     two_speeds = {scenario.name for scenario in SCENARIOS if scenario.two_speeds}
-    times = [one for one in scores if one.figure in TIME_FIGURES]
-    of_one_speed = [one for one in times if one.scenario not in two_speeds]
-    of_two_speeds = [one for one in times if one.scenario in two_speeds]
-    slopes = [one for one in of_one_speed if one.figure != "fixed"]
-    reachable = [one for one in slopes if one.oracle <= precision]
-    bimodal_slopes = [one for one in of_two_speeds if one.figure != "fixed"]
+    times = [score for score in scores if score.figure in TIME_FIGURES]
+    of_one_speed = [score for score in times if score.scenario not in two_speeds]
+    of_two_speeds = [score for score in times if score.scenario in two_speeds]
+    slopes = [score for score in of_one_speed if score.figure != "fixed"]
+    reachable = [score for score in slopes if score.oracle <= precision]
+    bimodal_slopes = [score for score in of_two_speeds if score.figure != "fixed"]
     return [
         _coverage_requirement(of_one_speed),
         _far_requirement(of_one_speed),
@@ -475,13 +478,14 @@ def _far_requirement(scores: list[Score]) -> Requirement:
 
 def _ok_requirement(scores: list[Score], precision: float) -> Requirement:
     """Where the best estimator is precise enough, ours must be so in nearly all runs."""
+    share = _share(scores, "ok", "runs")
     worst = min(scores, key=_share_ok)
-    return Requirement(
-        f"where an oracle reaches {precision:.0%}, {_share(scores, 'ok', 'runs'):.1%} of the"
-        f" slopes are ok, and at the least {_share_ok(worst):.1%} ({worst.figure},"
-        f" {worst.scenario}) (at least 90 %)",
-        _share_ok(worst) >= _LEAST_OK,
+    least = _share_ok(worst)
+    words = (
+        f"where an oracle reaches {precision:.0%}, {share:.1%} of the slopes are ok, and at the"
+        f" least {least:.1%} ({worst.figure}, {worst.scenario}) (at least 90 %)"
     )
+    return Requirement(words, least >= _LEAST_OK)
 
 
 def _bimodal_requirement(scores: list[Score]) -> Requirement:
@@ -498,18 +502,20 @@ def _refusal_requirement(refusals: list[RefusalCount]) -> Requirement:
     worst = min(refusals, key=lambda count: count.share)
     right = sum(count.right for count in refusals)
     runs = sum(count.runs for count in refusals)
-    return Requirement(
+    words = (
         f"laws without one slope are refused for the right reason in {right} of {runs} runs, at the"
-        f" least {worst.share:.1%} ({worst.scenario}) (at least 95 %)",
-        worst.share >= _LEAST_REFUSED,
+        f" least {worst.share:.1%} ({worst.scenario}) (at least 95 %)"
     )
+    return Requirement(words, worst.share >= _LEAST_REFUSED)
 
 
 def _share_ok(score: Score) -> float:
+    """The share of the runs in which the figure is ``ok``."""
     return score.ok / score.runs
 
 
 def _sum(scores: list[Score], name: str) -> int:
+    """The sum of one count over all scores, by the name of its field."""
     return sum(getattr(score, name) for score in scores)
 
 
@@ -523,12 +529,12 @@ def _coverage_table(scores: list[Score], options: argparse.Namespace) -> Table:
     rows = []
     ends = []
     before = None
-    for index, one in enumerate(scores):
-        is_first = one.scenario != before
+    for index, score in enumerate(scores):
+        is_first = score.scenario != before
         if is_first:
             ends.append(index - 1)
-        rows.append([one.scenario if is_first else "", *_coverage_cells(one)])
-        before = one.scenario
+        rows.append([score.scenario if is_first else "", *_coverage_cells(score)])
+        before = score.scenario
     columns = [
         "scenario",
         "figure",

@@ -16,7 +16,7 @@ class Requirement:
 
 
 def print_requirements(requirements: list[Requirement], console: Console) -> None:
+    """A line a requirement: whether it holds, and its measured value."""
     for requirement in requirements:
-        console.print(
-            f"{'holds ' if requirement.holds else 'FAILS '} {requirement.words}", highlight=False
-        )
+        verdict = "holds " if requirement.holds else "FAILS "
+        console.print(f"{verdict} {requirement.words}", highlight=False)

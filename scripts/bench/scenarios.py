@@ -32,6 +32,7 @@ class Scenario:
 
     @property
     def two_speeds(self) -> bool:
+        """Whether the machine has a slow speed beside its usual one."""
         return self.disturbance.slowdown > 1
 
     def truth(self) -> dict[str, float]:
@@ -57,6 +58,7 @@ def _law(host: float, device: float, fixed: float, **more: object) -> Law:
 
 
 def _sync(unit: float, **more: object) -> Law:
+    """A law whose launches return only when their work is done, ns per unit."""
     return _law(unit, 0.0, 0.0, synchronous=True, wake=0.0, **more)
 
 

@@ -113,6 +113,9 @@ def _until_zero(source: int, deadline: float) -> bytes:
 
 
 def main() -> int:
+    """Print what the page and the browser are told. Returns the exit code: 0 for a hardware
+    adapter, 1 for a software one, 3 for none.
+    """
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 15.0
     kind = kind_of(os.environ.get(BROWSER, "chromium"))
     browser = find_browser(kind)

@@ -223,8 +223,8 @@ def test_coverage_of_a_pair_of_boards_is_judged_by_a_spread_from_the_other_board
 
 def test_a_new_run_is_predicted_from_runs_on_other_boards_only() -> None:
     runs = made_up(boards=5, figures=100, s=0.03)
-    inside, count, half = making.predicted(runs, runs[0])["host"]
-    assert count == 100
-    assert inside >= 90
+    found = making.predicted(runs, runs[0])["host"]
+    assert found.count == 100
+    assert found.inside >= 90
     spread = making.spreads(every_difference(runs[1:]))[GROUP]
-    assert half == pytest.approx(next_run.half_width(spread, 4))
+    assert found.half_width == pytest.approx(next_run.half_width(spread, 4))

@@ -17,7 +17,9 @@ def passes_of(chain: FakeChain, clock: FakeClock) -> Passes:
 def test_the_slopes_of_repeated_passes_are_the_true_cost_of_the_chain() -> None:
     clock = FakeClock()
     passes = passes_of(FakeChain(Law(host=1_000, device=300), clock), clock)
-    slopes = [slope for _ in range(5) for slope in passes.more(2)]
+    slopes = []
+    for _ in range(5):
+        slopes += passes.more(2)
     passes.verify()
     assert slopes == pytest.approx([1_000] * 5, rel=0.05)
 

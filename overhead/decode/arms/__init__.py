@@ -50,7 +50,9 @@ def _cuda_driver(target: Target) -> list[DecodeVariant]:
 
 
 def _cuda_graph(target: Target) -> list[DecodeVariant]:
-    """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
+    """Variants that launch a CUDA graph for each token: a graph that torch records of its eager
+    step, and one that the CUDA driver makes of the lowered step, with any number of fusions.
+    """
     eager = DecodeVariant("launches", {"maker": "torch"})
     by_fusions = [
         DecodeVariant("launches", {"maker": "driver", "fusions": count})
@@ -69,11 +71,13 @@ def _cuda_graph(target: Target) -> list[DecodeVariant]:
 
 
 def _open_cuda(probe: Probe, target: Target, case: Case) -> Chain:
+    """A chain for a case of CUDA: through torch if torch makes the graph, else by the driver."""
     ordinal = int(target.options["ordinal"])
     if case.params.get("maker") == "torch":
         from overhead.decode.arms.torch import open_case
         from overhead.probes.torch.devices import cuda_torch
 
+        # Raises ``Unavailable`` if this torch cannot use CUDA.
         cuda_torch()
         return open_case(f"cuda:{ordinal}", case)
     from overhead.decode.arms import cuda
@@ -83,7 +87,9 @@ def _open_cuda(probe: Probe, target: Target, case: Case) -> Chain:
 
 
 def _wgpu_native(target: Target) -> list[DecodeVariant]:
-    """The lowered step with no fusion and with all of them."""
+    """The lowered step with no fusion and with all of them, from compiled code (``native``) and
+    from Python (``binding``): a pass for each token, and a submission for each dispatch.
+    """
     callers: tuple[Caller, ...] = ("native", "binding")
     return [
         *lowered_variants("per-pass", callers, _BOTH_ENDS),
@@ -92,8 +98,8 @@ def _wgpu_native(target: Target) -> list[DecodeVariant]:
 
 
 def _dawn(target: Target) -> list[DecodeVariant]:
-    """The variants of wgpu-native, and from compiled code every number of fusions, added
-    dispatches, reads and batches.
+    """The variants of wgpu-native, and more: every number of fusions in between, added trivial
+    dispatches and larger batches, all from compiled code; and reads, from Python.
     """
     between = lowered_variants("per-pass", ("native",), range(1, _ALL_FUSED))
     unfused, fused = lowered_variants("per-pass", ("native",), _BOTH_ENDS)
@@ -113,7 +119,9 @@ def _open_webgpu(probe: Probe, target: Target, case: Case) -> Chain:
 
 
 def _browser(target: Target) -> list[DecodeVariant]:
-    """The lowered step in a page. Of the reads only that of the token: a page reads one buffer."""
+    """The lowered step, run by a page in a browser, with no fusion and with all of them. Of the
+    variants that read values back only that of the token: a page reads one buffer.
+    """
     reading = DecodeVariant("read-each", {"fusions": _ALL_FUSED, "readback": "token"}, ("browser",))
     return [
         *lowered_variants("per-pass", ("browser",), _BOTH_ENDS),
@@ -135,13 +143,14 @@ def _register(
     *,
     tiny_only: bool = False,
 ) -> None:
-    """Add the variants of decoding to the stack of this name.
+    """Add cases that decode tokens to the stack with this name, which does not know of decoding.
 
-    ``variants``: those of a target. ``open_case``: opens one. ``tiny_only``: the stack runs only
-    the tiny decoder, as CPUs and software adapters do.
+    ``variants``: returns the ways in which a target can decode. ``open_case``: opens a chain for
+    one of the cases. ``tiny_only``: the stack runs only the tiny decoder, even on a GPU.
     """
 
     def cases(target: Target) -> Iterator[Case]:
+        # CPUs, and software adapters, which compute on a CPU, run only the tiny decoder too.
         software = tiny_only or target.software or target.api == "CPU"
         return decode_cases(variants(target), software=software)
 

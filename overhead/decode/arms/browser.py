@@ -29,10 +29,12 @@ each token.
 
 
 def open_case(session: BrowserSession, case: Case) -> DecodeChain:
-    """A verified chain for the pattern ``per-submit``, ``per-pass`` or ``read-each``.
+    """A chain that decodes in the page of the session, and that was compared with float64. The
+    patterns are ``per-submit``, ``per-pass`` and ``read-each``.
 
-    Raises ``Unsupported`` or ``Unverified``.
+    Raises ``Unsupported`` for other cases, and ``Unverified`` if the logits differ.
     """
+    # A page runs the tiny decoder alone.
     if case.workload != DECODERS[0]:
         raise Unsupported(because("weights-too-large-for-page", workload=case.workload))
     reads_token = case.params.get("readback", "token") == "token"
@@ -42,36 +44,44 @@ def open_case(session: BrowserSession, case: Case) -> DecodeChain:
 
 
 class BrowserDecode(PageChain, LoweredDecode):
-    """A lowered decode step in the page.
+    """A chain whose decode step is a lowered program, a list of WebGPU dispatches, that a page of a
+    browser runs. Commands and values go to and from the page as messages.
 
-    The page restores the state itself, after its warm-up token and before each window. So that
-    token is not counted.
+    The page itself restores the state after the prompt, after its warm-up token and before each
+    sample. So the warm-up token is not counted.
     """
 
     language = "wgsl"
     tolerance = WGSL_LOGIT_TOLERANCE
 
     def __init__(self, session: BrowserSession, case: Case) -> None:
+        """Send the program to the page, and then the first contents of its buffers."""
         PageChain.__init__(self, session, case.pattern)
         LoweredDecode.__init__(self, case)
+        # Does the device work while the CPU issues more? Not where each token is read back.
         self.overlap = "serial" if self.latency else "pipelined"
         self._logits = self.lowered.outputs[LOGITS]
         # What was fetched since the last other command, by the name of its buffer.
         self._fetched: dict[str, NDArray[Any]] = {}
-        # A page reads the first buffer after every token of ``read-each``. False sorts before True.
+        # The names of all buffers; in the page each has its place here as its number. "token" comes
+        # first (False sorts before True), because with ``read-each`` a page reads buffer 0.
         self._names = sorted(self.lowered.buffers, key=lambda name: name != "token")
 
         spec = msgspec.convert({"pattern": _IN_PAGE[case.pattern]}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
         self._fill_buffers()
+        # What the page writes before each sample.
         start = self.reference.after_prompt
         self.write_first = {"buffers": self._numbers(start), "data": self._raw(start)}
 
     def _fill_buffers(self) -> None:
-        """Write the contents of weights, state and constants, in one message, into the page."""
+        """Write the first contents of weights, state and constants into the buffers in the page,
+        all with one write.
+        """
         values = self.initial_values()
         filled: dict[str, NDArray[Any]] = {}
         for name, buffer in self.lowered.buffers.items():
+            # None: the buffer starts with zeros, as the page makes it.
             numbers = first_numbers(buffer, values.get(name))
             if numbers is not None:
                 filled[name] = numbers
@@ -79,7 +89,9 @@ class BrowserDecode(PageChain, LoweredDecode):
         self.write(self._numbers(filled), raw)
 
     def _program(self) -> messages.PageProgram:
-        """The lowered program as the page takes it: kernels and buffers have numbers, not names."""
+        """The lowered program in the form of a message to the page: kernels, dispatches
+        (``entries``) and buffers. There kernels and buffers have numbers in place of names.
+        """
         lowered = self.lowered
         kernels: list[messages.PageKernel] = []
         kernel_numbers: dict[str, int] = {}
@@ -142,12 +154,15 @@ class BrowserDecode(PageChain, LoweredDecode):
         return self._fetched[name]
 
     def _fetch_all(self) -> None:
-        """Fetch token, position and logits from the page with one message."""
+        """Fetch token, position and logits from the page into ``_fetched``, all at once, because
+        each fetch takes Firefox 100 ms.
+        """
         names = ("token", "position", self._logits.buffer)
         buffers = {name: self.lowered.buffers[name] for name in names}
         total_bytes = sum(buffer.bytes for buffer in buffers.values())
         raw = self.fetch_bytes(self._numbers(buffers), total_bytes)
 
+        # The page sends the bytes of the buffers one after another.
         offset = 0
         for name, buffer in buffers.items():
             dtype = DTYPES[buffer.number]
@@ -161,19 +176,23 @@ class BrowserDecode(PageChain, LoweredDecode):
         return sum(ns)
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
-        """As in ``PageChain``, but the tokens of each sample are counted before the next."""
+        """The rows of ``PageChain`` for these n. But the page is asked for one sample at a time:
+        it restores the position before each, and so the tokens must be counted before the next.
+        """
         rows: list[list[int]] = []
         for n in ns:
             self.count_tokens()
             rows += super().sample_idle([n], idle_ms)
-            self._counted = 0
+            # The page has restored the state before the sample.
+            self._counted_since_restore = 0
             self.count_tokens()
         return rows
 
     def window(self) -> dict[str, Scalar]:
-        """What was timed: submissions, passes and the kind of wait, added to those of the base
-        classes.
+        """Facts for the record on what was timed: submissions, passes and the kind of wait, added
+        to the facts of the base classes.
         """
+        # Per token: one submission with one pass, or with ``per-submit`` one of each per dispatch.
         per_unit = 1
         if self.case.pattern == "per-submit":
             per_unit = len(self.lowered.dispatches)

@@ -37,10 +37,11 @@ from overhead.results import Case, Scalar, because
 
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
-    """A verified chain: launches for ``per-submit``; a graph of one token for ``launches`` and
-    ``read-each``.
+    """A chain for the case that was compared with float64: it launches each kernel of a token
+    (``per-submit``), or a CUDA graph of a token (``launches`` and ``read-each``).
 
-    Raises ``Unsupported`` for other patterns, and for a graph that compiled code would launch.
+    ``ordinal``: the number of the device. Raises ``Unsupported`` for other patterns, and for a
+    graph that compiled code (``native``) would launch.
     """
     kinds: dict[str, type[CudaDecode]] = {
         "per-submit": CudaLaunchedDecode,
@@ -56,9 +57,10 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
 @dataclasses.dataclass(frozen=True)
 class _Shared:
     """What all chains of a decoder share on a device, so that its gigabytes of weights are there
-    once: the addresses of weights, by name; functions, by kernel.
+    once.
 
-    ``session`` owns them.
+    ``weights``: their addresses on the device, by name. ``functions``: handles of compiled kernels.
+    ``session``: owns both, and stays open as long as the process.
     """
 
     session: CudaSession
@@ -73,23 +75,28 @@ def _shared_on(driver: CudaDriver, ordinal: int, name: str) -> _Shared:
 
 
 class CudaDecode(SessionChain, LoweredDecode):
-    """A lowered decode step with its buffers on a CUDA device."""
+    """A chain whose decode step is a lowered program, a list of kernel launches, with its buffers
+    on a CUDA device. A subclass launches them one by one or as a graph.
+    """
 
     language = "cuda"
     call = "cuLaunchKernel"
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(case)
+        # Does the device work while the CPU issues more? Not where each token is read back.
         self.overlap = "serial" if self.latency else "pipelined"
         self._shared = _shared_on(driver, ordinal, case.workload)
         self.use_session(CudaSession(driver, ordinal, own_stream=True))
 
     def build(self) -> None:
-        """Allocate the buffers, compile the kernels and prepare the arguments of each launch."""
+        """Allocate the buffers, compile the kernels, and prepare all launches of a token, in order,
+        as ``launched``. The base class calls this once, when the session is open.
+        """
         self._buffers = self._allocated()
         functions = self._compiled()
 
-        # A launch has the address of its arguments, so these objects must live as long as it.
+        # A launch has only the address of its arguments, so the list must keep these objects alive.
         self._arguments: list[Arguments] = []
         self.launched: list[Launch] = []
         for dispatch in self.lowered.dispatches:
@@ -103,10 +110,12 @@ class CudaDecode(SessionChain, LoweredDecode):
             self.launched.append(launch)
 
     def _allocated(self) -> dict[str, int]:
-        """The address of each buffer, by name; weights that another chain has put on the device are
-        used again.
+        """The address on the device of each buffer of the program, by name, after allocating and
+        filling the buffers that are not there yet. Raises ``Unsupported`` if the device has too
+        little free memory.
 
-        Raises ``Unsupported`` if the device has too little free memory.
+        Weights never change, so those that another chain has put on the device are used again. All
+        other buffers are the chain's own.
         """
         shared = self._shared
         missing = [
@@ -118,7 +127,7 @@ class CudaDecode(SessionChain, LoweredDecode):
         own: dict[str, int] = {}
         for buffer in missing:
             numbers = first_numbers(buffer, values.get(buffer.name))
-            if numbers is None:
+            if numbers is None:  # the buffer starts with zeros
                 numbers = np.zeros(buffer.bytes // 4, DTYPES[buffer.number])
             if buffer.role == "weight":
                 shared.weights[buffer.name] = shared.session.buffer(numbers)
@@ -135,7 +144,9 @@ class CudaDecode(SessionChain, LoweredDecode):
             raise Unsupported(because("device-memory-short", free=free.value, missing=missing))
 
     def _compiled(self) -> dict[Kernel, int]:
-        """The functions of all kernels. Only those that no other chain has are compiled."""
+        """The handles of the compiled kernels. Only kernels that no other chain of the decoder has
+        compiled before are compiled here, all as one file.
+        """
         shared = self._shared
         new = {
             name: kernel
@@ -180,26 +191,32 @@ class CudaLaunchedDecode(CudaDecode):
     """A launch per dispatch, from Python or from compiled code."""
 
     def build(self) -> None:
-        """Also bind a launch for each kernel of a token: in a compiled loop, or as Python calls."""
+        """Prepare all launches of a token, and then what calls them: a compiled loop, or one Python
+        function for each launch.
+        """
         super().build()
         self.launches = len(self.launched)
         if self.case.caller == "native":
             self._native = compile_native(NativeProgram(body=(self._native_call(),)))
+            # What ``check_calls`` asks: whether a call of the loop failed.
             self.failed = self._native.failure
         else:
             self._python = bound_launches(self.session, self.launched)
 
     def _native_call(self) -> NativeCall:
-        """The call of ``cuLaunchKernel`` that the compiled loop repeats. Each of its arguments is a
-        cycle with one value for each launch of a token.
+        """The call of ``cuLaunchKernel`` that the compiled loop repeats, once for each launch of a
+        token and then from the first one again.
+
+        So each argument of the call is a cycle: one value for each launch of a token.
         """
         library, stream = self.session.driver.library, self.session.stream
         no_extra = 0
-        words_of_launches = [
+        arguments_of_launches = [
             (function, *dimensions, stream, arguments, no_extra)
             for function, dimensions, arguments in self.launched
         ]
-        cycles = tuple(Cycle(values) for values in zip(*words_of_launches, strict=True))
+        # From a row for each launch to a cycle for each argument.
+        cycles = tuple(Cycle(values) for values in zip(*arguments_of_launches, strict=True))
         address = address_of(library, "cuLaunchKernel")
         return NativeCall("cuLaunchKernel", library.cuLaunchKernel, address, cycles, checked=True)
 
@@ -219,9 +236,12 @@ class CudaGraphDecode(CudaDecode):
     launches = 4
 
     def build(self) -> None:
-        """Also capture the launches of one token as a graph."""
+        """Prepare all launches of a token, and capture them as a CUDA graph, which one call then
+        launches (``_replay``).
+        """
         super().build()
-        # The driver loads a kernel at its first launch, which is not allowed during a capture.
+        # Launch all once: the driver loads a kernel at its first launch, which is not allowed
+        # during a capture.
         launches = driver_launches(self.session, self.launched)
         for launch in launches:
             launch()

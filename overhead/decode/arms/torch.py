@@ -25,8 +25,11 @@ from overhead.results import Case, Scalar, because
 
 
 def open_case(device: str, case: Case) -> DecodeChain:
-    """A verified chain. With ``maker`` the step is a CUDA graph; with ``mode`` it is compiled; else
-    it is eager.
+    """A chain that decodes with torch on this device, such as ``cuda:0``, and that was compared
+    with float64.
+
+    The parameters of the case choose the step: with ``maker`` it is a CUDA graph, with ``mode`` it
+    is compiled by ``torch.compile``, else it is eager.
     """
     kind = TorchDecode
     if "maker" in case.params:
@@ -37,23 +40,31 @@ def open_case(device: str, case: Case) -> DecodeChain:
 
 
 class TorchDecode(TorchChain, DecodeChain):
-    """n eager steps. All chains of a device share the parameters; each has a state of its own."""
+    """A chain of eager steps, in which torch launches each operation by itself. Its decode step is
+    ``step``; ``call`` runs it, here as it is. All chains of a device share the weights, and each
+    has a state of its own.
+    """
 
     def __init__(self, device: str, case: Case) -> None:
+        """Copy the step to the device, and count the operations that it takes."""
         super().__init__(case)
         set_autograd_mode("no_grad")
         place = select_device(device)
         torch.set_num_threads(1)
         torch.backends.cuda.matmul.allow_tf32 = False
-        # A deep copy takes the parameters from here instead of copying those on the CPU.
+        # A deep copy takes the parameters, which are on the device already, from this dictionary
+        # instead of copying those on the CPU.
         parameters = dict(_shared_parameters(case.workload, device))
         self.step = copy.deepcopy(self.module, parameters).to(device)
         self._state = dict(self.step.named_buffers())
+        # The first kind of wait is the usual one; a CPU needs none.
         self._wait_name = next(iter(TORCH_WAITS[place.type]), "none")
         self.use_device(place, wait_action(place, self._wait_name))
+        # A read after each unit waits for the device, so units cannot overlap.
         if self.latency:
             self.overlap = "serial"
         self.call: Action = self.step
+        # The tokens and logits of the last step.
         self.output: Any = None
         self.work: dict[str, Scalar] = {"operations": _operations(self.step)}
 
@@ -90,8 +101,8 @@ class TorchDecode(TorchChain, DecodeChain):
         return self.output[1].cpu() if self.reads_logits else int(self._state["token"])
 
     def window(self) -> dict[str, Scalar]:
-        """What was timed, with the settings of torch, the kind of wait and the number of
-        operations.
+        """Facts for the record on what was timed: those of the base classes, the settings of torch,
+        the kind of wait and the number of operations.
         """
         return {
             **super().window(),
@@ -105,13 +116,18 @@ class TorchDecode(TorchChain, DecodeChain):
 
 
 class CompiledDecode(TorchDecode):
-    """n calls of the compiled step."""
+    """A chain of calls of the step that ``torch.compile`` has compiled."""
 
     def __init__(self, device: str, case: Case) -> None:
+        """Compile the step by calling it. Raises ``Unsupported`` if the mode ``reduce-overhead``
+        makes no CUDA graph of it.
+        """
         super().__init__(device, case)
         self._mode = str(case.params["mode"])
-        # The compiled step runs kernels that are not the operations of the eager step.
+        # The compiled step runs kernels that are not the operations of the eager step, so the
+        # record gets no number of operations.
         self.work = {}
+        # Else a CUDA graph would copy the tensors of the state at every call.
         mark_static(self._state.values())
         self.call = torch.compile(self.step, mode=self._mode, fullgraph=True, dynamic=False)
         self.write_state(self.reference.after_prompt)
@@ -125,11 +141,12 @@ class CompiledDecode(TorchDecode):
 
 
 class TorchGraphDecode(TorchDecode):
-    """n launches of a CUDA graph of one eager step."""
+    """A chain of launches of a CUDA graph, which holds all launches of one eager step."""
 
     launches = 4
 
     def __init__(self, device: str, case: Case) -> None:
+        """Capture an eager step as a graph. Raises ``Unsupported`` on a device without CUDA."""
         super().__init__(device, case)
         if self.torch_device.type != "cuda":
             raise Unsupported(because("graphs-are-of-cuda"))
@@ -156,8 +173,8 @@ class TorchGraphDecode(TorchDecode):
 
 @functools.cache
 def _shared_parameters(name: str, device: str) -> dict[int, Any]:
-    """The parameters of the step on the device, by the identity of those on the CPU, for
-    ``copy.deepcopy``.
+    """The weights of a decoder, copied to the device. They are by the identity of the weights on
+    the CPU, as ``copy.deepcopy`` takes them: it then uses these in place of new copies.
 
     The cache keeps them, so that all chains of a process have the weights on the device once.
     """
@@ -171,7 +188,9 @@ def _shared_parameters(name: str, device: str) -> dict[int, Any]:
 
 
 class _OperationCount(TorchDispatchMode):  # type: ignore[misc]
-    """While it is entered, counts the operations that torch dispatches and that are no views."""
+    """While its ``with`` block runs, counts the operations of torch that compute something. Views
+    (other shapes of the same memory) launch nothing, so they do not count.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -38,7 +38,9 @@ from overhead.results import Case, Scalar, Target, because
 
 
 class KernelOnDevice(NamedTuple):
-    """What a kernel is on a device: the layout of its bind groups, and its pipeline."""
+    """A kernel as it is compiled on a device: its pipeline, and the layout of its bind groups (the
+    sets of buffers that it can be run with).
+    """
 
     layout: Any
     pipeline: Any
@@ -52,8 +54,8 @@ a plain tuple because the timed loop unpacks it, and Python unpacks a named tupl
 
 @dataclasses.dataclass(frozen=True)
 class SharedObjects:
-    """What programs on a device share: buffers of weights, by name; layouts and pipelines, by
-    kernel.
+    """What the programs of a decoder share on a device, so that its gigabytes of weights are there
+    once: buffers of weights, by name, and compiled kernels.
     """
 
     weights: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -61,11 +63,12 @@ class SharedObjects:
 
 
 class WebGpuProgram:
-    """A program with its buffers, pipelines and bind groups on a device.
+    """A lowered program (a list of dispatches) on a WebGPU device, ready to run: its buffers, its
+    compiled kernels, and each dispatch bound to its buffers.
 
     ``values``: the contents of weights and state by name, in any numeric type. State without
-    contents starts at zero. ``shared``: what is on the device already; what this program needs is
-    added and outlives it.
+    contents starts at zero. ``shared``: the weights and kernels that other programs have put on the
+    device; those that this program adds stay there after it is closed. None: nothing is shared.
     """
 
     def __init__(
@@ -76,10 +79,14 @@ class WebGpuProgram:
         values: Mapping[str, NDArray[Any]],
         shared: SharedObjects | None = None,
     ) -> None:
+        """Make what the program needs and what is not on the device yet. Raises ``Unverified`` if
+        the library reports an error.
+        """
         self.program = program
         self._library = loaded
         self.device = device
         self.queue = device.queue
+        # WebGPU reports errors later than the call. Drop earlier ones, which are not of this.
         loaded.forget_errors()
         found = SharedObjects() if shared is None else shared
 
@@ -91,7 +98,7 @@ class WebGpuProgram:
             if name not in place:
                 place[name] = self._buffer(buffer, values.get(name))
         self._buffers = {**weights, **own}
-        # Without ``shared`` nobody else releases the weights.
+        # What ``close`` releases. Without ``shared`` nobody else releases the weights.
         self._own = list((self._buffers if shared is None else own).values())
 
         kernels = dict(found.kernels)
@@ -104,11 +111,15 @@ class WebGpuProgram:
             layout, pipeline = kernels[program.kernels[dispatch.kernel]]
             group = self._group(layout, dispatch.bindings)
             self.dispatches.append((pipeline, group, dispatch.grid))
+        # Only now all of it is known to work, so that other programs may use it.
         loaded.raise_errors()
         found.weights.update(weights)
         found.kernels.update(kernels)
 
     def _buffer(self, buffer: Buffer, given: NDArray[Any] | None) -> Any:
+        """A new buffer on the device with its first contents: those that are ``given`` or a
+        constant's own, else zeros.
+        """
         flags = self._library.webgpu.BufferUsage
         usage = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
         data = first_numbers(buffer, given)
@@ -117,6 +128,7 @@ class WebGpuProgram:
         return self.device.create_buffer_with_data(data=data, usage=usage)
 
     def _kernel(self, kernel: Kernel) -> KernelOnDevice:
+        """The kernel, compiled from its WGSL on the device."""
         kinds = [
             "storage" if binding.written else "read-only-storage" for binding in kernel.bindings
         ]
@@ -149,7 +161,9 @@ class WebGpuProgram:
         return numbers[: buffer.count]
 
     def submit_step(self) -> None:
-        """Submit all dispatches of one step, in one pass."""
+        """Record all dispatches of one step in one pass, and submit it. This is timed: WebGPU has
+        no way to submit a recorded pass a second time.
+        """
         encoder = self.device.create_command_encoder()
         compute = encoder.begin_compute_pass()
         for pipeline, group, grid in self.dispatches:
@@ -166,7 +180,9 @@ class WebGpuProgram:
 
 
 def open_case(target: Target, case: Case) -> DecodeChain:
-    """A verified chain for the pattern ``per-submit``, ``per-pass`` or ``read-each``."""
+    """A chain that decodes on a WebGPU device, and that was compared with float64. Raises
+    ``Unsupported`` for a pattern or a caller that it does not have.
+    """
     patterns = ("per-submit", "per-pass", "read-each")
     callers = ("binding", "native")
     if case.pattern not in patterns or case.caller not in callers:
@@ -183,13 +199,21 @@ def _shared_on(key: str, name: str) -> SharedObjects:
 
 
 class WebGpuDecode(LoweredDecode):
-    """A lowered decode step on a WebGPU device."""
+    """A chain whose decode step is a lowered program on a WebGPU device (Dawn, wgpu-native).
+
+    A token is one submission with one pass, or with the pattern ``per-submit`` a submission for
+    each dispatch.
+    """
 
     language = "wgsl"
     tolerance = WGSL_LOGIT_TOLERANCE
 
     def __init__(self, target: Target, case: Case) -> None:
+        """Put the program on the device, and make ``run_steps``, the timed loop, for the caller of
+        the case: compiled code or Python.
+        """
         super().__init__(case)
+        # A device offers small buffers unless it is asked for the size of the largest weight.
         self.session = session(target, limits=self.lowered.limits.beyond_webgpu())
         self.library = self.session.library
         device = self.session.device
@@ -198,11 +222,13 @@ class WebGpuDecode(LoweredDecode):
         self.program = WebGpuProgram(self.library, device, self.lowered, values, shared)
         self.resources = DeviceBuffers(self.session)
         self._submits_each = case.pattern == "per-submit"
+        # Does the device work while the CPU issues more? Not where each token is read back.
         self.overlap = "serial" if self.latency else "pipelined"
+        # Does the wait keep the CPU busy?
         self.wait_spins = wait_spins(self.session)
         self.wait = self.library.waiter(self.session.device, self.session.queue)  # type: ignore[method-assign]
         if case.caller == "native":
-            # The loop has addresses in objects that only these calls keep.
+            # Kept, because the compiled loop has addresses in objects that only these calls keep.
             self._calls = _c_calls(self.session, self.program, self._submits_each)
             self.run_steps = _native_loop(self._calls, len(self.program.dispatches))  # type: ignore[method-assign, assignment]
         else:
@@ -244,9 +270,13 @@ class WebGpuDecode(LoweredDecode):
         return max(1, min(self.max_n, MOST_SUBMISSIONS // per_token))
 
     def device(self, n: int) -> DeviceTime | None:
-        """The device's time for n tokens, but at most ``held_n``; None for a chain with reads."""
+        """The device's time for n tokens, but at most ``held_n``.
+
+        None for a chain that reads after each token: the device then waits for the CPU.
+        """
         if self.latency:
             return None
+        # The clock runs tokens that no sample asked for. They are counted apart, as ``aside``.
         self.count_tokens()
         before = self.total
         try:
@@ -260,8 +290,8 @@ class WebGpuDecode(LoweredDecode):
         return DeviceClock(self, self.resources)
 
     def window(self) -> dict[str, Scalar]:
-        """What was timed: submissions, passes and the kind of wait, added to those of the base
-        class.
+        """Facts for the record on what was timed: submissions, passes and the kind of wait, added
+        to the facts of the base class.
         """
         per_unit = len(self.program.dispatches) if self._submits_each else 1
         return {
@@ -281,7 +311,11 @@ class WebGpuDecode(LoweredDecode):
 
 
 def _native_loop(calls: NativeProgram, dispatches: int) -> Callable[[int], None]:
-    """A function that submits this many tokens from compiled code, whose unit is one dispatch."""
+    """A function that submits a number of tokens from compiled code.
+
+    ``calls``: the calls for a dispatch, which the compiled loop repeats; ``dispatches``: how many
+    of them make a token.
+    """
     loop = compile_native(calls)
 
     def submit(tokens: int) -> None:
@@ -293,12 +327,14 @@ def _native_loop(calls: NativeProgram, dispatches: int) -> Callable[[int], None]
 def _python_loop(
     session: WebGpuSession, program: WebGpuProgram, submits_each: bool
 ) -> Callable[[int], None]:
-    """A function that submits this many tokens from Python.
+    """A function that submits a number of tokens from Python; its calls are what is timed.
 
     ``submits_each``: with a submission and a pass for each dispatch, not for each token.
     """
+    # Looked up here, so that the timed loop does not look them up again and again.
     device, queue, dispatches = session.device, session.queue, program.dispatches
 
+    # The calls are written out, because a Python call for each dispatch would be timed too.
     def submission_each(tokens: int) -> None:
         for _ in repeat(None, tokens):
             for pipeline, group, grid in dispatches:
@@ -318,10 +354,12 @@ def _python_loop(
 
 
 def _c_calls(session: WebGpuSession, program: WebGpuProgram, submits_each: bool) -> NativeProgram:
-    """The calls of ``_python_loop`` in C. A unit of the loop is one dispatch.
+    """The same WebGPU calls as those of ``_python_loop``, for a compiled loop in C, which repeats
+    them for each dispatch.
 
-    The pipeline, the bind group and the grid change from dispatch to dispatch, so each of them is a
-    cycle over the dispatches of a token.
+    ``head`` and ``tail`` run once for each submission, ``body`` for each dispatch. Pipeline, bind
+    group and grid change from dispatch to dispatch, so each is a cycle: the values for all
+    dispatches of a token, after which the next token begins with the first value.
     """
     null = session.library.ffi.NULL
     steps = Steps(
@@ -334,6 +372,7 @@ def _c_calls(session: WebGpuSession, program: WebGpuProgram, submits_each: bool)
     pipeline_cycle = Cycle(tuple(pipeline._internal for pipeline in pipelines))
     group_cycle = Cycle(tuple(group._internal for group in groups))
     in_x, in_y, in_z = zip(*grids, strict=True)
+    # The arguments of each call, after the object that it is called on.
     given = {
         "create encoder": (session.device._internal, null),
         "begin pass": (null,),

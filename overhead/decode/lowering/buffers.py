@@ -24,8 +24,10 @@ may have any role.
 
 @dataclasses.dataclass(frozen=True)
 class Buffer:
-    """A named piece of device memory. ``name``: for weights and state, the name of the tensor in
-    the module.
+    """A named piece of device memory that holds numbers of one type.
+
+    ``name``: for weights and state, the name of the tensor in the module. ``count``: how many
+    numbers it holds. ``values``: the numbers of a constant.
     """
 
     name: str
@@ -42,8 +44,11 @@ class Buffer:
 
 @dataclasses.dataclass(frozen=True)
 class TensorView:
-    """A tensor in a buffer, with strides and offset in numbers, as in PyTorch. A broadcast
-    dimension has stride 0.
+    """A tensor as a part of a buffer: element (i, j) is the number at ``offset + i * strides[0] +
+    j * strides[1]`` of the buffer, as in PyTorch. A broadcast dimension, one whose elements are all
+    the same number, has stride 0.
+
+    Its methods write source text of WGSL and CUDA C, in which ``5u`` is the unsigned number 5.
     """
 
     buffer: str
@@ -66,14 +71,18 @@ class TensorView:
         new = len(shape) - len(self.shape)
         strides = [0] * new
         for size, stride, wanted in zip(self.shape, self.strides, shape[new:], strict=True):
+            # With stride 0 each index of a repeated dimension leads to the same number.
             strides.append(stride if size == wanted else 0)
         return dataclasses.replace(self, shape=shape, strides=tuple(strides))
 
     def row_index(self, row: str, column: str) -> str:
-        """The position of an element as source text. A row is what the last dimension spans.
+        """The position in the buffer of an element that is given by its row and its column, as
+        source text. A row is what the last dimension spans.
 
-        ``row``: the number of the row in row-major order, over all dimensions but the last.
+        ``row``: the text of the number of the row, counted in row-major order over all dimensions
+        but the last. ``column``: the text of the index in the row.
         """
+        # The sum of where the row starts and of how far the column is from there.
         starts = dataclasses.replace(self, shape=self.shape[:-1], strides=self.strides[:-1])
         one_row = dataclasses.replace(
             self, shape=self.shape[-1:], strides=self.strides[-1:], offset=0
@@ -84,9 +93,10 @@ class TensorView:
         """The position in the buffer of the element with this number in row-major order, as source
         text.
 
-        ``index``: an expression of type u32.
+        ``index``: an expression of type u32 for the number.
         """
         terms = [f"{self.offset}u"]
+        # Number 0 is at the offset.
         if index != "0u":
             # From the last dimension to the first: the number divided by the sizes of all later
             # dimensions, modulo the size of this one, is the index in this dimension.
@@ -96,6 +106,7 @@ class TensorView:
                 if inner > 1:
                     place = f"({place} / {inner}u)"
                 inner *= size
+                # The first dimension needs no modulo, because the number is below the count.
                 if inner < self.count:
                     place = f"({place} % {size}u)"
                 if stride:
@@ -103,20 +114,22 @@ class TensorView:
         return _sum_of(terms)
 
     def element_index(self, *indices: str) -> str:
-        """The position in the buffer of the element with these indices, one for each dimension, as
-        source text.
+        """The position in the buffer of the element with these indices, as source text.
+
+        ``indices``: the text of an index for each dimension.
         """
         terms = [f"{self.offset}u"]
         for index, size, stride in zip(indices, self.shape, self.strides, strict=True):
+            # A term that is always zero is left out.
             if stride and size > 1 and index != "0u":
                 terms.append(_times(_in_parentheses(index), stride))
         return _sum_of(terms)
 
     def _merged(self) -> list[tuple[int, int]]:
-        """(size, stride) of each dimension, without those of size 1; neighbours that can be one are
-        one.
+        """(size, stride) of as few dimensions as have the same elements in the same order.
 
-        Fewer dimensions make a shorter expression of the index.
+        Dimensions of size 1 are left out. Two neighbours become one where the next element of the
+        outer one follows the last element of the inner one. So the text of an index gets shorter.
         """
         merged: list[tuple[int, int]] = []
         for size, stride in zip(self.shape, self.strides, strict=True):
@@ -145,8 +158,9 @@ def _sum_of(terms: list[str]) -> str:
 
 
 def packed_view(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorView:
-    """A view of a whole buffer in row-major order."""
+    """A view of a whole buffer as a tensor of this shape in row-major order, without gaps."""
     strides: list[int] = []
+    # How many numbers one step in the current dimension skips: all of the later dimensions.
     inner = 1
     for size in reversed(shape):
         strides.append(inner)
@@ -155,10 +169,12 @@ def packed_view(buffer: str, number: NumberType, shape: tuple[int, ...]) -> Tens
 
 
 def first_numbers(buffer: Buffer, given: NDArray[Any] | None) -> NDArray[Any] | None:
-    """The numbers as an array of one dimension; None if the buffer starts with zeros.
+    """What a new buffer must contain before the first step, as an array of one dimension and of the
+    buffer's type. None if it starts with zeros.
 
-    ``given``: contents from outside, in any numeric type. Raises ``ValueError`` if they are missing
-    or too few.
+    ``given``: contents from outside, such as the weights of a module, in any numeric type; without
+    them a constant has its own ``values``. Raises ``ValueError`` if a weight has no contents, or if
+    there are too few or too many numbers.
     """
     if given is None and not buffer.values:
         if buffer.role == "weight":

@@ -24,16 +24,24 @@ _PART = 1 << 16
 
 
 class _Linear(nn.Linear):  # type: ignore[misc]
+    """A linear layer whose weights PyTorch does not fill first."""
+
     def reset_parameters(self) -> None:
         """Leave the weights as they are: ``randomised`` fills them."""
 
 
 class _Embedding(nn.Embedding):  # type: ignore[misc]
+    """A table with a row of numbers for each token, whose weights PyTorch does not fill first."""
+
     def reset_parameters(self) -> None:
         """Leave the weights as they are: ``randomised`` fills them."""
 
 
 class _RMSNorm(nn.Module):  # type: ignore[misc]
+    """Scales each row so that the mean of its squares is 1, and then by a weight per column. It is
+    written as separate operations, which kernel fusion can put together.
+    """
+
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
@@ -45,17 +53,22 @@ class _RMSNorm(nn.Module):  # type: ignore[misc]
 
 
 def _rotated(x: Any, cos: Any, sin: Any) -> Any:
-    """The rotary embedding of queries or keys: each number and the one half a head later are turned
-    by an angle that grows with the position.
+    """The rotary embedding of queries or keys ``x``, which tells their positions: each number and
+    the one half a head later are a point in a plane, which is turned by an angle that grows with
+    the position. ``cos`` and ``sin`` are those of the angles.
     """
     half = x.shape[-1] // 2
-    # The unfused program has its dispatches in this order.
+    # The order of these lines is the order of the dispatches in the unfused program.
     straight = x * cos
     turned = torch.cat((-x[..., half:], x[..., :half]), -1)
     return straight + turned * sin
 
 
 class _Attention(nn.Module):  # type: ignore[misc]
+    """The attention of one layer, with a cache of fixed size (``keys`` and ``values``), which has a
+    slot for each position. Several heads of queries share a head of keys and values.
+    """
+
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
         self.heads = shape.heads
@@ -66,11 +79,18 @@ class _Attention(nn.Module):  # type: ignore[misc]
         self.k_proj = _Linear(shape.width, kv_width, bias=shape.biased)
         self.v_proj = _Linear(shape.width, kv_width, bias=shape.biased)
         self.o_proj = _Linear(shape.width, shape.width, bias=False)
+        # Buffers, not parameters: each step writes into them.
         for name in ("keys", "values"):
             cache = torch.zeros(1, self.kv_heads, shape.slots, self.head_width)
             self.register_buffer(name, cache)
 
     def forward(self, x: Any, cos: Any, sin: Any, position: Any, visible: Any) -> Any:
+        """What each token takes over from itself and the tokens before it; of the shape of ``x``,
+        (batch, tokens, width).
+
+        ``cos``, ``sin``: of the rotary angles of the tokens' positions. ``visible``: which slots of
+        the cache each token may look at.
+        """
         query = self._by_head(self.q_proj(x), self.heads)
         key = self._by_head(self.k_proj(x), self.kv_heads)
         value = self._by_head(self.v_proj(x), self.kv_heads)
@@ -90,6 +110,8 @@ class _Attention(nn.Module):  # type: ignore[misc]
 
 
 class _Mlp(nn.Module):  # type: ignore[misc]
+    """The gated MLP of a layer: ``down(silu(gate x) * (up x))``."""
+
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
         self.gate_proj = _Linear(shape.width, shape.inner, bias=False)
@@ -102,6 +124,10 @@ class _Mlp(nn.Module):  # type: ignore[misc]
 
 
 class _Layer(nn.Module):  # type: ignore[misc]
+    """One layer of a decoder: attention and then an MLP, each of which is normed first, and added
+    to what came in.
+    """
+
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
         self.input_norm = _RMSNorm(shape.width, shape.epsilon)
@@ -115,8 +141,8 @@ class _Layer(nn.Module):  # type: ignore[misc]
 
 
 class Decoder(nn.Module):  # type: ignore[misc]
-    """One decode step of sequences that are all at the same position. ``batched`` sets their
-    number, which is 1 here.
+    """A language model that computes one decode step: from the last token of each sequence to the
+    next one. All sequences (one; ``batched`` makes more) are at the same position.
 
     ``forward(token, position)`` returns the next tokens, of shape (batch,), and the logits, of
     shape (batch, vocabulary). The tokens are int64 of shape (batch,), and the position is int64 of
@@ -124,13 +150,16 @@ class Decoder(nn.Module):  # type: ignore[misc]
     """
 
     def __init__(self, shape: DecoderShape) -> None:
+        """Make the layers. Their weights are not set; ``randomised`` fills them."""
         super().__init__()
         self.embedding = _Embedding(shape.vocabulary, shape.width)
         self.layers = nn.ModuleList(_Layer(shape) for _ in range(shape.layers))
         self.norm = _RMSNorm(shape.width, shape.epsilon)
         self.lm_head = _Linear(shape.width, shape.vocabulary, bias=False)
+        # Some models use one matrix for both.
         if shape.tied:
             self.lm_head.weight = self.embedding.weight
+        # By how much each pair of numbers in a head is turned for each position (``_rotated``).
         head_width = shape.width // shape.heads
         powers = torch.arange(0, head_width, 2).float() / head_width
         self.register_buffer("frequencies", shape.theta**-powers)
@@ -149,7 +178,9 @@ class Decoder(nn.Module):  # type: ignore[misc]
         return self._logits(self.embedding(token), position)
 
     def _logits(self, x: Any, position: Any) -> Any:
-        """The logits for embedded tokens (batch, tokens, width) at these positions (tokens)."""
+        """The logits after each token, of shape (batch, tokens, vocabulary). ``x``: the embedded
+        tokens, of shape (batch, tokens, width); ``position``: of each token, of shape (tokens).
+        """
         positions = position.unsqueeze(1)
         half_angles = positions.to(self.frequencies.dtype) * self.frequencies
         # Both halves of a head are turned by the same angles.
@@ -164,8 +195,8 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 
 class FedBackStep(nn.Module):  # type: ignore[misc]
-    """A decode step without inputs: the next tokens and the position are kept in the state, on the
-    device.
+    """A decode step without inputs: it reads the last tokens and the position from its buffers, and
+    replaces them. So on a device one step can follow another without the CPU.
     """
 
     def __init__(self, decoder: Decoder) -> None:
@@ -183,32 +214,36 @@ class FedBackStep(nn.Module):  # type: ignore[misc]
 
 
 def batched(module: Any, batch: int) -> Any:
-    """A copy of a step for this many sequences. It shares the parameters, and its tokens and its
-    cache are zero.
+    """A copy of a step that computes this many sequences at once. It shares the parameters with the
+    step; its tokens and its cache are new and zero.
     """
-    # A deep copy takes what this dictionary has for an object, so the parameters are not copied.
+    # A deep copy takes an object from this dictionary, by its identity, instead of copying it. So
+    # the parameters, which may take gigabytes, are not copied.
     shared = {id(parameter): parameter for parameter in module.parameters()}
     copied = copy.deepcopy(module, shared)
     for part in copied.modules():
         for name, buffer in part.named_buffers(recurse=False):
+            # All sequences share the position, so it stays a single number.
             if name in ("token", "keys", "values"):
                 setattr(part, name, buffer.new_zeros(batch, *buffer.shape[1:]))
     return copied
 
 
 def randomised(module: Any, seed: int) -> Any:
-    """The module with random parameters of which none is near zero, so that a dropped one changes
-    the result.
+    """The module after filling its parameters with random numbers. None is near zero: a parameter
+    that a stack leaves out by mistake must change the result.
 
     Magnitudes are uniform within a factor of two around a size that keeps activations near 1; signs
-    are random, except in the weights of norms.
+    are random, except in the weights of norms. ``seed``: the same seed gives the same numbers.
     """
     parameters = [parameter.detach() for parameter in module.parameters()]
-    # A seed for each, so that the numbers do not depend on the order in which threads finish.
+    # A seed for each parameter: with one generator for all, the numbers would depend on which
+    # thread comes first.
     seeds = np.random.SeedSequence(seed).spawn(len(parameters))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         # ``list`` waits for all, and raises what one of them raised.
         list(pool.map(_fill, parameters, seeds))
+    # ``_fill`` gives the weights of a norm the mean size 0.5. A norm must keep sizes near 1.
     with torch.no_grad():
         for part in module.modules():
             if isinstance(part, _RMSNorm | nn.LayerNorm):
@@ -217,18 +252,21 @@ def randomised(module: Any, seed: int) -> Any:
 
 
 def _fill(parameter: Any, seed: np.random.SeedSequence) -> None:
-    """Fill the parameter with random numbers, in place and part by part.
+    """Fill the parameter with random numbers, in place and in parts that fit into the cache of a
+    processor.
 
-    Their size is 1 / sqrt(columns) in a matrix, so that a product keeps the size of its input.
+    The mean of their magnitudes is ``size``: in a matrix 1 / sqrt(columns), so that a product keeps
+    the size of its input.
     """
     size = 0.5
     if parameter.dim() > 1:
         size = parameter.shape[-1] ** -0.5
     random = np.random.Generator(np.random.SFC64(seed))
-    parts = -(-parameter.numel() // _PART)
+    parts = -(-parameter.numel() // _PART)  # rounded up
     for numbers in np.array_split(parameter.view(-1).numpy(), parts):
         bits = numbers.view(np.uint32)
-        # Keep a random sign and a random fraction (the mask 0x807FFFFF), and set the exponent of 1
-        # (0x3F800000): numbers from 1 to 2, or from -2 to -1. The mean of their sizes is 3 / 2.
+        # Floats from random bits: keep a random sign and a random fraction (the mask 0x807FFFFF),
+        # and set the exponent of 1 (0x3F800000). These are numbers from 1 to 2, or from -2 to -1.
+        # The mean of their magnitudes is 3 / 2.
         bits[:] = random.integers(0, 1 << 32, numbers.size, np.uint32) & 0x807FFFFF | 0x3F800000
         numbers *= 2 / 3 * size

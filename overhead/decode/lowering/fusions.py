@@ -32,17 +32,18 @@ from overhead.errors import UsageError
 
 
 def _norm(flow: DataFlow, position: int) -> Replacement:
-    """RMSNorm written as six operations (square, mean, add, root, two products); its mean is at
-    this position.
+    """The fusion of an RMSNorm that is written as six operations, of which the mean is at this
+    position, into one norm. Raises ``NoMatch`` if the operations around it are others.
 
-    The operations compute ``x * rsqrt(mean(x^2) + epsilon) * weight``, as the decoders in
-    ``lowering.decoder`` write it.
+    In order they are a square, the mean, the sum with epsilon, the root, and the products with x
+    and with the weight: ``x * rsqrt(mean(x^2) + epsilon) * weight``.
     """
     mean = flow.operation_at(position, RowReduction)
     require(mean.kind == "mean")
     require(flow.only_reader(mean.x) == position)
 
-    # Each of the other operations is the only reader of what the one before it wrote.
+    # Go from each operation to the only reader of what it wrote: nothing else may need a result
+    # that the fusion does away with.
     positions = [flow.writer(mean.x), position]
     for _ in range(4):
         last = flow.operations[positions[-1]]
@@ -70,6 +71,8 @@ def _norm(flow: DataFlow, position: int) -> Replacement:
     require(other_input(scaled, root.output) == x)
     weight = other_input(weighed, scaled.output)
 
+    # The mean is over the last dimension, with one weight for each of its numbers, and nothing is
+    # broadcast to a larger shape.
     require(mean.output.shape == (*x.shape[:-1], 1))
     require(weight.shape == x.shape[-1:])
     for step in (square, scaled, weighed):
@@ -87,8 +90,11 @@ def _norm(flow: DataFlow, position: int) -> Replacement:
 
 
 def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
-    """The gated half of an MLP: two products with one input, an activation at this position, and
-    their product.
+    """The fusion of the gated half of an MLP, ``act(gate x) * (up x)``, whose activation is at this
+    position. Raises ``NoMatch`` if the operations around it are others.
+
+    The four operations are two matrix products with the same input x, an activation of the first
+    (``gate``), and the product of the activation with the second (``up``).
     """
     activation = flow.operation_at(position, Elementwise)
     require(activation.kind in REAL)
@@ -121,8 +127,8 @@ def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
 
 
 def _product_of(flow: DataFlow, view: TensorView, reader: int) -> int:
-    """The position of the product without bias whose whole output is this view, read only by
-    ``reader``.
+    """The position of the matrix product that a gated MLP can take over: one without bias, whose
+    whole output is this view, and only the operation at ``reader`` reads it. Raises ``NoMatch``.
     """
     at_product = flow.writer(view)
     products = flow.operation_at(at_product, Gemv).products
@@ -134,14 +140,15 @@ def _product_of(flow: DataFlow, view: TensorView, reader: int) -> int:
 
 
 def _projections(flow: DataFlow, position: int) -> Replacement:
-    """The projections to the new key and to the new value of the attention at this position, with
-    their biases.
+    """The fusion of two matrix products with the same input into one dispatch: those that make the
+    new key and the new value of the attention at this position. Raises ``NoMatch``.
     """
     attention = flow.operation_at(position, Attention)
     at_key = _projection(flow, attention.key, position)
     at_value = _projection(flow, attention.value, position)
     require(at_key != at_value)
 
+    # In the order in which they stand in the program, where either may come first.
     at_first, at_second = sorted([at_key, at_value])
     first = flow.operation_at(at_first, Gemv)
     second = flow.operation_at(at_second, Gemv)
@@ -149,14 +156,17 @@ def _projections(flow: DataFlow, position: int) -> Replacement:
     require(len(first.products) == 1)
     require(len(second.products) == 1)
     new = Gemv(x=first.x, products=(*first.products, *second.products), place=first.place)
+    # In place of the first one, because operations between both may read its result already.
     return Replacement(frozenset({at_first, at_second}), new, at=at_first)
 
 
 def _projection(flow: DataFlow, view: TensorView, before: int) -> int:
-    """The position of the last product that contributes to this view; found by going back from
-    writer to writer.
+    """The position of the matrix product from which the keys or values in this view come; of
+    several the last one. Raises ``NoMatch`` if there is none.
 
-    ``before``: only operations at earlier positions count.
+    Between the product and the attention at ``before`` stand other operations, such as a rotary
+    embedding and the write into the cache. So the search goes back from each view to the operations
+    that wrote its buffer, and from these to the views that they read, up to the first product.
     """
     waiting = [view]
     seen: set[str] = set()
@@ -167,6 +177,7 @@ def _projection(flow: DataFlow, view: TensorView, before: int) -> int:
             continue
         seen.add(current.buffer)
         for position in flow.writers(current):
+            # What is written after the attention has read it does not contribute.
             if position >= before:
                 continue
             operation = flow.operations[position]
@@ -179,17 +190,21 @@ def _projection(flow: DataFlow, view: TensorView, before: int) -> int:
 
 
 def _residual_norm(flow: DataFlow, position: int) -> Replacement:
-    """The norm at this position, if what it reads is the sum of two tensors. The new dispatch
-    writes both results.
+    """The fusion of the norm at this position with the sum before it (the input of a layer plus its
+    output, the residual). Raises ``NoMatch`` if the norm does not read a sum of two tensors.
+
+    The new dispatch writes both the norm and the sum, because later operations read the sum too.
     """
     norm = flow.operation_at(position, Norm)
     at_add = flow.writer(norm.x)
     add = flow.operation_at(at_add, Elementwise)
+    # A norm that has its sum already cannot take a second one.
     require(norm.residual is None)
     require(add.kind == "add")
     require(add.output == norm.x)
     require(len(add.inputs) == 2)
     x, residual = add.inputs
+    # The kernel of a norm adds f32 numbers of one shape, without broadcasting.
     for view in (x, residual):
         require(view.shape == norm.x.shape)
         require(view.number == "f32")
@@ -198,8 +213,9 @@ def _residual_norm(flow: DataFlow, position: int) -> Replacement:
 
 
 def _rotary(flow: DataFlow, position: int) -> Replacement:
-    """The rotary embedding ``x * cos + concat(-high half of x, low half) * sin``; its concat is at
-    this position.
+    """The fusion of a rotary embedding, which is written as five operations: ``x * cos +
+    concat(-high half of x, low half of x) * sin``. The concat is at this position. Raises
+    ``NoMatch`` if the operations around it are others.
     """
     concat = flow.operation_at(position, Concat)
     require(len(concat.inputs) == 2)
@@ -233,10 +249,13 @@ def _rotary(flow: DataFlow, position: int) -> Replacement:
 def _x_and_cos(
     product: Elementwise, low_half: TensorView, high_half: TensorView
 ) -> tuple[TensorView, TensorView]:
-    """The factor that has these two halves, and the other factor. Raises ``NoMatch``."""
+    """The two factors of this product, ``x * cos`` or ``cos * x``: first x, then cos. Which is x is
+    told by its halves, which are these views. Raises ``NoMatch`` if neither factor has them.
+    """
     require(len(product.inputs) == 2)
     first, second = product.inputs
     for x, other in ((first, second), (second, first)):
+        # Without an even number of columns there are no halves.
         if not x.shape or x.shape[-1] % 2:
             continue
         half = x.shape[-1] // 2
@@ -248,18 +267,22 @@ def _x_and_cos(
 
 
 def _attention(flow: DataFlow, position: int) -> Replacement:
-    """The attention at this position takes over what stands between it and the cache.
+    """The fusion of the attention at this position with what stands between it and its cache of
+    keys and values. Raises ``NoMatch`` if nothing does.
 
-    That is: the writes of the new key and value, and copies that repeat the heads of keys and
-    values for the queries.
+    That is first a copy that repeats heads of keys and values, because several heads of queries
+    share one; the attention can find the shared head itself. And then the writes of the new key
+    and value into the cache, which become part of the attention.
     """
     attention = flow.operation_at(position, Attention)
+    # It has taken over all of that already.
     require(not isinstance(attention, CachedAttention))
     key = _before_copy(flow, attention.key, position)
     value = _before_copy(flow, attention.value, position)
     removed = {position, *key.copies, *value.copies}
     new = dataclasses.replace(attention, key=key.view, value=value.view)
 
+    # Without such writes, only the copies are saved.
     with contextlib.suppress(NoMatch):
         at_key, write_key = _write(flow, key.view, position)
         at_value, write_value = _write(flow, value.view, position)
@@ -272,13 +295,14 @@ def _attention(flow: DataFlow, position: int) -> Replacement:
             new_value=write_value.source,
             index=write_key.index,
         )
+    # Otherwise nothing was found beside the attention itself.
     require(len(removed) > 1)
     return Replacement(frozenset(removed), new, at=position)
 
 
 class _Uncopied(NamedTuple):
-    """A view of keys or values, and the positions of the copies that an attention need not read
-    then.
+    """A view of keys or values whose heads are not repeated, and the positions of the copies (one
+    or none) that repeated them and that are not needed then.
     """
 
     view: TensorView
@@ -286,8 +310,10 @@ class _Uncopied(NamedTuple):
 
 
 def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> _Uncopied:
-    """The view whose heads were repeated to make this one, and the position of the copy; or else
-    this view alone.
+    """The view that a copy has read to make ``view``, in which each head occurs several times, once
+    for each head of queries that shares it. Without such a copy it is ``view`` itself.
+
+    ``reader``: the position of the attention, which must be the only reader of the copy.
     """
     with contextlib.suppress(NoMatch):
         at_copy = flow.writer(view)
@@ -297,7 +323,8 @@ def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> _Uncopied:
         require(flow.only_reader(view) == reader)
         source = copy.inputs[0]
 
-        # Repeated heads are a dimension with stride 0 between the heads and the rows.
+        # The copy reads each head again and again by a dimension with stride 0 between the heads
+        # and the rows. Its result has the repeated heads as one dimension.
         require(len(source.shape) == 5)
         require(source.strides[2] == 0)
         require(copy.output.count == view.count)
@@ -311,8 +338,9 @@ def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> _Uncopied:
 
 
 def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWrite]:
-    """The position of the only write of one row into this cache, if it comes before the attention;
-    and the write. Raises ``NoMatch``.
+    """The operation that writes the new key or value, a single row, into this cache, with its
+    position. Raises ``NoMatch`` unless it is the cache's only writer and comes before the
+    attention, which is at ``before``.
     """
     writers = flow.writers(cache)
     require(len(writers) == 1)
@@ -338,8 +366,9 @@ published work.
 
 
 def apply_fusions(program: Program, names: Iterable[str] = tuple(FUSIONS)) -> Program:
-    """The program after these fusions. Its ``savings`` has one entry for each, even if it saved
-    nothing.
+    """The program after the fusions with these names, applied in this order. Its ``savings`` says
+    for each of them how many dispatches it saved, even if none. Raises ``UsageError`` for a name
+    that no fusion has.
     """
     for name in names:
         if name not in FUSIONS:

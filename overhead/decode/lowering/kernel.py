@@ -58,11 +58,11 @@ class Binding:
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A kernel in both languages. ``shared``: names and lengths of f32 arrays that the threads of a
-    group share.
+    """A kernel, whose text can be written in WGSL and in CUDA C: statements (``body``) that all
+    ``threads`` threads of each of the ``groups`` groups run, in what both languages share.
 
-    ``groups``: how many groups there are. ``body``: statements, run by ``threads`` threads of each
-    group.
+    ``bindings``: its buffers. ``shared``: names and lengths of f32 arrays that the threads of a
+    group share.
     """
 
     label: str
@@ -86,8 +86,8 @@ class Kernel:
 
     @property
     def wgsl(self) -> str:
-        """The text in WGSL. The entry point is ``main``; the buffers are in group 0, numbered from
-        0.
+        """The source text in WGSL. The entry point is ``main``. The buffers are ``b0``, ``b1``, ...
+        in group 0 of the bindings, numbered from 0.
         """
         lines = []
         for i, binding in enumerate(self.bindings):
@@ -105,15 +105,17 @@ class Kernel:
                 " lane: u32) {"
             ),
             f"  let group = {self._group('groups')};",
+            # A grid may have a few groups more than are needed.
             f"  if (group >= {self.groups}u) {{ return; }}",
+            # The body declares variables as C does: ``f32 x = ...`` becomes ``var x: f32 = ...``.
             indent(_DECLARED.sub(r"var \2: \1 =", self.body), "  "),
             "}",
         ]
         return "\n".join(lines) + "\n"
 
     def cuda(self, name: str) -> str:
-        """The text in CUDA C, which must follow ``CUDA_HEAD``. The function is ``name(b0, b1,
-        ...)``, all pointers.
+        """The source text in CUDA C, which must come after ``CUDA_HEAD``. The function has this
+        name, and the buffers ``b0``, ``b1``, ... are its arguments, all pointers.
         """
         arguments = []
         for i, binding in enumerate(self.bindings):
@@ -124,6 +126,7 @@ class Kernel:
             f"{head}({', '.join(arguments)}) {{",
             "  const u32 lane = threadIdx.x;",
             f"  const u32 group = {self._group('blockIdx')};",
+            # A grid may have a few groups more than are needed.
             f"  if (group >= {self.groups}u) return;",
             *(f"  __shared__ f32 {array}[{length}];" for array, length in self.shared),
             # Without the ``f`` of each literal CUDA C would compute in double precision.
@@ -140,8 +143,8 @@ class Kernel:
 
 
 def reduction(array: str, combined: str, threads: int) -> str:
-    """Statements after which ``array[0]`` has the combination of ``array[0]`` to
-    ``array[threads - 1]``.
+    """Source text after which ``array[0]`` holds all of ``array[0]`` to ``array[threads - 1]``
+    combined, such as their sum. The threads of a group share the array and do this together.
 
     ``combined``: what two numbers ``x`` and ``y`` become, such as ``x + y``. ``threads``: a power
     of two. Every thread of the group must get here, because each of them waits for the others.
@@ -151,6 +154,7 @@ def reduction(array: str, combined: str, threads: int) -> str:
     def element(name: re.Match[str]) -> str:
         return own if name[0] == "x" else other
 
+    # The names ``x`` and ``y``, but not these letters inside of other words, such as ``max``.
     result = re.sub(r"\b[xy]\b", element, combined)
     # Half of the threads take over the numbers of the other half, until one thread is left.
     return f"""\
@@ -162,14 +166,16 @@ workgroupBarrier();"""
 
 
 def loop(count: int, statement: Callable[[str], str], *, threads: int = 1) -> str:
-    """Statements that run ``statement(k)`` for each number ``k`` below ``count``.
+    """Source text that runs ``statement(k)`` for each number ``k`` below ``count``.
 
-    ``k`` is source text that may stand beside any operator. ``threads``: the threads of the group
-    that share the numbers; with 1 every thread runs all of them.
+    ``k`` is the text of the number, and may stand beside any operator. ``threads``: how many
+    threads of the group share the numbers; with 1 every thread runs all of them. A turn is one
+    number for each of them. Up to 16 turns are written out; of more, a loop does 16 at a time.
     """
+    # Thread ``lane`` takes the numbers lane, lane + threads, lane + 2 * threads, and so on.
     first = "lane" if threads > 1 else "0u"
     turns, rest = divmod(count, threads)
-    # A loop does as many turns as fill whole iterations; the others are written out after it.
+    # The loop does as many turns as fill whole iterations; the others are written out after it.
     looped = 0
     if turns > _WRITTEN_OUT:
         looped = turns - turns % _WRITTEN_OUT

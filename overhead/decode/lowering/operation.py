@@ -27,7 +27,9 @@ device offers.
 
 
 def threads_along(length: int) -> int:
-    """The threads of a group that goes along a row of this length."""
+    """The threads of a group that shares a row of this length: so many that none loads more than
+    four numbers, but at most 256.
+    """
     threads = GROUP_THREADS
     while threads < _MOST_THREADS and length > threads * _LOADS:
         threads *= 2
@@ -47,10 +49,11 @@ class UnsupportedOperation(UsageError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Operation(abc.ABC):
-    """One dispatch: the views it reads and writes, and its kernel. ``place``: the submodule it
-    comes from.
+    """One dispatch: the views (tensors in buffers) that it reads and writes, and its kernel. A
+    subclass computes one kind of operation, such as a matrix product, and writes its source text.
 
-    ``written``: the names of the fields with the views that the kernel writes.
+    ``place``: the submodule that it comes from. ``written``: the names of the fields with the views
+    that the kernel writes.
     """
 
     written: ClassVar[tuple[str, ...]] = ("output",)
@@ -75,8 +78,8 @@ class Operation(abc.ABC):
         return self._views(self.written)
 
     def _views(self, fields: Iterable[str]) -> tuple[TensorView, ...]:
-        """The views in these fields. A field may hold a view, a tuple of views, or something else,
-        which is left out.
+        """The views in the fields with these names. A field may hold a view, a tuple of views, or
+        something else, such as a number, which is left out.
         """
         views: list[TensorView] = []
         for name in fields:
@@ -106,9 +109,11 @@ class Operation(abc.ABC):
         shared: tuple[tuple[str, int], ...] = (),
         fours: tuple[TensorView, ...] = (),
     ) -> Kernel:
-        """A kernel that runs ``body`` (statements) in ``groups`` groups of ``threads`` threads.
-        ``shared``: name and length of each array that a group shares. ``fours``: views that it
-        reads as vectors of four numbers.
+        """A kernel that runs ``body`` in ``groups`` groups of ``threads`` threads.
+
+        ``body``: statements in the language of the module ``kernel``, in which ``b0``, ``b1``, ...
+        are the buffers of this operation. ``shared``: name and length of each array that the
+        threads of a group share. ``fours``: views that it reads as vectors of four numbers.
         """
         vectors = {view.buffer for view in fours}
         written = {view.buffer for view in self.writes}
@@ -120,7 +125,10 @@ class Operation(abc.ABC):
         return Kernel(self.label, tuple(bindings), threads, groups, body, shared)
 
     def each_element(self, count: int, body: str) -> Kernel:
-        """A kernel that runs ``body`` for each number ``i`` below ``count``, each in one thread."""
+        """A kernel that runs the statements ``body`` for each number ``i`` below ``count``, in one
+        thread each.
+        """
+        # Whole groups have more threads than are needed; the last ones do nothing.
         text = f"""\
 u32 i = group * {GROUP_THREADS}u + lane;
 if (i < {count}u) {{
@@ -132,11 +140,11 @@ if (i < {count}u) {{
         """The name of the buffer of this view in the text of the kernel."""
         return f"b{self.bindings.index(view.buffer)}"
 
-    def flat(self, view: TensorView, index: str) -> str:
+    def flat_element(self, view: TensorView, index: str) -> str:
         """Source text for the element of the view with this number in row-major order."""
         return f"{self.name(view)}[{view.flat_index(index)}]"
 
-    def in_row(self, view: TensorView, row: str, column: str) -> str:
+    def row_element(self, view: TensorView, row: str, column: str) -> str:
         """Source text for an element of the view; a row is what the last dimension spans."""
         return f"{self.name(view)}[{view.row_index(row, column)}]"
 

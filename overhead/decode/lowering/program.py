@@ -42,15 +42,17 @@ class Saving:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceLimits:
-    """What a device must offer to run a program."""
+    """What a device must offer to run a program: the size of its largest buffer, the buffers of a
+    kernel, and the bytes that the threads of a group share.
+    """
 
     binding_bytes: int
     bindings: int
     shared_bytes: int
 
     def beyond_webgpu(self) -> dict[str, int]:
-        """The limits of WebGPU that must be requested because they exceed the defaults, by their
-        names in WebGPU.
+        """The limits, by their names in WebGPU, that exceed what every WebGPU device offers. They
+        must be requested when the device is opened.
         """
         wanted = {
             "max-storage-buffer-binding-size": self.binding_bytes,
@@ -72,10 +74,12 @@ _WEBGPU_DEFAULTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """What ``overhead.lower`` returns. ``operations``: what the dispatches compute, in order; the
-    fusions change them.
+    """A module of PyTorch as a list of GPU dispatches; ``overhead.lower`` returns one. The
+    ``operations`` are what the dispatches compute, in order; each writes the source of its kernel.
+    A fusion replaces several of them by one, and ``savings`` notes how many it saved.
 
-    ``inputs`` and ``outputs``: the tensors of the module's forward, in its order.
+    ``buffers``: the memory, by name. ``inputs`` and ``outputs``: the tensors of the module's
+    forward, in its order.
     """
 
     buffers: Mapping[str, Buffer]
@@ -110,7 +114,9 @@ class Program:
 
     @functools.cached_property
     def _names(self) -> dict[Kernel, str]:
-        """A name for each different kernel: its label, and a number among those of the label."""
+        """A name for each different kernel, such as ``gemv.0``: the kind of its operation, and a
+        number among the kernels of this kind, which differ in their shapes.
+        """
         names: dict[Kernel, str] = {}
         variants = collections.Counter[str]()
         for kernel in self._kernel_of_each:
@@ -121,7 +127,7 @@ class Program:
 
     @functools.cached_property
     def limits(self) -> DeviceLimits:
-        """What a device must offer."""
+        """What a device must offer to run this program: the largest of what any kernel needs."""
         bindings = [len(kernel.bindings) for kernel in self.kernels.values()]
         shared_bytes = [kernel.shared_bytes for kernel in self.kernels.values()]
         sizes = [self.buffers[name].bytes for name in _buffers_of(self.operations)]
@@ -137,8 +143,10 @@ class Program:
         return sum(buffer.bytes for buffer in with_role)
 
     def with_operations(self, operations: tuple[Operation, ...], *savings: Saving) -> Program:
-        """This program with other operations. Temporaries and constants that are not used any more
-        are dropped.
+        """This program with other operations, for a fusion; ``savings`` are added to its own.
+
+        Buffers that no operation uses any more are dropped, but only those inside a step
+        (``temporary`` and ``constant``): weights and state belong to the module.
         """
         used = _buffers_of(operations)
         used |= {view.buffer for view in (*self.inputs, *self.outputs)}
@@ -152,8 +160,8 @@ class Program:
         )
 
     def __str__(self) -> str:
-        """Dispatches, what each fusion saved, dispatches by kind, memory, and limits, as lines of
-        text.
+        """What ``print`` shows: how many dispatches there are, what each fusion saved, dispatches
+        by kind, memory, and the limits that a WebGPU device must be asked for.
         """
         lines = [f"{len(self.operations)} dispatches, {len(self.kernels)} kernels"]
         for saving in self.savings:

@@ -29,8 +29,8 @@ def require(condition: bool) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Replacement:
-    """Operations to remove, by their positions, and the operation that takes the place of the one
-    at ``at``.
+    """What a fusion does to the list of operations: those at the positions ``removed`` go, and
+    ``new`` comes in place of the one at the position ``at``, which is among the removed.
     """
 
     removed: frozenset[int]
@@ -39,11 +39,14 @@ class Replacement:
 
 
 class DataFlow:
-    """Which operations write and read each buffer of a program."""
+    """Which operations of a program write and read each buffer. Operations are named by their
+    positions in the program.
+    """
 
     def __init__(self, program: Program) -> None:
         self.operations = program.operations
         self._program = program
+        # By the name of a buffer, the positions of the operations that write it and that read it.
         self._writers = collections.defaultdict[str, list[int]](list)
         self._readers = collections.defaultdict[str, list[int]](list)
         # Sets, because an operation that reads a buffer through two views is one reader.
@@ -66,8 +69,10 @@ class DataFlow:
         return operation
 
     def writer(self, view: TensorView) -> int:
-        """The position of the only operation that writes this temporary buffer. Raises
-        ``NoMatch``.
+        """The position of the operation that writes the buffer of this view.
+
+        Raises ``NoMatch`` if there are several, or if the buffer is not temporary: then the numbers
+        in it may come from elsewhere, such as the step before.
         """
         writers = self._writers[view.buffer]
         is_temporary = self._program.buffers[view.buffer].role == "temporary"
@@ -76,10 +81,12 @@ class DataFlow:
         return writers[0]
 
     def only_reader(self, view: TensorView) -> int:
-        """The position of the only operation that reads this temporary buffer. Raises ``NoMatch``.
+        """The position of the operation that reads the buffer of this view. Raises ``NoMatch`` if
+        anything else might need the buffer.
 
-        The buffer must have one writer and must not be an output, so that nothing misses it if both
-        are replaced.
+        That is: if the buffer has another reader or a second writer, is no temporary one, or is an
+        output of the program. Otherwise writer and reader can both be replaced, and nothing misses
+        the buffer.
         """
         self.writer(view)
         readers = self._readers[view.buffer]
@@ -88,10 +95,11 @@ class DataFlow:
         return readers[0]
 
     def allows(self, replacement: Replacement) -> bool:
-        """True if the program computes the same after the replacement.
+        """True if the program computes the same after the replacement, which puts one operation in
+        place of several that may lie apart.
 
-        No operation in between may write what the new one reads or writes, nor read too early what
-        it writes.
+        Only the operations that lie between those can go wrong. None of them may write what the new
+        operation reads or writes, nor read what the new one has not written yet.
         """
         new = replacement.new
         written = {view.buffer for view in new.writes}
@@ -102,15 +110,18 @@ class DataFlow:
             between = self.operations[i]
             if any(view.buffer in used for view in between.writes):
                 return False
-            # Before the new place it would read a buffer that the new operation writes only later.
+            # It may read what a removed operation has written by now. The new operation comes only
+            # after it, so it would read old numbers.
             if i < replacement.at and any(view.buffer in written for view in between.reads):
                 return False
         return True
 
 
 def other_input(operation: Elementwise, known: TensorView) -> TensorView:
-    """Of an operation's two inputs the one in another buffer than ``known``, which is the other.
-    Raises ``NoMatch``.
+    """The second input of an operation with two inputs, of which one is ``known``; in any order,
+    because sums and products do not depend on it.
+
+    Raises ``NoMatch`` if the inputs are others, or both in one buffer.
     """
     others = [view for view in operation.inputs if view.buffer != known.buffer]
     require(len(operation.inputs) == 2)
@@ -124,8 +135,8 @@ Match = Callable[[DataFlow, int], Replacement]
 
 
 def replace_matches(program: Program, match: Match) -> Program:
-    """The program after all replacements that ``match`` finds and that do not change what it
-    computes.
+    """The program after one kind of fusion: ``match`` looks for its pattern around each position,
+    and each match is replaced if that does not change what the program computes.
     """
     flow = DataFlow(program)
     position = 0
@@ -144,6 +155,7 @@ def replace_matches(program: Program, match: Match) -> Program:
             elif i not in replacement.removed:
                 operations.append(operation)
         program = program.with_operations(tuple(operations))
+        # All later positions have changed.
         flow = DataFlow(program)
         # The positions before the first removed one are the same, and were tried already.
         position = min(replacement.removed)

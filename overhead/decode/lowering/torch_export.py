@@ -30,14 +30,14 @@ from overhead.errors import UsageError, one_line
 def lower(
     module: Any, inputs: Sequence[Any] = (), *, fusions: Iterable[str] = tuple(FUSIONS)
 ) -> Program:
-    """The program of ``module(*inputs)``. ``inputs``: example tensors; only their shapes and types
-    matter.
+    """The program of ``module(*inputs)``: kernels, buffers and a list of GPU dispatches.
+
+    ``inputs``: example tensors; only their shapes and types matter. ``fusions``: the names of the
+    kernel fusions to apply, in order; none of them with ``()``. Raises ``UnsupportedOperation``,
+    and ``UsageError`` if ``module`` is no module or ``inputs`` no tuple.
 
     A tensor that the module changes in place should be a registered buffer. Otherwise its state
     starts at zero, because ``torch.export`` itself may have changed the tensor.
-
-    ``fusions``: the names of the fusions to apply, in order; none of them with ``()``. Raises
-    ``UnsupportedOperation``, and ``UsageError`` if ``module`` is no module or ``inputs`` no tuple.
 
     >>> print(overhead.lower(model, (token, position)))  # doctest: +SKIP
     """
@@ -52,6 +52,7 @@ def lower(
         raise UnsupportedOperation(
             f"{_line(error)}: a branch on the values of a tensor is not supported"
         ) from error
+    # Whatever the user's code raises becomes an error that names the line of that code.
     except (Exception, SystemExit) as error:
         raise UnsupportedOperation(
             f"{_line(error)}: the module raises {one_line(error)}"
@@ -60,8 +61,8 @@ def lower(
 
 
 def _line(error: BaseException) -> str:
-    """The innermost line outside PyTorch from which the error came, such as ``model.py:12, in
-    forward``.
+    """Where in the user's code the error came from, such as ``model.py:12, in forward``: the
+    innermost line outside PyTorch and the standard library. "the module" if there is none.
     """
     libraries = {"torch", *sys.stdlib_module_names}
     lines = []
@@ -75,9 +76,10 @@ def _line(error: BaseException) -> str:
 
 
 def _apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """The inputs with a copy of each tensor that occurs again: ``torch.export`` makes one input of
-    equal tensors.
+    """The inputs, in which a tensor that occurs again is replaced by a copy. Of the same tensor
+    ``torch.export`` would make one input of the program, where the module has two.
     """
+    # By identity; inputs may also be nested lists and dicts of tensors.
     seen: set[int] = set()
 
     def copied_if_seen(value: Any) -> Any:
@@ -89,7 +91,11 @@ def _apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class GraphReader(OperationReader):
-    """Follows the exported graph node by node, and collects buffers and operations."""
+    """Turns the graph that ``torch.export`` made of a module into a program (a list of dispatches),
+    node by node. A node is an input, a call of an operation, or the output; it becomes a view (a
+    tensor in a buffer). What can be computed without inputs becomes ``Folded`` values instead:
+    computed here, so that it needs no dispatch.
+    """
 
     def __init__(self, exported: Any) -> None:
         super().__init__()
@@ -98,12 +104,15 @@ class GraphReader(OperationReader):
         self._values: dict[Any, Any] = {}
         self._inputs: list[TensorView] = []
         self._written = _written_tensors(exported.graph)
-        # By buffer the storages of PyTorch that it stands for, and by storage its buffers.
+        # A storage is the memory of tensors in PyTorch. By buffer of the program the storages that
+        # it stands for, and by storage the buffers; ``_check_written`` compares them.
         self._storages = collections.defaultdict[str, set[int]](set)
         self._buffers_of_storage = collections.defaultdict[int, set[str]](set)
 
     def program(self) -> Program:
-        """The program. Raises ``UnsupportedOperation``."""
+        """The program of the whole graph. Raises ``UnsupportedOperation`` at the first node that
+        cannot be lowered.
+        """
         outputs: tuple[TensorView, ...] = ()
         specs = {spec.arg.name: spec for spec in self._exported.graph_signature.input_specs}
         for node in self._exported.graph.nodes:
@@ -116,6 +125,7 @@ class GraphReader(OperationReader):
                 outputs = self._outputs(node)
             self._note_storage(node)
 
+        # An older PyTorch turns each operation in place into a new tensor and one more output.
         kinds = {spec.kind.name for spec in self._exported.graph_signature.output_specs}
         if kinds - {"USER_OUTPUT"}:
             raise UnsupportedOperation(
@@ -135,10 +145,16 @@ class GraphReader(OperationReader):
         return tuple(outputs)
 
     def _placeholder(self, node: Any, spec: Any) -> TensorView | Folded | None:
-        """What an input, a parameter or a buffer of the module becomes; None if nothing uses it."""
+        """What a tensor that exists before the module runs (an input, a parameter, a buffer or a
+        constant) becomes: a view of a new buffer of the program, or known values. None if nothing
+        uses it.
+
+        ``spec``: what ``torch.export`` says of it.
+        """
         is_written = node in self._written
         if spec.kind.name == "CONSTANT_TENSOR" and not is_written:
             constant = self._exported.constants[spec.target]
+            # A meta tensor has a shape, but no values.
             if not constant.is_meta:
                 return Folded(constant)
         if not node.users:
@@ -160,7 +176,10 @@ class GraphReader(OperationReader):
         return view
 
     def _called(self, node: Any) -> Any:
-        """The value of a call, after appending its dispatches."""
+        """What the result of a call of an operation becomes: a view, or known values. The
+        dispatches that compute it are appended to the program.
+        """
+        # Not an operation, but Python taking one of several results.
         if getattr(node.target, "__name__", "") == "getitem":
             values, index = node.args
             return self._value(values)[index]
@@ -172,6 +191,7 @@ class GraphReader(OperationReader):
             return None
 
         arguments = self._arguments(node)
+        # The operation writes into its first argument.
         if node.target._schema.is_mutable:
             self._check_written(node)
             return self.lower_call(node.target, node.meta.get("val"), arguments)
@@ -179,12 +199,15 @@ class GraphReader(OperationReader):
         if any(isinstance(leaf, TensorView) for leaf in leaves):
             return self.lower_call(node.target, node.meta.get("val"), arguments)
 
-        # Of known values alone the result is known too, and needs no dispatch.
+        # Of known values alone the result is known too, and needs no dispatch. But if a later
+        # operation writes into it, each step must begin with a fresh copy.
         folded = self._folded(node)
         return self.copied(self.as_view(folded)) if node in self._written else folded
 
     def _note_storage(self, node: Any) -> None:
-        """Note which storage of PyTorch the node's buffer stands for, for ``_check_written``."""
+        """Note which buffer of the program stands for which storage (memory of tensors) of PyTorch,
+        by the result of this node. ``_check_written`` needs it.
+        """
         value, example = self._values.get(node), node.meta.get("val")
         if node.target is torch.ops.aten.dropout.default:
             return  # an example has its own storage, the result has not
@@ -194,8 +217,11 @@ class GraphReader(OperationReader):
             self._buffers_of_storage[storage].add(value.buffer)
 
     def _check_written(self, node: Any) -> None:
-        """Raise ``UnsupportedOperation`` if the write would reach other tensors than in PyTorch:
-        the buffer must stand for one storage, and the storage for this buffer alone.
+        """Raise ``UnsupportedOperation`` if the operation, which writes into a tensor, would change
+        other tensors in the program than it does in PyTorch.
+
+        It does not if the tensor's buffer stands for one storage (memory) of PyTorch, and this
+        storage for no other buffer: then the same tensors share the memory in both.
         """
         into = self._value(node.args[0])
         storages = self._storages[into.buffer] if isinstance(into, TensorView) else set()
@@ -210,9 +236,12 @@ class GraphReader(OperationReader):
             )
 
     def _arguments(self, node: Any) -> dict[str, Any]:
-        """All arguments by name, with the defaults of the operation."""
+        """All arguments of a call by name. Where the call leaves one out, it is the operation's
+        default; results of other nodes are in place of the nodes.
+        """
         schema = node.target._schema.arguments
         arguments = {argument.name: argument.default_value for argument in schema}
+        # The first arguments are given by their places, the others by name or not at all.
         for argument, value in zip(schema, node.args, strict=False):
             arguments[argument.name] = self._value(value)
         for name, value in node.kwargs.items():
@@ -220,13 +249,16 @@ class GraphReader(OperationReader):
         return arguments
 
     def _folded(self, node: Any) -> Folded:
-        """The result of an operation on known values, computed here on the CPU."""
+        """The result of an operation whose arguments are all known, computed now on the CPU. Raises
+        ``UnsupportedOperation`` if it is no tensor.
+        """
 
         def real(value: Any) -> Any:
             return value.tensor if isinstance(value, Folded) else value
 
         values = [self._value(part) for part in node.args]
         named = {name: self._value(part) for name, part in node.kwargs.items()}
+        # A module that is on a GPU makes its constants there.
         if "device" in named:
             named["device"] = "cpu"
         tree_map = torch.utils._pytree.tree_map
@@ -256,8 +288,8 @@ def _place(node: Any) -> str:
 
 
 def _written_tensors(graph: Any) -> set[Any]:
-    """The nodes that make a tensor into which an operation writes later, directly or through a
-    view.
+    """The nodes that make a tensor into which an operation writes later, directly or through a view
+    (another shape of the same memory). Such a tensor is state, and cannot be a known value.
     """
     # By node the one that made the tensor of which it is a view; itself if it is no view.
     origins: dict[Any, Any] = {}
@@ -267,6 +299,7 @@ def _written_tensors(graph: Any) -> set[Any]:
         takes_node = bool(node.args) and isinstance(node.args[0], torch.fx.Node)
         if node.op != "call_function" or not takes_node:
             continue
+        # Without a schema it is no operation, but ``getitem``, which takes one of several views.
         schema = getattr(node.target, "_schema", None)
         if schema is None or _returns_view(schema):
             origins[node] = origins[node.args[0]]

@@ -68,10 +68,11 @@ def number_type(dtype: Any, place: str) -> NumberType:
 def _changed_view(
     view: TensorView, change: Callable[[Any], Any]
 ) -> TensorView | list[TensorView] | None:
-    """What an operation of PyTorch that returns views makes of this view; None if it would have to
-    copy.
+    """What an operation of PyTorch that only looks at a tensor differently (``change``, such as a
+    transpose) makes of this view: one view or several. None if PyTorch would have to copy numbers.
     """
     # PyTorch changes a tensor on the device "meta", which has a shape and strides, but no numbers.
+    # It must be as large as the position of the view's last element says.
     last = view.offset
     for size, stride in zip(view.shape, view.strides, strict=True):
         last += (size - 1) * stride
@@ -79,6 +80,7 @@ def _changed_view(
     changed = change(base.as_strided(view.shape, view.strides, view.offset))
 
     tensors = list(changed) if isinstance(changed, list | tuple) else [changed]
+    # A result in other memory is a copy.
     storage = base.untyped_storage()._cdata
     if any(tensor.untyped_storage()._cdata != storage for tensor in tensors):
         return None
@@ -91,8 +93,10 @@ def _changed_view(
 
 
 def _with_rows_along(view: TensorView, dimension: int) -> TensorView:
-    """The view with this dimension moved to the end, so that it spans the rows."""
-    moved = dimension % len(view.shape)
+    """The view with this dimension moved to the end, as the kernels on rows want it: a row is what
+    the last dimension spans.
+    """
+    moved = dimension % len(view.shape)  # a negative dimension counts from the end
     order = [i for i in range(len(view.shape)) if i != moved]
     order.append(moved)
     shape = tuple(view.shape[i] for i in order)
@@ -108,10 +112,12 @@ class Folded:
 
 
 class OperationReader:
-    """Turns calls of PyTorch's operations into dispatches, and collects these and their buffers.
+    """Turns calls of PyTorch's operations into dispatches (GPU launches), and collects these and
+    their buffers. In the methods, ``given`` has the arguments of a call by name: views (tensors in
+    buffers), ``Folded`` tensors (whose values are known already) and plain values. ``result`` is an
+    example of the call's result, with its shape and type.
 
-    ``place``: the submodule whose forward is being read. In the methods, ``result`` is an example
-    of the operation's result, and ``given`` has its arguments by name.
+    ``place``: the submodule whose forward is being read, for messages.
     """
 
     def __init__(self) -> None:
@@ -121,8 +127,9 @@ class OperationReader:
         self._numbered = itertools.count()
 
     def as_view(self, value: Any) -> TensorView:
-        """The value as a view; known values are written into a new constant. Raises
-        ``UnsupportedOperation``.
+        """The tensor ``value`` as a view of a buffer, as a dispatch needs it. Known values get a
+        new buffer that holds them as a constant. Raises ``UnsupportedOperation`` for what is no
+        tensor.
         """
         if isinstance(value, TensorView):
             return value
@@ -146,6 +153,7 @@ class OperationReader:
         role: Role,
         values: tuple[Any, ...] = (),
     ) -> TensorView:
+        """A view of a new buffer in row-major order, which is added to the program."""
         view = packed_view(name, number, shape)
         self._buffers[name] = Buffer(name, number, view.count, role, values)
         return view
@@ -155,22 +163,24 @@ class OperationReader:
         self._operations.append(dataclasses.replace(operation, place=self.place))
 
     def lower_call(self, target: Any, result: Any, given: CallArguments) -> Any:
-        """The value of a call of ``target``, after appending its dispatches. Raises
-        ``UnsupportedOperation``.
+        """What a call of the operation ``target`` of PyTorch gives, as a view of a buffer (or a
+        list of views), after appending the dispatches that compute it. Raises
+        ``UnsupportedOperation`` for an operation that no kernel computes.
         """
         name = operation_name(target)
         if name in _VIEWS:
             return self._view(target, given)
         if name in _METHODS:
             return _METHODS[name](self, result, given)
+        # ``add_`` is ``add`` in place.
         kind = name.removesuffix("_")
         if kind in table.ARITHMETIC or kind in table.REAL or kind in table.COMPARISONS:
             return self._elementwise(kind, result, given, in_place=name.endswith("_"))
         raise self._refused(name, "is not supported")
 
     def copied(self, source: TensorView) -> TensorView:
-        """A new temporary with the numbers of this view, after appending the dispatch that copies
-        them.
+        """A view of a new temporary buffer with the numbers of this view in row-major order, after
+        appending the dispatch that copies them.
         """
         copy = self.new_temporary(source.number, source.shape)
         self.append_dispatch(
@@ -182,7 +192,9 @@ class OperationReader:
         return UnsupportedOperation(f"{self.place}: the operation aten.{name} {why}")
 
     def _view(self, target: Any, given: CallArguments) -> Any:
-        """The view that ``target`` makes of its first argument."""
+        """What ``target``, an operation that only looks at its first argument differently, makes of
+        it: another view of the same buffer, or several. No dispatch is needed.
+        """
         (_, source), *others = given.items()
         options = {}
         for name, value in others:
@@ -199,6 +211,9 @@ class OperationReader:
         return changed
 
     def _converted(self, result: Any, given: CallArguments) -> TensorView:
+        """The tensor as another type. No dispatch if the numbers on the device have that type
+        already, as int64 and int32 have, unless the call asks for a copy.
+        """
         source = self.as_view(given["self"])
         wanted = number_type(result.dtype, self.place)
         if source.number == wanted:
@@ -213,7 +228,10 @@ class OperationReader:
     def _elementwise(
         self, kind: str, result: Any, given: CallArguments, *, in_place: bool
     ) -> TensorView:
-        """The result of an operation that computes each element by the same expression."""
+        """The result of an operation that computes each element by the same expression.
+
+        ``kind``: its name, such as ``mul``. ``in_place``: it writes into its first operand.
+        """
         if given.get("alpha", 1) != 1 or given.get("rounding_mode"):
             raise self._refused(kind, "is supported only without alpha and rounding_mode")
         operands = [given[name] for name in ("self", "other", "src") if name in given]
@@ -222,8 +240,8 @@ class OperationReader:
         return self._expressed(kind, form, operands, taken, result, into)
 
     def _form(self, kind: str, operands: list[Any], result: Any) -> tuple[str, NumberType]:
-        """The expression of an elementwise operation, with ``{0}`` and ``{1}`` for its operands,
-        and the type to which the operands are converted first.
+        """The source text that computes one element, with ``{0}`` and ``{1}`` for the operands, and
+        the type to which the operands must be converted first.
         """
         if kind in table.REAL:
             return table.REAL[kind], "f32"
@@ -233,6 +251,7 @@ class OperationReader:
             compared = torch.result_type(*map(self._example, operands))
             sign = table.COMPARISONS[kind]
             return f"select(0u, 1u, {{0}} {sign} {{1}})", number_type(compared, self.place)
+        # The sum of truth values is true if one of them is; 1 + 1 would be no truth value.
         if kind == "add" and result.dtype == torch.bool:
             return "{0} | {1}", number
         if kind == "copy":  # copy_(self, src) reads only src
@@ -255,12 +274,14 @@ class OperationReader:
         result: Any,
         into: Any = None,
     ) -> TensorView:
-        """The result of the expression on tensors or numbers. Operands are first converted to the
-        type ``taken``.
+        """The result of an operation that computes each element by the expression ``form``, after
+        appending its dispatch.
 
-        ``form``: the expression, with ``{0}`` and ``{1}`` for the operands. ``into``: the tensor
-        that gets the result, where the operation works in place.
+        ``form``: source text, with ``{0}`` and ``{1}`` for the operands, which are tensors or
+        numbers. ``taken``: the type to which they are converted first. ``into``: the tensor that
+        gets the result, where the operation works in place.
         """
+        # In the expression, inputs are named x0, x1, ... and numbers are written out.
         inputs: list[TensorView] = []
         scalars: list[float] = []
         texts: list[str] = []
@@ -269,6 +290,7 @@ class OperationReader:
                 texts.append(table.literal(operand, taken))
                 scalars.append(float(operand))
             elif f"{{{position}}}" not in form:
+                # The operation does not read this operand, so it is no input.
                 texts.append("")
             else:
                 view = self.as_view(operand)
@@ -339,16 +361,20 @@ class OperationReader:
     def _reduced(
         self, kind: Literal["sum", "mean", "max"], result: Any, given: CallArguments
     ) -> TensorView:
-        """The sum, mean or maximum along one dimension, or of all numbers."""
+        """The sum, mean or maximum (``kind``) along one dimension, or of all numbers, after
+        appending its dispatch. The kernel reduces rows, so the dimension is made the last one.
+        """
         x = self.as_view(given["self"])
         if 0 in x.shape:
             raise self._refused(kind, "is not supported for an empty tensor")
+        # A tensor without dimensions is a row of one number.
         if not x.shape:
             x = self._viewed(x, _as_row)
         along = given.get("dim") or range(len(x.shape))
         is_real = x.number == "f32" and result.dtype == torch.float32
         if not is_real or len(along) not in (1, len(x.shape)):
             raise self._refused(kind, "is supported only for f32, along one dimension or all")
+        # Along all dimensions: all numbers are one row.
         if len(along) > 1:
             x = self._viewed(x, _as_row)
             along = (0,)
@@ -365,6 +391,9 @@ class OperationReader:
         return self._norm(result, given, centred=False)
 
     def _norm(self, result: Any, given: CallArguments, *, centred: bool) -> TensorView:
+        """The norm of each row, after appending its dispatch. ``centred``: the mean of the row is
+        subtracted first, as in LayerNorm.
+        """
         if len(given["normalized_shape"]) != 1:
             raise self._refused("norm", "is supported only over the last dimension")
         weight = self._optional(given.get("weight"))
@@ -395,6 +424,9 @@ class OperationReader:
         return output
 
     def _index_copy(self, result: Any, given: CallArguments) -> TensorView:
+        """The tensor into which ``index_copy_`` has written rows of another one, such as the new
+        key into the cache of keys, after appending the dispatch that writes them.
+        """
         into = self.as_view(given["self"])
         source = self.as_view(given["source"])
         if into.number != source.number:
@@ -407,6 +439,7 @@ class OperationReader:
         return into
 
     def _attention(self, result: Any, given: CallArguments) -> TensorView:
+        """The result of ``scaled_dot_product_attention``, after appending its dispatch."""
         query = self.as_view(given["query"])
         key = self.as_view(given["key"])
         value = self.as_view(given["value"])
@@ -434,14 +467,18 @@ class OperationReader:
     def _check_attention(
         self, query: TensorView, key: TensorView, value: TensorView, dropout: float
     ) -> None:
-        """Raise ``UnsupportedOperation`` for an attention that the kernel does not compute."""
-        # A group of threads keeps a score for each key in the memory that it shares.
+        """Raise ``UnsupportedOperation`` for an attention that the kernel does not compute. Shapes
+        are (batch, heads, rows, width).
+        """
+        # A group of threads keeps a score for each key in the memory that it shares, beside one
+        # number for each thread.
         most_keys = SHARED_NUMBERS - GROUP_THREADS
         if len(query.shape) != 4 or dropout or key.shape[2] > most_keys:
             raise self._refused(
                 "scaled_dot_product_attention",
                 f"is supported only with four dimensions, without dropout, to {most_keys} keys",
             )
+        # Each head of keys is shared by the same number of heads of queries.
         has_whole_share = query.shape[1] % key.shape[1] == 0
         same_heads = key.shape[:2] == value.shape[:2]
         same_batch = key.shape[0] == query.shape[0]
@@ -451,8 +488,10 @@ class OperationReader:
             )
 
     def _argmax(self, result: Any, given: CallArguments) -> TensorView:
+        """The place of the largest number along a dimension, after appending its dispatch."""
         x = self.as_view(given["self"])
         along = given["dim"]
+        # Without a dimension PyTorch counts over all numbers; with one dimension that is the same.
         takes_all = along is None and len(x.shape) != 1
         # The kernel keeps a column in a float32, which holds every integer up to 2^24.
         if not x.shape or takes_all or x.shape[along or 0] > 1 << 24:

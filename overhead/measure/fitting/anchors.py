@@ -61,8 +61,8 @@ ANCHOR_MAY_DIFFER = _RULE.off
 
 @dataclass(frozen=True)
 class AnchorVerdict:
-    """What the anchors show about one figure. ``holds_to``: the line was seen to hold up to this n;
-    0 if it was not.
+    """What the anchors (samples of far more units than the line was fitted to) show about one
+    figure. ``holds_to``: the line was seen to hold up to this n; 0 if it was not.
 
     ``bends``: T(n) is no line. ``unclear``: it is not known whether T(n) is a line. ``drifts``: the
     cost has changed since the rounds. '' where there is no such reason.
@@ -78,18 +78,23 @@ class AnchorVerdict:
 
 @dataclass(frozen=True)
 class _Anchor:
-    """The anchor of one process. ``off``: its share above the line; ``noise``: how uncertain that
-    is. ``clear``: the sign of ``off`` is known. ``slope``, ``beyond``: ns a unit of the line and
-    between ``top`` and ``n``. ``pace``: T(top) over that of the line. ``reference``: the reference
-    loop beside the anchor over that of the process; 1 where unknown.
+    """The anchor of one process: a sample of ``n`` units, ten times ``top``, the largest n that the
+    line of the process was fitted to.
+
+    ``share_off``: the share by which it lies above the line; ``noise``: how uncertain that is;
+    ``sign_is_known``: both estimates of it have the same sign. ``slope``: of the line, ns a unit;
+    ``slope_beyond``: the same between ``top`` and ``n``. ``pace``: T(top) beside the anchor over
+    that of the line, above 1 if units became slower since the rounds. ``reference``: the reference
+    loop (fixed work that shows the processor's speed) beside the anchor over that of the process; 1
+    where unknown.
     """
 
     n: int
     top: int
-    off: float
-    clear: bool
+    share_off: float
+    sign_is_known: bool
     slope: float
-    beyond: float
+    slope_beyond: float
     noise: float
     pace: float
     reference: float
@@ -102,12 +107,14 @@ def judge_anchors(
     of_enqueue: bool,
     quantum: float = 0.0,
 ) -> AnchorVerdict:
-    """What the anchors of these processes say of their ``lines``. ``of_enqueue``: these are the
-    lines of ``issue``, not of the total.
+    """Whether the lines fitted to these processes go on far beyond the n that they were fitted to,
+    as their anchors show it: samples of ten times the largest n. The checks of a figure turn the
+    verdict into its status.
 
-    ``quantum``: ns between two polls of the wait. An anchor that is a hundred times the line's
-    largest n extends ``holds_to`` only where it fits, and makes T(n) bent only where it is off by
-    more than its own spread.
+    ``of_enqueue``: these are the lines of the time until ``issue`` returns, not of the total.
+    ``quantum``: ns between two polls of the wait, 0 if it does not poll. An anchor of a hundred
+    times the largest n extends ``holds_to`` only where it fits, and makes T(n) bent only where it
+    is off by more than its own spread.
     """
     name = "anchor_issue" if of_enqueue else "anchor"
     anchors: list[_Anchor] = []
@@ -118,28 +125,32 @@ def judge_anchors(
     if len(anchors) < _RULE.processes:
         return AnchorVerdict(unclear=_why_none_taken(processes))
 
+    # Where the cost itself changed since the rounds, anchors tell nothing of the line. T(top) shows
+    # that, unless polls round it up.
     if not quantum and not of_enqueue:
         drifts = _why_drifted(anchors)
         if drifts:
             return AnchorVerdict(drifts=drifts)
 
-    off = np.array([anchor.off for anchor in anchors])
-    median_off = median(off)
+    shares_off = np.array([anchor.share_off for anchor in anchors])
+    median_off = median(shares_off)
     slope = median([anchor.slope for anchor in anchors])
     noise = median([anchor.noise for anchor in anchors])
     allowed = _RULE.off + noise
     n = min(anchor.n for anchor in anchors)
     if abs(median_off) <= allowed:
+        # The far anchors were taken for the total alone.
         if of_enqueue:
             return AnchorVerdict(holds_to=n)
         return _held_at_far_anchors(processes, n, slope, median_off)
 
-    clear = np.array([anchor.clear for anchor in anchors])
-    off_to_median_side = off * np.sign(median_off)
-    share_that_agrees = np.mean(clear & (off_to_median_side > allowed))
+    # T(n) bends only if most processes say so alone: a disturbance meets a few of them.
+    sign_is_known = np.array([anchor.sign_is_known for anchor in anchors])
+    off_to_median_side = shares_off * np.sign(median_off)
+    share_that_agrees = np.mean(sign_is_known & (off_to_median_side > allowed))
     if len(anchors) >= _RULE.refusing and share_that_agrees >= _RULE.agree:
         top = max(anchor.top for anchor in anchors)
-        beyond = median([anchor.beyond for anchor in anchors])
+        beyond = median([anchor.slope_beyond for anchor in anchors])
         bends = because(
             "bends-at-anchor",
             slope_us=slope / 1e3,
@@ -148,7 +159,7 @@ def judge_anchors(
             anchor=n,
         )
         return AnchorVerdict(bends=bends, slopes=(slope, beyond))
-    unclear = because("anchors-differ", anchor=n, least=off.min(), most=off.max())
+    unclear = because("anchors-differ", anchor=n, least=shares_off.min(), most=shares_off.max())
     return AnchorVerdict(unclear=unclear)
 
 
@@ -160,17 +171,19 @@ def _why_none_taken(processes: Sequence[Process]) -> Why:
     return because("no-anchor-in-two-processes")
 
 
-class _Beyond(NamedTuple):
-    """What one estimate of the anchor says: its share above the line, and ns a unit beyond
-    ``top``.
+class _Estimate(NamedTuple):
+    """One estimate from the times of an anchor: the share by which it lies above the line, and the
+    slope from ``top`` (the line's largest n) to the anchor, ns a unit.
     """
 
-    off: float
+    share_off: float
     slope: float
 
 
 def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | None:
-    """The anchor of a process; None if it has none.
+    """The anchor of a process beside its line; None if it has none. ``name``: of the one-off values
+    with the times of the anchor and of the chains of ``top`` units (the line's largest n) next to
+    it. ``quantum``: ns between two polls of the wait, or 0.
 
     T(top) beside the anchor tells how fast the processor was at that moment, so that the anchor
     tests the line and not the host. Two estimates leave out interruptions: the shortest of several
@@ -186,20 +199,21 @@ def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anch
         queued = np.asarray(process.values("anchor_queued"), dtype=np.float64)
     running = np.maximum(values - queued, 0.0)
     ns = np.asarray(process.one_off[name].at)
-    shortest = _beyond(ns, values, line, percent=0, quantum=quantum)
-    middle = _beyond(ns, running, line, percent=50, quantum=quantum)
-    smaller = min(shortest, middle, key=lambda estimate: abs(estimate.off))
+    shortest = _estimate(ns, values, line, percent=0, quantum=quantum)
+    middle = _estimate(ns, running, line, percent=50, quantum=quantum)
+    smaller = min(shortest, middle, key=lambda estimate: abs(estimate.share_off))
 
     top = int(ns.min())
     n = int(ns.max())
     tops = running[ns == top]
+    # A polling wait may return a poll late; a single long sample is as noisy as its neighbours.
     noise = quantum / (line.slope * n)
     if np.count_nonzero(ns == n) == 1:
         noise += _noise_of_mean(tops)
-    near_line = line.intercept + line.slope * top
+    top_on_line = line.intercept + line.slope * top
     pace = 1.0
-    if near_line > 0:
-        pace = median(tops) / near_line
+    if top_on_line > 0:
+        pace = median(tops) / top_on_line
     reference = 1.0
     beside = process.values("anchor_canary")
     if beside and process.pace:
@@ -207,19 +221,23 @@ def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anch
     return _Anchor(
         n=n,
         top=top,
-        off=smaller.off,
-        clear=shortest.off * middle.off > 0,
+        share_off=smaller.share_off,
+        sign_is_known=shortest.share_off * middle.share_off > 0,
         slope=line.slope,
-        beyond=smaller.slope,
+        slope_beyond=smaller.slope,
         noise=noise,
         pace=pace,
         reference=reference,
     )
 
 
-def _beyond(ns: Floats, times: Floats, line: Line, *, percent: float, quantum: float) -> _Beyond:
-    """How far the anchor lies above the line, from this percentile of the ``times`` at ``top`` and
-    at the anchor. A single anchor is set beside the mean of the samples at ``top``.
+def _estimate(
+    ns: Floats, times: Floats, line: Line, *, percent: float, quantum: float
+) -> _Estimate:
+    """How far the anchor (the largest of ``ns``) lies above the line, judged by this percentile of
+    its ``times`` and of those at ``top``, the largest n of the line, which is the smallest of
+    ``ns``. A single anchor is set beside the mean of the samples at ``top``, which contains
+    interruptions as it does.
     """
     top = int(ns.min())
     n = int(ns.max())
@@ -230,18 +248,22 @@ def _beyond(ns: Floats, times: Floats, line: Line, *, percent: float, quantum: f
     else:
         near = float(np.percentile(tops, percent))
 
-    near_line = line.intercept + line.slope * top
-    speed = 1.0  # T(top) beside the anchor over that of the line: above 1 the processor is slower
-    if near_line > 0 and not quantum:
-        speed = near / near_line
-    expected = line.slope * n
-    far_at_usual_speed = far / max(speed, 1e-9)
-    off = (far_at_usual_speed - line.intercept - expected) / expected
-    return _Beyond(off, (far - near) / (n - top))
+    # T(top) beside the anchor over that of the line: above 1 the processor is slower than it was.
+    # Where the wait polls, T(top) is rounded up and does not tell.
+    top_on_line = line.intercept + line.slope * top
+    slowdown = 1.0
+    if top_on_line > 0 and not quantum:
+        slowdown = near / top_on_line
+    units_on_line = line.slope * n
+    far_at_usual_speed = far / max(slowdown, 1e-9)
+    share_off = (far_at_usual_speed - line.intercept - units_on_line) / units_on_line
+    return _Estimate(share_off, (far - near) / (n - top))
 
 
 def _noise_of_mean(tops: Floats) -> float:
-    """Two standard errors of the mean of the samples at ``top``, as a share of the mean."""
+    """Two standard errors of the mean of these times at the line's largest n, as a share of the
+    mean: how uncertain a single anchor (a far longer chain) beside them is.
+    """
     mean = float(tops.mean())
     if tops.size < 2 or mean <= 0:
         return 0.0
@@ -261,17 +283,20 @@ def has_anchors(processes: Sequence[Process]) -> bool:
 def slope_to_anchor(process: Process, line: Line) -> float:
     """ns a unit between the largest n of the line and the anchor; 0 without an anchor."""
     anchor = _anchor_of(process, line, "anchor", 0.0)
-    return anchor.beyond if anchor else 0.0
+    return anchor.slope_beyond if anchor else 0.0
 
 
 def _why_drifted(anchors: Sequence[_Anchor]) -> Why:
-    """That T(top) has changed since the rounds, by more than the reference loop explains; '' if the
-    change is small or unclear.
+    """That the cost of a unit has changed since the rounds: the longest chains of the line take
+    another time beside the anchors (far longer chains), at the end of the processes, by more than
+    the reference loop (which shows the processor's speed) explains. '' if the change is small or
+    unclear.
     """
     if len(anchors) < _RULE.refusing:
         return ""
     paces = np.array([anchor.pace for anchor in anchors])
     reference = np.array([anchor.reference for anchor in anchors])
+    # Both must change: a cost that the device bounds does not follow the processor's speed.
     changes = paces - 1
     relative_changes = paces / reference - 1
     if not _is_clear_change(changes) or not _is_clear_change(relative_changes):
@@ -293,8 +318,9 @@ def _is_clear_change(changes: Floats) -> bool:
 
 
 def _off_far(process: Process) -> float:
-    """The share by which the far anchor differs from the shorter chains: with or without the waits
-    for the processor, whichever is less.
+    """The share by which the far anchor, one chain of a hundred times the line's largest n, takes
+    longer than as many units in shorter chains. The times count with or without the waits for the
+    processor, whichever gives less: an interruption is no bend.
     """
     near, far = process.values("anchor_far")
     plain = far / near - 1
@@ -311,24 +337,28 @@ def _off_far(process: Process) -> float:
 def _held_at_far_anchors(
     processes: Sequence[Process], n: int, slope: float, off_at_n: float
 ) -> AnchorVerdict:
-    """That the line holds up to ``n``, or up to the n of the far anchors where these fit as well.
+    """The verdict on a line that fits its anchors: it holds up to ``n``, their n, or up to that of
+    the far anchors (ten times ``n``) where these fit as well; or it bends there.
 
-    ``off_at_n``: the share by which the anchors at ``n`` are off, which the far ones add to.
+    Few processes take far anchors, each a single one. So they refute the line only if all are far
+    off to the same side and agree well; else they are ignored. ``slope``: of the line, ns a unit.
+    ``off_at_n``: the share by which the anchors at ``n`` are off; the far ones, compared with
+    these, add to it.
     """
     with_far = [process for process in processes if process.values("anchor_far")]
     if len(with_far) < _RULE.processes:
         return AnchorVerdict(holds_to=n)
-    off = np.array([_off_far(process) for process in with_far])
-    mean_off = float(off.mean())
+    shares_off = np.array([_off_far(process) for process in with_far])
+    mean_off = float(shares_off.mean())
     far_n = min(process.one_off["anchor_far"].at[1] for process in with_far)
     off_at_far_n = (1 + off_at_n) * (1 + mean_off) - 1
     if abs(off_at_far_n) <= _RULE.off:
         return AnchorVerdict(holds_to=far_n)
 
-    off_to_mean_side = off * np.sign(mean_off)
+    off_to_mean_side = shares_off * np.sign(mean_off)
     if not np.all(off_to_mean_side > _RULE.far_off * _RULE.off):
         return AnchorVerdict(holds_to=n)
-    if abs(mean_off) <= _RULE.far_off * float(np.ptp(off)):
+    if abs(mean_off) <= _RULE.far_off * float(np.ptp(shares_off)):
         return AnchorVerdict(holds_to=n)
     beyond = slope * (1 + mean_off)
     bends: Reason = because(

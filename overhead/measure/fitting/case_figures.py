@@ -26,20 +26,20 @@ DRIFTS = frozenset({"drifts-in-rounds", "drifts-after-rounds"})
 
 
 def estimate(series: Series, precision: float) -> dict[str, Figure]:
-    """All figures of one case by name. ``precision``: the largest relative half-width of a figure
-    that is ``ok``.
+    """All figures of one case (a way to launch work) by name, from its raw samples. ``precision``:
+    the largest relative half-width of a figure that is ``ok``.
 
-    ``issue``, ``host``, ``complete`` and ``fixed`` always, with a status; ``everything``, the mean
-    over all samples with what an undisturbed cost leaves out, where anchors were taken; ``knee_n``
-    and ``queue_depth`` if the queue was seen to be full; ``one_off_figures`` and
-    ``unpinned_figures`` where they were measured. The precision of ``fixed`` is relative to the sum
-    of ``fixed``, ``complete`` and the poll interval of a polling wait.
+    The costs of a unit, ``issue`` (until the call returns), ``host`` (CPU time) and ``complete``
+    (until the work is done), and ``fixed``, the part of a chain that does not depend on its length,
+    are always there, with a status. ``everything``, the mean over all samples, where anchors
+    (samples of far more units) were taken; ``knee_n`` and ``queue_depth`` if the queue was seen to
+    be full; ``one_off_figures`` and ``unpinned_figures`` where they were measured.
     """
     case = CaseFits(series, precision)
     figures = {name: _slope(name, case) for name in SLOPES}
     complete = figures["complete"]
-    knee = _knee(case.whole)
-    if complete.status == "nonlinear" and any(fit.knee for fit in case.whole.fits):
+    knee = _knee(case.all_rounds)
+    if complete.status == "nonlinear" and any(fit.knee for fit in case.all_rounds.fits):
         # What looks like a full queue is then the same bend as that of T(n).
         reason = because("issue-bends-as-total-does")
         for name in ("issue", "host"):
@@ -47,7 +47,7 @@ def estimate(series: Series, precision: float) -> dict[str, Figure]:
         knee = {}
     figures["fixed"] = _fixed(complete, case)
     figures |= knee
-    figures |= _everything(complete, case.whole)
+    figures |= _everything(complete, case.all_rounds)
     return figures | one_off_figures(series, precision) | unpinned_figures(series)
 
 
@@ -71,9 +71,11 @@ _BOUND = _BoundRule()
 
 
 def limited_by(series: Series, figures: Mapping[str, Figure]) -> Bound:
-    """``host``, ``device`` or ``balanced``: what limits ``complete`` in a pipelined pattern.
+    """What limits the cost of a unit, ``complete``: ``host`` if the CPU time of a unit explains it
+    alone, ``device`` if the CPU is clearly ahead of the device, ``balanced`` in between. Only in a
+    pipelined pattern, where both work at the same time.
 
-    ``host`` for a synchronous stack; empty for other patterns, or if a figure is missing.
+    Always ``host`` for a synchronous stack; empty for other patterns, or if a figure is missing.
     """
     if series.synchronous:
         return "host"
@@ -93,15 +95,18 @@ def limited_by(series: Series, figures: Mapping[str, Figure]) -> Bound:
 
 
 def _slope(name: str, case: CaseFits) -> Figure:
-    """``issue``, ``host`` or ``complete``, ns per unit, or the reason why it has no value."""
-    if not case.whole.processes:
+    """One of the costs of a unit, ``issue``, ``host`` or ``complete``, in ns, with its interval
+    over the processes and the status that the checks give it; or the reason why it has no value.
+    """
+    if not case.all_rounds.processes:
         return Figure(name=name, status="failed", reason=because("no-round-sampled"))
     interval = Figure(name=name, status="failed", reason=because("too-few-sizes"))
-    if case.whole.values(name):
-        interval = with_remarks(case.usual.mean(name), case, case.usual)
+    if case.all_rounds.values(name):
+        interval = with_remarks(case.at_usual_speed.mean(name), case, case.at_usual_speed)
 
     figure = judged(interval, case)
 
+    # From which n on the line holds is not looked at where two lines would be needed.
     if not case.series.anchored or figure.value is None or figure.status == "bimodal":
         return figure
     start = case.complete_start if name == "complete" else case.enqueue_start
@@ -109,8 +114,11 @@ def _slope(name: str, case: CaseFits) -> Figure:
 
 
 def _fixed(complete: Figure, case: CaseFits) -> Figure:
-    """The intercept, ns; without a value if ``complete`` has none."""
-    if not case.whole.values("fixed") or complete.value is None:
+    """The one-off cost, ns: the intercept of the line T(n), what a chain costs whatever its length.
+    Without a value if the slope, ``complete``, has none, and with one for each speed if that has
+    two.
+    """
+    if not case.all_rounds.values("fixed") or complete.value is None:
         return Figure(
             name="fixed", status=complete.status, reason=complete.reason, rule=complete.rule
         )
@@ -120,43 +128,54 @@ def _fixed(complete: Figure, case: CaseFits) -> Figure:
             return Figure(name="fixed", status="noisy", reason=because("two-speeds-few-rounds"))
         return with_left_out(both, case, case.searched_for_speeds)
 
-    beside_ns = complete.value + case.whole.longest_quantum
-    fixed = case.usual.mean("fixed", beside_ns)
+    # Its precision is relative to T(1), the sum of both, since it may itself be about zero. A poll
+    # of the wait adds to T(1).
+    beside_ns = complete.value + case.all_rounds.longest_quantum
+    fixed = case.at_usual_speed.mean("fixed", beside_ns)
     if case.series.anchored:
         for check in FIXED_CHECKS:
             fixed = check(fixed, case, beside_ns)
-    return with_left_out(fixed, case, case.usual)
+    return with_left_out(fixed, case, case.at_usual_speed)
 
 
-def _everything(complete: Figure, whole: FittedCase) -> dict[str, Figure]:
-    """The mean cost of a unit over all samples and anchors, nothing left out, ns; empty without
-    anchors.
+def _everything(complete: Figure, all_rounds: FittedCase) -> dict[str, Figure]:
+    """The figure ``everything``: the mean cost of a unit over all samples and anchors (samples of
+    far more units), ns, also those that the cost leaves out as disturbed. In each process it is the
+    time above the intercept, summed, over the sum of n. Empty without anchors, without a cost, or
+    where the cost has two speeds.
     """
-    if not whole.series.anchored or complete.value is None or complete.status == "bimodal":
+    if not all_rounds.series.anchored or complete.value is None or complete.status == "bimodal":
         return {}
     means: list[float] = []
-    for one in whole.fitted:
-        anchor = one.process.one_off.get("anchor")
-        line = one.fit.complete
-        if line is None or anchor is None or not anchor.values or wait_quantum(one.process):
+    for fitted_process in all_rounds.fitted_processes:
+        anchor = fitted_process.process.one_off.get("anchor")
+        line = fitted_process.fit.complete
+        if (
+            line is None
+            or anchor is None
+            or not anchor.values
+            or wait_quantum(fitted_process.process)
+        ):
             continue
-        n = np.concatenate([one.fit.wall[:, 0], anchor.at])
-        totals = np.concatenate([one.fit.wall[:, 2], anchor.values])
+        n = np.concatenate([fitted_process.fit.wall[:, 0], anchor.at])
+        totals = np.concatenate([fitted_process.fit.wall[:, 2], anchor.values])
         above_fixed = totals - line.intercept
         means.append(float(above_fixed.sum() / n.sum()))
     if not means:
         return {}
-    return {"everything": mean_of_processes("everything", means, whole.precision)}
+    return {"everything": mean_of_processes("everything", means, all_rounds.precision)}
 
 
-def _knee(whole: FittedCase) -> dict[str, Figure]:
-    """``knee_n`` and ``queue_depth`` if most processes have a knee, else nothing."""
-    knees = [fit.knee for fit in whole.fits if fit.knee]
-    if len(knees) * 2 <= len(whole.fits):
+def _knee(all_rounds: FittedCase) -> dict[str, Figure]:
+    """The length at which the device's queue is full and the units that it then holds, ``knee_n``
+    and ``queue_depth``; nothing unless most processes saw ``issue`` bend there.
+    """
+    knees = [fit.knee for fit in all_rounds.fits if fit.knee]
+    if len(knees) * 2 <= len(all_rounds.fits):
         return {}
     sizes = [knee.n for knee in knees]
     depths = [knee.depth for knee in knees]
     return {
-        "knee_n": mean_of_processes("knee_n", sizes, whole.precision, unit="n"),
-        "queue_depth": mean_of_processes("queue_depth", depths, whole.precision, unit="n"),
+        "knee_n": mean_of_processes("knee_n", sizes, all_rounds.precision, unit="n"),
+        "queue_depth": mean_of_processes("queue_depth", depths, all_rounds.precision, unit="n"),
     }

@@ -36,7 +36,7 @@ from overhead.results import Figure, Reason, Status, Why, because, together
 
 def unavailable_without_cpu_clock(figure: Figure, case: CaseFits) -> Figure:
     """``host`` is ``unavailable`` if no process could measure the CPU time of its wait."""
-    if figure.name != "host" or case.whole.values("host"):
+    if figure.name != "host" or case.all_rounds.values("host"):
         return figure
     reason = because("cpu-clock-cannot-measure")
     return Figure(name=figure.name, status="unavailable", reason=reason)
@@ -44,9 +44,9 @@ def unavailable_without_cpu_clock(figure: Figure, case: CaseFits) -> Figure:
 
 def below_resolution_at_one_poll(figure: Figure, case: CaseFits) -> Figure:
     """``complete`` is ``below-resolution`` if every wait of a polling stack ended at the same poll:
-    such times fit any slope.
+    such times fit any slope, so no process has a line.
     """
-    if figure.name != "complete" or not case.whole.polls or case.whole.values("complete"):
+    if figure.name != "complete" or not case.all_rounds.polls or case.all_rounds.values("complete"):
         return figure
     reason = because("one-step-of-the-poll")
     return Figure(name=figure.name, status="below-resolution", reason=reason)
@@ -54,12 +54,12 @@ def below_resolution_at_one_poll(figure: Figure, case: CaseFits) -> Figure:
 
 def below_resolution_unless_above_zero(figure: Figure, case: CaseFits) -> Figure:
     """The figure is ``below-resolution`` if its slope is zero or less in a process: noise then
-    hides it.
+    hides it. The reason names the clock where that is too coarse for any slope.
     """
-    slopes = case.whole.values(figure.name)
+    slopes = case.all_rounds.values(figure.name)
     if not slopes or min(slopes) > 0:
         return figure
-    reason = _coarse_for_longest_chain(case.whole) or because(
+    reason = _coarse_for_longest_chain(case.all_rounds) or because(
         "slope-not-told-from-zero", least_ns=min(slopes)
     )
     return Figure(name=figure.name, status="below-resolution", reason=reason, processes=len(slopes))
@@ -80,25 +80,27 @@ _CLOCK = _ClockRule()
 
 
 def below_resolution_if_clock_is_coarse(figure: Figure, case: CaseFits) -> Figure:
-    """The figure is ``below-resolution`` if the longest chain adds too few steps of the clock to
-    the shortest one. A figure with two speeds is not checked.
+    """The figure is ``below-resolution`` if from the shortest to the longest chain it adds too few
+    steps of the clock. A figure with two speeds is not checked; the next check gives it both
+    values.
     """
     if figure.value is None or _at_two_speeds(figure, case) is not None:
         return figure
 
-    added_ns = abs(figure.value) * _shortest_range_of_n(case.usual)
-    step_ns = _clock_step(case.usual)
+    added_ns = abs(figure.value) * _shortest_range_of_n(case.at_usual_speed)
+    step_ns = _clock_step(case.at_usual_speed)
     if added_ns >= _CLOCK.clock_steps * step_ns:
         return figure
 
-    reason = _coarse_for_longest_chain(case.usual) or because(
+    reason = _coarse_for_longest_chain(case.at_usual_speed) or because(
         "slope-too-small-for-clock", reach_ns=added_ns, step_ns=step_ns
     )
     return without_value(figure, "below-resolution", reason)
 
 
 def _coarse_for_longest_chain(fitted: FittedCase) -> Why:
-    """That the clock is too coarse even for the whole time of the longest chain; '' if it is not.
+    """The reason that the clock is too coarse even for the whole time of the longest chain; '' if
+    it is not.
 
     The reader then learns that the clock is at fault, and not the small cost.
     """
@@ -125,18 +127,20 @@ def _clock_step(fitted: FittedCase) -> float:
 
 def bimodal_at_two_speeds(figure: Figure, case: CaseFits) -> Figure:
     """The figure is ``bimodal`` if its rounds form two groups: then both costs are given."""
+    # Where the cost itself cannot be told, two speeds of it cannot either.
     if figure.status == "below-resolution":
         return figure
     return _at_two_speeds(figure, case) or figure
 
 
 def _at_two_speeds(figure: Figure, case: CaseFits) -> Figure | None:
-    """The figure at two speeds, with its rule; None if it has one speed, or if no process has it.
+    """The figure with a value for each of two speeds, if its rounds form two groups; None if the
+    case has one speed, or if no process has the figure.
 
-    Two checks ask for it, so the case keeps the answer.
+    Two checks ask for it, and it takes long, so the case keeps the answer.
     """
     name = figure.name
-    if not case.whole.values(name):
+    if not case.all_rounds.values(name):
         return None
     if name not in case.at_two_speeds:
         both = figure_at_two_speeds(case, name, split_by=name)
@@ -147,15 +151,16 @@ def _at_two_speeds(figure: Figure, case: CaseFits) -> Figure | None:
 
 
 def nonlinear_off_the_line(figure: Figure, case: CaseFits) -> Figure:
-    """The figure is ``nonlinear`` if in the median process T(n) leaves the line at some n by more
-    than ``LINE.misfit`` or the wanted precision.
+    """The figure is ``nonlinear`` if at some n the median T(n) of the median process leaves the
+    line by more than ``LINE.misfit`` or the wanted precision. A figure of two speeds is not
+    checked: its samples belong to two lines.
     """
     if figure.value is None or figure.status == "bimodal":
         return figure
 
     misfits: list[Misfit] = []
-    for one in case.usual.fitted:
-        misfit = _misfit(figure.name, one.process, one.fit)
+    for fitted_process in case.at_usual_speed.fitted_processes:
+        misfit = _misfit(figure.name, fitted_process.process, fitted_process.fit)
         if misfit is not None:
             misfits.append(misfit)
     if not misfits:
@@ -169,8 +174,11 @@ def nonlinear_off_the_line(figure: Figure, case: CaseFits) -> Figure:
 
 
 def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:
-    """How far a process's times are off its line, for ``complete`` or the time of ``issue``; None
-    without a line that rises, or if the wait polls.
+    """How far a process's times are off its line, at the n where that is most; for ``complete`` the
+    times until the wait ended, for the others those of ``issue``. None without a line that rises.
+
+    Nor for ``complete`` if the wait polls: polls round these times up, so they are never on the
+    line.
     """
     of_enqueue = name != "complete"
     line = fit.line(of_enqueue=of_enqueue)
@@ -190,12 +198,13 @@ def _off_the_line(worst: Misfit) -> Reason:
 
 
 def nonlinear_if_bent(figure: Figure, case: CaseFits) -> Figure:
-    """The figure is ``nonlinear`` if T(n) bends: one half of the ladder is steeper than the other,
-    or the intercept of T(n) is clearly below zero.
+    """The figure is ``nonlinear`` if T(n) bends: one half of the ladder (the sizes of n) is steeper
+    than the other, or the intercept of T(n) is clearly below zero. With two speeds all rounds are
+    looked at; else those at the usual speed of the processor.
     """
     if figure.value is None:
         return figure
-    fitted = case.whole if figure.status == "bimodal" else case.usual
+    fitted = case.all_rounds if figure.status == "bimodal" else case.at_usual_speed
     bent = _why_bent(figure, fitted)
     if not bent:
         return figure
@@ -205,6 +214,9 @@ def nonlinear_if_bent(figure: Figure, case: CaseFits) -> Figure:
 def _why_bent(figure: Figure, fitted: FittedCase) -> Why:
     """Why T(n) of the figure is no line; '' if it may be one, or where the wait polls: T(n) is then
     a staircase.
+
+    Only the line of ``complete`` has an intercept that must not be negative: no wait takes less
+    than no time.
     """
     if fitted.polls:
         return ""
@@ -221,6 +233,7 @@ def _why_bent(figure: Figure, fitted: FittedCase) -> Why:
         if change is not None:
             changes.append(change)
 
+    # A change within the figure's own interval is no finding.
     precision = fitted.precision
     if figure.value and figure.low is not None and figure.high is not None:
         half_width = (figure.high - figure.low) / 2
@@ -229,7 +242,9 @@ def _why_bent(figure: Figure, fitted: FittedCase) -> Why:
 
 
 def _longest_total_ns(fitted: FittedCase) -> float:
-    """The median T(n) at the largest n of a process, ns, of the process where it is longest."""
+    """The time of the longest chains, ns: the median T(n) at a process's largest n, of the process
+    where it is longest.
+    """
     medians: list[float] = []
     for fit in fitted.fits:
         n = fit.wall[:, 0]
@@ -239,19 +254,21 @@ def _longest_total_ns(fitted: FittedCase) -> float:
 
 
 def nonlinear_at_anchors(figure: Figure, case: CaseFits) -> Figure:
-    """The figure is ``nonlinear`` if its anchors (samples ten times as long as the longest chain)
-    lie off the line to the same side; ``modes`` then gives the cost before and beyond.
+    """The figure is ``nonlinear`` if its anchors (samples ten times as long as the longest chain of
+    the line) lie off the line to the same side in most processes; ``modes`` then gives the cost
+    before and beyond.
 
-    Where the cost itself has changed since the rounds, anchors tell nothing of the line. The time
-    of ``issue`` may rise there because the queue is full, which is no bend.
+    Not where the cost itself has changed since the rounds: anchors then tell nothing of the line.
+    Nor for the enqueue time of a pipeline: it rises there because the queue is full, which is no
+    bend.
     """
     if not _is_judged_by_anchors(figure, case):
         return figure
-    seen = _anchors_of(figure, case)
-    if not seen.bends or seen.holds_to or _enqueue_of_pipeline(figure, case):
+    verdict = _anchors_of(figure, case)
+    if not verdict.bends or verdict.holds_to or _enqueue_of_pipeline(figure, case):
         return figure
-    bent = without_value(figure, "nonlinear", seen.bends)
-    return replace(bent, modes=list(seen.slopes))
+    bent = without_value(figure, "nonlinear", verdict.bends)
+    return replace(bent, modes=list(verdict.slopes))
 
 
 def _is_judged_by_anchors(figure: Figure, case: CaseFits) -> bool:
@@ -278,12 +295,15 @@ def _enqueue_of_pipeline(figure: Figure, case: CaseFits) -> bool:
 
 def noisy_if_drifting_in_rounds(figure: Figure, case: CaseFits) -> Figure:
     """The figure is ``noisy`` if its cost rises or falls over the rounds of the processes, and the
-    reference loop does not explain the change.
+    processor's speed, which the reference loop of each round shows, does not explain the change. A
+    figure of two speeds is not checked: it tells already that the cost changes.
     """
     if figure.value is None or figure.status == "bimodal":
         return figure
-    slopes = case.usual.slopes_by_round(figure.name)
-    drift = find_drift_beyond_reference(slopes, case.usual.reference_by_round, case.precision)
+    slopes = case.at_usual_speed.slopes_by_round(figure.name)
+    drift = find_drift_beyond_reference(
+        slopes, case.at_usual_speed.reference_by_round, case.precision
+    )
     if drift is None:
         return figure
     reason = because("drifts-in-rounds", early_us=drift.early / 1e3, late_us=drift.late / 1e3)
@@ -301,37 +321,40 @@ def noisy_if_drifted_after_rounds(figure: Figure, case: CaseFits) -> Figure:
 
 def noisy_unless_checked_beyond(figure: Figure, case: CaseFits) -> Figure:
     """The figure with ``holds_to``, the n up to which the line was seen to hold; ``noisy`` if no
-    anchor shows that the line goes on beyond its longest chain.
+    anchor (a sample ten times as long as its longest chain) shows that the line goes on.
 
     The enqueue time of a pipeline holds to the longest chain of its line: beyond it, the queue may
-    be full.
+    be full, and no anchor can tell.
     """
     if not _is_judged_by_anchors(figure, case):
         return figure
-    seen = _anchors_of(figure, case)
-    if seen.holds_to:
-        return replace(figure, holds_to=seen.holds_to)
+    verdict = _anchors_of(figure, case)
+    if verdict.holds_to:
+        return replace(figure, holds_to=verdict.holds_to)
     if _enqueue_of_pipeline(figure, case):
-        below_knee = [fit.samples(of_enqueue=True).n for fit in case.whole.fits]
+        # The line of ``issue`` was fitted only to n at which the queue is not full (the knee).
+        below_knee = [fit.samples(of_enqueue=True).n for fit in case.all_rounds.fits]
         return replace(figure, holds_to=max(int(n.max()) for n in below_knee))
-    unclear = because("not-checked-beyond", units=case.whole.largest_n, why=seen.unclear)
+    unclear = because("not-checked-beyond", units=case.all_rounds.largest_n, why=verdict.unclear)
     return replace(figure, status="noisy", reason=together(figure.reason, unclear))
 
 
 def noisy_if_slow_samples_are_work(figure: Figure, case: CaseFits) -> Figure:
-    """The figure is ``noisy`` if samples that it leaves out take much time in most processes, and
-    no other thread explains this: the stack itself does something long every so many units.
+    """The figure is ``noisy`` if samples that it leaves out as interrupted take much time in most
+    processes, and no other thread explains this: then the stack itself does something long every so
+    many units, and its mean cost is higher. A polling wait, whose times are rounded up, does not
+    show it.
     """
     if figure.value is None or not case.series.anchored or figure.status == "bimodal":
         return figure
-    whole = case.whole
-    if whole.polls:
+    all_rounds = case.all_rounds
+    if all_rounds.polls:
         return figure
 
-    share = share_of_slow_samples(whole.processes, whole.fits)
+    share = share_of_slow_samples(all_rounds.processes, all_rounds.fits)
     if share and figure.name != "complete":
         # Alone, a long ``issue`` only takes from the wait that follows, so both must be slow.
-        share = share_of_slow_samples(whole.processes, whole.fits, of_enqueue=True)
+        share = share_of_slow_samples(all_rounds.processes, all_rounds.fits, of_enqueue=True)
     if not share:
         return figure
 
@@ -376,8 +399,9 @@ def judged(figure: Figure, case: CaseFits) -> Figure:
 
 
 def noisy_if_one_unit_is_off(fixed: Figure, case: CaseFits, beside_ns: float) -> Figure:
-    """The one-off cost is ``noisy`` if a chain of one unit takes clearly more or less than the line
-    gives.
+    """The one-off cost ``fixed``, the intercept of the line, is ``noisy`` if a chain of one unit
+    takes clearly more or less than the line gives: ``fixed`` and the cost of a unit then do not add
+    up to its time. ``start.expected`` is what the line gives, and 0 where T(1) is not clearly off.
     """
     start = case.complete_start
     if fixed.value is None or not start.expected:
@@ -389,18 +413,21 @@ def noisy_if_one_unit_is_off(fixed: Figure, case: CaseFits, beside_ns: float) ->
 
 
 def noisy_if_waits_differ(fixed: Figure, case: CaseFits, beside_ns: float) -> Figure:
-    """The one-off cost is ``noisy`` if in most processes many waits for one unit differ from the
-    others: the median that the cost rests on then says nothing of the mean.
+    """The one-off cost ``fixed`` is ``noisy`` if in most processes many waits for one unit differ
+    from the others: the median that it rests on then says nothing of the mean. Not where the wait
+    polls, which makes all its waits differ.
+
+    ``beside_ns``: the time to which its precision is relative in addition to its value.
     """
-    processes = case.usual.processes
-    if fixed.value is None or fixed.low is None or fixed.high is None or case.usual.polls:
+    processes = case.at_usual_speed.processes
+    if fixed.value is None or fixed.low is None or fixed.high is None or case.at_usual_speed.polls:
         return fixed
-    seen = slow_waits(processes, [single_waits(process) for process in processes])
+    slow = slow_waits(processes, [single_waits(process) for process in processes])
     half_width = (fixed.high - fixed.low) / 2
     size_ns = abs(fixed.value) + beside_ns
-    if seen is None or not seen.matter(size_ns, half_width, case.precision):
+    if slow is None or not slow.make_noisy(size_ns, half_width, case.precision):
         return fixed
-    return replace(fixed, status="noisy", reason=together(fixed.reason, seen.reason))
+    return replace(fixed, status="noisy", reason=together(fixed.reason, slow.reason))
 
 
 FIXED_CHECKS = (noisy_if_one_unit_is_off, noisy_if_waits_differ)

@@ -51,11 +51,11 @@ _RULE = _BendRule()
 
 
 def slope_change(n: Floats, y: Floats) -> float | None:
-    """The slope of y over the upper half of the range of n divided by that over the lower half,
-    minus 1.
+    """How much steeper the times y are over the upper half of the range of n than over the lower
+    half: the ratio of both slopes, minus 1. It is 0 for a line.
 
     None if a half has fewer than two n, if an n has too few samples, or if a slope is not above
-    zero. n = 1 counts in neither half.
+    zero. n = 1 counts in neither half: a single unit may cost something else.
     """
     clear = undisturbed_mask(n, y)
     n = n[clear]
@@ -68,6 +68,7 @@ def slope_change(n: Floats, y: Floats) -> float | None:
     if not middles.size:
         return None
 
+    # The n that parts the halves belongs to both.
     middle = float(middles.max())
     least_n = _RULE.lower_from * middle
     in_lower = (n > 1) & (n >= least_n) & (n <= middle)
@@ -80,7 +81,8 @@ def slope_change(n: Floats, y: Floats) -> float | None:
 
 
 def why_bent(changes: Sequence[float], precision: float) -> Why:
-    """Why T(n) is not a line, from the ``slope_change`` of each process; empty if it may be one.
+    """The reason that T(n) is not a line, from the ``slope_change`` of each process (by how much
+    the upper half of the sizes of n is steeper); empty if it may be a line.
 
     The mean change must exceed half the ``precision`` (the wanted one, or the figure's relative
     half-width if that is larger), and its 99 % interval over the processes must not hold zero.
@@ -97,8 +99,8 @@ def why_bent(changes: Sequence[float], precision: float) -> Why:
 
 
 def why_intercept_too_low(fixed: Figure, longest: float) -> Why:
-    """Why T(n) is not a line, from its intercept; '' if it may be one. ``longest``: the longest
-    T(n), ns.
+    """The reason that T(n) is not a line, because its intercept ``fixed`` is clearly below zero; ''
+    if it may be one. ``longest``: the longest T(n), ns, to which the intercept is compared.
 
     No wait takes less than no time: an intercept below zero shows that T(n) is flatter at small n.
     """

@@ -49,8 +49,8 @@ class Drift:
 
 
 def find_drift(values: ByRound, least: float) -> Drift | None:
-    """The trend of positive values over the rounds of a process; None unless it is clear in all
-    processes together.
+    """Whether positive values rise or fall over the rounds, in all processes together: the means of
+    the first and of the last third if they clearly do, else None.
 
     The trend of one process is the Theil-Sen slope of the logarithms times the number of rounds. It
     is clear if the mean trend exceeds ``least``, and if its 99.5 % interval over the processes does
@@ -81,8 +81,8 @@ def can_show_drift(processes: Sequence[Process]) -> bool:
 
 
 def _trend(by_round: Mapping[int, float]) -> float:
-    """The change of ln(value) from the first to the last round of a process: the slope over the
-    rounds, times the range of their numbers.
+    """The change of ln(value) from the first to the last round of a process, which is about its
+    relative change: the robust slope over the rounds, times the range of their numbers.
     """
     numbers: Floats = np.array(list(by_round), dtype=np.float64)
     values = np.array(list(by_round.values()))
@@ -99,12 +99,13 @@ def _first_and_last_third(by_round: Mapping[int, float]) -> list[float]:
 
 
 def find_drift_beyond_reference(values: ByRound, reference: ByRound, least: float) -> Drift | None:
-    """The drift of values that the reference loop of the same rounds does not explain; None if
-    there is none.
+    """The drift of values over the rounds that the processor's speed does not explain; None if
+    there is none. ``reference``: by round the time of the reference loop, a fixed loop which shows
+    that speed.
 
-    The reference loop is a fixed loop: its time shows the processor's speed. Both the values and
-    the values divided by their reference loop must drift. A cost that the device bounds does not
-    follow the reference loop, so the division alone would give it the drift of the processor.
+    Both the values and the values divided by their reference loop must drift. A cost that the
+    device bounds does not follow the reference loop, so the division alone would give it the drift
+    of the processor.
     """
     drift = find_drift(values, least)
     if drift is None:
@@ -118,6 +119,7 @@ def find_drift_beyond_reference(values: ByRound, reference: ByRound, least: floa
             if time:
                 relative_by_round[number] = value / time
         relative.append(relative_by_round)
+    # Without a reference loop in any round, the values alone decide.
     if any(relative) and find_drift(relative, least) is None:
         return None
     return drift

@@ -26,10 +26,12 @@ from overhead.results import Figure, RoundEntry
 
 
 def figure_at_two_speeds(case: CaseFits, name: str, *, split_by: str) -> Figure | None:
-    """The ``bimodal`` figure, which has the value at both speeds; None if the case has one speed.
+    """The ``bimodal`` figure of a case whose rounds ran at two speeds, with its value at both; None
+    if the case has one speed.
 
-    ``split_by``: the figure whose values in the rounds tell the speeds apart. It is ``complete``
-    for ``fixed``, which a single round does not show.
+    The rounds are split by their own values of the figure ``split_by``, or by the processor's
+    speed. ``split_by`` is ``complete`` for ``fixed``, which a single round does not show; else the
+    figure itself.
     """
     fitted = case.searched_for_speeds
     rounds = _rounds_of(fitted, split_by)
@@ -43,7 +45,8 @@ def figure_at_two_speeds(case: CaseFits, name: str, *, split_by: str) -> Figure 
     if fast.value is None or slow.value is None:
         return None
 
-    # The anchors are times until the wait ended, as these figures are.
+    # Processes whose slopes differ but whose anchors (far longer chains) do not are of one speed.
+    # Anchors are times until the wait ended, as these figures are.
     of_total = name == "complete" or (fitted.series.synchronous and name in SLOPES)
     if of_total and split.by == "rounds":
         ratio = slow.value / fast.value
@@ -68,7 +71,9 @@ class _Rounds:
 
 
 def _rounds_of(fitted: FittedCase, name: str) -> _Rounds:
-    """The rounds of the case that have a value of this figure."""
+    """The rounds of all processes that have a value of this figure, in one list, with the reference
+    loop of each, which shows the processor's speed.
+    """
     by_process: list[list[int]] = []
     values: list[float] = []
     reference: list[float] = []
@@ -79,6 +84,7 @@ def _rounds_of(fitted: FittedCase, name: str) -> _Rounds:
             values.append(slope)
             reference.append(fitted.reference_by_round[position][number])
             owners.append(position)
+    # With a round that lacks its reference loop the speeds cannot be told by it.
     times = np.array(reference)
     if not times.all():
         times = np.zeros(0)
@@ -102,8 +108,10 @@ def _mean_of_rounds(
     *,
     slow: bool,
 ) -> Figure:
-    """The figure at one of both speeds, from the processes that have enough rounds at this
-    speed.
+    """The figure at one of both speeds: in each process a fit to the rounds at this speed alone,
+    then the mean over the processes. A process with too few such rounds does not count.
+
+    ``slow_numbers``: by process the numbers of its rounds at the slower speed.
     """
     values: list[float] = []
     for position, process in enumerate(fitted.processes):
@@ -120,21 +128,22 @@ def _mean_of_rounds(
 
 
 def _anchors_are_alike(fitted: FittedCase, slow: Mask, owners: Owners, ratio: float) -> bool:
-    """Whether long chains cost the same in processes of both speeds, whose slopes have this
-    ``ratio``.
+    """Whether long chains (anchors) cost the same in processes of both speeds, although their
+    slopes have this ``ratio``. Then the case has one speed: the processes differ only in their
+    sizes of n, as where the stack rounds n up to a multiple of 64.
 
-    The processes then differ in their sizes of n, as where the stack rounds n up to a multiple of
-    64, and the case has one speed. Never where a process has rounds of both speeds.
+    ``slow``: for each round whether it is of the slower speed; ``owners``: its process. False where
+    a process has rounds of both speeds: its sizes of n are the same in both.
     """
     slow_costs: list[float] = []
     fast_costs: list[float] = []
-    for position, one in enumerate(fitted.fitted):
+    for position, fitted_process in enumerate(fitted.fitted_processes):
         is_slow = slow[owners == position]
-        if not is_slow.size or one.fit.complete is None:
+        if not is_slow.size or fitted_process.fit.complete is None:
             continue
         if is_slow.any() and not is_slow.all():
             return False
-        cost = slope_to_anchor(one.process, one.fit.complete)
+        cost = slope_to_anchor(fitted_process.process, fitted_process.fit.complete)
         if not cost:
             continue
         if is_slow.all():

@@ -42,30 +42,31 @@ class FittedProcess:
 
 
 class FittedCase:
-    """The processes of a case that have samples, each with its fit. ``precision``: the largest
-    relative half-width of a figure that is ``ok``.
+    """The processes of a case that have samples, each with the lines fitted to them. The figures of
+    the case are means over these processes. ``precision``: the largest relative half-width of a
+    figure that is ``ok``.
     """
 
     def __init__(self, series: Series, precision: float) -> None:
         self.series = series
         self.precision = precision
-        self.fitted: list[FittedProcess] = []
+        self.fitted_processes: list[FittedProcess] = []
         for process in series.processes:
             if any(entry.samples for entry in process.rounds):
                 reference = {entry.round: reference_ns(entry) for entry in process.rounds}
                 fit = fit_process(process, series)
-                self.fitted.append(FittedProcess(process, fit, reference))
+                self.fitted_processes.append(FittedProcess(process, fit, reference))
         self._slopes_by_round: dict[str, list[dict[int, float]]] = {}
 
     @functools.cached_property
     def processes(self) -> list[Process]:
         """The processes that have samples."""
-        return [one.process for one in self.fitted]
+        return [fitted_process.process for fitted_process in self.fitted_processes]
 
     @functools.cached_property
     def fits(self) -> list[ProcessFit]:
         """The fit of each process."""
-        return [one.fit for one in self.fitted]
+        return [fitted_process.fit for fitted_process in self.fitted_processes]
 
     @functools.cached_property
     def longest_quantum(self) -> float:
@@ -93,21 +94,29 @@ class FittedCase:
         return [value for value in values if value is not None]
 
     def mean(self, name: str, beside: float = 0.0) -> Figure:
-        """The figure with its interval over the processes. ``beside``: what its half-width is
-        relative to in addition to its value, ns.
+        """The mean of the figure over the processes, with its interval and a first status. The
+        reference loop of each process goes along, since a cost may follow the processor's speed.
+
+        ``beside``: what its half-width is relative to in addition to its value, ns.
         """
-        with_value = [one for one in self.fitted if one.fit.value(name) is not None]
-        paces = [one.process.pace for one in with_value]
+        paces: list[float] = []
+        for fitted_process in self.fitted_processes:
+            if fitted_process.fit.value(name) is not None:
+                paces.append(fitted_process.process.pace)
         return mean_of_processes(
             name, self.values(name), self.precision, beside=beside, paces=paces
         )
 
     def slopes_by_round(self, name: str) -> list[dict[int, float]]:
-        """By process the figure in each of its rounds, ns per unit, by the number of the round."""
+        """By process the figure in each of its rounds, ns per unit, by the number of the round.
+        Several checks ask for it, so it is kept.
+        """
         if name not in self._slopes_by_round:
             by_process: list[dict[int, float]] = []
-            for one in self.fitted:
-                slopes = slopes_by_round(one.process, self.series, name, one.fit.knee)
+            for fitted_process in self.fitted_processes:
+                slopes = slopes_by_round(
+                    fitted_process.process, self.series, name, fitted_process.fit.knee
+                )
                 by_process.append(slopes)
             self._slopes_by_round[name] = by_process
         return self._slopes_by_round[name]
@@ -115,13 +124,13 @@ class FittedCase:
     @property
     def reference_by_round(self) -> list[dict[int, float]]:
         """By process the time of the reference loop in each round, ns."""
-        return [one.reference_by_round for one in self.fitted]
+        return [fitted_process.reference_by_round for fitted_process in self.fitted_processes]
 
     def reference_times(self) -> Floats:
         """The times of the reference loop in all rounds, ns; 0 where it was not timed."""
         times: list[float] = []
-        for one in self.fitted:
-            times += one.reference_by_round.values()
+        for fitted_process in self.fitted_processes:
+            times += fitted_process.reference_by_round.values()
         return np.array(times)
 
     def line_start(self, *, of_enqueue: bool) -> LineStart:
@@ -136,55 +145,60 @@ class FittedCase:
 class CaseFits:
     """The fits that all figures of one case come from.
 
-    ``whole``: of all rounds. ``usual``: of the rounds at the usual speed of the processor; the same
-    object if these are all rounds. ``at_two_speeds``: by name the figures that the checks have
-    looked at for two speeds; None for one speed.
+    ``all_rounds``: the fits to every round. ``at_usual_speed``: to the rounds in which the
+    processor ran at its usual speed; the same object if these are all rounds. ``at_two_speeds``: by
+    name the figures that the checks have looked at for two speeds; None for one speed.
     """
 
     def __init__(self, series: Series, precision: float) -> None:
         self.series = series
         self.precision = precision
-        self.whole = FittedCase(series, precision)
+        self.all_rounds = FittedCase(series, precision)
         undisturbed = without_slow_rounds(series)
-        self.usual = self.whole
+        # Fitting takes long: where no round is left out, the fits are shared.
+        self.at_usual_speed = self.all_rounds
         if undisturbed is not series:
-            self.usual = FittedCase(undisturbed, precision)
+            self.at_usual_speed = FittedCase(undisturbed, precision)
         self.at_two_speeds: dict[str, Figure | None] = {}
 
     @functools.cached_property
     def searched_for_speeds(self) -> FittedCase:
-        """The rounds in which two speeds are looked for: all if the reference loop itself has two
-        speeds, else the usual ones.
+        """The fits to the rounds in which two speeds of the case are looked for: to every round if
+        the reference loop, which shows the processor's speed, itself has two speeds; else to those
+        at the usual speed, so that a few disturbed rounds are no speed of the case.
         """
-        times = self.whole.reference_times()
-        owners = _owners(self.whole.reference_by_round)
+        times = self.all_rounds.reference_times()
+        owners = _owners(self.all_rounds.reference_by_round)
         if times.all() and two_groups(times, owners, SPEEDS.reference_share) is not None:
-            return self.whole
-        return self.usual
+            return self.all_rounds
+        return self.at_usual_speed
 
     @functools.cached_property
     def complete_anchors(self) -> AnchorVerdict:
-        """What the anchors show about T(n)."""
-        lines = [fit.complete for fit in self.whole.fits]
+        """What the anchors, samples of far more units than a line was fitted to, show of T(n)."""
+        lines = [fit.complete for fit in self.all_rounds.fits]
         return judge_anchors(
-            self.whole.processes, lines, of_enqueue=False, quantum=self.whole.longest_quantum
+            self.all_rounds.processes,
+            lines,
+            of_enqueue=False,
+            quantum=self.all_rounds.longest_quantum,
         )
 
     @functools.cached_property
     def enqueue_anchors(self) -> AnchorVerdict:
         """What the anchors show about the time until ``issue`` returns."""
-        lines = [fit.enqueue for fit in self.whole.fits]
-        return judge_anchors(self.whole.processes, lines, of_enqueue=True)
+        lines = [fit.enqueue for fit in self.all_rounds.fits]
+        return judge_anchors(self.all_rounds.processes, lines, of_enqueue=True)
 
     @functools.cached_property
     def complete_start(self) -> LineStart:
         """From which n on T(n) is the line."""
-        return self.usual.line_start(of_enqueue=False)
+        return self.at_usual_speed.line_start(of_enqueue=False)
 
     @functools.cached_property
     def enqueue_start(self) -> LineStart:
         """From which n on the time until ``issue`` returns is its line."""
-        return self.usual.line_start(of_enqueue=True)
+        return self.at_usual_speed.line_start(of_enqueue=True)
 
 
 def _owners(by_process: Sequence[dict[int, float]]) -> Owners:

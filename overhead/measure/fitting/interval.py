@@ -53,14 +53,16 @@ def mean_of_processes(
     unit: str = "ns",
     paces: Sequence[float] | Floats = (),
 ) -> Figure:
-    """The mean of one value per process, with its 95 % interval by Student's t.
+    """The figure of one value per process: their mean, with its 95 % interval by Student's t.
 
     The status is ``ok`` if the half-width is at most ``precision * (scale + beside)``, else
-    ``noisy``. ``scale`` is the size of the mean if None.
+    ``noisy``. ``scale`` is the size of the mean if None; ``beside`` a time that is added to it,
+    where a value may be about zero.
 
-    ``paces``: the reference loop of each process, ns. From five processes on the figure is the cost
-    at the mean reference loop: a cost that changes linearly with the reference loop follows the
-    processor's clock and is no uncertainty (analysis of covariance, Fisher 1932).
+    ``paces``: the time of each process's reference loop (fixed work that shows the processor's
+    speed), ns. From five processes on the figure is the cost at the mean reference loop: a cost
+    that changes linearly with the reference loop follows the processor's clock and is no
+    uncertainty (analysis of covariance, Fisher 1932).
     """
     count = len(values)
     if count == 0:
@@ -112,8 +114,9 @@ def mean_of_processes(
 
 
 def _tell_of_clock(paces: Sequence[float] | Floats) -> bool:
-    """Whether the reference loops of the processes differ enough, and are enough, to tell how a
-    cost follows the processor's clock.
+    """Whether a line through the costs of processes and their reference loops (fixed work) is worth
+    its degree of freedom: there are enough processes, each has a reference loop (``paces``, ns),
+    and these differ.
     """
     if len(paces) < MEAN.reference_from or not all(paces):
         return False
@@ -129,8 +132,9 @@ def _share(half_width: float, size: float) -> float:
 
 
 def _rule(count: int, share: float, precision: float, pace: float) -> Reason:
-    """How the interval was formed. ``share``: its relative half-width. ``pace``: at which time of
-    the reference loop, ns; 0 for none.
+    """The sentence about how the interval was formed, which stands beside the figure. ``share``:
+    its half-width over the size of the figure. ``pace``: the time of the reference loop (fixed
+    work), in ns, at which the figure is the cost; 0 if it was not reduced to one.
     """
     finite = math.isfinite(share)  # a file cannot hold infinity
     if pace:
@@ -159,8 +163,9 @@ _MOST_PROCESSES = 200
 
 
 def _too_wide(share: float, precision: float, count: int) -> Why:
-    """The reason of a ``noisy`` figure, with the processes that would do: the half-width shrinks
-    with their root.
+    """The reason of a ``noisy`` figure whose half-width exceeds ``precision``. It suggests how many
+    processes would do, since the half-width shrinks with the root of their number; unless these are
+    so many that nobody would run them.
     """
     if not math.isfinite(share):
         return because("too-wide-beside-zero", target=precision)

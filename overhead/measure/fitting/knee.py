@@ -90,8 +90,12 @@ class _Bend:
 
 
 def find_knee(n: Floats, issue: Floats) -> Knee | None:
-    """The knee by the best fit of two straight pieces to the median ``issue`` (ns) at each n; None
-    if one line will do.
+    """Whether the device's queue was seen to be full: the *knee*, the n from which on ``issue``
+    takes longer for each unit, since a call waits until the device takes an earlier one. None if
+    one line fits the times of ``issue`` (ns) as well.
+
+    Every place for the knee is tried with two straight pieces through the median times at each n;
+    the best fit counts.
     """
     sizes = np.unique(n[n >= 1])
     if sizes.size < _RULE.sizes_below + _RULE.sizes_above:
@@ -113,11 +117,13 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
 
 
 def _bend_at(curve: _Curve, split: int) -> _Bend | None:
-    """Two pieces, through the first ``split`` sizes and through the others; None if their slopes
-    are too alike, or if they cross elsewhere.
+    """The two straight pieces of the time of ``issue`` with a knee, where the device's queue gets
+    full, between the ``split``-th size and the next, as one candidate; None if their slopes are too
+    alike, or if they cross elsewhere.
 
     The depth counts the units issued but not finished at the knee. The device starts with the first
-    unit, and its time per unit is the slope of ``issue`` above the knee.
+    unit, and its time per unit is the slope of ``issue`` above the knee: there, each call waits for
+    the device.
     """
     sizes = curve.sizes
     low = _weighted_line(curve.part(slice(None, split)))
@@ -129,6 +135,7 @@ def _bend_at(curve: _Curve, split: int) -> _Bend | None:
         return None
 
     crossing = (low.intercept - high.intercept) / change
+    # Else the sizes beside the crossing would not lie on the pieces that were fitted to them.
     least = sizes[split - 1] * (1 - _RULE.beside)
     most = sizes[split] * (1 + _RULE.beside)
     if not least <= crossing <= most:
@@ -143,8 +150,8 @@ def _bend_at(curve: _Curve, split: int) -> _Bend | None:
 
 
 def _error(issue: Floats) -> float:
-    """Standard error of the median, ns; 1 % of the median if there are too few samples for an
-    estimate.
+    """The uncertainty of the median of these times, ns: its standard error, or 1 % of the median if
+    there are too few samples for an estimate.
     """
     if issue.size < LINE.samples_per_n:
         return median(issue) / 100
@@ -153,8 +160,9 @@ def _error(issue: Floats) -> float:
 
 
 def _weighted_line(curve: _Curve) -> _Piece:
-    """The straight piece through a part of the curve: weighted least squares on relative
-    residuals. The error of the slope follows from the errors of the medians.
+    """The straight piece through a part of the curve, by weighted least squares on relative
+    residuals, so that the long times do not count more than the short ones. The error of the slope
+    follows from the errors of the medians.
     """
     weights = 1 / np.maximum(curve.medians, 1.0) ** 2
     mean_n = np.average(curve.sizes, weights=weights)

@@ -70,10 +70,11 @@ class Line:
 
 
 def theil_sen(n: Floats, y: Floats) -> Line | None:
-    """The Theil-Sen line of y (ns) over n; None with fewer than two different n.
+    """The Theil-Sen line of y (ns) over n, which a few disturbed samples do not tilt: the median of
+    the slopes between all pairs. None with fewer than two different n.
 
     Its intercept is the weighted median of ``y - slope * n``: the value at which half of the
-    weights is reached.
+    weights is reached. A sample counts less at an n where samples scatter more.
     """
     slope = sen_slope(n, y)
     if slope is None:
@@ -81,17 +82,17 @@ def theil_sen(n: Floats, y: Floats) -> Line | None:
     intercepts = y - slope * n
     order = np.argsort(intercepts)
     weights = 1 / _spreads(n, y)
-    reached = np.cumsum(weights[order])
-    middle = np.searchsorted(reached, reached[-1] / 2)
+    weight_so_far = np.cumsum(weights[order])
+    middle = np.searchsorted(weight_so_far, weight_so_far[-1] / 2)
     return Line(slope, float(intercepts[order][middle]))
 
 
 def siegel_slope(n: Floats, y: Floats) -> float | None:
-    """The slope of y (ns) over n by repeated medians, ns per unit; None with fewer than two
-    different n.
+    """The slope of y (ns) over n by repeated medians, ns per unit, for the few samples of one
+    round: the median, over all samples, of the median slope to the other samples, so that up to
+    half of them may be disturbed. None with fewer than two different n.
 
-    The median, over all samples, of the median slope to the other samples: up to half of them may
-    be disturbed. A. F. Siegel, Robust regression using repeated medians, Biometrika 69 (1982) 242;
+    A. F. Siegel, Robust regression using repeated medians, Biometrika 69 (1982) 242;
     ``scipy.stats.siegelslopes``.
     """
     if n.size == 0 or n.min() == n.max():
@@ -136,8 +137,8 @@ def _pairs_to_fit(size: int) -> _Pairs:
 
 
 def sen_slope(n: Floats, y: Floats) -> float | None:
-    """The Theil-Sen slope, ns per unit: the median over all pairs with different n; None without
-    such a pair.
+    """The Theil-Sen slope of y over n, ns per unit: the median of the slopes of all pairs of
+    samples with different n (of random pairs, if there are very many); None without such a pair.
     """
     pairs = _pairs_to_fit(n.size)
     apart = n[pairs.first] != n[pairs.second]
@@ -151,8 +152,10 @@ def sen_slope(n: Floats, y: Floats) -> float | None:
 
 
 def _spreads(n: Floats, y: Floats) -> Floats:
-    """For each sample the ``lower_spread`` of y at its n, ns; at least a small part
-    (``LINE.spread_parts``) of the largest.
+    """For each sample the spread of the samples y at its n, ns, for its weight in the intercept
+    (``lower_spread``, which interruptions cannot widen). It is at least a small part
+    (``LINE.spread_parts``) of the largest, so that no few samples that agree by chance carry all
+    the weight.
     """
     spreads = np.ones(n.size)
     for size in np.unique(n):
@@ -175,8 +178,8 @@ def _lower_spread(y: Floats) -> float:
 
 
 def _quantile(y: Floats, share: float) -> float:
-    """``numpy.quantile`` of sorted values, without sorting them again: linear between the two
-    values beside the position.
+    """The value below which this share of sorted values lies, linear between the two values beside
+    the position: ``numpy.quantile`` without sorting them again.
     """
     position = (y.size - 1) * share
     below = int(position)
@@ -185,12 +188,12 @@ def _quantile(y: Floats, share: float) -> float:
 
 
 def undisturbed_mask(n: Floats, y: Floats) -> Mask:
-    """A mask of the samples y (ns): False for one far above the median at its n, which was
+    """Which samples y (ns) count: False for one far above the median at its n, which was
     interrupted.
 
     Long samples are interrupted more often than short ones, which makes the fitted slope too high:
     with 50 interruptions a second and samples of 4 ms by 0.2 to 0.3 %; without the interrupted
-    samples by less than 0.1 %.
+    samples by less than 0.1 %. At an n with few samples all count, since their spread is uncertain.
     """
     clear = np.ones(n.size, dtype=np.bool_)
     steps = np.diff(np.unique(y))
@@ -204,7 +207,9 @@ def undisturbed_mask(n: Floats, y: Floats) -> Mask:
 
 
 def _ceiling(y: Floats, resolution: float) -> float:
-    """The highest undisturbed value of sorted values: outliers are removed until none is left.
+    """The highest value of the sorted samples at one n that does not count as interrupted. Outliers
+    above it raise the median and the spread, so they are removed and it is computed again, until
+    none is left or very few samples would be.
 
     ``resolution``: the smallest step between two values. The spread counts as at least that, or
     values that are all alike would make any other value an outlier.
@@ -219,8 +224,9 @@ def _ceiling(y: Floats, resolution: float) -> float:
 
 
 def robust_line(n: Floats, y: Floats, *also: Floats) -> Line | None:
-    """The Theil-Sen line of y (ns) through the samples undisturbed in y and in each of ``also``;
-    None without one.
+    """The Theil-Sen line of y (ns) over n, through the samples that were interrupted neither in y
+    nor in any of the times ``also``, such as those of ``issue``; None with fewer than two different
+    n.
     """
     clear = undisturbed_mask(n, y)
     for other in also:
@@ -242,8 +248,8 @@ class Misfit:
 
 
 def worst_misfit(n: Floats, y: Floats, line: Line) -> Misfit:
-    """The largest misfit of y (ns) that is not noise; zeros if there is none. The slope must not be
-    0.
+    """Where the median of the times y (ns) at some n is farthest from this line, which was fitted
+    to them, unless noise explains it; zeros if no n is clearly off. The slope must not be 0.
     """
     clear = undisturbed_mask(n, y)
     n = n[clear]

@@ -76,7 +76,7 @@ class LineStart:
 
 @dataclass(frozen=True)
 class _SizeOfProcess:
-    """One size of n in one process: its median time, ns."""
+    """One size of n in one process, and the median time of its samples, ns."""
 
     n: int
     time: float
@@ -84,8 +84,9 @@ class _SizeOfProcess:
 
 @dataclass(frozen=True)
 class _Size:
-    """One size of n in all processes that have it: by process ``n``, T(n) (``times``) and what its
-    line gives (``on_line``), ns.
+    """One size of n in all processes that have it. By process: ``n``, T(n) (``times``) and what its
+    line gives (``on_line``), ns. Each process draws its own sizes, so ``n`` may differ from process
+    to process.
     """
 
     n: list[int] = field(default_factory=list)
@@ -97,7 +98,9 @@ class _Size:
     """
 
     def add(self, process: int, at: _SizeOfProcess, line: Line, clock_step: float) -> None:
-        """One more process, with its line."""
+        """Add this size of one more process, with its line. What the line is off by less than a
+        step of the clock counts as 0.
+        """
         on_line = line.intercept + line.slope * at.n
         off = at.time - on_line
         self.n.append(at.n)
@@ -111,8 +114,8 @@ class _Size:
         return max(self.n)
 
     @property
-    def shares(self) -> Floats:
-        """By process the share of T(n) by which it is off the line."""
+    def shares_off(self) -> Floats:
+        """By process the share of T(n) by which T(n) lies above the line."""
         off_ns = np.array(list(self.off.values()))
         times_ns = np.maximum(np.array(self.times), 1.0)
         return off_ns / times_ns
@@ -120,21 +123,25 @@ class _Size:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """All sizes that enough processes have, in the order of n, with ``one`` (T(1)) apart.
+    """All sizes of n that enough processes have: ``above_one`` in the order of n, and T(1), T(10),
+    T(100) as ``n_1``, ``n_10``, ``n_100``, None where too few have it. ``n_1`` stands apart since a
+    single unit may differ from the line by an amount of its own.
 
     ``slopes``: of the lines, ns per unit, by the position of the process. ``allowed``: the share by
-    which T(n) may be off, noise aside.
+    which T(n) may be off its line, noise aside.
     """
 
-    longer: list[_Size]
-    one: _Size | None
-    ten: _Size | None
-    hundred: _Size | None
+    above_one: list[_Size]
+    n_1: _Size | None
+    n_10: _Size | None
+    n_100: _Size | None
     slopes: Mapping[int, float]
     allowed: float
 
-    def added(self, low: _Size, high: _Size) -> Floats:
-        """By process the share by which T(high) adds more to T(low) than the line does."""
+    def excess_between(self, low: _Size, high: _Size) -> Floats:
+        """By process how much more the units between two sizes cost than the line says, as a share
+        of what it says. An amount of its own that T(n) contains at both sizes cancels.
+        """
         units = high.largest_n - low.largest_n
         shares: list[float] = []
         for process, off_low in low.off.items():
@@ -151,24 +158,31 @@ def line_start(
     *,
     of_enqueue: bool = False,
 ) -> LineStart:
-    """Where the line of ``complete`` begins, or, with ``of_enqueue``, that of ``issue``.
-    ``precision``: the relative half-width of a figure that is ``ok``; T(n) may be off by as much,
-    and by noise.
+    """From which n on the line of a case holds, from 1 if possible: short chains may cost something
+    else than the line, which was fitted mostly to long ones. Also whether T(1) is clearly off it.
+
+    The line is that of ``complete`` or, with ``of_enqueue``, of ``issue``. ``precision``: the
+    relative half-width of a figure that is ``ok``; T(n) may be off by as much, and by noise.
     """
     sizes = _sizes(processes, fits, max(precision, LINE.misfit), of_enqueue)
-    if not sizes.longer:
+    if not sizes.above_one:
         return LineStart()
     n = _first_n(sizes)
-    one = sizes.one
-    if one is None or not _is_clear(one.shares, sizes.allowed):
+    single = sizes.n_1
+    if single is None or not _is_clearly_off(single.shares_off, sizes.allowed):
         return LineStart(n)
-    return LineStart(n, single=median(one.times), expected=median(one.on_line))
+    return LineStart(n, single=median(single.times), expected=median(single.on_line))
 
 
 def _sizes(
     processes: Sequence[Process], fits: Sequence[ProcessFit], allowed: float, of_enqueue: bool
 ) -> _Sizes:
-    """The sizes of n beside the lines of the processes whose line rises."""
+    """Each size of n with its times and what the lines give there, from all processes whose line
+    rises; sizes that too few processes have are left out.
+
+    Sizes belong together by a label, since each process draws its own n: see ``_medians``.
+    ``allowed``: the share by which T(n) may be off.
+    """
     by_label: dict[int, _Size] = {}
     slopes: dict[int, float] = {}
     for position, (process, fit) in enumerate(zip(processes, fits, strict=True)):
@@ -184,67 +198,71 @@ def _sizes(
     for label, size in by_label.items():
         if len(size.n) >= _RULE.processes:
             enough[label] = size
-    longer = [size for label, size in enough.items() if label != 1]
-    longer.sort(key=lambda size: size.largest_n)
+    above_one = [size for label, size in enough.items() if label != 1]
+    above_one.sort(key=lambda size: size.largest_n)
     return _Sizes(
-        longer,
-        one=enough.get(1),
-        ten=enough.get(_TEN),
-        hundred=enough.get(LEGACY_N),
+        above_one,
+        n_1=enough.get(1),
+        n_10=enough.get(_TEN),
+        n_100=enough.get(LEGACY_N),
         slopes=slopes,
         allowed=allowed,
     )
 
 
 def _first_n(sizes: _Sizes) -> int:
-    """The smallest n from which on T(n) is the line: 1, or the first of the longer sizes that lies
-    on the line as all larger ones do or may do.
+    """The smallest n from which on T(n) is the line: 1, or the first of the larger sizes that lies
+    on the line as all above it do or may do.
     """
-    longer = sizes.longer
-    places = [_place(size, sizes) for size in longer]
+    above_one = sizes.above_one
+    places = [_place(size, sizes) for size in above_one]
     first = _first_on_line(sizes, places)
-    if longer[first] is sizes.ten and _jumps_to_hundred(sizes):
+    # T(10) may meet the line by chance: the units up to 100 then cost something else.
+    if above_one[first] is sizes.n_10 and _jumps_to_hundred(sizes):
         first += 1
     if _begins_at_one(sizes, places, first):
         return 1
-    return longer[first].largest_n
+    return above_one[first].largest_n
 
 
 def _jumps_to_hundred(sizes: _Sizes) -> bool:
     """Whether T(100) is far off from what the line adds to T(10): then the line begins later."""
-    if sizes.ten is None or sizes.hundred is None:
+    if sizes.n_10 is None or sizes.n_100 is None:
         return False
-    return _is_clear(sizes.added(sizes.ten, sizes.hundred), _RULE.increment)
+    return _is_clearly_off(sizes.excess_between(sizes.n_10, sizes.n_100), _RULE.increment)
 
 
 def _begins_at_one(sizes: _Sizes, places: Sequence[_Place], first: int) -> bool:
-    """Whether the line begins at one unit, although ``first`` is the smallest size seen on it.
+    """Whether the line begins at one unit, although ``first`` is the position of the smallest size
+    that was seen on it.
 
-    All shorter sizes must be too uncertain to tell, and nothing may say that the units below cost
-    something else.
+    Noise may hide whether shorter chains are on the line. So all shorter sizes must be too
+    uncertain to tell, and nothing may say that the units below cost something else.
     """
-    for size, place in zip(sizes.longer[:first], places[:first], strict=True):
+    for size, place in zip(sizes.above_one[:first], places[:first], strict=True):
         if place != "open" or size.largest_n > _RULE.few:
             return False
-    if not _reaches_one(sizes):
+    if not _may_reach_one(sizes):
         return False
     if first == 0:
         return True
     # Noise hides whether the few units of T(10) are on the line; what this size adds to T(1) tells
     # of them too.
-    if sizes.one is None:
+    if sizes.n_1 is None:
         return False
-    added = sizes.added(sizes.one, sizes.longer[first])
-    return _is_near(added, sizes.allowed)
+    excess = sizes.excess_between(sizes.n_1, sizes.above_one[first])
+    return _is_close(excess, sizes.allowed)
 
 
 def _medians(
     process: Process, fit: ProcessFit, line: Line, of_enqueue: bool
 ) -> dict[int, _SizeOfProcess]:
-    """By size of n: n, and its median time without interrupted samples, ns.
+    """The median time of each size of n in one process, without interrupted samples: those of the
+    rounds, and 1, 10 and 100 units if only sampled beside them. By label, which says which sizes of
+    different processes belong together.
 
-    The label of a size that all processes have is its n. Other sizes are drawn by each process:
-    their label is below zero, and counts from the largest one.
+    The label of a size that all processes have is its n. Other sizes are drawn by each process, as
+    halvings of its largest one: their label is below zero, and counts from the largest one.
     """
     samples = fit.samples(of_enqueue=of_enqueue)
     if not samples.n.size:
@@ -271,8 +289,10 @@ def _medians(
 
 
 def _short_chains(process: Process, line: Line, of_enqueue: bool) -> dict[int, float]:
-    """T of 1, 10 and 100 units that were sampled beside the rounds, ns: by the anchors, else as
-    one-off values.
+    """The times of 1, 10 and 100 units that a process sampled beside its rounds, ns by n: those
+    beside its anchors (very long chains, timed last), which are set against the processor's speed
+    at that moment; else single-shot values (``naive``, ``legacy``), which exist for the total
+    alone.
     """
     times = _beside_anchors(process, line, of_enqueue)
     if of_enqueue:
@@ -285,10 +305,10 @@ def _short_chains(process: Process, line: Line, of_enqueue: bool) -> dict[int, f
 
 
 def _beside_anchors(process: Process, line: Line, of_enqueue: bool) -> dict[int, float]:
-    """T of the short chains beside the anchors, ns, by n.
-
-    T(top) beside them, top being the line's largest n, tells how fast the processor was at that
-    moment: the times are divided by that.
+    """The times of the short chains that a process took together with its anchors (very long
+    chains), at its end, ns by n. The processor may have run at another speed then than in the
+    rounds, which the line is from. T(top) of that moment, top being the line's largest n, tells by
+    how much: the times are divided by that.
     """
     name = "anchor_near_issue" if of_enqueue else "anchor_near"
     times = np.asarray(process.values(name), dtype=np.float64)
@@ -296,14 +316,14 @@ def _beside_anchors(process: Process, line: Line, of_enqueue: bool) -> dict[int,
         return {}
     ns = np.asarray(process.one_off[name].at)
     top = int(ns.max())
-    expected = line.intercept + line.slope * top
-    pace = 1.0
-    if expected > 0:
-        pace = median(times[ns == top]) / expected
-    at_usual_pace: dict[int, float] = {}
+    top_on_line = line.intercept + line.slope * top
+    slowdown = 1.0
+    if top_on_line > 0:
+        slowdown = median(times[ns == top]) / top_on_line
+    at_usual_speed: dict[int, float] = {}
     for n in np.unique(ns[ns < top]):
-        at_usual_pace[int(n)] = median(times[ns == n]) / pace
-    return at_usual_pace
+        at_usual_speed[int(n)] = median(times[ns == n]) / slowdown
+    return at_usual_speed
 
 
 _Place = Literal["on", "shifted", "open", "off"]
@@ -313,26 +333,28 @@ elsewhere.
 
 
 def _place(size: _Size, sizes: _Sizes) -> _Place:
-    """Whether T(n) is what the line gives, or adds to T(1) what the line adds.
-
-    It lies there only if the whole interval says so: the more the processes disagree, the less is
-    known.
+    """Where T(n) of a size lies: ``on`` the line; ``shifted``, if it adds to T(1) what the line
+    adds, so that all units after the first cost what the line says; clearly ``off``; or ``open``,
+    if the processes disagree too much to tell.
     """
-    if _is_near(size.shares, sizes.allowed):
+    if _is_close(size.shares_off, sizes.allowed):
         return "on"
-    if sizes.one is not None:
-        added = sizes.added(sizes.one, size)
-        if _is_near(added, sizes.allowed):
+    if sizes.n_1 is not None:
+        excess = sizes.excess_between(sizes.n_1, size)
+        if _is_close(excess, sizes.allowed):
             return "shifted"
-    if _is_clear(size.shares, sizes.allowed):
+    if _is_clearly_off(size.shares_off, sizes.allowed):
         return "off"
     return "open"
 
 
 def _first_on_line(sizes: _Sizes, places: Sequence[_Place]) -> int:
-    """The position of the smallest size that lies on the line, as all larger ones do or may do."""
-    first = len(sizes.longer) - 1
-    for position in reversed(range(len(sizes.longer))):
+    """The position in ``sizes.above_one`` of the smallest size that lies on the line, as all larger
+    ones do or may do. ``places``: where each size lies, as ``_place`` says. Sizes are looked at
+    from the largest down, up to the first that is clearly off; the largest counts in any case.
+    """
+    first = len(sizes.above_one) - 1
+    for position in reversed(range(len(sizes.above_one))):
         if places[position] == "off" or _jumps_above(sizes, places, position):
             break
         if places[position] != "open":
@@ -341,38 +363,41 @@ def _first_on_line(sizes: _Sizes, places: Sequence[_Place]) -> int:
 
 
 def _jumps_above(sizes: _Sizes, places: Sequence[_Place], position: int) -> bool:
-    """Whether T(n) jumps above this size: it is shifted, the next one is not, and what that adds is
-    far off.
+    """Whether T(n) jumps above the size at this position: it lies beside the line by as much as
+    T(1) (``shifted``), the next larger one does not, and the units in between cost something far
+    off the line. The line then begins above the jump.
     """
-    is_last = position + 1 == len(sizes.longer)
+    is_last = position + 1 == len(sizes.above_one)
     if is_last or places[position] != "shifted" or places[position + 1] == "shifted":
         return False
-    added = sizes.added(sizes.longer[position], sizes.longer[position + 1])
-    return _is_clear(added, _RULE.increment)
+    excess = sizes.excess_between(sizes.above_one[position], sizes.above_one[position + 1])
+    return _is_clearly_off(excess, _RULE.increment)
 
 
-def _reaches_one(sizes: _Sizes) -> bool:
-    """Whether nothing says that the units below the shortest of the longer chains cost something
-    else.
+def _may_reach_one(sizes: _Sizes) -> bool:
+    """Whether nothing says that the units of the shortest chains cost something else than the line
+    says.
 
-    T(1) may differ by an amount of its own if that is lost in what 100 units, or fewer where these
-    are the largest, add to it.
+    T(1) may be off the line by an amount of its own, such as a wait that does not yet sleep, if
+    that is lost in what 100 units, or fewer where these are the largest, add to it. Without T(1)
+    chains of up to 10 units must stand for it.
     """
-    short = [size for size in sizes.longer if size.largest_n <= _RULE.short]
-    one = sizes.one
-    if one is None:
+    short = [size for size in sizes.above_one if size.largest_n <= _RULE.short]
+    single = sizes.n_1
+    if single is None:
         return bool(short) and short[0].largest_n <= _RULE.few
-    if not _is_clear(one.shares, sizes.allowed):
+    if not _is_clearly_off(single.shares_off, sizes.allowed):
         return True
     if not short:
         return False
-    added = sizes.added(one, short[-1])
-    return not _is_clear(added, sizes.allowed)
+    excess = sizes.excess_between(single, short[-1])
+    return not _is_clearly_off(excess, sizes.allowed)
 
 
-def _is_clear(shares: Floats, allowed: float) -> bool:
-    """Whether the mean of the processes is further from zero than is ``allowed``, noise
-    included.
+def _is_clearly_off(shares: Floats, allowed: float) -> bool:
+    """Whether these shares, by which each process is off its line, show that T(n) is off: their
+    mean is further from zero than ``allowed`` and the half-width of its interval together. False
+    with too few processes to tell.
     """
     interval = _mean(shares)
     if interval is None:
@@ -380,12 +405,13 @@ def _is_clear(shares: Floats, allowed: float) -> bool:
     return abs(interval.mean) > allowed + interval.half_width
 
 
-def _is_near(shares: Floats, allowed: float) -> bool:
-    """Whether the mean of the processes is not clearly further from zero, and its whole interval or
-    most processes are close to it.
+def _is_close(shares: Floats, allowed: float) -> bool:
+    """Whether these shares, by which each process is off its line, show that T(n) is on it: their
+    mean is not clearly off by more than ``allowed``, and either its whole interval or most
+    processes lie within a multiple of that. False where they are too uncertain to tell.
     """
     interval = _mean(shares)
-    if interval is None or _is_clear(shares, allowed):
+    if interval is None or _is_clearly_off(shares, allowed):
         return False
     end_of_interval = abs(interval.mean) + interval.half_width
     distances = np.abs(shares)

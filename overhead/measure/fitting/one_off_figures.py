@@ -74,13 +74,15 @@ _RULE = _OneOffRule()
 
 
 def one_off_figures(series: Series, precision: float) -> dict[str, Figure]:
-    """The one-off figures of a case by name, in ns unless noted.
+    """The figures of a case, by name, that do not come from the line through its rounds but from
+    values that each process measured once, in ns unless noted.
 
-    ``naive``, ``naive_idle``, ``legacy`` (T(100)/100), ``empty_wait``, ``first``, ``prepare``,
-    ``start_latency``, ``compile``, ``peak_memory`` (bytes); ``p50`` ``p95`` ``p99`` of the latency;
-    ``device_busy`` or ``device_span`` per unit; ``stage:NAME``, ``unstaged`` and ``stages_gap``
-    (the sum of the stages minus the unstaged ``issue`` of the same round); ``making:PART`` per
-    recorded unit and ``making:PART:fixed``.
+    ``naive`` (a single unit and its wait), ``naive_idle`` (the same after idle time), ``legacy``
+    (T(100)/100), ``empty_wait``, ``first`` (call), ``prepare``, ``start_latency``, ``compile``,
+    ``peak_memory`` (bytes); ``p50`` ``p95`` ``p99`` of the latency; ``device_busy`` or
+    ``device_span`` per unit; ``stage:NAME``, ``unstaged`` and ``stages_gap`` (the sum of the stages
+    minus the unstaged ``issue`` of the same round); ``making:PART`` per recorded unit and
+    ``making:PART:fixed``.
 
     A figure whose values no process could measure is ``unavailable`` with the reason.
     """
@@ -90,9 +92,11 @@ def one_off_figures(series: Series, precision: float) -> dict[str, Figure]:
         for name, value in _values_of_process(process, series.anchored).items():
             values.setdefault(name, []).append(value)
         for name, entry in process.one_off.items():
+            # Anchors are no figures: they check the lines of others.
             if entry.reason and not entry.values and not name.startswith("anchor"):
                 figures[name] = Figure(name=name, status="unavailable", reason=entry.reason)
 
+    # Some processes saw the device wait within its time and others did not: two kinds of figure.
     if all(name in values for name in _DEVICE_SLOPES):
         rarer = min(_DEVICE_SLOPES, key=lambda name: len(values[name]))
         del values[rarer]
@@ -102,29 +106,31 @@ def one_off_figures(series: Series, precision: float) -> dict[str, Figure]:
 
 
 def unpinned_figures(series: Series) -> dict[str, Figure]:
-    """``met``, what a program pays when nothing is left out (ns), and ``met_rounds`` (a ratio);
-    empty if not measured.
+    """``met``, the cost of a unit in a program that uses any processor and leaves nothing out (ns),
+    and ``met_rounds``, how much it varies within a process (a ratio); empty if not measured.
 
     ``met`` is the median of the means of the processes, with the lowest and the highest; from eight
     processes on with the 10th and the 90th percentile. ``met_rounds`` is the highest turn of a
-    process over its lowest one.
+    process over its lowest one; a turn is a period of some 100 ms.
     """
-    turns: list[Floats] = []
+    turns_by_process: list[Floats] = []
     for process in series.processes:
         if process.values("met"):
-            turns.append(np.asarray(process.values("met"), dtype=np.float64))
-    if not turns:
+            turns_by_process.append(np.asarray(process.values("met"), dtype=np.float64))
+    if not turns_by_process:
         return {}
 
-    means = [float(costs.mean()) for costs in turns]
+    means = [float(costs.mean()) for costs in turns_by_process]
     if min(means) <= 0:
         reason = because("slope-not-above-zero", least_ns=min(means))
-        failed = Figure(name="met", status="below-resolution", reason=reason, processes=len(turns))
+        failed = Figure(
+            name="met", status="below-resolution", reason=reason, processes=len(turns_by_process)
+        )
         return {"met": failed}
 
     figures = {"met": _spread("met", means)}
     ratios: list[float] = []
-    for costs in turns:
+    for costs in turns_by_process:
         lowest = costs.min()
         if costs.size > 1 and lowest > 0:
             ratios.append(float(costs.max() / lowest))
@@ -134,7 +140,9 @@ def unpinned_figures(series: Series) -> dict[str, Figure]:
 
 
 def _spread(name: Literal["met", "met_rounds"], values: Sequence[float]) -> Figure:
-    """The median of one value per process, with the ends of their spread."""
+    """The median of one value per process, with the ends of their spread in place of an interval:
+    the lowest and the highest, or with many processes the 10th and the 90th percentile.
+    """
     count = len(values)
     many = count >= _RULE.percentiles_from
     low, middle, high = np.percentile(values, [10, 50, 90] if many else [0, 50, 100])
@@ -156,7 +164,9 @@ def _rule_of_means(count: int, many: bool) -> Reason:
 
 
 def _rule_of_turns(count: int, many: bool) -> Reason:
-    """The same for the ratios of the highest to the lowest turn."""
+    """What the value and the ends of ``met_rounds`` are, the ratios of a process's highest to its
+    lowest turn. ``many``: the ends are percentiles.
+    """
     if count == 1:
         return because("turns-of-one-process")
     if many:
@@ -165,7 +175,11 @@ def _rule_of_turns(count: int, many: bool) -> Reason:
 
 
 def _figure(name: str, values: list[float], series: Series, precision: float) -> Figure:
-    """One figure from its value in each process."""
+    """One figure, the mean of its values in the processes, with a check of its own where it has
+    one: waits may differ too much for their median, device times may be too short for the device's
+    clock.
+    """
+    # Waits scatter more than costs do, so they may have a wider interval.
     if series.anchored and name in _WAITS:
         precision = max(precision, _RULE.waits_precision)
     figure = mean_of_processes(
@@ -191,8 +205,8 @@ def _mean_unstaged(series: Series) -> float:
 
 
 def _below_resolution_if_device_clock_is_coarse(figure: Figure, series: Series) -> Figure:
-    """The device time; ``below-resolution`` if the longest chain adds too few steps of the device's
-    clock to the shortest one.
+    """The device time per unit; ``below-resolution`` if from the shortest to the longest chain it
+    adds too few steps of the device's clock, of the process with the coarsest one.
     """
     if figure.value is None:
         return figure
@@ -215,24 +229,26 @@ def _below_resolution_if_device_clock_is_coarse(figure: Figure, series: Series) 
 
 
 def _noisy_if_waits_differ(figure: Figure, series: Series, precision: float) -> Figure:
-    """The median of waits; ``noisy`` where so many differ in most processes that it says nothing of
-    the mean.
+    """A figure that is the median of single waits; ``noisy`` where so many of them differ in most
+    processes that the median says nothing of the mean. Not where the wait polls, which makes all of
+    them differ.
     """
     if figure.value is None or figure.low is None or figure.high is None:
         return figure
     if any(wait_quantum(process) for process in series.processes):
         return figure
     waits = [_values(process, figure.name, series.anchored) for process in series.processes]
-    seen = slow_waits(series.processes, waits)
+    slow = slow_waits(series.processes, waits)
     half_width = (figure.high - figure.low) / 2
-    if seen is None or not seen.matter(figure.value, half_width, precision):
+    if slow is None or not slow.make_noisy(figure.value, half_width, precision):
         return figure
-    return replace(figure, status="noisy", reason=together(figure.reason, seen.reason))
+    return replace(figure, status="noisy", reason=together(figure.reason, slow.reason))
 
 
 def _values_of_process(process: Process, in_rounds: bool) -> dict[str, float]:
-    """The values of one process by figure. ``in_rounds``: waits are taken from the rounds too
-    (method 4).
+    """The one-off values of one process by figure, each computed from the values measured under the
+    same or another name. ``in_rounds``: waits are taken from the samples of the rounds too, which
+    are more and spread over more time.
     """
     measured: dict[str, Floats] = {}
     for name, entry in process.one_off.items():
@@ -257,8 +273,8 @@ def _values_of_process(process: Process, in_rounds: bool) -> dict[str, float]:
 
 
 def _device_slopes(process: Process, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """The device time per unit, ns: the slope of the spans over their n. Nothing for a figure whose
-    spans are not one for each n.
+    """The device time per unit, ns, by figure: the slope of the measured spans over the n of their
+    chains. Nothing for a figure that does not have one span for each n.
     """
     slopes: dict[str, float] = {}
     for name in _DEVICE_SLOPES:
@@ -274,8 +290,9 @@ def _device_slopes(process: Process, measured: Mapping[str, Floats]) -> dict[str
 
 
 def _stages(measured: Mapping[str, Floats]) -> dict[str, float]:
-    """The median of each stage, ns per unit, and ``stages_gap``: by how much the sum of the stages
-    exceeds the unstaged ``issue``, the median over the rounds.
+    """The median time of each stage (one kind of call in ``issue``, timed on its own), ns per unit,
+    and ``stages_gap``: by how much their sum exceeds ``issue`` as a whole, the median over the
+    rounds. The gap shows whether the stages account for all of ``issue``.
     """
     stages = {name: times for name, times in measured.items() if name.startswith("stage:")}
     values = {name: median(times) for name, times in stages.items()}
@@ -288,8 +305,9 @@ def _stages(measured: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _making(process: Process, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """The cost of making recordings by part: ns per recorded unit, and for the first one in
-    addition (``:fixed``).
+    """The cost of making recordings (such as capturing and instantiating a graph) by part, from
+    recordings of several sizes: ns per recorded unit, the slope, and as ``:fixed`` what a recording
+    costs in addition, whatever its size.
     """
     values: dict[str, float] = {}
     for name, times in measured.items():
@@ -304,7 +322,10 @@ def _making(process: Process, measured: Mapping[str, Floats]) -> dict[str, float
 
 
 def _values(process: Process, name: str, in_rounds: bool) -> Floats:
-    """The one-off values of this name, or those of the rounds; empty without any."""
+    """The values of this name that were measured outside the rounds, or in their place T(n) of the
+    rounds, if the figure is a wait that these sample often enough; empty where the process did not
+    measure the name.
+    """
     values = np.asarray(process.values(name), dtype=np.float64)
     if not in_rounds or name not in _IN_ROUNDS or not values.size:
         return values
@@ -313,8 +334,8 @@ def _values(process: Process, name: str, in_rounds: bool) -> Floats:
 
 
 def _legacy(process: Process, measured: Floats | None) -> float | None:
-    """T(100)/100, ns, from the one-off values if there are any, else from the ladder; None without
-    T(100).
+    """T(100)/100, which most benchmarks print, ns: from the one-off values of T(100) if there are
+    any, else from the samples of the rounds; None if neither has T(100).
     """
     if measured is not None:
         return median(measured) / LEGACY_N

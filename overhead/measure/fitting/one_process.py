@@ -82,8 +82,9 @@ _RULE = _EnqueueRule()
 
 @dataclass(frozen=True)
 class ProcessFit:
-    """Both lines, the CPU time inside the wait (ns per unit), the knee; None where not
-    measurable.
+    """What was fitted to one process: the lines of ``issue`` (``enqueue``) and of the total time
+    T(n) (``complete``), the CPU time of the caller inside the wait (``wait_cpu``, ns per unit), and
+    the knee, the n from which on the queue is full. None where not measurable.
     """
 
     enqueue: Line | None
@@ -96,7 +97,8 @@ class ProcessFit:
     """For each of them, whether the line of ``issue`` was fitted to it."""
 
     def value(self, figure: str) -> float | None:
-        """``issue``, ``host`` or ``complete`` in ns per unit, or ``fixed`` in ns; None if not
+        """A figure of this process: ``issue``, ``host`` (CPU time: ``issue`` and CPU time in the
+        wait) or ``complete`` in ns per unit, or ``fixed``, the intercept, in ns; None if not
         measurable.
         """
         if figure in ("complete", "fixed"):
@@ -172,8 +174,9 @@ def cpu_rows(rounds: Sequence[RoundEntry]) -> Floats:
 
 
 def _rows(rounds: Sequence[RoundEntry], width: int) -> Floats:
-    """The samples with this number of columns, without n = 0: those that read the CPU clock have
-    four columns, the others three.
+    """The samples with this number of columns, as an array, without n = 0, which no line is fitted
+    to. Samples that read the CPU clock have four columns, the others three; they are never mixed,
+    since that reading takes time.
     """
     rows: list[list[int]] = []
     for entry in rounds:
@@ -182,8 +185,8 @@ def _rows(rounds: Sequence[RoundEntry], width: int) -> Floats:
 
 
 def fit_process(process: Process, series: Series) -> ProcessFit:
-    """The lines through all samples of one process, and its knee (the n from which on its queue is
-    full).
+    """Fit the lines through all samples of one process, and look for its knee, the n from which on
+    the device's queue is full and each further call of ``issue`` waits.
     """
     wall = wall_rows(process.rounds)
     quantum = wait_quantum(process)
@@ -196,8 +199,11 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
         # At other n the calibration only looked for the knee.
         wall = wall[np.isin(wall[:, 0], ladder)]
 
+    # The line of ``issue`` is fitted below the knee only. A polling wait rounds totals up, so their
+    # line needs another fit.
     n, enqueue, total = wall.T
     if quantum:
+        # Long calls of ``issue`` may have been interrupted.
         below = np.asarray(enqueue <= _RULE.longest_ns)
         complete = censored_line(n, total, quantum)
     else:
@@ -221,8 +227,9 @@ def _below(n: Floats, knee: Knee | None) -> Mask:
 
 
 def _cpu_in_wait(rounds: Sequence[RoundEntry], series: Series) -> float | None:
-    """CPU time of the caller inside ``wait``, ns per unit; 0 if the wait does no work, None if not
-    measured.
+    """CPU time of the caller inside ``wait``, where a library may do work that it put off, ns per
+    unit; 0 if the wait does no work, None if not measured. A wait that spins keeps the CPU busy
+    without work.
     """
     if series.synchronous or series.wait_spins:
         return 0.0
@@ -233,11 +240,13 @@ def _cpu_in_wait(rounds: Sequence[RoundEntry], series: Series) -> float | None:
 def slopes_by_round(
     process: Process, series: Series, figure: str, knee: Knee | None
 ) -> dict[int, float]:
-    """The slope from the samples of each round alone (repeated medians), ns per unit, by the number
-    of the round.
+    """The figure in each round of a process, from the samples of that round alone (slopes by
+    repeated medians), ns per unit, by the number of the round. Drifts, two speeds and paired
+    differences are found with it.
 
-    CPU time inside the wait is the same for all rounds, because few samples measure it. Empty if
-    the wait polls: a round then has too few samples.
+    CPU time inside the wait is the same for all rounds, because few samples measure it. ``knee``:
+    the n from which on the queue is full, if there is one. Empty if the wait polls: a round then
+    has too few samples.
     """
     if wait_quantum(process):
         return {}

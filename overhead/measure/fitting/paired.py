@@ -54,7 +54,9 @@ class PerDispatch(NamedTuple):
 
     @classmethod
     def of(cls, case: Case) -> PerDispatch | None:
-        """The numbers for a case; None for a pattern or a ``bindgroup`` that does not vary them."""
+        """The numbers for a case, by its pattern (how dispatches are grouped into passes and
+        submissions); None for a pattern or a ``bindgroup`` that does not vary them.
+        """
         bindgroup = str(case.params.get("bindgroup", "once"))
         if bindgroup not in ("once", "rotated"):
             return None
@@ -74,14 +76,15 @@ class PerDispatch(NamedTuple):
 def difference_and_ratio(
     of: Series, against: Series, figure: str, precision: float = 0.03, times: float = 1.0
 ) -> Paired:
-    """``of`` minus ``times * against`` (ns), and their ratio, for cases that alternated in the same
-    processes.
+    """How much more the case ``of`` costs than another one: ``of`` minus ``times * against`` (ns),
+    and the ratio of both, for cases that alternated in the same processes.
 
-    Both are formed in each round that both cases have (without slow rounds of either), then the
-    median over the rounds of a process, then the mean of the processes. The precision of the
-    difference is relative to ``of``. A negative difference stays negative; it is ``noisy`` if its
-    interval reaches 0 or below. ``figure``: which one is paired, such as ``host``. ``precision``:
-    the half-width of an ``ok`` figure. Without a common round both are ``failed``.
+    Both are formed in each round that both cases have (without slow rounds of either), so that
+    changes of the machine's speed cancel; then comes the median over the rounds of a process, then
+    the mean of the processes. The precision of the difference is relative to ``of``. A negative
+    difference stays negative; it is ``noisy`` if its interval reaches 0 or below. ``figure``: which
+    one is paired, such as ``host``. ``precision``: the half-width of an ``ok`` figure. Without a
+    common round both are ``failed``.
     """
     pairs = _undisturbed_pairs(of, against, figure)
     if not pairs:
@@ -96,6 +99,7 @@ def difference_and_ratio(
         against_times = times * pair.against
         sizes.append(median(np.abs(pair.of)))
         differences.append(median(pair.of - against_times))
+        # A process with a zero in a round has a difference, but no ratio.
         if np.all(against_times != 0):
             ratios.append(median(pair.of / against_times))
             paces_of_ratios.append(pair.pace)
@@ -112,8 +116,8 @@ def difference_and_ratio(
 
 
 def _undisturbed_pairs(of: Series, against: Series, figure: str) -> list[_Pair]:
-    """One pair for each process, without the slow rounds of either case; with all rounds if too few
-    would be left.
+    """The values of both cases round by round, one pair for each process, without the rounds in
+    which either case met a slow processor; with all rounds if too few processes would be left.
     """
     undisturbed_of = without_slow_rounds(of)
     undisturbed_against = without_slow_rounds(against)
@@ -129,7 +133,9 @@ def _undisturbed_pairs(of: Series, against: Series, figure: str) -> list[_Pair]:
 
 
 def _pairs(of: Series, against: Series, figure: str, least: int = 1) -> list[_Pair]:
-    """One pair for each process in which both cases have at least ``least`` rounds in common."""
+    """One pair for each process in which both cases have at least ``least`` rounds in common: the
+    values of both in these rounds, in the same order.
+    """
     paces = {process.number: process.pace for process in of.processes}
     rounds_against = _slopes_by_process(against, figure)
     pairs: list[_Pair] = []
@@ -145,8 +151,9 @@ def _pairs(of: Series, against: Series, figure: str, least: int = 1) -> list[_Pa
 
 
 def _slopes_by_process(series: Series, figure: str) -> dict[int, dict[int, float]]:
-    """The figure by process and round, ns per unit. Raises ``ValueError`` if two processes have the
-    same number.
+    """The figure by the number of the process and of the round, ns per unit, so that two cases can
+    be paired. Raises ``ValueError`` if two processes have the same number: pairs would be
+    ambiguous.
     """
     by_process: dict[int, dict[int, float]] = {}
     for process in series.processes:
@@ -174,15 +181,16 @@ def marginal_costs(
     *,
     passes: bool = True,
 ) -> dict[str, Figure]:
-    """The cost of one more submit, pass, dispatch and bind-group change, ns, from several patterns
-    of one case.
+    """The cost of one more submit, pass, dispatch and bind-group change, ns, from one case in
+    several patterns, which contain these in different numbers per dispatch.
 
-    ``members``: the case in each pattern. ``passes``: whether the API has passes. For each process
-    with all patterns the costs solve ``figure = sum of counts * costs`` by least squares on
-    relative residuals; then follows the mean of the processes. A cost that these patterns do not
-    determine is ``unavailable``; one whose interval reaches 0 is ``noisy``.
+    ``members``: the case in each pattern, by these numbers. ``passes``: whether the API has passes.
+    For each process with all patterns the costs solve ``figure = sum of counts * costs`` by least
+    squares on relative residuals; then follows the mean of the processes. A cost that these
+    patterns do not determine is ``unavailable``; one whose interval reaches 0 is ``noisy``.
     """
     counts = np.array([*members])
+    # Zeros in its column leave a cost undetermined.
     if not passes:
         counts[:, MARGINAL_COSTS.index("per_pass")] = 0.0
     costs: dict[str, list[float]] = {name: [] for name in MARGINAL_COSTS}
@@ -203,8 +211,9 @@ def marginal_costs(
 
 
 def _solved(counts: Floats, values: Sequence[float | None]) -> dict[str, float]:
-    """The costs, ns by name, that the patterns of one process determine. ``counts``: a row for each
-    pattern; ``values``: the figure of each pattern, ns.
+    """The cost of one submit, pass, dispatch and bind-group change in one process, ns by name, as
+    far as its patterns determine them. ``counts``: a row for each pattern, how many of each it
+    makes per dispatch; ``values``: the figure of each pattern, ns, None where not measurable.
 
     Each equation is divided by its value, so that a costly pattern does not count more than a cheap
     one: the right-hand sides are 1.
@@ -225,15 +234,16 @@ def _solved(counts: Floats, values: Sequence[float | None]) -> dict[str, float]:
 
 
 def _values_by_process(members: Sequence[Series], figure: str) -> list[_ProcessValues]:
-    """The figure of every member in each process that has all members; without slow rounds, unless
-    too few processes would be left.
+    """The figure of every member (a case in one pattern) in each process that has all members, so
+    that their equations can be solved together. Slow rounds are left out, unless too few processes
+    would be left.
     """
     counted = [without_slow_rounds(member) for member in members]
     common = _common_processes(counted)
-    whole = _common_processes(members)
-    if not has_enough_processes(len(common), len(whole)):
+    common_of_all_rounds = _common_processes(members)
+    if not has_enough_processes(len(common), len(common_of_all_rounds)):
         counted = [*members]
-        common = whole
+        common = common_of_all_rounds
 
     columns = [_figure_by_process(member, figure, common) for member in counted]
     paces = {process.number: process.pace for process in members[0].processes}
@@ -264,7 +274,9 @@ def _figure_by_process(member: Series, figure: str, numbers: set[int]) -> dict[i
 def _marginal_cost(
     name: str, costs: Sequence[float], paces: Sequence[float], precision: float
 ) -> Figure:
-    """One cost from its value and the reference loop in each process, ns."""
+    """The figure of one marginal cost, such as that of a submit, from its value in each process,
+    ns, and the reference loop of the process (``paces``), which shows the processor's speed.
+    """
     if not costs:
         return Figure(name=name, status="unavailable", reason=because("cost-not-determined"))
     mean = mean_of_processes(name, costs, precision, paces=paces)
@@ -279,8 +291,8 @@ def _noisy_unless_above_zero(figure: Figure, otherwise: Reason) -> Figure:
 
 
 def _determined(equations: Floats, column: int) -> bool:
-    """Whether the equations determine the unknown of this column: without it their rank is
-    lower.
+    """Whether the equations determine the unknown of this column: then their rank is lower without
+    it, since no sum of the other columns equals this one.
     """
     others = np.delete(equations, column, axis=1)
     if not others.size:

@@ -56,8 +56,9 @@ _GRID_LOG_SCATTERS = np.log([0.01, 0.03, 0.1])
 
 
 def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
-    """The maximum-likelihood line of the unrounded T(n), ns; None if all samples ended at the same
-    poll.
+    """The line of T(n) where the wait polls rarely, ns. Such a wait returns at the first poll after
+    the work is done, so a total tells only between which two polls that was; the line is the one
+    that makes all these intervals most likely. None if all samples ended at the same poll.
 
     ``quantum``: approximate time between two polls, ns; it is refined from the samples. Samples at
     the smallest n may begin at any time between two polls, the others begin right after one.
@@ -77,8 +78,8 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
 
 
 class _Likelihood:
-    """How likely the samples are, given a line and a scatter. Times are in quanta here, and n is a
-    share of the largest n (``x``).
+    """How likely the samples of a polling wait are, given a line and a scatter. Times are in quanta
+    here (the time between two polls), and n is a share of the largest n (``x``).
 
     ``low``, ``high``: for each sample the earliest and the latest end of its work. The parameters
     are the intercept, the slope over ``x``, and the logarithm of the scatter of the longest sample.
@@ -88,16 +89,19 @@ class _Likelihood:
         self.x = x
         self.low = low
         self.high = high
+        # The longer samples: their intercept is a small part of them.
         far = x > 0.5
-        middle = (low + high)[far]
-        self.rough_slope = median(middle / (2 * x[far]))
+        low_plus_high = (low + high)[far]
+        self.rough_slope = median(low_plus_high / (2 * x[far]))
+        # A scatter below half of what the narrowest step between samples adds cannot be measured.
         narrowest = _narrowest_step(x, low) * self.rough_slope / 2
         self.least_scatter = max(_RULE.least_scatter, narrowest)
         self.scatter_weight = _RULE.scatter_at_zero + (1 - _RULE.scatter_at_zero) * x
 
     def cost(self, parameters: Floats) -> Floats:
         """The negative logarithm of the likelihood, for one set of parameters or for many: the
-        first axis of ``parameters`` is intercept, slope, log scatter.
+        first axis of ``parameters`` is intercept, slope, log scatter. The end of the work scatters
+        normally around the line, and by more the longer it takes.
         """
         intercept, slope, log_scatter = parameters[..., np.newaxis]
         middle = intercept + slope * self.x
@@ -106,6 +110,7 @@ class _Likelihood:
         upper = (self.high - middle) / scatter
         lower = (self.low - middle) / scatter
         inside = _log_probability_between(lower, upper)
+        # A lower bound for each sample: an interrupted one must not tilt the line.
         bounded = np.logaddexp(inside, _RULE.lowest_log_likelihood)
         return np.asarray(-np.sum(bounded, axis=-1))
 
@@ -114,7 +119,10 @@ class _Likelihood:
         return float(self.cost(parameters))
 
     def best_of_grid(self) -> Floats:
-        """The parameters of the grid that make the samples most likely."""
+        """The parameters, of a fixed grid around rough values, that make the samples most likely:
+        where the minimiser starts. The likelihood has flat regions, in which it would not find its
+        way.
+        """
         intercepts = self.high.min() * _GRID_INTERCEPTS
         slopes = self.rough_slope * _GRID_SLOPES
         axes = np.meshgrid(intercepts, slopes, _GRID_LOG_SCATTERS)
@@ -124,7 +132,8 @@ class _Likelihood:
 
 
 def _log_probability_between(lower: Floats, upper: Floats) -> Floats:
-    """ln(Phi(upper) - Phi(lower)) of the normal distribution.
+    """The logarithm of the probability that a normal value lies between ``lower`` and ``upper``, in
+    standard deviations: ln(Phi(upper) - Phi(lower)).
 
     Above the mean, both values of Phi are near 1 and their difference would cancel. So the interval
     is mirrored there: the difference is formed in the lower tail.
@@ -149,30 +158,36 @@ class _Ends:
 
 
 def _bounds(n: Floats, total: Floats, quantum: float) -> _Ends:
-    """When the work of each sample ended, from the poll at which its wait returned.
+    """Between which times the work of each sample ended, from the poll at which its wait returned:
+    after the poll before, and before this one.
 
     A first poll that is later than an interruption explains was delayed by the work itself, so the
     work ended shortly before it. For the smallest n the window opens before the poll by about the
     work's duration (within 2x).
     """
     is_least = n == n.min()
+    # The smallest n is done long before the first poll: its full waits tell when that comes.
     whole_waits = total[is_least & (total > quantum)]
     first_poll = median(whole_waits) if whole_waits.size else quantum
     quantum = _refined_quantum(total, first_poll, quantum)
 
+    # Times up to this much after a poll are of that poll: an interruption delayed it.
     slack = min(quantum / 2, _RULE.longest_interruption_ns)
     after_first_poll = total > first_poll + slack
     latest_first_poll = first_poll + _RULE.surely_first * quantum
     at_late_first_poll = ~is_least & (total < latest_first_poll)
     before_poll = np.where(at_late_first_poll, _RULE.busy_delay * slack, quantum)
+    # A wait that returned at the first poll tells only that the work ended before that.
     earliest = np.where(after_first_poll, total - before_poll, 0.0)
+    # The smallest n, in a window that opened shortly before a poll.
     earliest = np.where(total < quantum / 2, total / 2, earliest)
     return _Ends(earliest, total, quantum)
 
 
 def _refined_quantum(total: Floats, first_poll: float, quantum: float) -> float:
-    """The time between two polls, ns: the slope of the times over the number of their poll, through
-    the samples that began right after a poll.
+    """The time between two polls, ns, more exactly than ``quantum``: the slope of the totals over
+    the number of their poll, through the samples that ended close to a whole number of polls, since
+    these began right after one.
     """
     poll = np.round((total - first_poll) / quantum)
     away = np.abs(total - first_poll - poll * quantum)
@@ -181,10 +196,11 @@ def _refined_quantum(total: Floats, first_poll: float, quantum: float) -> float:
 
 
 def _narrowest_step(x: Floats, low: Floats) -> float:
-    """The narrowest gap in x between samples that ended at different polls; a smaller scatter
-    cannot be measured.
+    """The narrowest gap in x (the n of a sample as a share of the largest) between neighbours that
+    ended at different polls; 0 without any. A scatter smaller than that cannot be measured.
     """
     order = np.argsort(x)
+    # Times are in quanta: more than half of one apart means another poll.
     at_other_poll = np.diff(low[order]) > 0.5
     gaps = np.diff(x[order])
     narrow = gaps[at_other_poll & (gaps > 0)]

@@ -27,36 +27,39 @@ def with_remarks(figure: Figure, case: CaseFits, fitted: FittedCase) -> Figure:
     and what of the reference loop, the ladder and the wait affects how to read it.
     """
     figure = with_left_out(figure, case, fitted)
-    remarks = _remarks(figure.name, case.whole)
+    remarks = _remarks(figure.name, case.all_rounds)
     return replace(figure, rule=together(figure.rule, *remarks))
 
 
 def with_left_out(figure: Figure, case: CaseFits, fitted: FittedCase) -> Figure:
     """The figure with the share of the rounds that ``fitted`` leaves out appended to its rule."""
-    if fitted.rounds == case.whole.rounds:
+    if fitted.rounds == case.all_rounds.rounds:
         return figure
-    left_out = because("rounds-left-out", share=1 - fitted.rounds / case.whole.rounds)
+    left_out = because("rounds-left-out", share=1 - fitted.rounds / case.all_rounds.rounds)
     return replace(figure, rule=together(figure.rule, left_out))
 
 
-def _remarks(name: str, whole: FittedCase) -> list[Why]:
-    """What of the reference loop, the ladder and the wait affects how to read the figure."""
+def _remarks(name: str, all_rounds: FittedCase) -> list[Why]:
+    """What a reader of the figure should know beside its interval: the processor's speed changed
+    (as the reference loop shows), the sizes of n were too small for the wanted precision, CPU time
+    contains a spinning wait, over how many seconds a drift was looked for.
+    """
     remarks: list[Why] = []
-    times = whole.reference_times()
+    times = all_rounds.reference_times()
     off = reference_changed(times[times != 0])
     if off.any():
         remarks.append(because("canary-was-off", by=SPEEDS.reference_change, share=off.mean()))
 
-    ladders = [process.one_off.get("ladder") for process in whole.processes]
+    ladders = [process.one_off.get("ladder") for process in all_rounds.processes]
     shortfalls = [ladder.reason for ladder in ladders if ladder is not None and ladder.reason]
     for shortfall in dict.fromkeys(shortfalls):
         remarks.append(because("ladder-too-short", why=shortfall))
 
-    if name == "host" and whole.series.wait_spins and not whole.series.synchronous:
+    if name == "host" and all_rounds.series.wait_spins and not all_rounds.series.synchronous:
         remarks.append(because("wait-spins"))
 
-    if name == "complete" and is_drift_judged(whole.series):
-        ages_ns = [process.values("anchor_age") for process in whole.processes]
+    if name == "complete" and is_drift_judged(all_rounds.series):
+        ages_ns = [process.values("anchor_age") for process in all_rounds.processes]
         judged_ns = [float(ages[0]) for ages in ages_ns if ages]
         if judged_ns:
             remarks.append(because("drift-judged-over", seconds=min(judged_ns) / 1e9))

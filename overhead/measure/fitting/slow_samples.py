@@ -57,11 +57,12 @@ _RULE = _SlowRule()
 def share_of_slow_samples(
     processes: Sequence[Process], fits: Sequence[ProcessFit], *, of_enqueue: bool = False
 ) -> float:
-    """The time above the line in slow samples that the host does not explain, over the time of the
-    line.
+    """How much the cost of a unit would rise if the slow samples that it leaves out as interrupted
+    counted: their time above the line over the time of the line, less the share that the host
+    explains (another thread had the processor). The median of the processes; 0 where that is
+    little.
 
-    The median of the processes; 0 where that is little. ``of_enqueue``: of the times until
-    ``issue`` returns, not of the total.
+    ``of_enqueue``: of the times until ``issue`` returns, not of the total.
     """
     shares: list[float] = []
     for process, fit in zip(processes, fits, strict=True):
@@ -93,8 +94,10 @@ class SlowWaits:
     middle: float
     mean: float
 
-    def matter(self, size: float, half_width: float, precision: float) -> bool:
-        """Whether a figure of this size is off by more than its interval and than is allowed."""
+    def make_noisy(self, size: float, half_width: float, precision: float) -> bool:
+        """Whether a figure of this size is ``noisy`` because of them: its mean is off its median by
+        more than its interval and than is allowed.
+        """
         allowed = max(precision, _RULE.of_wait) * size
         return self.extra > max(half_width, allowed)
 
@@ -105,8 +108,9 @@ class SlowWaits:
 
 
 def slow_waits(processes: Sequence[Process], waits: Sequence[Floats]) -> SlowWaits | None:
-    """What the medians of the ``waits`` of these processes leave out; None with few processes or
-    few waits.
+    """How far the medians of the ``waits`` of these processes are from their means, where other
+    threads do not explain it: what a figure that is a median does not show. None with few processes
+    or few waits.
     """
     medians: list[float] = []
     means: list[float] = []
@@ -123,6 +127,7 @@ def slow_waits(processes: Sequence[Process], waits: Sequence[Floats]) -> SlowWai
     if len(medians) < _RULE.processes:
         return None
 
+    # In the median process, so that a few busy ones do not decide.
     by_host = max(median(explained), 0.0)
     extra = max(abs(median(extras)) - by_host, 0.0)
     return SlowWaits(extra, median(medians), median(means))
@@ -135,8 +140,9 @@ def _trimmed_mean(waits: Floats) -> float:
 
 
 def _share_of_host(process: Process) -> float:
-    """The share of the time that other threads took: by the time that the system counted the thread
-    as waiting for a processor, or by the reference loops, whichever is more.
+    """By which share other threads made the samples of a process longer: by the time that the
+    system counted the thread as waiting for a processor, or by how much slower the reference loops
+    (fixed work) ran than the best, whichever is more.
     """
     sampled_ns = 0
     queued_ns = 0

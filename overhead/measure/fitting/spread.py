@@ -30,8 +30,8 @@ class MeanInterval(NamedTuple):
 
 
 def interval_of_mean(values: Sequence[float] | Floats, upper_quantile: float) -> MeanInterval:
-    """The mean of at least two values, with the interval by Student's t whose upper end is this
-    quantile.
+    """The mean of at least two values, and half the width of its interval by Student's t;
+    ``upper_quantile`` is its upper end, such as 0.975 for 95 %.
     """
     count = len(values)
     standard_error = float(np.std(values, ddof=1)) / math.sqrt(count)

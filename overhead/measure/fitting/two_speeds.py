@@ -68,15 +68,18 @@ class SpeedSplit:
 
 
 def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> Mask | None:
-    """For each value, True in the upper of two groups; None if the values are one group.
+    """Whether positive values, one per round, fall into two groups that are clearly apart, as where
+    a machine has two speeds: for each value, True in the upper group; None if the values are one
+    group.
 
-    ``owners``: the process of each value; ``least``: the smallest share of a group. Values outside
-    the 5th and 95th percentile are clipped, so that outliers do not decide where the cut is.
+    ``owners``: the process of each value; ``least``: the smallest share of a group. The groups must
+    be further apart if no process has values of both: a few processes may differ by chance.
     """
     count = values.size
     not_positive = np.count_nonzero(values <= 0)
     if count < 2 * SPEEDS.rounds or not_positive > count / 20:
         return None
+    # In logarithms a gap is a ratio. Clipped, so that outliers do not decide where the cut is.
     logs = np.log(np.maximum(values, 1e-9))
     lowest, highest = np.percentile(logs, [5, 95])
     clipped = np.sort(np.clip(logs, lowest, highest))
@@ -102,10 +105,10 @@ def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> M
 
 
 def _best_cut(ordered: Floats) -> int:
-    """How many of the ordered values are in the lower of the two groups that differ most.
+    """Where to cut ordered values into two groups: how many of them belong to the lower one.
 
-    The cut minimises the variance within both groups, which is where the variance between them
-    is largest: N. Otsu, A threshold selection method from gray-level histograms, IEEE Trans. SMC 9
+    The cut minimises the variance within both groups, which is where the variance between them is
+    largest: N. Otsu, A threshold selection method from gray-level histograms, IEEE Trans. SMC 9
     (1979) 62.
     """
     count = ordered.size
@@ -127,15 +130,16 @@ def _some_process_has_both(upper: Mask, owners: Owners) -> bool:
 
 
 def split_speeds(values: Floats, reference: Floats, owners: Owners) -> SpeedSplit | None:
-    """Which rounds ran at the slower of two speeds, by their values or, if the figure follows it,
-    by the reference loop.
+    """Which rounds ran at the slower of two speeds, by their own values or, if these follow it, by
+    the reference loop, which shows the processor's speed. None for one speed.
 
-    ``values``: one per round of all processes; ``reference``: ns, same length or empty; ``owners``:
-    their processes. None for one speed.
+    ``values``: of the figure, one per round of all processes; ``reference``: ns, same length or
+    empty; ``owners``: the process of each round.
     """
     by_values = two_groups(values, owners)
     if by_values is not None:
         return SpeedSplit(by_values, "rounds")
+    # Noise may hide two speeds in the values that the reference loop shows clearly.
     if reference.size != values.size:
         return None
     slow = two_groups(reference, owners, SPEEDS.reference_share)
@@ -156,8 +160,9 @@ def split_speeds(values: Floats, reference: Floats, owners: Owners) -> SpeedSpli
 
 
 def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) -> Figure:
-    """A ``bimodal`` figure: the value at the speed of most rounds, an interval that covers both,
-    and both values.
+    """The ``bimodal`` figure from its values at both speeds: the value at the speed of most rounds,
+    an interval that covers both, and both values as ``modes``. ``processes``: how many the rounds
+    are from.
     """
     assert fast.value is not None
     assert slow.value is not None
@@ -179,8 +184,9 @@ def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) 
 
 
 def _two_speeds(fast_us: float, slow_us: float, by: str) -> Reason:
-    """Both values. Those of many digits have codes of their own, since they are written in another
-    way.
+    """The reason of a ``bimodal`` figure, with both values in us. Those of many digits have codes
+    of their own, since their sentences write them without a fraction. ``by``: by which values the
+    rounds were split.
     """
     if fast_us >= _MANY_DIGITS_US:
         return because("two-long-speeds", fast_us=fast_us, slow_us=slow_us, by=by)
@@ -190,8 +196,9 @@ def _two_speeds(fast_us: float, slow_us: float, by: str) -> Reason:
 
 
 def reference_changed(times: Floats) -> Mask:
-    """For each time of the reference loop, True if it is further than ``SPEEDS.reference_change``
-    from the median; empty for none.
+    """For each time of the reference loop (fixed work), True if the processor then ran at another
+    speed than usual: it is further than ``SPEEDS.reference_change`` from the median. Empty for
+    none.
     """
     if not times.size:
         return times.astype(bool)
@@ -200,8 +207,8 @@ def reference_changed(times: Floats) -> Mask:
 
 
 def _spread(values: Floats) -> float:
-    """Standard deviation from the median absolute deviation; half the range if there are few
-    values.
+    """How far the values of a group scatter: their standard deviation, estimated from the median
+    absolute deviation, which outliers do not widen; half the range if there are few values.
     """
     if values.size < 2 * SPEEDS.rounds:
         return float(np.ptp(values)) / 2

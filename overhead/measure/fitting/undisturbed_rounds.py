@@ -53,8 +53,9 @@ UNDISTURBED = UndisturbedRule()
 
 
 def without_slow_rounds(series: Series) -> Series:
-    """The case without rounds of a slow processor or at another clock; the same object if no round
-    is left out.
+    """The case without the rounds in which the processor was slowed down, and without the processes
+    at another clock; the same object if no round is left out. Only the reference loop of a round
+    decides, fixed work that shows the processor's speed.
 
     All rounds stay if the wait polls (there are few of them) or if a round has no reference loop. A
     process stays whole if only its slow rounds show the CPU time of the wait.
@@ -73,8 +74,10 @@ def without_slow_rounds(series: Series) -> Series:
     kept: list[Process] = []
     for process, slow in zip(processes, slow_by_process, strict=True):
         undisturbed = _without(process, slow)
+        # Too few rounds for a line are left; a process that was short from the start stays.
         if slow.any() and len(undisturbed.rounds) < UNDISTURBED.rounds:
             continue
+        # Few samples read the CPU clock: the figure ``host`` needs those of the slow rounds then.
         if _has_wait_cpu(process) and not _has_wait_cpu(undisturbed):
             undisturbed = process
         kept.append(undisturbed)
@@ -130,13 +133,16 @@ def _best(times: Sequence[float] | Floats) -> float:
 
 
 def slow_rounds(reference: Sequence[Floats]) -> list[Mask]:
-    """By process a mask, True for rounds that do not count. ``reference``: by process and round the
-    time of the reference loop, ns.
+    """By process a mask, True for rounds that do not count: those whose reference loop (fixed work)
+    took clearly longer than the best of the process, and all rounds of a process whose best differs
+    from that of the others, since its processor ran at another clock. ``reference``: by process and
+    round the time of the reference loop, ns.
     """
     best = np.array([_best(times) for times in reference])
     change = np.abs(best / np.median(best) - 1)
     spread_of_all = LINE.outlier_sigmas * MAD * median(change)
     at_usual_clock = change <= max(UNDISTURBED.clock_change, spread_of_all)
+    # With too few processes at one clock none is unusual.
     left = int(np.count_nonzero(at_usual_clock))
     if not has_enough_processes(left, best.size):
         at_usual_clock[:] = True
@@ -151,9 +157,12 @@ def slow_rounds(reference: Sequence[Floats]) -> list[Mask]:
 
 
 def _slowest_that_counts(times: Floats, best: float) -> float:
-    """The slowest reference loop of a process that counts, ns.
+    """The limit, in one process, for the reference loop of a round (fixed work that shows the
+    processor's speed): a round with a slower one does not count, ns. ``best``: the best of the
+    process.
 
-    A part of the rounds counts always, so that a process beside a busy neighbour keeps some.
+    The fastest part of the rounds counts always, so that a process beside a busy neighbour keeps
+    some.
     """
     part = -(-times.size // UNDISTURBED.quietest_part)  # rounded up
     always = min(times.size, max(UNDISTURBED.rounds, part))

@@ -67,8 +67,11 @@ ANCHORS = AnchorRule()
 
 
 def aging_n(ladder: Ladder, most: int) -> int:
-    """The n of the chains that only let a process grow older: at most that of an anchor, about
-    ``short_ns`` long.
+    """The n of the chains that are run, untimed, only to let time pass until the process is old
+    enough for its anchors (samples of a very large n, taken last).
+
+    Such a chain takes about ``ANCHORS.short_ns``. Its n is at least the largest n of the rounds and
+    at most that of an anchor.
     """
     top = ladder.ns[-1]
     units_in_short_time = int(ANCHORS.short_ns / ladder.unit_ns)
@@ -78,11 +81,14 @@ def aging_n(ladder: Ladder, most: int) -> int:
 
 @dataclass
 class _Turns:
-    """The anchors of one process while they are taken.
+    """The anchors of one process while they are taken. An anchor is a sample of ``n`` units, far
+    beyond ``top``, the largest n of the ladder; a turn is one anchor and the shorter chains beside
+    it.
 
-    ``n``: of the anchor. ``is_short``: it takes at most ``ANCHORS.short_ns``. ``few_ns``: the time
-    of a read of the values after one unit; ``many_ns``: the shortest after an anchor. ``rows``: the
-    samples of all turns so far. ``turns``: how many these are.
+    ``is_short``: an anchor takes at most ``ANCHORS.short_ns``. ``few_ns``: the time of a read of
+    the device's values after one unit; ``many_ns``: the shortest such read after an anchor.
+    ``rows``: the samples of all turns so far. ``turns``: how many these are. ``last_turn_ns``: how
+    long the last turn took.
     """
 
     n: int
@@ -96,8 +102,9 @@ class _Turns:
 
     @property
     def is_lazy(self) -> bool:
-        """Whether reading the values takes longer after an anchor, by more than a share of the last
-        turn: the work then seems to be done when the values are read.
+        """Whether reading the values takes longer after an anchor than after one unit, by more than
+        a share of the last turn: the stack then seems to do the work only when its values are read,
+        and the wait did not wait for it.
         """
         extra_ns = self.many_ns - self.few_ns
         return extra_ns > ANCHORS.read_share * self.last_turn_ns
@@ -146,26 +153,30 @@ _NEAR_COLUMNS = (_Column("anchor_near", 2), _Column("anchor_near_issue", 1))
 
 
 def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterator[OneOffEntry]:
-    """T(top) and T(anchor) in turn, ns: ``anchor`` with the totals, ``anchor_issue`` with the times
-    of ``issue``.
+    """Take the anchors of a case: chains of ten times the largest n of its rounds, each beside
+    chains of that largest n. They show whether the fitted line goes on beyond the n that it was
+    fitted to.
 
-    ``anchor_queued``: for how long the thread waited for its processor meanwhile. ``process``: its
-    number among those of the case. ``far``: also ``anchor_far``, n a hundred times the top, beside
-    ten times as many shorter chains, and ``anchor_far_queued``. A line without values has the
-    reason. Raises ``Unverified`` where the work seems to be done when the values are read.
+    Yields journal entries with times in ns: ``anchor`` (until ``wait`` returned), ``anchor_issue``
+    (until ``issue`` returned), ``anchor_queued`` (for how long the thread waited for its processor
+    meanwhile); or one entry with the reason if no anchor is possible. ``process``: the number of
+    this process among those of the case; only the first few take anchors that last long. ``far``:
+    also take one anchor of a hundred times the largest n. Raises ``Unverified`` where the work
+    seems to be done only when the values are read.
     """
     top = case.ladder.ns[-1]
     n = min(ANCHORS.times * top, case.chain.max_n)
-    took_ns = case.ladder.one_ns + n * case.ladder.unit_ns
-    refused = _why_no_anchor(case, n, took_ns)
+    expected_ns = case.ladder.one_ns + n * case.ladder.unit_ns
+    refused = _why_no_anchor(case, n, expected_ns)
     if refused:
         yield case.once("anchor", reason=refused)
         return
-    is_short = took_ns <= ANCHORS.short_ns
+    is_short = expected_ns <= ANCHORS.short_ns
     if not is_short and process >= ANCHORS.processes:
         return
 
     case.verify()
+    # One unit after a read: the time of the next read is compared with a read after an anchor.
     _rows(case, [1], clock)
     taken = _Turns(n, top, is_short, few_ns=_reading_ns(case, clock))
     while not any(rule(taken) for rule in TURN_RULES):
@@ -187,25 +198,31 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
         yield from _take_far(case, clock, n)
 
 
-def _why_no_anchor(case: CaseInProgress, n: int, took_ns: float) -> Why:
+def _why_no_anchor(case: CaseInProgress, n: int, expected_ns: float) -> Why:
     """Why no anchor of this n is taken: the stack bounds n, or it would take too long; else ''."""
     if n < ANCHORS.least_times * case.ladder.ns[-1]:
         return because("n-is-bounded", most=case.chain.max_n)
-    if took_ns > ANCHORS.longest_ns:
-        return because("anchor-too-long", units=n, seconds=took_ns / 1e9)
+    if expected_ns > ANCHORS.longest_ns:
+        return because("anchor-too-long", units=n, seconds=expected_ns / 1e9)
     return ""
 
 
 def _take_turn(case: CaseInProgress, clock: Clock, taken: _Turns) -> None:
-    """One anchor between chains of ``top``, and a read of the values. A short anchor has one such
-    chain on either side; a long one has half as many units on either side as it has itself.
+    """Time one anchor (a chain far longer than those of the rounds) with chains of ``top`` units,
+    the largest n of the rounds, before and after it, then read the values.
+
+    The chains beside the anchor cancel a change of the processor's speed. A short anchor has one on
+    either side, since several turns are taken. A long one is taken once, so it gets half as many
+    units on either side as it has itself: they last as long as the anchor.
     """
     top = taken.top
-    beside = [top]
+    chains_beside = [top]
+    # The wait of a staircase polls rarely: each further chain beside the anchor would last until a
+    # poll.
     if not taken.is_short and not case.ladder.stairs:
-        beside = [top] * (taken.n // top // 2)
+        chains_beside = [top] * (taken.n // top // 2)
     # The first chain after a read is slow, and left out: Dawn's takes up to twice its time.
-    rows = _rows(case, [top, *beside, taken.n, *beside], clock)[1:]
+    rows = _rows(case, [top, *chains_beside, taken.n, *chains_beside], clock)[1:]
     taken.many_ns = min(taken.many_ns, _reading_ns(case, clock))
     taken.last_turn_ns = sum(row[2] for row in rows)
     taken.rows += rows
@@ -213,8 +230,11 @@ def _take_turn(case: CaseInProgress, clock: Clock, taken: _Turns) -> None:
 
 
 def _take_far(case: CaseInProgress, clock: Clock, n: int) -> Iterator[OneOffEntry]:
-    """The far anchor beside as many units in chains of ``n``, the anchor's n; nothing where the
-    stack bounds n, or where it would take too long.
+    """Time one far anchor, a chain of a hundred times the largest n of the rounds, after as many
+    units in chains of ``n``, the n of the usual anchor. Both sums then contain the same number of
+    units, and differ if the cost of a unit does.
+
+    Nothing is taken where the stack bounds n, or where it would take too long.
     """
     far_n = ANCHORS.far_times * case.ladder.ns[-1]
     far_ns = far_n * case.ladder.unit_ns
@@ -228,11 +248,12 @@ def _take_far(case: CaseInProgress, clock: Clock, n: int) -> Iterator[OneOffEntr
 
 
 def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
-    """T of short chains and T(top) in turn, ns: ``anchor_near`` with the totals,
-    ``anchor_near_issue`` with ``issue``.
+    """Time the short chains of ``ANCHORS.near`` units (1, 10, 100) that the rounds did not sample,
+    each time beside a chain of their largest n. They show from which n on the fitted line holds.
 
-    The short chains are those below the top that the ladder lacks. Nothing where it has all, or
-    where the wait polls.
+    Yields ``anchor_near`` (times until ``wait`` returned, ns) and ``anchor_near_issue`` (until
+    ``issue`` returned). Nothing where the rounds sampled these n, or where the wait polls: a short
+    chain then lasts until the first poll, whatever its n.
     """
     ladder = case.ladder
     top = ladder.ns[-1]
@@ -256,7 +277,10 @@ def _reading_ns(case: CaseInProgress, clock: Clock) -> int:
 
 
 def _rows(case: CaseInProgress, ns: list[int], clock: Clock) -> Samples:
-    """A sample of each n: ``[n, issue_ns, total_ns, queued_ns]``. Their units count as issued."""
+    """One sample of each n: ``[n, issue_ns, total_ns, queued_ns]``; the last is the time for which
+    the thread waited for its processor. The units that run are added to those that the case has
+    issued, which ``verify`` compares with what the device ran.
+    """
     rows = []
     for n in ns:
         case.issued += case.chain.units([n])

@@ -140,7 +140,10 @@ class Ladder:
     shortfall: Why = ""
 
     def draw(self, passes: int, dice: random.Random) -> list[int]:
-        """The n of this number of passes, each pass in a new order."""
+        """The n to sample in a round: this number of passes, each of them every n of the ladder in
+        a new random order, so that a slow change of the machine does not follow n. Where T(n) is a
+        staircase, since the wait polls, the n are drawn anew for each pass.
+        """
         ns: list[int] = []
         for _ in range(passes):
             if self.stairs:
@@ -150,12 +153,12 @@ class Ladder:
         return ns
 
     def drawn(self, dice: random.Random, raised: float, most: int) -> Ladder:
-        """The same ladder with sizes of n drawn for this process, log-uniformly, up to ``raised``
-        octaves higher.
+        """The same ladder with each n moved at random, by ``raised`` octaves up at most, by
+        ``raised`` less half an octave (``CLIMB.octaves``) at least, and not above ``most``.
 
-        A cost that depends on n being even, a power of two or just below a flush must not meet the
-        same n everywhere. 0, 1, 100 and sizes up to 8 stay, and so do the sizes of a staircase:
-        they lie around its steps.
+        So the processes of a run meet different n: a cost that depends on n being even, a power of
+        two or just below a flush must not meet the same n everywhere. 0, 1, 100 and sizes up to 8
+        stay, and so do the sizes of a case whose wait polls: they lie around the steps of its T(n).
         """
         if self.stairs:
             return self
@@ -169,15 +172,18 @@ class Ladder:
         return replace(self, ns=tuple(sorted(ns)))
 
     def draw_for_cpu(self, passes: int, number: int) -> list[int]:
-        """The n of the samples with CPU time in the ``number``-th round of a case: one for each
-        pass, in rotation.
+        """The n of the samples that also read the CPU clock, in the ``number``-th round of a case.
+        These cost extra time, so each pass gets one of three n in rotation: 1, a middle one and the
+        largest. A case whose wait polls, so that its samples are long, gets two n in every fourth
+        round.
         """
         if self.stairs:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
         middle = self.ns[len(self.ns) // 2]
-        three = sorted({1, middle, self.ns[-1]} - {0})
+        # A chain of 0 units is no part of a line, also where 0 is the middle of the ladder.
+        rotation = sorted({1, middle, self.ns[-1]} - {0})
         turns = range(number, number + passes)
-        return [three[turn % len(three)] for turn in turns]
+        return [rotation[turn % len(rotation)] for turn in turns]
 
 
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
@@ -251,8 +257,9 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
 
 
 def retime_ladder(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
-    """The ladder with the n ``ns`` of an earlier process and the times of this one. Not for a
-    staircase.
+    """The ladder (the sizes of n to sample) with the n ``ns`` that an earlier process found, and
+    rough times of this process, so that only the first process of a case has to search. Not where
+    the wait polls.
     """
     trial = TrialSamples(chain, clock)
     trial.run([1])
@@ -279,8 +286,9 @@ class _Estimate(NamedTuple):
 
 
 def _pass_ns(ns: Sequence[int], chain: Chain, estimate: _Estimate) -> float:
-    """An estimate of a pass, ns. Warm units are included: a recording is warmed by a launch of the
-    same n, other chains by one unit.
+    """An estimate of the time of a pass (one sample of every n of ``ns``), ns. It includes the warm
+    units before each sample: a recording is warmed by a launch of the same n, other chains by one
+    unit.
     """
     once = sum(estimate.fixed_ns + n * estimate.unit_ns for n in ns)
     if chain.recorded:
@@ -289,16 +297,19 @@ def _pass_ns(ns: Sequence[int], chain: Chain, estimate: _Estimate) -> float:
 
 
 class _TopSearch:
-    """The search for the top: n is doubled, or multiplied by eight while the slope is hidden by the
-    fixed cost.
+    """The search for the *top*, the largest n of a case's ladder: n is doubled, or multiplied by
+    eight while the fixed cost hides what the units add, until the slope of T(n) stands out from
+    noise and clock.
 
     The methods are called in this order: ``raise_until_stopped``, then
     ``first_units_by_longer_chain``, ``raise_until_straight`` and ``smallest_top``.
 
-    ``n``: the last n tried, ``total_ns`` its T(n), ``fixed_ns``: T(1). ``flat_n``: the highest n
-    that showed no rise. ``most_n``: the highest n allowed. ``first_units_ns``: by how much the
-    first units deviate from the line; 0 as far as noise hides it. ``shortfall``: the limit that
-    ended the search too early; else empty.
+    ``n``: the last n tried, ``total_ns`` its T(n). ``fixed_ns``: T(1). ``n_without_rise``: the
+    highest n whose T(n) was not clearly above T(1). ``most_n``: the highest n allowed. ``noises``:
+    the standard deviation of a sample at each n tried; ``noises_of_short_chains``: the same at the
+    short ones. ``first_units_ns``: by how much the first units of a chain cost more or less than
+    the later ones, in all; 0 as far as noise hides it. ``shortfall``: the limit that ended the
+    search too early; else empty.
     """
 
     def __init__(
@@ -312,8 +323,8 @@ class _TopSearch:
         one = trial.total(1, 3)
         self.fixed_ns = one.median
         self.noises = [one.noise]
-        self.noises_of_short = [one.noise]
-        self.flat_n = 1
+        self.noises_of_short_chains = [one.noise]
+        self.n_without_rise = 1
         self.n = 1
         self.total_ns = one.median
         self.first_units_ns = 0.0
@@ -338,26 +349,29 @@ class _TopSearch:
 
     def rising_part(self) -> RisingPart:
         """Between which n T(n) rises, and from where to where, for the search for stairs."""
-        return RisingPart(self.flat_n, self.n, self.fixed_ns, self.total_ns)
+        return RisingPart(self.n_without_rise, self.n, self.fixed_ns, self.total_ns)
 
     def needed_rise_ns(self) -> float:
-        """What the slope must contribute to T(top), ns: enough against the noise, the clock and the
-        least rise of the chain.
+        """What the slope must contribute to the time of the largest n, ns, so that it can be told:
+        enough against the noise, the clock and the least rise of the chain.
 
-        The noise of a difference of two samples, averaged over the passes of the process, must be
-        below a third of the wanted precision. The noise is that of short samples: against noise
-        that grows with the sample, a longer sample does not help.
+        Against the noise means: the noise of a difference of two samples, averaged over all passes
+        (one sample of each n) of the process, is below a third of the wanted precision. The noise
+        is that of short chains: against noise that grows with the sample, a longer sample does not
+        help.
         """
         sampling_ns = CLIMB.sampling_share * self.limits.seconds * 1e9
         pass_ns = CLIMB.sizes * max(self.total_ns + self.fixed_ns, 1.0)
         passes = min(max(sampling_ns / pass_ns, CLIMB.fewest_averaged), CLIMB.most_averaged)
-        noise_of_difference = 2.0 * statistics.median(_measured_noises(self.noises_of_short))
+        noise_of_difference = 2.0 * statistics.median(_measured_noises(self.noises_of_short_chains))
         against_noise = noise_of_difference / (self.limits.precision / 3 * passes**0.5)
         step_ns = self.facts.resolution_ns + self.facts.cost_ns
         return max(against_noise, self.least_rise_ns, CLIMB.clock_steps * step_ns)
 
     def raise_until_stopped(self) -> None:
-        """Raise n until one of ``TOP_RULES`` stops the search."""
+        """Raise n until one of ``TOP_RULES`` stops the search: the slope stands out, or n or the
+        time of a sample has met its limit, which is then the ``shortfall``.
+        """
         while True:
             for rule in TOP_RULES:
                 stop = rule(self)
@@ -367,13 +381,16 @@ class _TopSearch:
             self.step()
 
     def step(self) -> None:
-        """Try the next n."""
-        hidden = self.rise_ns < self.needed_rise_ns() / 16
-        if hidden:
-            self.flat_n = self.n
+        """Raise n once and time it: n doubles, or grows by ``CLIMB.fast_factor`` as long as T(n)
+        hardly exceeds T(1).
+        """
+        rise_is_hidden = self.rise_ns < self.needed_rise_ns() / 16
+        if rise_is_hidden:
+            self.n_without_rise = self.n
+        # Near the longest sample a fast step would go far beyond it.
         near_limit = CLIMB.fast_factor * self.rise_ns > self.limits.sample_ns
         factor = 2
-        if hidden and self.n > 1 and not near_limit:
+        if rise_is_hidden and self.n > 1 and not near_limit:
             factor = CLIMB.fast_factor
         before = _Tried(self.n, self.total_ns)
         self.n = min(self.n * factor, self.most_n)
@@ -382,56 +399,69 @@ class _TopSearch:
         self.noises.append(tried.noise)
         hidden_ns = CLIMB.clear * max(tried.noise, self.noise)
         self.first_units_ns = self._first_units(before, hidden_ns)
-        if self.rise_ns < self.least_rise_ns or len(self.noises_of_short) < 2:
-            self.noises_of_short.append(tried.noise)
+        # Noise that grows with the sample must not raise ``needed_rise_ns``: only short chains are
+        # kept.
+        if self.rise_ns < self.least_rise_ns or len(self.noises_of_short_chains) < 2:
+            self.noises_of_short_chains.append(tried.noise)
 
     def _first_units(self, before: _Tried, hidden_ns: float) -> float:
-        """ns by which the first units cost more, or less, than the slope between the last two n; 0
-        if that is less than noise hides.
+        """ns by which the first units of a chain cost more, or less, than the later ones, in all; 0
+        if that is less than noise hides. ``before``: the n tried before this one; ``hidden_ns``:
+        the largest deviation that may be noise.
 
-        The line through T(1) and the last n gives T at the n before; the difference grows with the
-        share of the chain that is beyond that n. A value found before is kept if the noise is now
-        too large to confirm it.
+        If all units cost the same, T at the n before lies on the line from T(1) to T of the last n.
+        An extra cost E of the first units is in both times once, and lifts the line there by E
+        times ``part_before`` only. So T at the n before is off the line by the rest, E times ``1 -
+        part_before``. A value of E found earlier is kept if the noise is now too large to confirm
+        it.
         """
-        part = (before.n - 1) / max(self.n - 1, 1)
-        off = abs(before.total_ns - self.fixed_ns - part * self.rise_ns)
-        if off > hidden_ns and part < 1:
-            return off / (1 - part)
-        if hidden_ns > self.first_units_ns * (1 - part):
+        part_before = (before.n - 1) / max(self.n - 1, 1)
+        off_line = abs(before.total_ns - self.fixed_ns - part_before * self.rise_ns)
+        if off_line > hidden_ns and part_before < 1:
+            return off_line / (1 - part_before)
+        if hidden_ns > self.first_units_ns * (1 - part_before):
             return self.first_units_ns
         return 0.0
 
     def first_units_by_longer_chain(self) -> float:
-        """ns by which the first units deviate from the line, as a chain eight times as long shows
-        it: the noise of short ones may hide it. 0 if it is small, or if there is no time to look.
+        """ns by which T of the last n lies above what T(1) and the cost of the later units predict:
+        what the first units of a chain cost in addition. A chain eight times as long tells the cost
+        of the later units; the noise of shorter ones may hide the difference.
+
+        0 if it is small, or if there is no time to look.
         """
         far_n = CLIMB.longer * self.n
+        # A synchronous chain has no wait that could cost more; a shortfall leaves no longer chain.
         if self.trial.chain.synchronous or self.shortfall:
             return 0.0
         if far_n > self.most_n or self.n < CLIMB.least_n:
             return 0.0
         enqueue_ns = self.trial.shortest_issue(self.n)
+        # A wait that hardly lasts does not sleep, which is what makes the first units cost more.
         wait_is_short = enqueue_ns > CLIMB.waits_below * self.total_ns
         if wait_is_short or CLIMB.longer * self.total_ns > self.limits.sample_ns:
             return 0.0
 
-        part = (self.n - 1) / (far_n - self.n)
+        units_ratio = (self.n - 1) / (far_n - self.n)
         rows = self.trial.run([self.n, far_n] * CLIMB.looks)
         deviations: list[float] = []
         for near, far in zip(rows[::2], rows[1::2], strict=True):
-            # The line through both chains gives another T(1) than the measured one.
-            between = (far[2] - near[2]) * part
-            deviations.append(near[2] - self.fixed_ns - between)
+            # The units after the first would take so long if they cost what those far out do.
+            after_first_ns = (far[2] - near[2]) * units_ratio
+            deviations.append(near[2] - self.fixed_ns - after_first_ns)
+        # The smallest counts: an interruption of one chain near is no cost of its first units.
         if min(deviations) <= CLIMB.least_head * self.rise_ns:
             return 0.0
         return min(deviations)
 
     def raise_until_straight(self, by_longer_chain_ns: float) -> float:
-        """Raise n until the extra cost of the first units bends no n, or a limit is met. Returns
-        the rise that this needs, ns; 0 if a limit was met before.
+        """Raise n until an extra cost of the first units is so small a share of T(n) that the fit
+        does not take T(n) for bent, or until a limit is met. Returns the rise (T(n) less T(1)) that
+        this needs, ns; 0 if the search had met a limit before.
 
-        ``by_longer_chain_ns``: that cost as a longer chain shows it.
+        ``by_longer_chain_ns``: that extra cost as ``first_units_by_longer_chain`` returned it.
         """
+        # Above this rise the samples would take too long.
         highest_ns = max(self.least_rise_ns, min(CLIMB.head_ns, self.limits.sample_ns / 2))
         most_off = CLIMB.head * max(self.limits.precision, LINE.misfit)
         needed_ns = 0.0
@@ -444,8 +474,9 @@ class _TopSearch:
         return needed_ns
 
     def smallest_top(self, straight_rise_ns: float) -> int:
-        """The last n halved as long as its slope still contributes enough; at least 4 if 4 were
-        tried. ``straight_rise_ns``: as ``raise_until_straight`` returns it.
+        """The largest n that the rounds will sample: the last n halved as long as its slope still
+        contributes enough, since the search may have jumped far beyond that. At least 4 if 4 were
+        tried. ``straight_rise_ns``: as ``raise_until_straight`` returned it.
         """
         needed_ns = max(self.needed_rise_ns(), straight_rise_ns)
         units_needed = 1 + needed_ns / self.unit_ns
@@ -473,8 +504,8 @@ class TopStop:
 
 
 def _rises_enough(search: _TopSearch) -> TopStop | None:
-    """Stop if the slope contributes enough to the last n. The n is sampled again before: an
-    interruption is not a rise.
+    """Stop the search for the largest n if the units contribute enough to T of the last n. That n
+    is sampled again before, and the shorter time counts: an interruption is not a rise.
     """
     if search.n < CLIMB.least_n or search.rise_ns < search.needed_rise_ns():
         return None
@@ -493,8 +524,8 @@ def _n_is_bounded(search: _TopSearch) -> TopStop | None:
 
 
 def _sample_is_too_long(search: _TopSearch) -> TopStop | None:
-    """Stop if twice the n would take longer than the longest sample. An n below 4 goes on until it
-    takes that long itself: a ladder needs a few sizes.
+    """Stop the search for the largest n if twice the last n would take longer than the longest
+    sample. An n below 4 goes on until it takes that long itself: the fit needs a few sizes.
     """
     longest_ns: float = search.limits.sample_ns
     if search.n >= CLIMB.least_n:
@@ -518,16 +549,19 @@ def _measured_noises(noises: Sequence[float]) -> Sequence[float]:
 
 
 def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
-    """Roughly the n at which ``issue`` bends because the queue is full; 0 if it does not up to the
-    longest sample.
+    """Roughly the *knee*: the n at which the time of ``issue`` bends, because the device's queue is
+    full and each further call waits until the device takes an earlier unit. 0 if it does not bend
+    up to the longest sample.
 
     Below the knee a unit takes the host ``pace_ns``; above it, the host waits for the device, so a
-    unit takes ``unit_ns``.
+    unit takes ``unit_ns``. A few samples above the knee are taken too, which later give the exact
+    knee.
     """
     most = min(trial.chain.max_n, int(limits.sample_ns / unit_ns))
     short = max(2, min(top, most) // 2)
     of_short_ns = trial.shortest_issue(short)
     pace_ns = (of_short_ns - trial.shortest_issue(1)) / (short - 1)
+    # A host that is not clearly faster than the device does not fill its queue.
     if most < 8 or pace_ns <= 0 or unit_ns < CLIMB.bend * pace_ns:
         return 0
 
@@ -544,9 +578,11 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
 
     # When the host has issued the longest chain, the device has finished all but ``depth`` units.
     depth = most - far_ns / unit_ns
+    # At the knee the host has issued ``knee`` units; all but ``depth`` of them are finished.
     knee = round(depth / (1 - pace_ns / unit_ns))
     if not 4 <= knee < most:
         return 0
+    # The fit of the second slope of ``issue`` needs samples above the knee.
     for factor in (1.1, 1.3, 1.6, 2.0):
         above_knee = min(most, round(knee * factor))
         trial.run([above_knee] * 5)
@@ -556,13 +592,18 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
 def _sizes(
     top: int, knee: int, estimate: _Estimate, most: int, *, first_units_differ: bool
 ) -> tuple[int, ...]:
-    """0, 1, 100 if it is cheap, the top and its halvings, below the knee if there is one.
+    """The n that the rounds sample, ascending: 0, 1, ``top`` and its halvings, and 100 if that is
+    cheap.
 
-    ``first_units_differ``: the first units cost something else, so 1 and 100 would tilt the line.
+    ``knee``: the n at which the queue is full, or 0; only the top lies above it, since the slope of
+    ``issue`` is fitted below. ``most``: the largest n that the stack accepts.
+    ``first_units_differ``: the first units cost something else, so 1 and 100 are left out: they
+    would tilt the line.
     """
     largest_halved = top
     if knee:
         largest_halved = min(top, max(3, int(knee * 0.8)))
+    # Few sizes are left to halve: take all of them.
     if largest_halved <= 4:
         sizes = {top, *range(largest_halved + 1)}
     elif first_units_differ:

@@ -49,11 +49,13 @@ ROUNDS = RoundsRule()
 
 @dataclass
 class CaseInProgress:
-    """A case and what it has used. ``seconds``: its share of the process's time. ``credit``: ns
-    that it may spend now.
+    """A case (one way to launch work, opened as ``chain``) while it is measured, and what it has
+    used so far.
 
-    ``cost``: ns per pass, the mean of its rounds. ``issued``: units so far. ``staged``: its calls
-    are also timed one by one. ``names``: the fields of its lines that name it and the process.
+    ``seconds``: its share of the process's time. ``credit``: ns that it may spend now. ``cost``: ns
+    per pass (one sample of every n of its ladder), the mean of its rounds. ``issued``: units so
+    far. ``reads_cpu``: some of its samples also read the CPU clock. ``staged``: its calls are also
+    timed one by one. ``names``: the fields of its journal lines that name it and the process.
     """
 
     key: str
@@ -83,10 +85,12 @@ class CaseInProgress:
             raise Unverified(because("units-not-executed", issued=self.issued, executed=executed))
 
     def recount(self, aside: int, least: int = 0) -> None:
-        """Take the units that ran as issued, after work of unknown length. Raises ``Unverified`` if
-        units did not run.
+        """Bring ``issued`` up to date after work whose number of units is unknown (device time,
+        recordings): all units that ran count as issued. Raises ``Unverified`` if units are missing.
 
-        ``aside``: that of the chain before this work. ``least``: the units that it must have run.
+        ``executed`` leaves some units out, which the chain counts in ``chain.aside``; ``aside`` is
+        that count before this work. ``least``: the units that the work must have run, in one count
+        or the other.
         """
         chain = self.chain
         executed = chain.executed()
@@ -97,8 +101,10 @@ class CaseInProgress:
         self.issued = executed
 
     def passes(self, is_due: bool) -> int:
-        """The passes of its ladder that the case can pay for now. ``is_due``: the process still
-        owes rounds, so a case with some credit gets one pass in any case.
+        """How many passes of its ladder (one sample of every n) the case makes in this round: what
+        its credit of time pays for. In its first rounds it makes one, since its cost is not known
+        yet. ``is_due``: the process still owes rounds, so a case with any credit gets at least one
+        pass.
         """
         if self.rounds < ROUNDS.least:
             return 1
@@ -108,8 +114,8 @@ class CaseInProgress:
         return max(0, affordable)
 
     def spend(self, ns: float, passes: int) -> None:
-        """Subtract a round that took ``ns`` for this number of passes from the credit, and add it
-        to the running mean of the cost.
+        """Book a round that took ``ns`` for this number of passes (one sample of every n): subtract
+        the time from the credit, and update ``cost``, the mean time of a pass over the rounds.
         """
         self.credit -= ns
         self.rounds += 1

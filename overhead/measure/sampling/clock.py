@@ -106,7 +106,8 @@ def every_processor() -> list[int]:
 
 
 def undisturbed_processors() -> list[int]:
-    """``every_processor`` without those that serve a GPU's interrupts, unless none is left.
+    """The processors that the measuring thread may run on: all that it may use, without those that
+    serve a GPU's interrupts, unless none is left.
 
     A driver that signals each submission by an interrupt takes time from the thread that runs on
     such a processor.
@@ -132,8 +133,10 @@ def processors_serving_gpus(table: str) -> set[int]:
         words = row.split()
         counts = words[1 : 1 + len(processors)]
         described = words[1 + len(processors) :]
+        # The first word of the description names the interrupt controller, a later one the driver.
         if not any(_GPU_DRIVER.fullmatch(word) for word in described[1:]):
             continue
+        # Some rows, such as those of errors, have one count for all processors.
         if len(counts) < len(processors) or not all(count.isdigit() for count in counts):
             continue
         interrupts = [int(count) for count in counts]
@@ -167,7 +170,8 @@ class SystemClock:
             return 0
 
     def reference_loop(self) -> list[int]:
-        """``[python_ns, native_ns]``, about 50 us each.
+        """Time a fixed piece of work, whose time shows how fast the processor runs now:
+        ``[python_ns, native_ns]``, a loop in Python and a hash in compiled code, about 50 us each.
 
         Older files have the times of exactly this work: an edit would make runs incomparable.
         """
@@ -186,8 +190,9 @@ class SystemClock:
             os.sched_setaffinity(0, processors or self._initial_processors)
 
     def release_threads(self) -> None:
-        """Let threads that were started since the first move use all processors, on Linux;
-        elsewhere do nothing.
+        """Let threads that the stacks started since the first ``move`` use all processors, on
+        Linux. A thread starts on the processors of its parent, so they would share the one of the
+        measuring thread. Elsewhere do nothing.
         """
         if sys.platform == "linux" and self._known_threads:
             running = _threads()
@@ -206,8 +211,9 @@ def _threads() -> set[int]:
 
 @dataclass(frozen=True)
 class ClockFacts:
-    """ns: the smallest step between two readings, 0 if the clock does not move; the cost of one
-    reading of each.
+    """What is known of a clock, ns. ``resolution_ns``: the smallest step between two readings, 0 if
+    the clock does not move. ``cost_ns``: the time that a reading takes; ``cpu_cost_ns``: the same
+    for the CPU clock of the thread.
     """
 
     resolution_ns: int
@@ -216,7 +222,10 @@ class ClockFacts:
 
 
 def clock_facts(clock: Clock) -> ClockFacts:
-    """The resolution of the clock and the cost of a reading, both measured."""
+    """The resolution of the clock and the cost of a reading, both measured. The resolution is the
+    smallest step seen in some hundred readings; a clock so coarse that they are all equal is read
+    until it moves.
+    """
     readings = [clock.now() for _ in range(_RULE.readings)]
     steps = [after - before for before, after in itertools.pairwise(readings)]
     steps_forward = [step for step in steps if step > 0]
@@ -229,7 +238,7 @@ def clock_facts(clock: Clock) -> ClockFacts:
 
 
 def _next_step(clock: Clock) -> int:
-    """ns by which the clock moves next; 0 if it does not move."""
+    """ns by which a coarse clock moves next; 0 if it stands still over ``_RULE.most_readings``."""
     before = clock.now()
     for _ in range(_RULE.most_readings):
         after = clock.now()
@@ -239,8 +248,9 @@ def _next_step(clock: Clock) -> int:
 
 
 def cpu_clock_counts(clock: Clock) -> bool:
-    """Whether the CPU clock counts the work of the reference loop: in steps shorter than that, and
-    at the pace of the wall clock.
+    """Whether the thread's CPU clock counts the work of the reference loop, some 50 us of fixed
+    work: it moves within so short a time, and at the pace of the wall clock. If not, no sample
+    reads it.
     """
     if not clock.cpu_is_fine:
         return False
@@ -250,13 +260,16 @@ def cpu_clock_counts(clock: Clock) -> bool:
         clock.reference_loop()
         wall_ns = clock.now() - wall_began
         cpu_ns = clock.thread_cpu() - cpu_began
-        if 0.5 * wall_ns <= cpu_ns <= 1.1 * wall_ns:  # less if another thread had the processor
+        # CPU time is less than wall time if another thread had the processor meanwhile.
+        if 0.5 * wall_ns <= cpu_ns <= 1.1 * wall_ns:
             return True
     return False
 
 
 def _cost(read: Callable[[], int], clock: Clock) -> float:
-    """ns per call of ``read``: the minimum of some blocks, so that a preemption does not count."""
+    """ns that one call of ``read`` takes: the mean of a block of calls, and of several blocks the
+    fastest, so that a preemption does not count.
+    """
     blocks = []
     for _ in range(_RULE.blocks):
         start = clock.now()

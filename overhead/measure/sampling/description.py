@@ -38,18 +38,19 @@ class Description:
 
 
 def describe(chain: Chain) -> Description:
-    """The description of a chain that has just been opened. Raises ``BadValue``, which names the
-    first bad field.
+    """What an open chain says of itself, for the record of its case. Each attribute is checked
+    first, also those that only the sampling uses: a plugin's chain may have anything there. Raises
+    ``BadValue``, which names the first bad field.
     """
-    name = type(chain).__name__
+    kind_of_chain = type(chain).__name__
     good: dict[str, Any] = {}
     for attribute, kind in _ATTRIBUTES.items():
-        good[attribute] = checked(f"{name}.{attribute}", getattr(chain, attribute), kind)
-    good["window"] = checked_mapping(f"{name}.window()", chain.window(), Scalar)
-    good["kernels"] = checked_mapping(f"{name}.kernels()", chain.kernels(), _Digest)
-    good["flags"] = checked(f"{name}.flags", list(chain.flags), list[Name])
-    names = [field.name for field in fields(Description)]
-    return Description(**{field: good[field] for field in names})
+        good[attribute] = checked(f"{kind_of_chain}.{attribute}", getattr(chain, attribute), kind)
+    good["window"] = checked_mapping(f"{kind_of_chain}.window()", chain.window(), Scalar)
+    good["kernels"] = checked_mapping(f"{kind_of_chain}.kernels()", chain.kernels(), _Digest)
+    good["flags"] = checked(f"{kind_of_chain}.flags", list(chain.flags), list[Name])
+    recorded = [field.name for field in fields(Description)]
+    return Description(**{name: good[name] for name in recorded})
 
 
 def opening_of(chain: Chain) -> dict[str, float]:

@@ -86,9 +86,12 @@ def status_of(error: BaseException) -> Status:
 
 
 def reason_of(error: BaseException) -> Why:
-    """Why the chain raised this exception, with what would add the stack. Where the status is
-    ``failed``, the type of the exception precedes its message, and the line of the stack's own code
+    """Why a case's chain raised this exception, as its record tells it: the reason that the
+    exception carries, else its message. For a stack that is not available, what would make it so
     follows.
+
+    Where the case counts as ``failed``, the type of the exception precedes the message, and the
+    line of the stack's own code follows: both help to find the mistake.
     """
     reason: Why = reason_given(error) or ""
     if not reason and isinstance(error, WithReason):
@@ -97,8 +100,10 @@ def reason_of(error: BaseException) -> Why:
         reason = message_of(error)
     if reason and isinstance(error, Unavailable):
         return with_mend(reason, error.mend)
+    # The case is not at fault here: a type and a line of code would say nothing more.
     if reason and status_of(error) != "failed":
         return reason
+    # This reason names the bad value that the stack gave, so it needs no type or line.
     if isinstance(error, BadValue) and isinstance(error.why, Reason):
         return error.why
 

@@ -46,8 +46,9 @@ _RULE = _OneOffRule()
 
 
 def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
-    """The first call in this process and, of a recording, its preparation. Nothing for a chain with
-    its own loop.
+    """Time the first call of a case in this process, which may load and compile: preparing, issuing
+    and waiting for one unit. Of a chain that records its units the preparation alone, too. Nothing
+    for a chain with its own loop (in a browser page, say), whose calls cannot be timed from here.
     """
     chain = case.chain
     if chain.own_loop:
@@ -65,8 +66,12 @@ def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]
 
 
 def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffEntry]:
-    """T(0) and T(1), ns, a few times each; the units count as issued. ``extra``: also
-    ``naive_idle`` and ``legacy``.
+    """Time waits without work, T(0), and single units, T(1), in ns, a few times each, as often as a
+    share of the case's time allows. Where each unit has its own wait, many more T(1) for
+    percentiles.
+
+    ``extra``: also the slow ones: single units after 50 ms of idle time, and T(100) if the rounds
+    will not sample it.
     """
     chain = case.chain
     ladder = case.ladder
@@ -88,14 +93,19 @@ def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterat
 
 
 def _timed(case: CaseInProgress, name: str, totals: list[int], n: int) -> OneOffEntry:
-    """The entry with these T(n). Their units count as issued."""
+    """The journal entry with these T(n). Their units, warm ones included, are added to those that
+    the case has issued.
+    """
     ns = [n] * len(totals)
     case.issued += case.chain.units(ns)
     return case.once(name, [float(total) for total in totals], ns)
 
 
 def _legacy(case: CaseInProgress, clock: Clock) -> OneOffEntry:
-    """T(100), where the ladder lacks it."""
+    """The journal entry with T(100), from which a reader computes what most benchmarks print,
+    T(100) / 100. The reason instead if the stack accepts no 100 units, or if they take too long; up
+    to twice the budget one sample is taken all the same.
+    """
     chain = case.chain
     if chain.max_n < LEGACY_N:
         return case.once("legacy", reason=because("n-is-bounded", most=chain.max_n))
@@ -110,9 +120,10 @@ def _legacy(case: CaseInProgress, clock: Clock) -> OneOffEntry:
 
 
 def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
-    """Device time, and the cost of making recordings.
+    """Journal entries with the device time of a unit, and with the cost of making recordings, such
+    as graphs.
 
-    The chain may run any number of units for these: ``recount`` afterwards.
+    The chain may run any number of units for these: the caller must ``recount`` them afterwards.
     """
     yield from _device(case, clock)
     for part, (units, values) in case.chain.making().items():
@@ -120,8 +131,12 @@ def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[O
 
 
 def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
-    """Device time at three lengths, ``device_busy`` if the device never waited; two values, more if
-    time is left.
+    """Journal entries with the device time of chains of three lengths, whose slope is the device
+    time of a unit: ``device_busy`` if the device provably never waited inside them, else
+    ``device_span``, which contains such gaps. Then ``device_quantum``, the resolution of the
+    device's clock.
+
+    The reason instead where no slope can be formed; nothing if the stack has no device time.
     """
     top = min(case.ladder.ns[-1], case.chain.held_n)
     try:
@@ -150,8 +165,9 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
 
 
 def _device_spans(case: CaseInProgress, clock: Clock, top: int) -> list[DeviceTime]:
-    """Device times of chains of ``top`` units, a half and a quarter of it; empty if the stack
-    cannot measure them. A staircase has one length. Raises ``Unsupported``.
+    """Device times of chains of ``top`` units, a half and a quarter of it, up to three of each
+    while time is left, at least two in all; empty if the stack cannot measure them. Where the wait
+    polls, one length, once. Raises ``Unsupported``.
     """
     chain = case.chain
     ns = [top, max(1, top // 2), max(1, top // 4)] * 3
@@ -171,23 +187,26 @@ def _device_spans(case: CaseInProgress, clock: Clock, top: int) -> list[DeviceTi
         if span is None:
             return []
         spent_ns += clock.now() - began
+        # The chain may have run warm units too: verify that at least these n ran.
         case.recount(aside, span.n)
         spans.append(span)
     return spans
 
 
 def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
-    """By stage (one kind of call) ns per unit, and ``unstaged``: ``issue`` of the chain before and
-    after, over n.
+    """Time each call of a chain's issue loop on its own. Yields ns per unit for each stage (one
+    kind of call, such as encoding a pass), and as ``unstaged`` the whole ``issue`` of the same
+    chain, timed as usual right before and after: the sum of the stages is compared with it.
 
-    A stage is the sum of its durations less the clock readings inside them, over n. Nothing for a
-    chain without stages, which ``case.staged`` then says.
+    A stage is the sum of its durations less the clock readings inside them, over n. A chain without
+    stages sets ``case.staged`` to False, so that it is not asked again.
     """
     chain = case.chain
     ladder = case.ladder
     units_in_time = int(_RULE.staged_ns / ladder.unit_ns)
     n = max(1, min(_RULE.staged_units, ladder.ns[-1], units_in_time))
     before = window.sample(chain, [n], clock)
+    # A warm unit, as before each sample.
     chain.prepare(1)
     chain.issue(1)
     chain.wait()

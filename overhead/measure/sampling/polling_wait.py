@@ -99,12 +99,13 @@ KNOWN_POLL = KnownPollRule()
 
 @dataclass(frozen=True)
 class Stairs:
-    """T(n) as a staircase, for a wait that polls. ``quantum_ns``: between two polls. ``edges``: the
-    n where two end.
+    """T(n), the time of n units, as a staircase: a wait that polls rarely returns at the first poll
+    after the work is done, so T(n) stays level and jumps where one more poll is needed.
 
-    ``short``: an n with a short ``issue``. ``width``: the precision of the upper edge, as a share
-    of n. ``levels``: the upper edge is the end of this many polls. ``shorts``, ``nears``: how often
-    a pass contains the short n, and an n near each edge.
+    ``quantum_ns``: between two polls. ``edges``: two n at which T jumps. ``short``: an n with a
+    short ``issue``. ``width``: the precision of the upper edge, as a share of n. ``levels``: at the
+    upper edge the work takes this many times the quantum. ``shorts``, ``nears``: how often a pass
+    contains the short n, and an n near each edge.
     """
 
     quantum_ns: int
@@ -129,8 +130,9 @@ class Stairs:
         return self.quantum_ns * (self.nears * (self.levels + 2) + self.shorts)
 
     def draw(self, dice: random.Random) -> list[int]:
-        """The n of a pass, in random order: some near either edge, where a sample says most, and
-        short ones.
+        """The n of a pass (one turn of samples), in random order: some near either edge, an n at
+        which T jumps, where whether the work was done at the poll says most about the cost of a
+        unit, and short ones, which measure ``issue``.
         """
         ns: list[int] = []
         for edge in self.edges * self.nears:
@@ -141,11 +143,11 @@ class Stairs:
 
 
 class RisingPart(NamedTuple):
-    """Between which n T(n) rises: ``flat_n`` showed no rise yet, ``top_n`` does. ``fixed_ns``:
-    T(1); ``top_ns``: T(top_n).
+    """Between which n T(n) rises: up to ``n_without_rise`` it does not clearly, at ``top_n`` it
+    does. ``fixed_ns``: T(1); ``top_ns``: T(top_n).
     """
 
-    flat_n: int
+    n_without_rise: int
     top_n: int
     fixed_ns: float
     top_ns: float
@@ -159,30 +161,35 @@ class RisingPart(NamedTuple):
 def find_stairs(
     trial: TrialSamples, rising: RisingPart, noise: float, sample_ns: int
 ) -> Stairs | None:
-    """The stairs of T(n), for a poll that nobody declared; None if T rises smoothly.
+    """Find out whether the wait polls rarely, where the stack does not say so: T(n) is then a
+    staircase, which jumps where one more poll is needed. Returns its stairs, or None if T rises
+    smoothly.
 
-    A few points decide whether to search; then bisection shows whether T jumps between neighbouring
-    n. ``noise``: standard deviation of one sample, ns; ``sample_ns``: the longest sample.
+    A few points decide whether to search. Then bisection finds the first n at which T has risen,
+    and whether T jumps there and stays level after. ``noise``: standard deviation of one sample,
+    ns; ``sample_ns``: the longest sample.
     """
     height = rising.height_ns
-    if rising.top_n - rising.flat_n < 16 or height <= 0:
+    if rising.top_n - rising.n_without_rise < 16 or height <= 0:
         return None
     slack_ns = max(_SEARCH.off_line * height, 2 * noise)
     if _is_straight(trial, rising, slack_ns=slack_ns):
         return None
 
+    # The first edge: the n at which T leaves T(1) by more than noise.
     first_step_ns = rising.fixed_ns + max(height / 16, 5 * noise)
-    first = _edge(trial, rising.flat_n, rising.top_n, first_step_ns)
+    first = _edge(trial, rising.n_without_rise, rising.top_n, first_step_ns)
     # By new samples: a change of the machine's speed does not repeat.
     above_ns = trial.shortest_total(first + _away(first))
     below_ns = trial.shortest_total(max(1, first - _away(first)))
     quantum = above_ns - below_ns
-    units = rising.top_n - rising.flat_n
+    units = rising.top_n - rising.n_without_rise
     linear_rise = 2 * _away(first) * height / units
     least_jump = max(_SEARCH.jump * height, 8 * noise, _SEARCH.steeper * linear_rise)
     if quantum < least_jump or _climbs(trial, first, quantum):
         return None
 
+    # An edge some stairs higher gives a better slope. Its n is about that many times the first.
     least, most = _SEARCH.levels
     level = max(least, min(most, round(sample_ns / quantum)))
     line_ns = rising.fixed_ns + (level - 0.5) * quantum
@@ -195,7 +202,8 @@ def find_stairs(
 
 
 def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> Stairs | None:
-    """The stairs of a wait that polls about every ``poll_ns``, found with few of its long samples.
+    """The stairs of T(n) where the wait polls about every ``poll_ns`` (the quantum): T stays level
+    and jumps where one more poll is needed. Found with few of its long samples.
 
     None if T(1) or a larger n shows no such stairs. ``precision``: the relative half-width wanted
     of the slope.
@@ -206,22 +214,25 @@ def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> 
     stair is used instead. The search starts at an n that differs between processes, so that the
     errors of their brackets are independent.
     """
-    # The first of a list may begin between two polls.
+    # The first of a list may begin between two polls; the others begin right after one.
     rows = trial.run([1, 1, 1])[1:]
     quantum = float(min(row[2] for row in rows))
     if quantum < poll_ns / 2:
         return None
+    # Seeded by measured times: processes differ, and the same samples give the same search.
     dice = random.Random(str(trial.seen))
     trial.seen.clear()
     done_at_once = _bracket_one(trial, quantum, dice)
     rough_edge = _first_edge(trial, quantum, dice)
     if rough_edge is None:
         return None
+    # Samples become part of the fit, but not those of the climb to the edge.
     trial.seen[:] = done_at_once
 
     width = max(KNOWN_POLL.narrowest, KNOWN_POLL.width * precision)
     step = KNOWN_POLL.step
     first = _edge_by_walk(trial, rough_edge, _Poll(1, quantum), step, width)
+    # Without a bracket of T(1) the slope comes from two edges: a higher one is needed.
     level = KNOWN_POLL.level if done_at_once else _SEARCH.levels[0]
     upper = first
     if level > 1:
@@ -236,12 +247,14 @@ def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> 
 
 
 def _bracket_one(trial: TrialSamples, quantum: float, dice: random.Random) -> Samples:
-    """The samples of n = 1 that began shortly before a poll and were done at it; the lead is
-    doubled until one was.
+    """Samples of n = 1 that show how short T(1) is although the wait polls rarely: an idle time
+    lets each window open shortly before a poll (the lead), and T(1) was shorter than the lead if
+    the work is done at that poll. The lead is doubled until one sample was.
     """
     lead = KNOWN_POLL.first_lead * quantum * dice.uniform(*KNOWN_POLL.lead_spread)
     while True:
         rows = trial.run_after_idle([1, 1], quantum - lead)
+        # A sample that took longer than half the time between two polls ended at a later one.
         missed_both = min(row[2] for row in rows) > quantum / 2
         if not missed_both or lead >= KNOWN_POLL.most_lead * quantum:
             break
@@ -250,7 +263,10 @@ def _bracket_one(trial: TrialSamples, quantum: float, dice: random.Random) -> Sa
 
 
 def _first_edge(trial: TrialSamples, quantum: float, dice: random.Random) -> float | None:
-    """Roughly the n that takes one quantum; None if no n up to the stack's limit misses a poll."""
+    """Roughly the n whose work takes one quantum, the time between two polls; None if no n up to
+    the stack's limit misses a poll. Here n is raised by large factors, in windows that open shortly
+    before a poll, until the work is no longer done at it.
+    """
     n = round(dice.uniform(*KNOWN_POLL.first_n))
     most = trial.chain.max_n
     lead = KNOWN_POLL.climb_lead
@@ -284,8 +300,10 @@ class _Poll(NamedTuple):
 
 
 def _edge_by_walk(trial: TrialSamples, n: float, poll: _Poll, step: float, width: float) -> int:
-    """The n at which half of the samples are done at this poll, by a walk with halved and doubled
-    steps. ``step``: the first step, in ln n; ``width``: the share of n at which to end.
+    """The n at which half of the samples are done at this poll. One sample tells only whether n is
+    too small or too large, so n walks towards the edge; a step is halved after a turn and doubled
+    after several steps one way. ``n``: where to begin. ``step``: the first step, in ln n.
+    ``width``: the share of n at which to end.
 
     H. Kesten, Accelerated stochastic approximation, Annals of Mathematical Statistics 29 (1958) 41.
     """
@@ -308,7 +326,9 @@ def _edge_by_walk(trial: TrialSamples, n: float, poll: _Poll, step: float, width
 
 
 def _is_straight(trial: TrialSamples, rising: RisingPart, *, slack_ns: float) -> bool:
-    """Whether T at points between 1 and ``top_n`` lies on the straight line between both."""
+    """Whether T at a few points between 1 and ``rising.top_n`` lies on the straight line between
+    both, within ``slack_ns``: then there are no stairs to search for.
+    """
     units = rising.top_n - 1
     for share in _SEARCH.points:
         n = round(1 + units * share)
@@ -320,8 +340,8 @@ def _is_straight(trial: TrialSamples, rising: RisingPart, *, slack_ns: float) ->
 
 
 def _climbs(trial: TrialSamples, edge: int, quantum: float) -> bool:
-    """Whether T rises after an edge instead of staying level until the next: then the jump was not
-    caused by a poll.
+    """Whether T rises soon after an edge, the n at which T jumps by about ``quantum``. A wait that
+    polls keeps T level until the next edge, so this jump was not caused by a poll.
     """
     end = min(round(_SEARCH.tread * edge), trial.chain.max_n)
     end_ns = trial.shortest_total(end)
@@ -342,8 +362,9 @@ class _Bracket(NamedTuple):
 
 
 def _around(trial: TrialSamples, line_ns: float, low: int, high: int) -> _Bracket:
-    """Two n whose T are below and above ``line_ns``, starting from a guess. ``high`` exceeds the
-    largest n of the chain if no T is above.
+    """Two n between which T crosses ``line_ns``, for a bisection: ``low`` and ``high``, a guess,
+    are moved until T of the first is below and T of the second above. ``high`` exceeds the largest
+    n of the chain if no T is above.
     """
     while low > 1 and trial.shortest_total(low) > line_ns:
         high = low
@@ -365,8 +386,8 @@ def _short(trial: TrialSamples, most: int) -> int:
 def _edge(
     trial: TrialSamples, low: int, high: int, line_ns: float, width: float = _SEARCH.width
 ) -> int:
-    """The n where T crosses ``line_ns``, to ``width``, by bisection. Earlier samples narrow the
-    search.
+    """The n where T crosses ``line_ns`` between ``low`` and ``high``, by bisection, to a share
+    ``width`` of n. Earlier samples narrow the range first.
     """
     totals = trial.shortest_totals()
     known = [n for n in totals if low <= n <= high]
@@ -375,6 +396,7 @@ def _edge(
     high = min([n for n in known_above if totals[n] >= line_ns], default=high)
     while high - low > max(1, width * high):
         middle = (low + high) // 2
+        # Over a wide range, halve the ratio: the precision wanted is a share of n.
         if high > 2 * low:
             middle = round((low * high) ** 0.5)
         if trial.shortest_total(middle) < line_ns:

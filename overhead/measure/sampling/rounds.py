@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import itertools
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -51,8 +50,9 @@ def _rounds_are_done(so_far: RoundsSoFar) -> Why:
 
 
 def _time_is_over(so_far: RoundsSoFar) -> Why:
-    """The seconds of the settings are over. While the process has fewer rounds than its settings
-    ask for, it may take ``ROUNDS.overtime`` times as long; it always gets ``ROUNDS.least`` rounds.
+    """The rule that ends the rounds when the seconds of the settings are over. While the process
+    has fewer rounds than the settings ask for, it may take ``ROUNDS.overtime`` times as long; it
+    always gets ``ROUNDS.least`` rounds. Returns the reason to stop; '' to go on.
     """
     if so_far.rounds < ROUNDS.least:
         return ""
@@ -79,18 +79,19 @@ def measure_cases(
     emit: Callable[[Event], None],
     judge_first: Judge = lambda case, error: error,
 ) -> Why:
-    """Measure all chains of this worker in alternation; return the rule that stopped it.
+    """Measure all cases of this worker, whose open chains are ``chains``, in alternation; return
+    the rule that stopped it. ``emit`` gets each result at once, so that a crash loses little.
 
     A case that raises is emitted as a ``FailedEntry`` and the others go on; KeyboardInterrupt
-    passes through. The garbage collector is off while a sample is timed and runs between rounds.
-    After each case's first call, when the stacks have started their threads, and after the unpinned
-    costs (what a program pays when nothing is left out), the calling thread is moved to processors
-    that run at full speed, a few rounds on each.
+    passes through. ``judge_first`` may replace the error of a case's first call by a better one.
+    The garbage collector is off while a sample is timed and runs between rounds. Once the stacks
+    have started their threads, the calling thread is moved to processors that run at full speed, a
+    few rounds on each.
     """
     enabled = gc.isenabled()
     frozen_by_the_caller = gc.get_freeze_count() > 0
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # so that the collections between rounds have little to traverse
     gc.disable()
     try:
         return _Measurement(chains, clock, settings, emit, judge_first).run()
@@ -102,10 +103,13 @@ def measure_cases(
 
 
 class _Measurement:
-    """All steps of ``measure_cases``. ``live``: the cases that have not been dropped.
+    """One worker's measurement of its cases (ways to launch work), step by step, as
+    ``measure_cases`` describes it. ``live``: the cases that have not been dropped.
 
-    ``preparing_ns``: the time of the first ``prepare`` of each n, in which a stack may compile or
-    record.
+    ``began_ns``: the time at which this object was made, from which the age of the process counts.
+    ``counted_from_ns``: the time from which sampling counts: it starts at ``began_ns`` and moves on
+    by all time that is not sampling. ``preparing_ns``: the time of the first ``prepare`` of each n,
+    in which a stack may compile or record.
     """
 
     processor: UndisturbedProcessor
@@ -125,6 +129,7 @@ class _Measurement:
         cpu_clock_counts_work = cpu_clock_counts(clock)
         self.live: dict[str, CaseInProgress] = {}
         for key, chain in chains.items():
+            # Without names in the settings the lines of the case name its key alone.
             unnamed = {"target": "", "case": key, "worker": "", "process": settings.process}
             self.live[key] = CaseInProgress(
                 key,
@@ -135,16 +140,17 @@ class _Measurement:
                 names=settings.names.get(key) or unnamed,
             )
         self.preparing_ns = 0
+        # A wrapper around each chain's own method: all code that samples calls ``chain.prepare``.
         for chain in chains.values():
             chain.prepare = self.timed(chain.prepare)  # type: ignore[assignment]
-        self.start: float = clock.now()
-        self.born = self.start
+        self.counted_from_ns: float = clock.now()
+        self.began_ns = self.counted_from_ns
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
 
     def timed(self, prepare: Callable[[int], None]) -> Callable[[int], None]:
-        """The same ``prepare``, which adds the time of its first call for each n to
-        ``preparing_ns``.
+        """A wrapper of a chain's ``prepare`` that adds the time of the first call for each n to
+        ``preparing_ns``: that call may compile or record, and does not count as sampling.
         """
         known: set[int] = set()
 
@@ -163,7 +169,8 @@ class _Measurement:
 
         The order matters. The first calls start the threads of the stacks, and the unpinned costs
         need the processors that the system gives, so both come before the thread is bound to a
-        processor. The anchors come last: they show what has changed since the rounds.
+        processor. The anchors (samples of a very large n) come last: they show what has changed
+        since the rounds.
         """
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
@@ -185,7 +192,9 @@ class _Measurement:
             return rule
 
     def alternate(self) -> Why:
-        """Run rounds until a rule stops them; return the rule."""
+        """Run rounds, in each of which the cases take turns, until a rule stops them; return the
+        rule.
+        """
         gc.collect()
         gc.freeze()  # so that the collections between rounds have almost nothing to traverse
         number = 0
@@ -197,7 +206,9 @@ class _Measurement:
             number += 1
 
     def stopping_rule(self, number: int) -> Why:
-        """Why to stop before this round; empty to go on."""
+        """Why to stop before the round of this number, from the first of ``STOPPING_RULES`` that
+        gives a reason; empty to go on.
+        """
         spent_s = self.sampling_ns() / 1e9
         so_far = RoundsSoFar(self.settings, number, spent_s, len(self.live))
         for rule in STOPPING_RULES:
@@ -207,14 +218,17 @@ class _Measurement:
         return ""
 
     def wait_until_old_enough(self) -> None:
-        """Run the cases in turn, without keeping a sample, until the process is as old as anchors
-        need: they show a warm-up that outlasts the rounds.
+        """Run the cases in turn, without keeping a sample, until the process is as old as its
+        anchors require. Anchors (samples of a very large n, taken last) show a warm-up that
+        outlasts the rounds, but only in a process of some age. A case that fails meanwhile is
+        dropped like in a round.
         """
-        for case in itertools.cycle(list(self.live.values())):
-            age_ns = self.clock.now() - self.born
-            if age_ns >= anchors.ANCHORS.least_age_s * 1e9 or not self.live:
-                return
-            self.attempt(case, "grow older", self.grow_older)
+        while self.live:
+            for case in list(self.live.values()):
+                age_ns = self.clock.now() - self.began_ns
+                if age_ns >= anchors.ANCHORS.least_age_s * 1e9:
+                    return
+                self.attempt(case, "grow older", self.grow_older)
 
     def emit_all(self, entries: Iterable[Event]) -> None:
         """Emit these entries one after another."""
@@ -227,12 +241,14 @@ class _Measurement:
         """
         began = self.clock.now()
         self.emit(doing)
-        self.start += self.clock.now() - began
+        self.counted_from_ns += self.clock.now() - began
 
     def attempt(
         self, case: CaseInProgress, what: str, act: Callable[[CaseInProgress], None]
     ) -> None:
-        """Do one step of one case; drop the case if it raises."""
+        """Do one step of one case; if it raises, drop the case and emit why. ``what`` names the
+        step; the error of a step "first" may be replaced by the one that ``judge_first`` gives.
+        """
         self.announce(Doing(case.key, what))
         try:
             act(case)
@@ -245,8 +261,8 @@ class _Measurement:
             self.emit(FailedEntry(**case.names, status=status, reason=reason_of(judged)))
 
     def measure_first_call(self, case: CaseInProgress) -> None:
-        """The first call in this process, and the facts of the clock. Raises ``Unsupported`` for
-        one that stands.
+        """Time the first call of the case in this process, and emit the facts of the clock that its
+        samples use. Raises ``Unsupported`` if that clock stands still: no sample could have a time.
         """
         if not self.facts.resolution_ns:
             raise Unsupported(because("clock-stands"))
@@ -255,8 +271,11 @@ class _Measurement:
         self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
     def measure_unpinned_costs(self) -> None:
-        """What a program without this suite pays, with the garbage collector on: a few turns of
-        each case, in which the cases alternate.
+        """Measure the unpinned costs (``met`` in files): what a program pays that runs on any
+        processor and with the garbage collector on. A few turns of each case, in which the cases
+        alternate, so that a disturbance of some seconds meets them all.
+
+        ``lengths`` has the two sizes of n of each case for which such sizes were found.
         """
         lengths: dict[str, unpinned.Lengths] = {}
         gc.enable()
@@ -276,7 +295,10 @@ class _Measurement:
     def find_unpinned_lengths(
         self, lengths: dict[str, unpinned.Lengths], case: CaseInProgress
     ) -> None:
-        """Add the case's two sizes of n to ``lengths``; emit the reason if it has none."""
+        """Find the two sizes of n whose difference gives the case's unpinned cost, and add them to
+        ``lengths``. A case that has none is emitted with the reason; it is measured further all the
+        same, without an unpinned cost.
+        """
         ladder = self.settings.ladders.get(case.key, ())
         try:
             lengths[case.key] = unpinned.find_lengths(case, self.clock, ladder)
@@ -291,10 +313,14 @@ class _Measurement:
         self.emit(case.once("met", [slope], [lengths.long]))
 
     def calibrate(self, case: CaseInProgress) -> None:
-        """Find the case's ladder, or take that of an earlier process. Each process draws the sizes
-        within half an octave: below those that it found, or around those that it took.
+        """Give the case its ladder, the sizes of n that its rounds sample: found by a search, or
+        taken from an earlier process and only timed again.
+
+        Each process then draws its sizes within half an octave: below those that it found, or
+        around those that it took.
         """
         chain = case.chain
+        # The n at which the queue is full (the knee) is searched for in each process anew.
         queues = chain.overlap == "pipelined" and not chain.synchronous
         has_time = case.seconds >= ROUNDS.knee_seconds or case.key in self.settings.extras
         knee = queues and has_time
@@ -306,6 +332,7 @@ class _Measurement:
             limits = Limits(self.settings.precision, case.seconds, knee=knee, facts=self.facts)
             ladder = calibrate(chain, self.clock, limits)
             raised = 0.0
+        # With a declared poll the sizes stay: the search already began at a random n.
         if not chain.poll_ns:
             ladder = ladder.drawn(self.dice, raised, chain.max_n)
 
@@ -320,11 +347,14 @@ class _Measurement:
         self.clock.release_threads()
 
     def measure_one_off_values(self, case: CaseInProgress) -> None:
-        """The values that are measured outside the ladder."""
+        """Measure what does not come from samples of several n: waits without work, single units,
+        device time, and making recordings.
+        """
         extra = case.key in self.settings.extras
         self.emit_all(one_off.time_short_chains(case, self.clock, extra))
         case.verify()
         aside = case.chain.aside
+        # These may run any number of units, so the units are counted again afterwards.
         uncounted = list(one_off.time_device_and_recordings(case, self.clock))
         self.emit_all(uncounted)
         if uncounted:
@@ -338,10 +368,13 @@ class _Measurement:
         case.issued += case.chain.units(ns)
 
     def take_anchors(self, case: CaseInProgress) -> None:
-        """The case's anchors, verified: on the processor of the last rounds."""
+        """Take the case's anchors, samples of n far beyond and far below those of the rounds, and
+        verify that all units ran. Before them, emit how fast the processor is now and how old the
+        process is: the fit compares the anchors with the rounds.
+        """
         python_ns = self.processor.reference_loop()[0]
         self.emit(case.once("anchor_canary", [float(python_ns)]))
-        age_ns = self.clock.now() - self.born
+        age_ns = self.clock.now() - self.began_ns
         self.emit(case.once("anchor_age", [float(age_ns)]))
         far = case.key in self.settings.far
         self.emit_all(anchors.take(case, self.clock, self.settings.process, far))
@@ -355,22 +388,23 @@ class _Measurement:
         preparing_ns = self.preparing_ns
         act()
         self.preparing_ns = preparing_ns
-        self.start += self.sampling_ns() - before
+        self.counted_from_ns += self.sampling_ns() - before
 
     def sampling_ns(self) -> float:
         """ns of sampling so far. Preparing does not count, up to the sampling time of the
         process.
         """
         not_counted_ns = min(self.preparing_ns, self.settings.seconds * 1e9)
-        return self.clock.now() - self.start - not_counted_ns
+        return self.clock.now() - self.counted_from_ns - not_counted_ns
 
     def left_ns(self) -> float:
         """ns of sampling time that are left."""
         return max(0.0, self.settings.seconds * 1e9 - self.sampling_ns())
 
     def rounds_that_fit(self, number: int) -> int:
-        """The further rounds for the time left in which every case can take part: a pair needs both
-        in a round.
+        """How many more rounds to make, from the ``number``-th one on, so that even the slowest
+        case can pay for a pass (one sample of every n) in each: a difference of two cases needs
+        both in the same round. At least as many as are still required, and one.
         """
         left_for_each = self.left_ns() / len(self.live)
         of_slowest_case = min(left_for_each / case.cost for case in self.live.values())
@@ -378,13 +412,17 @@ class _Measurement:
         return max(1, self.settings.min_rounds - number, fitting)
 
     def measure_round(self, number: int) -> None:
-        """Every live case once, in a new order. Each gets the same time, whatever a pass costs."""
+        """Run one round: every live case once, in a new random order. Each case gets the same time,
+        whatever a pass (one sample of every n) costs it, so a cheap one makes several passes and an
+        expensive one may sit out a round.
+        """
         self.announce(Doing("", f"round {number}", others=number == 0))
         gc.collect()
         if number % ROUNDS.on_one_processor == 0:
             self.processor.move_on()
         left_for_each = self.left_ns() / len(self.live)
         slot_ns = left_for_each / self.rounds_that_fit(number)
+        # Time that a case did not use stays its credit, until it can pay for a pass.
         for case in self.live.values():
             case.credit += slot_ns
         order = list(self.live.values())
@@ -397,8 +435,9 @@ class _Measurement:
                 self.attempt(case, f"round {number}", sample)
 
     def sample(self, number: int, passes: int, case: CaseInProgress) -> None:
-        """One case's samples of a round, verified. The reference loop is timed before and after;
-        the slower time counts.
+        """Take one case's samples of a round, verify that its units ran, and emit them. The
+        reference loop, which shows the processor's speed, is timed before and after; the slower
+        time counts, since a disturbance may begin in between.
         """
         before = self.processor.leave_if_slow()
         chain = case.chain
@@ -408,6 +447,7 @@ class _Measurement:
         rows = window.sample(chain, ns, self.clock)
         queued = self.clock.queued() - queued_before
         case.issued += chain.units(ns)
+        # Where a wait keeps the CPU busy anyway, CPU time in it says nothing.
         if case.reads_cpu and not (chain.synchronous or chain.wait_spins):
             rows += self.sample_with_cpu(case, passes)
         if case.staged:
@@ -416,6 +456,7 @@ class _Measurement:
 
         after = self.processor.reference_loop()
         slower = [max(times) for times in zip(before, after, strict=True)]
+        # The samples that calibration took for the fit are emitted with the first round.
         if case.rounds == 0:
             rows = rows + case.ladder.extra
         case.spend(self.sampling_ns() - start, passes)
@@ -425,8 +466,9 @@ class _Measurement:
         self.clock.release_threads()
 
     def sample_with_cpu(self, case: CaseInProgress, passes: int) -> Samples:
-        """Samples that also read the CPU clock. A chain's own loop may have no such clock: its
-        first rows then lack the time, and it is not asked again.
+        """Samples that also read the CPU clock, for the CPU time in ``wait``. A chain's own loop
+        (in a browser page, say) may have no such clock: its rows then lack that fourth number, and
+        it is not asked again.
         """
         ns = case.ladder.draw_for_cpu(passes, case.rounds)
         rows = window.sample(case.chain, ns, self.clock, cpu=True)

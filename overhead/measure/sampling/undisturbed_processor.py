@@ -52,7 +52,13 @@ class _Reading(NamedTuple):
 
 
 class UndisturbedProcessor:
-    """Moves the calling thread between processors; ``close`` gives it all its processors back."""
+    """Keeps the calling thread on a processor that runs at full speed, by moving it between the
+    processors it may use; ``close`` gives it all of them back.
+
+    A processor counts as slow if the reference loop, a fixed piece of work, takes clearly longer
+    there than it usually does in this process. ``position``: the index of the processor it is on.
+    ``seen``: recent times of the loop, of which ``best`` is the usual best, ns.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -61,6 +67,7 @@ class UndisturbedProcessor:
         self.seen: deque[int] = deque(maxlen=_RULE.readings_kept)
         self.readings = 0
         self.best = 0.0
+        # A reading on each, so that the usual best is that of the fast ones.
         for position in range(len(self.processors)):
             self._reading_on(position)
         self.leave_if_slow()
@@ -73,8 +80,9 @@ class UndisturbedProcessor:
             self._move((self.position + 1) % len(self.processors))
 
     def leave_if_slow(self) -> list[int]:
-        """Move to a faster processor if this one is slow, or to the fastest if all are slow.
-        Returns the reference loop there, ``[python_ns, native_ns]``.
+        """Move to a faster processor if this one is slow: to the next one that is not, or to the
+        fastest if all are slow. Returns the times of the reference loop (fixed work) on the
+        processor chosen, ``[python_ns, native_ns]``.
         """
         here = self.reference_loop()
         if not self._is_slow(here) or len(self.processors) < 2:
@@ -90,8 +98,8 @@ class UndisturbedProcessor:
         return self._reading_on(min(slow).position)
 
     def reference_loop(self) -> list[int]:
-        """The reference loop on this processor; a slow reading is repeated, since an interrupt
-        lengthens only one.
+        """The times of the reference loop (fixed work) on this processor, which show how fast it
+        runs now; a slow reading is repeated, since an interrupt lengthens only one.
         """
         first = self._read()
         if not self._is_slow(first):
@@ -118,8 +126,9 @@ class UndisturbedProcessor:
         self.position = position
 
     def _read(self) -> list[int]:
-        """Time the reference loop, and keep its Python time: the usual best is computed from these
-        readings, each time while they are few.
+        """Time the reference loop, and keep the time of its Python part: the usual best, against
+        which a processor counts as slow, is computed from these. It is computed at each reading
+        while they are few, and then rarely, since that takes time in the rounds.
         """
         times = self.clock.reference_loop()
         self.seen.append(times[0])

@@ -54,8 +54,9 @@ class Lengths:
 
 
 def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> Lengths:
-    """The shortest long sample of about 5 ms, and a short one; from the n of an earlier process's
-    ``ladder``, doubled.
+    """Choose the two numbers of units whose times give a case's unpinned cost (what a program pays
+    on any processor): the smallest chain of about 5 ms, and one of an eighth of its units. Lengths
+    are tried upwards from the n of an earlier process's ``ladder``, then doubled.
 
     Raises ``Unsupported`` where the stack accepts no second length, and where the shortest length
     takes too long. A longer one may exceed that limit: to leave out a slow process would make the
@@ -69,7 +70,7 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
     for tried, long in enumerate(_lengths(ladder, chain.max_n)):
         took_ns = _totals(case, clock, [long])[0]
         if took_ns >= UNPINNED.long_ns:
-            # The first one may have been interrupted.
+            # The first one may have been interrupted, and the chain be shorter than wanted.
             took_ns = min(took_ns, _totals(case, clock, [long])[0])
         if tried == 0 and took_ns > longest_ns:
             too_long = because(
@@ -89,8 +90,9 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
 
 
 def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:
-    """Sample one turn; return ns per unit: the difference of the mean totals over that of the
-    lengths.
+    """Alternate short and long chains for one turn, at least ``UNPINNED.turn_ns``, and return the
+    cost of a unit, ns: the difference of the mean times over that of the lengths. Means and not
+    medians, so that what disturbs a program is in it.
     """
     short_totals: list[int] = []
     long_totals: list[int] = []
@@ -104,8 +106,8 @@ def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:
 
 
 def _lengths(ladder: Sequence[int], most: int) -> Iterator[int]:
-    """The lengths to try, ascending: those of the ladder, which are compiled already, then doubles
-    up to ``most``.
+    """The numbers of units to try for the long chain, ascending: those that an earlier process
+    sampled (``ladder``), which the stack has compiled already, then doubles up to ``most``.
     """
     n = 1
     for rung in ladder:

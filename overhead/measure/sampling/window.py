@@ -66,6 +66,7 @@ def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> 
     recorded = chain.recorded
     samples = []
     for n in ns:
+        # A recording is warmed by a launch of the same n, another chain by one unit.
         warm = n if recorded else 1
         prepare(warm)
         issue(warm)
@@ -96,8 +97,8 @@ def totals(chain: Chain, n: int, count: int, clock: Clock) -> list[int]:
 
 
 def single_shot_after_idle(chain: Chain, count: int, clock: Clock) -> list[int]:
-    """``count`` times T(1), ns, each after a warm unit and then 50 ms of sleep: what a program pays
-    that submits rarely.
+    """``count`` times T(1), ns, each after a warm unit and then 50 ms of sleep, in which a device
+    may slow down: what a program pays that submits rarely.
     """
     if chain.own_loop:
         return [row[2] for row in chain.sample_idle([1] * count, IDLE_S * 1e3)]
@@ -143,14 +144,17 @@ class TrialSamples:
         return rows
 
     def run_after_idle(self, ns: list[int], idle_ns: float) -> Samples:
-        """The same, with an idle time before each window. Only for a chain with its own loop."""
+        """One sample of each n, with an idle time before each window. Only for a chain with its own
+        loop.
+        """
         self.issued += self.chain.units(ns)
         rows = self.chain.sample_idle(ns, idle_ns / 1e6)
         self.seen += rows
         return rows
 
     def total(self, n: int, least: int = 1) -> TypicalTotal:
-        """T(n), from five samples (three from 5 ms on, ``least`` from 20 ms on).
+        """T(n) from a few samples: five of them, three if the first took 5 ms or more, ``least`` if
+        20 ms or more.
 
         The noise is estimated from the samples below the median alone, which an interruption does
         not widen.
@@ -171,7 +175,7 @@ class TrialSamples:
         return TypicalTotal(median, MAD * statistics.median(below) if below else 0.0)
 
     def shortest_totals(self) -> dict[int, float]:
-        """By n the minimum of T(n) so far, ns: interruptions only lengthen a sample."""
+        """For each n sampled so far the shortest T(n), ns: interruptions only lengthen a sample."""
         shortest: dict[int, float] = {}
         for row in self.seen:
             n = row[0]

@@ -33,8 +33,8 @@ class BrowserProbe(Probe):
     _refused: Unavailable | None = None
 
     def targets(self) -> list[Target]:
-        """The adapter that the browser offers. Raises ``Unavailable`` with the reason that the page
-        gives.
+        """The one adapter that the browser offers to a page. Raises ``Unavailable`` if it offers
+        none, with the reason that the page gives.
         """
         page = self.session().page
         if page.adapter is None:
@@ -57,8 +57,9 @@ class BrowserProbe(Probe):
         return BrowserChain(self.session(), case)
 
     def session(self) -> BrowserSession:
-        """The open browser of this process. Raises ``Unavailable``, and the same error at each
-        further call.
+        """The open browser of this process, started at the first call. Raises ``Unavailable`` if it
+        cannot be used, and then the same error at each further call: another start would take as
+        long and fail too.
         """
         if self._refused is not None:
             raise self._refused
@@ -72,7 +73,9 @@ class BrowserProbe(Probe):
         return self._session
 
     def _open(self) -> BrowserSession:
-        """A new browser, whose page is of this kind and has our kernels. Raises ``Unavailable``."""
+        """A new browser. Raises ``Unavailable`` unless its page runs in a browser of this kind, and
+        got the kernels (WGSL) that this package has: the record will name both.
+        """
         session = BrowserSession(find_browser(self.kind))
         page = session.page
         if identity.engine(page) != self.kind:

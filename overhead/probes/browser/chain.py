@@ -42,20 +42,25 @@ class PageChain(Chain):
     """
 
     def __init__(self, session: BrowserSession, pattern: Pattern) -> None:
-        """Describe the chain to the sampler: its limits and flags are those of the page's browser.
-        The page opens nothing yet; a subclass sends the command ``open``.
+        """Describe the chain to the sampler (see the attributes of ``Chain``): its limits and flags
+        are those of the page's browser. The page opens nothing yet; a subclass sends the command
+        ``open``.
         """
         self.session = session
         self.number = session.next_chain()
         self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"
-        waits_each = pattern in WAITING_PATTERNS
+        waits_each = (
+            pattern in WAITING_PATTERNS
+        )  # for each unit, so that issuing ends with the work
         self.latency = waits_each
         self.synchronous = waits_each
         self.max_n = _MAX_N.get(pattern, 1 << 18)
         self.clock_step_ns = session.page.clock_step_ns
         self.least_ns = _LEAST_RISE_NS.get(session.browser.kind, 0)
+        # Where each unit waits itself, each takes a poll, so T(n) is no staircase.
         self.poll_ns = 0 if self.latency else _POLL_NS.get(session.browser.kind, 0)
         self.flags = identity.record_flags(session.page)
+        # The wait of a warm-up unit would last until the next poll, 100 ms before every sample.
         self._warms_up = not self.poll_ns
         self._pending = 0
         self.write_first: Mapping[str, Any] = {}
@@ -72,7 +77,9 @@ class PageChain(Chain):
         return sum(ns) + warm_up_units
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
-        """Like ``sample``, but the page sleeps ``idle_ms`` before each n."""
+        """Rows ``[n, issue_ns, total_ns]`` as of ``sample``, but the page sleeps ``idle_ms`` before
+        each n. If the page was hidden meanwhile, the record says so by a flag.
+        """
         rows: list[list[int]] = []
         for start in range(0, len(ns), SAMPLES_PER_REQUEST):
             asked = list(ns[start : start + SAMPLES_PER_REQUEST])
@@ -108,7 +115,7 @@ class PageChain(Chain):
 
     def fetch_bytes(self, buffers: Sequence[int], size: int) -> bytes:
         """The bytes of the buffers with these numbers, joined, ``size`` in all, after all submitted
-        work.
+        work. They are asked for in pieces, because an answer of the page has a limited size.
         """
         pieces = []
         for start in range(0, size, messages.PIECE_BYTES):
@@ -122,8 +129,9 @@ class PageChain(Chain):
         return b"".join(pieces)
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
-        """Send a command and return the page's answer. Raises ``Unverified``, ``Unsupported`` or
-        ``RuntimeError``.
+        """Send the command ``do`` for this chain and return the page's answer. Raises
+        ``Unverified``, ``Unsupported`` or ``RuntimeError`` if the page answers that it failed in
+        this way.
         """
         answer = self.session.ask(do, chain=self.number, **fields)
         if answer.kind == "unverified":
@@ -146,13 +154,19 @@ class BrowserChain(PageChain):
         self.ask("open", case=case_spec(case))
 
     def executed(self) -> int:
-        """The number of steps in the values that the page read back. Raises ``Unverified``."""
+        """The number of steps that have run since the chain was opened. Raises ``Unverified`` if
+        the values that the page reads back are not those after a number of steps.
+
+        A step replaces each value by the next number of a random generator, so the values of the
+        last reading and of this one tell how many steps ran between.
+        """
         answer = self.ask("read")
         values = [np.array(words, np.uint32) for words in answer.values]
+        # Independent units work on several buffers in turn, others all on one.
         buffers = RING if self.case.dependency == "independent" else 1
         if len(values) != buffers:
             raise Unverified(because("buffers-read-back", buffers=len(values)))
-        values_before = self._seen or [lcg.seeds()] * buffers
+        values_before = self._seen or [lcg.seeds()] * buffers  # the page begins with the seeds
         for before, after in zip(values_before, values, strict=True):
             self._executed += lcg.distance(before, after)
         self._seen = values
@@ -176,35 +190,38 @@ def case_spec(case: Case) -> messages.CaseSpec:
         raise Unsupported(
             because("page-runs-step-from-javascript", workload=case.workload, caller=case.caller)
         )
+    # ``CaseSpec`` names all patterns and parameters that the page has, and their values.
     fields = {"pattern": case.pattern, "dependency": case.dependency, **case.params}
     try:
         spec = msgspec.convert(fields, messages.CaseSpec)
     except msgspec.ValidationError as error:
         raise Unsupported(because("page-has-no-such-case", text=error)) from None
+    # Independent units work on several buffers in turn, so each binds another one.
     may_be_independent = spec.bindgroup != "once" and spec.pattern in _MAY_BE_INDEPENDENT
     if spec.dependency == "independent" and not may_be_independent:
         raise Unsupported(because("independent-in-page"))
-    if "wait" in case.params and case.pattern in WAITING_PATTERNS:
+    if "wait" in case.params and case.pattern in WAITING_PATTERNS:  # these have a wait of their own
         raise Unsupported(because("pattern-brings-wait", pattern=case.pattern))
     has_k = spec.k > 1
-    if (spec.pattern == "per-k") != has_k:
+    if (spec.pattern == "per-k") != has_k:  # this pattern needs k, and the others have none
         raise Unsupported(because("per-k-in-page"))
     return spec
 
 
 def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
-    """What is timed, as names and values for the results file, the same as those of the native
-    WebGPU stacks.
+    """What is timed, as names and values for the results file. The names are those of the native
+    WebGPU stacks, because only cases with equal values are compared.
     """
     spec = case_spec(case)
-    units = 1
+    units_per_submission = 1
     if spec.pattern == "per-k":
-        units = spec.k
+        units_per_submission = spec.k
     elif spec.pattern in ("per-pass", "one-pass", "fused"):
-        units = 0  # one submission of all units
+        units_per_submission = 0  # one submission of all units
     reads = spec.wait == "map" or case.pattern == "read-each"
     wait = "mapAsync of a 4-byte copy" if reads else "onSubmittedWorkDone"
-    timed = webgpu_window(spec.pattern, units, spec.bindgroup, wait)
+    timed = webgpu_window(spec.pattern, units_per_submission, spec.bindgroup, wait)
+    # On a fallback adapter the page splits long loops, which llvmpipe would silently stop.
     is_fallback = page.adapter is not None and page.adapter.fallback
     if case.pattern == "fused" and is_fallback:
         timed["dispatches"] = f"1 per {LLVMPIPE_TURNS} units"
@@ -214,6 +231,9 @@ def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
 def step_space() -> Space:
     """The cases of the step in every browser, most informative first: a slow browser has time for
     only a few.
+
+    They are the base case, one case for each other value of each axis, and the extra cases. Those
+    that ``case_spec`` refuses are left out.
     """
     base = Case(pattern="per-submit", caller="browser")
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}

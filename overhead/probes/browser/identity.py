@@ -32,12 +32,12 @@ UNNAMED = "not named by the browser"
 
 def with_name_from_log(page: Page, log: str) -> Page:
     """The page's description, with the adapter's name from the log of Firefox if it has none
-    itself.
+    itself: Firefox does not tell a page the name, but logs it. ``log``: what the browser printed.
     """
     logged = _LOGGED.findall(log)
     if page.adapter is None or adapter_name(page.adapter) != UNNAMED or not logged:
         return page
-    name, kind, driver, info, backend = logged[-1]
+    name, kind, driver, info, backend = logged[-1]  # the newest request for an adapter
     adapter = replace(
         page.adapter,
         description=name[:200],
@@ -57,8 +57,8 @@ def adapter_name(adapter: PageAdapter) -> str:
 
 
 def is_software(adapter: PageAdapter) -> bool:
-    """True if the adapter is no GPU: a fallback adapter, a CPU, a software renderer, or an unnamed
-    adapter.
+    """True if the adapter is no GPU: a fallback adapter, a CPU, or a software renderer. An unnamed
+    adapter counts as one too, so that its figures are never taken for those of a GPU.
     """
     if adapter.fallback or adapter.forced or adapter.type == "CPU":
         return True
@@ -77,10 +77,10 @@ def api(page: Page) -> Api:
     backend = page.adapter.backend.lower() if page.adapter else ""
     if backend in _APIS:
         return _APIS[backend]
-    where = f"{page.platform} {page.user_agent}".lower()
-    if "mac" in where or "iphone" in where or "ipad" in where:
+    system = f"{page.platform} {page.user_agent}".lower()
+    if "mac" in system or "iphone" in system or "ipad" in system:
         return "Metal"
-    return "D3D12" if "win" in where else "Vulkan"
+    return "D3D12" if "win" in system else "Vulkan"
 
 
 def engine(page: Page) -> str:
@@ -102,7 +102,7 @@ def version(page: Page) -> str:
     if in_user_agent is None:
         return page.user_agent[:100]
     name, number = in_user_agent.groups()
-    if name == "Version":
+    if name == "Version":  # Safari writes its version as "Version/17.4"
         name = "Safari"
     return f"{name} {number}"
 
@@ -118,8 +118,11 @@ def record_flags(page: Page) -> list[str]:
 
 
 def target(stack: str, page: Page, browser: Browser | None = None) -> Target:
-    """The target for the adapter of the page, which has one. ``browser``: its settings go into the
-    versions.
+    """The target (the device and all that was told of it) for the adapter of the page, which must
+    have one.
+
+    ``browser``: the browser that this program started, whose version and settings are recorded;
+    None for a page that a person opened, whose browser is known only from what the page says.
     """
     assert page.adapter is not None
     adapter = page.adapter
@@ -133,7 +136,8 @@ def target(stack: str, page: Page, browser: Browser | None = None) -> Target:
         fallback = str(adapter.fallback).lower()
     fields = " / ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.type))
 
-    # The key of each is put after the name of the stack; the version itself has no other name.
+    # The target keeps these among its versions, as "firefox clock step". The version of the browser
+    # itself is "firefox" alone.
     described = {
         "": own_version or version(page),
         "user-agent": page.user_agent[:200],

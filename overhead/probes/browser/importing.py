@@ -61,8 +61,11 @@ class Download(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def import_file(path: Path) -> list[JournalEntry]:
-    """Read a download, and return the journal entries for it, the header first. Raises
-    ``BadFile``.
+    """Read a download, and return the entries of the journal that a run with the same samples would
+    have written, the header first. Raises ``BadFile``.
+
+    The download has replicates, repeated measurements of all cases. Each becomes one process of
+    the run.
     """
     download = _decoded(path)
     page = download.page
@@ -81,7 +84,7 @@ def import_file(path: Path) -> list[JournalEntry]:
     )
     journal: list[JournalEntry] = [header]
 
-    cases: dict[str, Case] = {}
+    cases: dict[str, Case] = {}  # by key: each case is in every replicate
     for case_entries in download.replicates:
         for entry in case_entries:
             case = _case(entry.case)
@@ -119,10 +122,11 @@ def _journal_entries(
     target: Target, process: int, page: messages.Page, entry: _CaseEntry, flags: list[str]
 ) -> Iterator[JournalEntry]:
     """The journal entries of one case in one replicate, as a worker process would have written
-    them.
+    them: why it has no figures, or how it was measured, single times, and the samples of each
+    round.
     """
     case = _case(entry.case)
-    place: dict[str, Any] = {
+    place: dict[str, Any] = {  # what every entry of the case begins with
         "target": target.key,
         "case": case.key,
         "worker": target.key,
@@ -149,6 +153,7 @@ def _journal_entries(
     yield results.OneOffEntry(
         **place, name="empty_wait", values=empty_waits_ns, at=[0] * len(empty_waits_ns)
     )
+    # If even the shortest empty wait is long, the wait polls, and lasts for whole polls.
     if empty_waits_ns and min(empty_waits_ns) > PLAN["polling_ms"] * 1e6:
         quantum_ns = statistics.median(empty_waits_ns)
         yield results.OneOffEntry(**place, name="wait_quantum", values=[quantum_ns], at=[0])
@@ -170,7 +175,9 @@ class _CaseFailure(NamedTuple):
 
 
 def _failure(entry: _CaseEntry, case: Case) -> _CaseFailure | None:
-    """Why the case has no figures; None if it has some."""
+    """Why the case has no figures: the page cannot have such a case, its values are wrong, or the
+    page says itself how it failed (``entry.kind``). None if it has some.
+    """
     try:
         case_spec(case)
         if not entry.kind:
@@ -186,8 +193,11 @@ def _failure(entry: _CaseEntry, case: Case) -> _CaseFailure | None:
 
 
 def _check_values(entry: _CaseEntry) -> None:
-    """Raise ``Unverified`` unless the values show that every unit of every window and warm-up
-    ran.
+    """Raise ``Unverified`` unless the values at the end show that every unit of every sample and
+    warm-up ran.
+
+    Each unit replaces the values of a buffer by the next numbers of a random generator. So their
+    distance from the seeds is the number of units, up to the period of the generator.
     """
     rows = list(entry.trial)
     for rows_of_round in entry.rounds:
@@ -205,8 +215,8 @@ def _check_values(entry: _CaseEntry) -> None:
 
 
 def _case(spec: messages.CaseSpec) -> Case:
-    """The case with the parameters that differ from those of the page, as native stacks write
-    it.
+    """The case of the suite for a case of the page. It has only the parameters that differ from the
+    page's defaults, as the cases have that the suite measures in a browser itself.
     """
     defaults = messages.CaseSpec(pattern=spec.pattern)
     params = {}

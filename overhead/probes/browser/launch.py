@@ -107,9 +107,10 @@ class Browser:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The flags, preferences and environment variables of the browser by name, for the
-        record.
+        """The flags, preferences and environment variables of the browser by name, for the record
+        of the results, because they may change the cost.
         """
+        # A flag without a value is recorded as "set".
         settings = {name: value or "set" for name, value in _flags(self.kind).items()}
         if self.kind == "firefox":
             for name, preference in FIREFOX_PREFERENCES.items():
@@ -122,8 +123,8 @@ class Browser:
         return FIREFOX_ENVIRONMENT if self.kind == "firefox" else {}
 
     def command(self, profile: Path, url: str) -> list[str]:
-        """The command line that opens the URL. For Firefox, also writes the preferences into the
-        profile.
+        """The command line that opens the URL with this (empty) profile. Firefox takes preferences
+        from a file in the profile alone, so this writes the file too.
         """
         flags = []
         for name, value in _flags(self.kind).items():
@@ -137,7 +138,9 @@ class Browser:
         return [self.program, *flags, "--profile", str(profile), url]
 
     def version(self) -> str:
-        """What the program prints for ``--version``; '' if it prints nothing, and on Windows."""
+        """What the program prints for ``--version``; '' if it prints nothing. On Windows it is not
+        asked, and the record has the version that the page tells.
+        """
         if sys.platform == "win32":
             return ""
         try:
@@ -150,10 +153,11 @@ class Browser:
 
 
 def choose_browser(browser: str) -> str:
-    """The name of the stack that measures this browser: ``chromium``, ``firefox`` or a program.
+    """The name of the stack that measures this browser, from the option ``--browser``: the name of
+    a kind, ``chromium`` or ``firefox``, or a program of one of these kinds.
 
-    For a program, sets an environment variable, which the workers inherit. Raises ``UsageError`` if
-    there is none.
+    For a program, sets an environment variable, from which the worker processes know the program.
+    Raises ``UsageError`` if there is none.
     """
     if browser in _NAMES:
         return browser
@@ -164,8 +168,8 @@ def choose_browser(browser: str) -> str:
 
 
 def find_browser(kind: BrowserKind) -> Browser:
-    """The browser that ``OVERHEAD_BROWSER`` names if it is of this kind, else the first one. Raises
-    ``Unavailable``.
+    """The browser of this kind that is measured: the program that ``OVERHEAD_BROWSER`` names if it
+    is of this kind, else the first one that is installed. Raises ``Unavailable`` if there is none.
     """
     named = os.environ.get(BROWSER, "")
     if named:
@@ -178,7 +182,7 @@ def find_browser(kind: BrowserKind) -> Browser:
         if kind_of(program) == kind:
             return Browser(kind, program)
     for program in installed_programs(kind):
-        return Browser(kind, program)
+        return Browser(kind, program)  # the first one
     raise Unavailable(
         because("no-browser-found", browser=kind.title()),
         because("install-browser", variable=BROWSER),
@@ -234,19 +238,21 @@ def kind_of(program: str) -> BrowserKind:
 
 
 def split_flags(text: str, platform: str) -> list[str]:
-    """The words of a text as a shell divides them. On Windows a backslash belongs to a path and
-    escapes nothing.
+    """The words of a text as a shell divides them: at spaces outside of quotes. On Windows a
+    backslash belongs to a path and escapes nothing.
     """
     words = shlex.shlex(text, posix=True, punctuation_chars=False)
     words.whitespace_split = True
-    words.commenters = ""
+    words.commenters = ""  # a "#" is part of a word
     if platform == "win32":
         words.escape = ""
     return list(words)
 
 
 def _flags(kind: BrowserKind) -> dict[str, str]:
-    """Flags by name: the default flags with the changes from the environment."""
+    """The values of the flags by name, '' for a flag without one: the default flags, changed by the
+    environment variable ``FLAGS``, whose words add a flag, or remove it after ``!``.
+    """
     flags = dict(CHROMIUM_FLAGS if kind == "chromium" else FIREFOX_FLAGS)
     if kind == "chromium" and sys.platform.startswith("linux") and os.geteuid() == 0:
         flags["--no-sandbox"] = ""  # as root, Chromium does not start with its sandbox

@@ -68,8 +68,9 @@ def kernel_hashes() -> dict[str, str]:
 
 
 def page_data() -> dict[str, Any]:
-    """What the page loads at its start: the text of ``kernels`` by file name, 256 ``seeds``, and
-    the ``plan``.
+    """What the page loads at its start: the text of its ``kernels`` (WGSL) by file name, 256
+    ``seeds`` (the first values in its buffers), and the ``plan`` of what a page that a person
+    opened measures.
     """
     texts = {}
     for name in _KERNELS:
@@ -93,7 +94,11 @@ def page_files() -> dict[str, str]:
 
 
 def single_file_page() -> str:
-    """The page as one HTML text that needs no other file and no network."""
+    """The page as one HTML text that needs no other file and no network.
+
+    The lines of ``index.html`` that load a file are replaced by what the file contains: the
+    style, the data as JSON, and the scripts as addresses (URLs) that contain the script.
+    """
     files = page_files()
 
     @functools.cache
@@ -103,6 +108,7 @@ def single_file_page() -> str:
         encoded = base64.b64encode(text.encode()).decode()
         return f"data:text/javascript;base64,{encoded}"
 
+    # Without "<", which could end the element of the page that holds the data.
     embedded = messages.encode(page_data()).decode().replace("<", "\\u003c")
     replacements = {
         '<meta charset="utf-8">': f'<meta charset="utf-8">\n{_GENERATOR}\n{_POLICY}',

@@ -51,11 +51,12 @@ class _Refusal(Exception):
 
 
 class PageServer(ThreadingHTTPServer):
-    """Serves the files to every local client. Only the first page with the correct token gets
-    commands.
+    """Serves the files of the page to every local client, and sends commands to one page: the first
+    that shows the correct token, a random text in the address that the browser was started with.
 
-    It listens on the loopback interface only. ``url`` is the address for the browser, which
-    contains the token.
+    It listens on the loopback interface only. ``url`` is that address. The page gets a ``secret``
+    for its token, which it shows with each later request. A page asks for its next command by the
+    answer to the previous one.
     """
 
     request_queue_size = 256
@@ -76,6 +77,9 @@ class PageServer(ThreadingHTTPServer):
         self._token = secrets.token_urlsafe(24)
         self._secret = ""
         self.url = f"{self.origin}/#token={self._token}"
+        # What the threads of the requests and the caller of ``ask`` share, guarded by ``_changed``:
+        # the newest command, and the answer to it. The first answer of a page, which is empty, is
+        # to command 0.
         self._command = messages.Command(id=0, do="idle")
         self._changed = threading.Condition()
         self._page: messages.Page | None = None
@@ -102,7 +106,7 @@ class PageServer(ThreadingHTTPServer):
             self._command = messages.Command(id=self._command.id + 1, do="end")
             self._changed.notify_all()
         self._closed = True
-        # The thread waits for a connection, and then sees that it has to end.
+        # The serving thread waits for a connection. Any one lets it see that it has to end.
         connection = socket.create_connection(("127.0.0.1", self.server_port))
         connection.close()
         self._thread.join()
@@ -140,8 +144,9 @@ class PageServer(ThreadingHTTPServer):
 
     def accept_hello(self, hello: messages.Hello) -> dict[str, str]:
         """Take the first message of a page. Returns its ``secret`` for later requests. Raises
-        ``_Refusal``.
+        ``_Refusal`` for a wrong token, and for a second page: one page alone is measured.
         """
+        # ``compare_digest`` takes as long for every wrong token, so that none can be guessed.
         if not hmac.compare_digest(hello.token.encode(), self._token.encode()):
             raise _Refusal(401, "wrong token")
         with self._changed:
@@ -159,6 +164,7 @@ class PageServer(ThreadingHTTPServer):
 
     def exchange(self, answer: messages.PageAnswer) -> messages.Command:
         """Store the answer to the current command, then wait for the next command and return it.
+        Called for each request of the page.
 
         A repeated answer is ignored. Raises ``_Refusal`` for an answer to a command that was not
         given.
@@ -171,6 +177,8 @@ class PageServer(ThreadingHTTPServer):
                 self._changed.notify_all()
             if self._changed.wait_for(lambda: self._command.id > answer.id, IDLE_SECONDS):
                 return self._command
+            # With the same id, so that the page sends its answer again, which asks for the next
+            # command.
             return messages.Command(id=answer.id, do="idle")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -182,7 +190,7 @@ class PageServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request. The head is checked before the body is read."""
+    """One HTTP request to the server of the page. Its head is checked before its body is read."""
 
     server: PageServer
     protocol_version = "HTTP/1.1"
@@ -199,7 +207,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Do nothing."""
 
     def _respond(self, handle: Callable[[], HttpBody]) -> None:
-        """Send what ``handle`` returns, or the text of the refusal that it or the head raises."""
+        """Check the head of the request, and send what ``handle`` returns; if one of them refuses
+        the request, send the text of the refusal.
+        """
         status = 200
         try:
             self._check_head()
@@ -222,6 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
         names = [name.lower() for name in self.headers]
         if self.headers.defects or len(set(names)) != len(names):
             raise _Refusal(400, "a malformed or repeated header")
+        # A site may let its own name lead to this machine; its requests then name that host.
         if self.headers.get("host") != self.server.host:
             raise _Refusal(403, "wrong host")
         if self.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
@@ -233,8 +244,9 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.files[self.path]
 
     def _message(self) -> HttpBody:
-        """Give the page's message to the server, and return the server's answer. Only the page of
-        this server may send one.
+        """Give the page's message to the server, and return the server's answer. ``/hello`` is the
+        first message of a page, and ``/next`` each later one. Only the page of this server may
+        send one.
         """
         if self.headers.get("origin") != self.server.origin:
             raise _Refusal(403, "wrong origin")
@@ -259,11 +271,14 @@ class _Handler(BaseHTTPRequestHandler):
         return HttpBody(messages.encode(answer), "application/json")
 
     def _sent_bytes(self) -> bytes:
-        """The body of the request. Its length is checked before any of it is read."""
+        """The body of the request. Its length is checked before any of it is read. A request that
+        does not tell the length (``Transfer-Encoding``: a body in parts) is refused.
+        """
         length = self.headers.get("content-length", "")
         is_number = length.isascii() and length.isdigit()
         if "transfer-encoding" in self.headers or not is_number:
             raise _Refusal(411, "send a Content-Length")
+        # So many digits are refused unread: ``int`` raises an error of its own for thousands.
         if len(length) > 12 or int(length) > messages.MAX_BODY_BYTES:
             raise _Refusal(413, f"the body is larger than {messages.MAX_BODY_BYTES} bytes")
         return self.rfile.read(int(length))

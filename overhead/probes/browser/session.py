@@ -60,6 +60,7 @@ class BrowserSession:
         self._process: subprocess.Popen[bytes] | None = None
         self._server: PageServer | None = PageServer()
         self._profile = Path(tempfile.mkdtemp(prefix="browser-", dir=scratch.folder()))
+        # The browser's own temporary folder: the profile, unless its path is too long for a socket.
         self._temporary = self._profile
         if len(str(self._profile)) > _LONGEST_FOLDER and os.name != "nt":
             self._temporary = Path(tempfile.mkdtemp(prefix=scratch.PREFIX, dir="/tmp"))
@@ -76,9 +77,9 @@ class BrowserSession:
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
         """Send a command with these fields; return the page's answer. Raises ``BrowserEnded`` if
-        there is none.
+        there is none, because the browser has ended, or does not answer in time.
         """
-        if self._server is None:
+        if self._server is None:  # after ``close``
             raise BrowserEnded(because("browser-closed"))
         answer = self._server.ask(do, self._answer_seconds, **fields)
         if answer is not None:
@@ -122,6 +123,7 @@ class BrowserSession:
             ) from None
         assert self._process.stdout is not None
         printed = PrintedText(self._process.stdout)
+        # So that the server stops waiting for a page at once if the browser ends.
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
         page = server.wait_for_page(seconds)
         log_text = printed.text(_PRINTED_SECONDS)

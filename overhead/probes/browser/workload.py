@@ -21,10 +21,10 @@ _STEPS_BYTES = 16
 
 
 def open_case(session: BrowserSession, case: Case) -> WorkChain:
-    """A chain of a workload that was compared with NumPy. Raises ``Unsupported`` or
-    ``Unverified``.
+    """A chain of a workload in the page, whose results were compared with NumPy's. Raises
+    ``Unsupported`` if the page cannot run the case, and ``Unverified`` if the results differ.
     """
-    refuse_wgsl(case)
+    refuse_wgsl(case)  # raises for a pattern that no kernel in WGSL has, in a page or elsewhere
     if case.caller != "browser":
         raise Unsupported(because("page-has-no-caller", caller=case.caller))
     return verified(BrowserWork(session, case))
@@ -45,7 +45,7 @@ class BrowserWork(WorkChain, PageChain):
         self._max_loops = 0
         if _may_be_llvmpipe(session.page.adapter):
             self._max_loops = LLVMPIPE_TURNS // self.workload.turns
-        if case.pattern != "fused":
+        if case.pattern != "fused":  # each unit is so many dispatches; fused units are a loop
             self.max_n //= len(self._entries)
         self._zeros = np.zeros(self.elements, np.uint32)
         state = sources.pack_state(self.workload, self.zeros(), self.elements)
@@ -55,7 +55,9 @@ class BrowserWork(WorkChain, PageChain):
         self.ask("open", case=spec, program=self._program())
 
     def _program(self) -> messages.PageProgram:
-        """What the page runs: the WGSL, its dispatches in a step, and its buffers."""
+        """What the page runs, as the message to the page has it: the WGSL, the dispatches of a step
+        in order, and the buffers.
+        """
         dispatches = []
         for entry in self._entries:
             dispatches.append(messages.PageEntry(name=entry.name, groups=[entry.groups]))

@@ -51,7 +51,7 @@ def load() -> tuple[Any, Any]:
     """
     try:
         import vulkan
-    except OSError as error:
+    except OSError as error:  # the package opens the loader's library when it is imported
         raise Unavailable(because("no-vulkan-loader"), _LOADER_MEND) from error
     except Exception as error:  # a package that was built for another version may raise anything
         reason = because("vulkan-package-does-not-import", text=first_line_of(error))
@@ -66,6 +66,7 @@ def structure(name: str, **fields: Any) -> Any:
     The type of ``DeviceCreateInfo`` is ``VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO``, and alike for all.
     """
     ffi, vk = load()
+    # Before a capital or digit behind a small letter, and between the words of ``IDProperties``.
     with_underscores = re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     structure_type = getattr(vk, f"VK_STRUCTURE_TYPE_{with_underscores.upper()}")
     return ffi.new(f"Vk{name} *", {"sType": structure_type, **fields})
@@ -123,7 +124,7 @@ def adapters() -> tuple[VulkanAdapter, ...]:
     usable = []
     for index, handle in enumerate(_listed(enumerate_devices, "VkPhysicalDevice")):
         adapter = _adapter(index, handle)
-        if adapter is not None:
+        if adapter is not None:  # None: it is too old, or computes nothing
             usable.append(adapter)
     if not usable:
         raise Unavailable(because("no-vulkan-device-computes"), _LOADER_MEND)
@@ -154,7 +155,8 @@ def instance() -> Any:
         flags = vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
     names, strings = c_strings(wanted)
     major, minor = min(loader_version()[:2], (1, 2))
-    application = structure("ApplicationInfo", apiVersion=major << 22 | minor << 12)
+    packed_version = major << 22 | minor << 12  # as ``_version`` reads it
+    application = structure("ApplicationInfo", apiVersion=packed_version)
     info = structure(
         "InstanceCreateInfo",
         flags=flags,
@@ -178,6 +180,8 @@ def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
     identity = structure("PhysicalDeviceIDProperties")
     driver = structure("PhysicalDeviceDriverProperties", pNext=identity)
     properties = structure("PhysicalDeviceProperties2", pNext=driver)
+    # A driver of Vulkan 1.0 has only this function, which does not fill the structures behind
+    # ``pNext``. So the version is asked for first.
     vk.vkGetPhysicalDeviceProperties(handle, ffi.addressof(properties, "properties"))
     core = properties.properties
     version = _version(core.apiVersion)
@@ -216,9 +220,10 @@ class _QueueFamily:
 
 
 def _family(handle: Any) -> _QueueFamily | None:
-    """The queue family with graphics and compute, or else one with compute only.
+    """The queue family of a device on which the suite measures: the first with graphics and
+    compute, or else the first with compute only; None if no family computes.
 
-    WebGPU chooses the queue family in the same way.
+    WebGPU chooses the queue family in the same way, and its cost is compared with Vulkan's.
     """
     _, vk = load()
     list_families = functools.partial(vk.vkGetPhysicalDeviceQueueFamilyProperties, handle)
@@ -245,9 +250,13 @@ def c_strings(values: Sequence[str]) -> tuple[Any, list[Any]]:
 def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
     """All items that a Vulkan function lists. Its first call returns the count, its second call the
     items.
+
+    ``ask(count, items)``: the function with its other arguments bound. ``kind``: the C type of an
+    item.
     """
     ffi, _ = load()
     count = ffi.new("uint32_t *")
+    # Some of these functions have a result code, and the others return None.
     check(ask(count, ffi.NULL) or 0, f"counting {kind}")
     out = ffi.new(f"{kind}[]", count[0])
     check(ask(count, out) or 0, f"listing {kind}")
@@ -271,10 +280,11 @@ def _version(packed: int) -> tuple[int, int, int]:
 
 
 def driver_environments() -> list[dict[str, str]]:
-    """An empty dict, and environment variables with which the loader finds only SwiftShader.
+    """The sets of environment variables with which a worker process looks for devices: an empty
+    one, and one with which the loader finds only SwiftShader, a driver that computes on the CPU.
 
     The second is left out if SwiftShader is not installed, or if the environment already names
-    drivers.
+    drivers, which it would replace.
     """
     manifest = swiftshader_manifest()
     names_drivers = any(os.environ.get(variable) for variable in DRIVER_VARIABLES)

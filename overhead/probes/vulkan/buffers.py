@@ -16,8 +16,11 @@ from overhead.probes.vulkan.gpu import VulkanBuffer, VulkanGpu
 
 
 class StepBuffers:
-    """The storage buffers of the step. ``own[i]``: a descriptor set of buffer i; ``shared[i]``: one
-    of buffer 0.
+    """The storage buffers on which the step (the kernel that each unit runs) works, and descriptor
+    sets, through which a kernel finds its buffer.
+
+    ``own[i]``: a set of buffer i. ``shared[i]``: one more set of buffer 0, for units that bind
+    another set each time but all work on that buffer.
     """
 
     def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
@@ -36,12 +39,13 @@ class StepBuffers:
         self._staging = gpu.buffer(RING * self._size, transfer, host=True)
         mapped = gpu.ffi.buffer(self._staging.mapped, self._staging.size)
         self._mapped = np.frombuffer(mapped, np.uint32).reshape(RING, WORDS)
-        sets = 2 * RING
+        sets = 2 * RING  # ``own`` and ``shared``
         room = {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": sets}
         size = gpu.ffi.new("VkDescriptorPoolSize *", room)
         self._pool = gpu.create("DescriptorPool", maxSets=sets, poolSizeCount=1, pPoolSizes=size)
         self.own = self._sets(set_layout, list(range(RING)))
         self.shared = self._sets(set_layout, [0] * RING)
+        # What the buffers contained when their steps were last counted, and the steps until then.
         self._last = lcg.seeds(RING * WORDS).reshape(RING, WORDS)
         self._steps = 0
         self._upload(self._last)
@@ -84,7 +88,9 @@ class StepBuffers:
         """The total number of steps that the device has run on all buffers. Raises ``Unverified``
         if values disagree.
 
-        It is correct only if each buffer ran fewer than 2^32 steps since the previous call.
+        A step replaces each word of a buffer by the next number of a random generator. So the words
+        of the previous call and those of now tell how many steps ran between. The generator
+        repeats itself after 2^32 numbers, so each buffer must have run fewer steps than that.
         """
         now = self._download()
         for before, after in zip(self._last, now, strict=True):
@@ -93,7 +99,9 @@ class StepBuffers:
         return self._steps
 
     def _upload(self, words: lcg.Words) -> None:
-        """Copy one row of ``words`` to each buffer, and wait for the copies."""
+        """Copy one row of ``words`` to each buffer, and wait for the copies. A barrier makes
+        kernels that run later see what the copies wrote.
+        """
         self._mapped[:] = words
         vk = self._gpu.vk
         shader_access = vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT
@@ -109,7 +117,11 @@ class StepBuffers:
         self._record(record)
 
     def _download(self) -> lcg.Words:
-        """Wait for all work, then return the contents of the buffers, one row per buffer."""
+        """Wait for all work, then return the contents of the buffers, one row per buffer.
+
+        The copies run between two barriers: they see what the kernels wrote, and the host sees what
+        the copies wrote.
+        """
         vk = self._gpu.vk
         transfer = vk.VK_PIPELINE_STAGE_TRANSFER_BIT
         kernels = _Access(vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_WRITE_BIT)
@@ -167,6 +179,7 @@ class OneTimeCommands:
     """
 
     def __init__(self, gpu: VulkanGpu) -> None:
+        """Make the command buffer, and the structures that record and submit it each time."""
         self._gpu = gpu
         self._pool = gpu.command_pool()
         self.cb = gpu.command_buffers(self._pool, 1)[0]

@@ -41,7 +41,8 @@ measured: with more, the host can be further ahead of the device.
 
 
 class VulkanChain(Chain):
-    """Base class of a chain of the step: the buffers and the loops of one case.
+    """A chain of n units on one queue, for one case; a unit is one dispatch of a small kernel, the
+    step. Each subclass is one way to record and submit the units.
 
     Call ``wait`` or ``prepare`` before each ``issue``, because ``issue`` records command buffers
     that must not be pending.
@@ -57,8 +58,11 @@ class VulkanChain(Chain):
     """True if ``stages`` times the calls of a unit."""
 
     def __init__(self, gpu: VulkanGpu, case: Case) -> None:
-        """Make all objects of the case on the device, and the loop of its caller (``_build``)."""
+        """Make all objects of the case on the device, and the loop that issues units: a Python loop
+        or a compiled one, as the case's ``caller`` says.
+        """
         self._case = case
+        # Whether each unit binds another descriptor set, or all use the one that was bound first.
         self._rotates = case.params.get("bindgroup") == "rotated"
         self._loops: list[NativeLoop] = []
         self._gpu = gpu
@@ -79,8 +83,8 @@ class VulkanChain(Chain):
             cleanup.callback(self._state.close)
             self._program, issue = self._build()
             self._cleanup = cleanup.pop_all()
-        # Stored on the instance, because a method of this class would add a Python call to the
-        # window.
+        # Stored on the instance, because a method of this class would add a Python call to what is
+        # timed.
         self.issue = issue  # type: ignore[assignment, method-assign]
         self.wait = self._wait  # type: ignore[method-assign]
 
@@ -138,16 +142,16 @@ class VulkanChain(Chain):
         made only once.
         """
         program = self._program
-        units = program.per
+        units_per_submission = program.per  # 0: all units of an issue
         calls: float = len(program.body)
-        if units:
-            calls += (len(program.head) + len(program.tail)) / units
-        if units == 0:
+        if units_per_submission:
+            calls += (len(program.head) + len(program.tail)) / units_per_submission
+        if units_per_submission == 0:
             submits = "one submission of all"
-        elif units == 1:
+        elif units_per_submission == 1:
             submits = "a submission each"
         else:
-            submits = f"a submission for {units}"
+            submits = f"a submission for {units_per_submission}"
         return {
             "submits": submits,
             "passes": "none: Vulkan compute has no passes",
@@ -180,9 +184,11 @@ class VulkanChain(Chain):
         return loop
 
     def _unit_recorder(self, cb: Any) -> Callable[[int], None]:
-        """A function that records n units into a command buffer, outside the window.
+        """A function that records n units into a command buffer, outside the window, which is what
+        is timed.
 
-        The recording must have begun, so the first call of the head, which begins one, is left out.
+        Its caller has begun the recording, so the first call of the head, which begins one, is left
+        out.
         """
         _, *head = self._head(cb, 0)
         loop = self._compile(NativeProgram(body=self._unit(cb)))
@@ -195,10 +201,11 @@ class VulkanChain(Chain):
 
     @property
     def _sets(self) -> Any:
-        """The descriptor set that every unit uses, or those that the units use in turn.
+        """The descriptor set that every unit binds, or a ``Cycle`` of those that the units bind in
+        turn.
 
-        Independent units work on a buffer each in turn. Others all work on buffer 0, through
-        several sets if these rotate.
+        Independent units, which need not wait for each other, work on several buffers in turn.
+        Others all work on buffer 0, through several sets if these rotate.
         """
         if not self._rotates:
             return self._state.own[0]
@@ -207,7 +214,9 @@ class VulkanChain(Chain):
         return Cycle(self._state.shared)
 
     def _head(self, cb: Any, flags: int) -> tuple[NativeCall, ...]:
-        """The calls before the units of a recording."""
+        """The calls before the units of a recording. Sets that rotate are bound by each unit, so
+        the head binds a set only where all units use the same.
+        """
         begin = self._commands.begin(cb, flags)
         pipeline = self._commands.pipeline(cb)
         if self._rotates:
@@ -233,15 +242,15 @@ class BatchedSubmissions(VulkanChain):
     overlap = "pipelined"
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        """A program of one batch without a fence, and a loop that runs whole batches and then the
-        rest of the units with this program.
+        """The calls of one batch without a fence, and ``issue``: it runs whole batches, each with a
+        fence, and then the rest of the units by those calls.
         """
         self._k = int(self._case.params.get("k", 1))
         self._submissions = max(BATCH_UNITS // self._k, _LEAST_SUBMISSIONS)
         self._batch = batch = self._submissions * self._k
 
-        # For each batch a loop that waits for the fence, and a loop that records and submits. A new
-        # fence is signalled, because nothing has to be waited for yet.
+        # For each batch a loop that waits for the fence, and a loop that records and submits. A
+        # fence is made as signalled, because the first wait for it has no work to wait for.
         batches = []
         for _ in range(BATCHES):
             fence = self._fence(self._gpu.vk.VK_FENCE_CREATE_SIGNALED_BIT)
@@ -255,8 +264,8 @@ class BatchedSubmissions(VulkanChain):
         def issue(n: int) -> None:
             whole, rest = divmod(n, batch)
             for turn in range(whole):
-                recycle, record = batches[turn % BATCHES]
-                recycle(1)
+                wait_until_free, record = batches[turn % BATCHES]
+                wait_until_free(1)
                 record(batch)
             record_rest(rest)
 
@@ -272,8 +281,8 @@ class BatchedSubmissions(VulkanChain):
         info = self._cycle([commands.submit_info(buffer) for buffer in buffers])
         signalled = None
         if fence is not None:
-            no_fence = [self._gpu.ffi.NULL] * (self._submissions - 1)
-            signalled = self._cycle([*no_fence, fence])
+            no_fences = [self._gpu.ffi.NULL] * (self._submissions - 1)
+            signalled = self._cycle([*no_fences, fence])
 
         head = self._head(cb, commands.once)
         end = commands.end(cb)
@@ -293,11 +302,13 @@ class BatchedSubmissions(VulkanChain):
         return Cycle(tuple(for_units))
 
     def stages(self, n: int) -> Mapping[str, Any]:
-        """As in the base class, at most one batch at a time."""
+        """The duration of each C call of n units by name, ns, as in the base class.
+
+        At most one batch at a time: the timed calls have one batch of command buffers, which must
+        not be pending when they are recorded again.
+        """
         chunks = []
         for start in range(0, n, self._batch):
-            self.prepare(1)
-            self.issue(0)
             chunks.append(super().stages(min(self._batch, n - start)))
         if not chunks:
             return {}
@@ -309,7 +320,8 @@ class BatchedSubmissions(VulkanChain):
     @property
     def held_n(self) -> int:
         """Most units that ``issue`` can submit while a long dispatch (the blocker) keeps the device
-        busy.
+        busy. One more batch would wait for the fence of the first one, which runs after the
+        blocker.
         """
         return BATCHES * self._batch
 
@@ -342,7 +354,7 @@ class OnePass(VulkanChain):
         unit = self._unit(self._cb)
         end = commands.end(self._cb)
         submit = commands.submit(commands.submit_info(self._cb))
-        program = NativeProgram(head, unit, (end, submit), per=0)
+        program = NativeProgram(head, unit, (end, submit), per=0)  # per: 0 is for all units
         return program, self._compile(program)
 
     def device(self, n: int) -> DeviceTime | None:
@@ -363,6 +375,7 @@ class VulkanReplay(OnePass):
         commands = self._commands
         self._recorder = self._unit_recorder(self._cb)
         submit = commands.submit(commands.submit_info(self._cb))
+        # A program without calls per unit: it makes its one call for any number of units, even 0.
         program = NativeProgram(head=(submit,), per=0)
         submit_recorded = self._compile(program)
         return program, lambda n: submit_recorded(0)
@@ -373,6 +386,7 @@ class VulkanReplay(OnePass):
         """
         super().prepare(n)
         if n != self._recorded_n:
+            # Flags 0: the recording is submitted again and again.
             self._call_now([self._commands.begin(self._cb, 0)])
             self._recorder(n)
             self._call_now([self._commands.end(self._cb)])
@@ -393,7 +407,7 @@ class VulkanFused(VulkanChain):
         """A program of one dispatch, which reads n from memory that ``issue`` writes before."""
         commands = self._commands
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
-        self.max_n = longest_fused_chain(self._gpu.adapter.name)
+        self.max_n = longest_fused_chain(self._gpu.adapter.name)  # some drivers stop long loops
         begin = commands.begin(self._cb, commands.once)
         dispatch = commands.fused_dispatch(self._cb, self._sets, steps)
         end = commands.end(self._cb)
@@ -408,7 +422,9 @@ class VulkanFused(VulkanChain):
         return program, issue
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of one dispatch whose loop runs n times. Raises ``Unsupported``."""
+        """Device time of one dispatch whose loop runs n times: the calls of ``issue``, recorded
+        between two timestamps. Raises ``Unsupported``.
+        """
 
         def recorder(cb: Any) -> Callable[[int], None]:
             def record(n: int) -> None:
@@ -428,7 +444,9 @@ class WaitEach(VulkanChain):
     latency = True
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        """A program that records, submits and waits for each unit."""
+        """A program that records, submits and waits for each unit, in the way of the parameter
+        ``wait``: for a fence that the submission signals, or for an empty queue.
+        """
         commands = self._commands
         head = self._head(self._cb, commands.once)
         unit = self._unit(self._cb)

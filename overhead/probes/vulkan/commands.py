@@ -32,12 +32,15 @@ class Commands:
     """
 
     def __init__(self, gpu: VulkanGpu, pipeline: Pipeline) -> None:
+        """Make what the calls share: the flag ``once`` of a command buffer that is submitted once,
+        and the barrier by which a dispatch sees what earlier ones wrote.
+        """
         vk = gpu.vk
         self._gpu = gpu
         self._pipeline = pipeline
         self._null = gpu.ffi.NULL
         self._compute = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
-        self._kept: list[Any] = []
+        self._kept: list[Any] = []  # see ``_keep``
         self.once = vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
         self._memory = structure(
             "MemoryBarrier",
@@ -46,8 +49,11 @@ class Commands:
         )
 
     def call(self, name: str, *args: Any, stage: str) -> NativeCall:
-        """A call of a device function by name. If it returns a ``VkResult``, the loop remembers a
-        failure.
+        """A call of a device function by name, for a loop that makes it later. If the function
+        returns a ``VkResult``, the loop remembers a failure.
+
+        The arguments are kept in two forms: as integers for the compiled loop, and as cffi values
+        for the Python loop. ``stage``: the name under which the duration of the call is reported.
         """
         function = self._gpu.function(name)
         words: list[int | Cycle] = []
@@ -56,7 +62,7 @@ class Commands:
                 words.append(Cycle(tuple(map(as_word, argument.values))))
             else:
                 words.append(as_word(argument))
-        returns_result = self._gpu.ffi.typeof(function).result.kind == "enum"
+        returns_result = self._gpu.ffi.typeof(function).result.kind == "enum"  # VkResult
         return NativeCall(
             name,
             function,
@@ -80,7 +86,9 @@ class Commands:
         return self.call("vkCmdBindPipeline", cb, point, self._pipeline.handle, stage="pipeline")
 
     def bind(self, cb: Any, sets: Any) -> NativeCall:
-        """A call that binds a descriptor set; if ``sets`` is a ``Cycle``, that of the unit."""
+        """A call that binds a descriptor set, through which the kernel finds its buffer. If
+        ``sets`` is a ``Cycle``, each unit binds the next set of it.
+        """
         pointer: Any
         if isinstance(sets, Cycle):
             pointer = Cycle(tuple(map(self._pointer_to_set, sets.values)))
@@ -134,7 +142,9 @@ class Commands:
         return self.call("vkCmdDispatch", cb, GROUPS, 1, 1, stage="dispatch")
 
     def fused_dispatch(self, cb: Any, descriptors: Any, steps: Any) -> tuple[NativeCall, ...]:
-        """The calls for one dispatch whose loop runs n times; ``steps`` points to n."""
+        """The calls for one dispatch whose loop runs n times. ``descriptors``: the descriptor set
+        of its buffer. ``steps`` points to n.
+        """
         return (
             self.pipeline(cb),
             self.bind(cb, descriptors),
@@ -236,11 +246,14 @@ class VulkanWait:
 
 
 def raise_failures(failures: Iterable[int]) -> None:
-    """Raise ``Unverified`` for the first nonzero number, which is the bitwise or of the low 32 bits
-    of results.
+    """Raise ``Unverified`` if a C call failed. Each of ``failures`` sums up the results of some
+    calls, as the bitwise or of their low 32 bits; 0: none failed.
+
+    The message names the result. Of several different ones that were joined, it may name none.
     """
     for failure in failures:
         if failure:
+            # A result is a signed integer: the highest bit of the 32 is its sign.
             is_negative = failure >> 31 & 1
             signed = failure - (1 << 32) if is_negative else failure
             raise Unverified(because("vulkan-call-failed", result=result_name(signed)))

@@ -42,8 +42,10 @@ _QUERIES = 64
 
 
 class Timer:
-    """Measures times on a queue with timestamps. Its own dispatches use separate buffers. Raises
-    ``Unsupported``.
+    """Measures on the device how long work takes, by timestamps that the queue writes before and
+    after it. Raises ``Unsupported`` where the queue has none.
+
+    Its own dispatches, which only keep the device busy, use separate buffers.
     """
 
     def __init__(self, gpu: VulkanGpu) -> None:
@@ -67,10 +69,10 @@ class Timer:
     @functools.cached_property
     def quantum(self) -> float:
         """The step of the device clock, ns: the greatest common divisor of the differences of 256
-        timestamps.
+        timestamps. The clock may go on by several of its ticks at a time.
         """
         ticks: list[int] = []
-        for _ in range(256 // _QUERIES):
+        for _ in range(256 // _QUERIES):  # the query pool has room for ``_QUERIES`` at a time
             self._first(lambda cb: self._stamps(cb, range(_QUERIES)))
             ticks += self._read(_QUERIES)
         since_first = [tick - ticks[0] for tick in ticks]
@@ -104,20 +106,21 @@ class Timer:
         gpu.drain()
         limited_ns = min(hold_ns, _HOLD_LIMIT_NS)
         self._steps[0] = max(1, int(limited_ns / self.step_ns))
-        self._first.start(self._blocker, self._fence)
+        self._first.start(self._blocker, self._fence)  # signals the fence when the blocker ends
         issue()
         status = gpu.function("vkGetFenceStatus")(gpu.device, self._fence)
-        self._last(lambda cb: self._stamps(cb, [1]))
+        self._last(lambda cb: self._stamps(cb, [1]))  # a timestamp behind the issued work
         gpu.device_call("vkResetFences", 1, self._fences)
         begin, end = self._read(2)
         return self._between(begin, end), status == gpu.vk.VK_NOT_READY
 
     @functools.cached_property
     def step_ns(self) -> float:
-        """The time of one step of the blocker, ns, measured over at least 2 ms.
+        """The time of one turn of the blocker's loop, ns. The loop is made longer until it runs for
+        at least 2 ms.
 
-        Raises ``Unsupported`` if the timestamps are wrong: the blocker would be made longer without
-        end.
+        Raises ``Unsupported`` if the timestamps are wrong, that is, if so many turns cannot have
+        been so fast: the loop would be made longer without end.
         """
         steps = 1 << 12
         while True:
@@ -130,8 +133,8 @@ class Timer:
             steps *= 4
 
     def spins(self, wait: VulkanWait) -> bool:
-        """True if a wait for 10 ms of device work uses the caller's CPU for more than half of that
-        time.
+        """True if the wait spins: waiting for 10 ms of device work, it uses the caller's CPU for
+        more than half of that time. Else it sleeps.
         """
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
@@ -174,10 +177,10 @@ class Timer:
         return [int(tick) for tick in ticks]
 
     def _between(self, begin: int, end: int) -> float:
-        """The time between two timestamps, ns. Raises ``Unsupported`` if it is too short for the
-        steps of the clock.
+        """The time between two timestamps, ns. Raises ``Unsupported`` if it is shorter than
+        ``_MIN_QUANTA`` steps of the device's clock, because it could be wrong by a step.
 
-        A timestamp has a number of valid bits and then starts again from 0.
+        A timestamp has a number of valid bits, and after the largest starts again from 0.
         """
         adapter = self._gpu.adapter
         valid_bits = (1 << adapter.timestamp_bits) - 1
@@ -203,8 +206,9 @@ def timer(gpu: VulkanGpu) -> Timer:
 
 @functools.cache
 def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
-    """True if a wait of this kind uses the caller's CPU. False if the device has no timestamps to
-    measure it.
+    """True if a wait of this kind (see ``VULKAN_WAITS``) uses the caller's CPU all the time, so
+    that CPU time says nothing about the work. False if that cannot be measured, because the
+    device has no timestamps or the CPU clock is too coarse.
     """
     wait = VulkanWait(gpu, kind)
     try:
@@ -244,10 +248,12 @@ def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
     ``Unsupported``.
 
     A submission to a full queue waits for the device, and then no blocker is long enough. So if
-    the longest one is too short, half the units are tried.
+    the longest one is too short, half the units are tried. The last attempt, with few units, is
+    returned in any case, with ``busy`` False.
     """
     clock = timer(gpu)
     while True:
+        # How long the submissions take, from which the length of the blocker follows.
         chain.prepare(n)
         began = time.perf_counter_ns()
         chain.issue(n)

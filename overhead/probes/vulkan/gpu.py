@@ -89,8 +89,8 @@ class VulkanGpu:
 
     @functools.cache  # noqa: B019 - a VulkanGpu lives as long as the process
     def function(self, name: str) -> Any:
-        """A device function as a cffi callable. Raises ``Unavailable`` if the driver lacks the
-        function.
+        """A device function as a cffi callable, from the driver itself, so that a call does not
+        pass through the loader. Raises ``Unavailable`` if the driver lacks the function.
         """
         address = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
         if address == self.ffi.NULL:
@@ -139,7 +139,7 @@ class VulkanGpu:
         needs = ffi.new("VkMemoryRequirements *")
         self.device_call("vkGetBufferMemoryRequirements", handle, needs)
         wanted = vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-        if host:
+        if host:  # coherent: what one side writes, the other sees without a flush
             coherent = vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
             wanted = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | coherent
         kind = self._memory_type(needs.memoryTypeBits, wanted)
@@ -158,8 +158,8 @@ class VulkanGpu:
         self.destroy("Memory", buffer.memory)
 
     def _memory_type(self, allowed: int, flags: int) -> int:
-        """The index of the first kind of memory that has all these properties. Bit i of ``allowed``
-        is set if the buffer can use kind i.
+        """The index of the first kind of memory that a buffer can use and that has all properties
+        of ``flags``. Bit i of ``allowed`` is set if the buffer can use kind i.
         """
         for index in range(self._memory.memoryTypeCount):
             properties = self._memory.memoryTypes[index].propertyFlags
@@ -172,7 +172,9 @@ class VulkanGpu:
 
     @functools.cache  # noqa: B019
     def kernel(self, name: str) -> Pipeline:
-        """The compute pipeline of the committed kernel ``<name>.spv``."""
+        """The compute pipeline of the kernel ``<name>.spv``, which is part of the package as
+        compiled SPIR-V. Made once for each name.
+        """
         vk = self.vk
         ffi = self.ffi
         code, _ = kernels.binary(f"{name}.spv")

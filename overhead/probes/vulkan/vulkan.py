@@ -55,8 +55,9 @@ class Vulkan(Probe):
         return targets
 
     def space(self, target: Target) -> Space:
-        """The cases of the step. The base case has one submission per unit, from compiled code if
-        numba is there.
+        """The cases that a run measures on this device. The base case has one submission per unit,
+        from compiled code (the caller ``native``), or from Python (``ffi``) if numba, which
+        compiles, is not installed. ``early``: cases that every run measures.
         """
         caller: Caller = "native" if importlib.util.find_spec("numba") else "ffi"
         base = Case(pattern="per-submit", caller=caller)
@@ -71,8 +72,8 @@ class Vulkan(Probe):
         return Space(base, axes, list(_extra(caller)), is_allowed, early)
 
     def open(self, target: Target, case: Case) -> Chain:
-        """A chain of the class for the case's pattern. Raises ``Unavailable`` if the adapter is
-        gone.
+        """A chain that runs the case. Raises ``Unavailable`` if the adapter of the target is gone:
+        the place in the loader's list, which the target names, may belong to another one now.
         """
         check_case(case)
         index = int(target.options.get("index", 0))
@@ -92,8 +93,9 @@ _PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
 
 
 def _extra(first: Caller) -> Iterator[Case]:
-    """The cases besides the base and those of its axes. ``first``: the caller of the base, which
-    has more sizes of a submission than the others.
+    """The cases that differ from the base case in more than one axis, in the order in which a run
+    measures them. ``first``: the caller of the base case; it has more sizes k of a submission than
+    the other caller.
     """
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
     callers: list[Caller] = [first] if first == "ffi" else [first, "ffi"]
@@ -125,10 +127,11 @@ def check_case(case: Case) -> None:
     k = case.params.get("k", 0)
     has_k = isinstance(k, int) and 1 < k <= 4096
     rotates = case.params.get("bindgroup") == "rotated"
-    if (case.pattern == "per-k") != has_k:
+    if (case.pattern == "per-k") != has_k:  # this pattern needs k, and the others have none
         raise Unsupported(because("per-k-takes-k-to-4096"))
     if case.pattern == "replay" and case.unit != "node":
         raise Unsupported(because("replay-unit-is-node"))
+    # Independent units work on several buffers in turn, so each binds another descriptor set.
     if case.dependency == "independent" and not rotates:
         raise Unsupported(because("independent-rotates-sets"))
     if rotates and case.pattern in ("fused", "wait-each"):

@@ -49,8 +49,9 @@ _rules: Registry[Rule] = Registry("rule", __name__, in_features="findings")
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:
-    """Decorator that registers a function as the rule of that name. Raises ``UsageError`` if the
-    name is taken.
+    """Decorator that registers a function as the rule of that name: it looks at one run and returns
+    a ``Finding`` (something to do that would save time) or None. Raises ``UsageError`` if the name
+    is taken.
     """
 
     def add(function: Rule) -> Rule:
@@ -61,8 +62,10 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def findings_of(view: View) -> list[Finding]:
-    """At most ``MOST_FINDINGS``: those that save the largest share of the time first, warnings
-    last.
+    """What to do, by all rules on this run: at most ``MOST_FINDINGS``, those that save the largest
+    share of the time first, warnings last.
+
+    A warning saves no time (``times`` is 1). It takes the place of a saving if there are too many.
     """
     warnings = []
     savings = []

@@ -13,8 +13,8 @@ from overhead.results import Record, Scalar, Value, ratio
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """``before`` and ``after``: cases of one run, both resolved; ``times``: the cost of before over
-    that of after.
+    """Two cases of one target, of which the one after a change of the program is cheaper than the
+    one ``before``. ``times``: the cost before over that after.
     """
 
     target: TargetView
@@ -26,20 +26,24 @@ class Change:
 def change_above(
     least: float, target: TargetView, before: Record | None, after: Record | None
 ) -> Change | None:
-    """The change between two cases; None unless both are resolved and the ratio's interval lies
-    above ``least``.
+    """What changing the case ``before`` to ``after`` saves; None unless both have a usable cost and
+    the ``after`` is surely ``least`` times as cheap, with the whole interval of the ratio.
+
+    A case that was not measured is None.
     """
     if before is None or after is None:
         return None
-    times = ratio(_resolved(before), _resolved(after))
+    times = ratio(_usable_cost(before), _usable_cost(after))
     if times is None or times.floor < least:
         return None
     return Change(target, before, after, times)
 
 
-def _resolved(record: Record) -> Value | None:
-    """The cost of a unit (``complete``); None if it is noisy or missing, or if its interval reaches
-    zero.
+def _usable_cost(record: Record) -> Value | None:
+    """The cost of a unit (``complete``) for a ratio that advice rests on; None if it is noisy or
+    missing, or if its interval reaches zero.
+
+    A case that ran at two speeds (``bimodal``) is not noisy: its value is that of most rounds.
     """
     cost = record.measured("complete")
     if cost is None or not cost.resolved or not cost.bounded:
@@ -48,8 +52,9 @@ def _resolved(record: Record) -> Value | None:
 
 
 def changes(view: View, find_change: Callable[[TargetView], Change | None]) -> list[Change]:
-    """What ``find_change`` finds for the targets of the headline figure, the change with the
-    largest factor first.
+    """The changes that a rule finds (``find_change``: the change of one target, or None), over the
+    targets of the headline figure, which are on one GPU; the one that saves the largest factor
+    first.
     """
     found = []
     for target in targets_shown(view).targets:
@@ -62,10 +67,8 @@ def changes(view: View, find_change: Callable[[TargetView], Change | None]) -> l
 def variant(
     target: TargetView, params: Mapping[str, Scalar] | None = None, **fields: str
 ) -> Record | None:
-    """The case that differs from the target's base case only in these parameters and fields; None
-    if not measured.
-
-    ``fields``: ``pattern`` or ``caller``.
+    """The measured case that differs from the target's base case only in these parameters and
+    fields (``pattern``, ``caller``), for a rule that compares the two; None if there is none.
     """
     base = target.base
     wanted = {name: getattr(base, name) for name in ("workload", "dependency", "pattern", "caller")}
@@ -75,8 +78,10 @@ def variant(
 
 
 def changes_finding(facts: object, found: list[Change]) -> Finding | None:
-    """The finding with these facts, on these changes, of which the first counts; None without a
-    change.
+    """The finding of a rule from the changes that it found; None without a change.
+
+    ``facts``: what its sentences are made of. The first change, which saves most, says how many
+    times as long it takes without.
     """
     if not found:
         return None

@@ -53,6 +53,7 @@ def one_pass(view: View) -> Finding | None:
     """
 
     def batched(target: TargetView) -> Change | None:
+        # Only where the usual case submits each dispatch does a pass spare submits.
         if target.base.pattern != "per-submit":
             return None
         one_pass = variant(target, pattern="one-pass")
@@ -64,7 +65,9 @@ def one_pass(view: View) -> Finding | None:
 
 @rule("graph")
 def replay(view: View) -> Finding | None:
-    """Advise a CUDA graph where a node costs less than a launch, by their intervals; else None."""
+    """Advise a CUDA graph where one of its nodes surely costs less than the launch that the node
+    replaces (``eager``), with the number of replays that pay for making the graph; else None.
+    """
     found: list[_GraphChange] = []
     for graph in graphs(view):
         target = graph.eager_target
@@ -73,6 +76,7 @@ def replay(view: View) -> Finding | None:
         change = change_above(_LEAST_TIMES, target, graph.eager, graph.record)
         if change is not None:
             pays_after = graph.break_even(_NODES)
+            # The graph may never pay off within the interval: then no number is told.
             if pays_after is not None and not math.isfinite(pays_after.ceiling):
                 pays_after = None
             found.append(_GraphChange(change, pays_after))

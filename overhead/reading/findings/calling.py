@@ -43,6 +43,7 @@ def from_compiled_code(view: View) -> Finding | None:
     """
 
     def compiled(target: TargetView) -> Change | None:
+        # The comparison is there only where both make the same calls of the library.
         makes_same_calls = view.comparison("python-share", target.base.key) is not None
         if not makes_same_calls or target.first.api == "CPU":
             return None
@@ -66,6 +67,7 @@ def short_way(view: View) -> Finding | None:
         return change_above(_LEAST_TIMES, target, target.base, variant(target, way.params))
 
     found = changes(view, shorter)
+    # The advice is that of the stack where the shorter way saves most.
     way = found[0].target.facts.short_way if found else None
     if way is None:
         return None

@@ -77,6 +77,7 @@ def compile_tiny(view: View) -> Finding | None:
     target = next(filter(None, compilers), None)
     if target is None or not target.has_step or target.first.api == "CPU":
         return None
+    # The rule needs the cost of a step with one operation.
     if target.base.params.get("ops") != 1:
         return None
     compiled = variant(target)
@@ -84,13 +85,14 @@ def compile_tiny(view: View) -> Finding | None:
     slower = change_above(_LEAST_TIMES_COMPILED, target, compiled, eager)
     if slower is None:
         return None
+    # If the compiled step costs as much as 2.3 eager operations, it pays from 3 on.
     pays_from = math.ceil(slower.times.value)
     return changes_finding(TinyCompiledCosts(slower, pays_from), [slower])
 
 
 def _costs_more(view: View, params: dict[str, Scalar], least: float) -> list[Change]:
-    """The targets on which the case with these parameters costs surely ``least`` times as much as
-    the base case.
+    """What leaving out an option saves: the targets on which the case with these parameters (the
+    option) costs surely ``least`` times as much as the base case, which has not got it.
     """
 
     def with_option(target: TargetView) -> Change | None:

@@ -51,7 +51,9 @@ def wait_for_each(view: View) -> Finding | None:
     """Advise one wait at the end where a wait after each dispatch surely costs more; else None."""
 
     def waited(target: TargetView) -> Change | None:
-        told_by_act = "synchronising-acts" in target.facts.roles  # by the rule below
+        # Of stacks with several calls that wait, such as ``.item()``, the rule ``synchronise``
+        # tells.
+        told_by_act = "synchronising-acts" in target.facts.roles
         if target.first.api == "CPU" or told_by_act or target.base.pattern != "per-submit":
             return None
         return change_above(_LEAST_TIMES, target, variant(target, pattern="wait-each"), target.base)
@@ -62,12 +64,15 @@ def wait_for_each(view: View) -> Finding | None:
 
 @rule("synchronise")
 def synchronise_each_step(view: View) -> Finding | None:
-    """Advise against a synchronisation in each step of a PyTorch loop where it surely slows the
-    step; else None.
+    """Advise against an act (a call that waits for the GPU, such as ``.item()``) in each step of a
+    PyTorch loop where it surely slows the step; else None.
+
+    Of several such acts it names the one that readers know best.
     """
     costly = []
     for case in synchronised(view):
-        if case.every == 1 and case.act in _ACTS and _costly(case):
+        acts_in_each_step = case.every == 1
+        if acts_in_each_step and case.act in _ACTS and _costly(case):
             costly.append(case)
     if not costly:
         return None
@@ -82,7 +87,9 @@ def synchronise_each_step(view: View) -> Finding | None:
 
 
 def _costly(case: Synchronised) -> bool:
-    """Whether the act is resolved on a GPU and makes the step surely slower."""
+    """Whether the act (the call that waits) of this case, on a GPU, surely adds time to the step:
+    more than nothing, and ``_LEAST_TIMES`` in all.
+    """
     record = case.record
     if record.status != "ok" or record.api == "CPU" or record.software:
         return False

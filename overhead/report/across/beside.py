@@ -80,12 +80,17 @@ class _Point:
 
 @register_across("fingerprint", "This machine compared with others", 7, page="front")
 def fingerprint(machines: Machines) -> Iterator[Part]:
-    """The picture and its table; a sentence where there is no run to set beside this one."""
+    """A section of the front page: this machine's key figures as ratios to those of another machine
+    and of its own last run, as a picture with a table. Without such a run, a sentence and the
+    table.
+    """
     view = machines.own
+    # How far two runs of this machine differ anyway: a ratio inside of that says nothing.
     spreads = spreads_of(view, machines.others)
     comparisons = []
     for run in _runs_beside(machines):
         comparison = beside(view, run, spreads)
+        # Two runs without a common figure, such as those of different stacks, have no ratio.
         if comparison.pairs:
             comparisons.append(comparison)
     if not comparisons:
@@ -112,8 +117,8 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
 
 
 def _runs_beside(machines: Machines) -> list[View]:
-    """The runs that this one is set beside: the reference, and the last full run of this machine
-    before it.
+    """The runs that this one is compared with: that of another machine (the reference), and the
+    last full run of this machine before it, one with at least half of the key figures.
     """
     own = machines.own
     earlier = []
@@ -121,19 +126,22 @@ def _runs_beside(machines: Machines) -> list[View]:
         if run.fingerprint.created < own.fingerprint.created:
             earlier.append(run)
     reference = [machines.reference] if machines.reference is not None else []
-    return [*reference, *earlier[-1:]]
+    last_before = earlier[-1:]  # the oldest run is the first
+    return [*reference, *last_before]
 
 
 def key_figure_table(
     view: View, comparisons: Sequence[Beside] = (), *, next_run_meaning: str = ""
 ) -> Table:
-    """This run's key figures with intervals; for each other run its value and the ratio, or why it
-    has none.
+    """A table of this run's key figures with their intervals. For each run that it is compared with
+    there are two columns: the value there, and the ratio or why there is none.
 
-    ``next_run_meaning``: what is said below the table where it has the column of the next run.
+    ``next_run_meaning``: the sentence below the table that explains the column of the range in
+    which another run would lie.
     """
     measured = [figure for figure in view.once(key_figures) if figure.measured is not None]
     targets = [figure.of for figure in measured if figure.of is not None]
+    # The device stands in the title if all figures are of one, else in the remark of each row.
     _, common_device = without_device(targets)
 
     columns: list[Column[KeyFigure]] = [
@@ -170,7 +178,7 @@ def _other_value(comparison: Beside, figure: KeyFigure) -> str:
 
 
 def _ratio(comparison: Beside, figure: KeyFigure) -> str:
-    """The figure of this run over that of the other, or why they are no pair."""
+    """The figure of this run over that of the other run, or why the two cannot be compared."""
     pair = comparison.pairs.get(figure.key)
     if pair is None:
         return WHY_APART[comparison.left_out[figure.key]]
@@ -178,8 +186,8 @@ def _ratio(comparison: Beside, figure: KeyFigure) -> str:
 
 
 def _remark(common_device: str, figure: KeyFigure) -> str | Cell:
-    """What is to know of the figure: its device, where not all figures are of one, and its status.
-    A pointer shows the reason.
+    """The last cell of a figure's row: its device, where not all figures are of one, and its
+    status. The reason of the status shows when the pointer is over the cell.
     """
     remarks = []
     if figure.of is not None and not common_device:
@@ -190,8 +198,9 @@ def _remark(common_device: str, figure: KeyFigure) -> str | Cell:
 
 
 def _panels(comparisons: Sequence[Beside]) -> dict[str, list[DotRow]]:
-    """Rows by what bounds their figures: this run's value, the ratios, and at the end the values of
-    the other runs.
+    """The panels of the picture by title: one for the figures that the CPU limits, one for those
+    that the device limits, and so on. A row is a key figure, with a mark for its ratio to each
+    other run; at the end stand the values of the other runs.
     """
     rows_by_limit: dict[str, list[DotRow]] = {}
     for figure in comparisons[0].view.once(key_figures):
@@ -206,6 +215,7 @@ def _panels(comparisons: Sequence[Beside]) -> dict[str, list[DotRow]]:
         if not pairs:
             continue
         other_values = " · ".join(value_text(pair.other) for pair in pairs)
+        # The band is how far two runs of this machine differ, so it is the same in all pairs.
         known_bands = [pair.band for pair in pairs if pair.band]
         band = known_bands[0] if known_bands else None
         row = DotRow(row_label(figure), marks, end=other_values, band=band)
@@ -215,10 +225,11 @@ def _panels(comparisons: Sequence[Beside]) -> dict[str, list[DotRow]]:
 
 @register_across("over-time", "The runs of this machine over time", 30)
 def over_time(machines: Machines) -> Iterator[Part]:
-    """A panel for each key figure of two or more runs, and a table of the versions that changed;
-    else nothing.
+    """A section on how the key figures of this machine changed from run to run: a panel for each
+    figure that two or more runs have, and a table of the software versions that changed between
+    runs. Nothing where no figure was measured twice.
     """
-    runs = full_runs([machines.own, *machines.others])
+    runs = full_runs([machines.own, *machines.others])  # the oldest first
     ratios = _ratios_over_time(runs)
     panels = {}
     for figure in machines.own.once(key_figures):
@@ -250,17 +261,20 @@ def over_time(machines: Machines) -> Iterator[Part]:
 
 def _ratios_over_time(runs: Sequence[View]) -> dict[str, list[_Point]]:
     """By key of each figure that two or more runs have: its ratio to the first run that has it, for
-    this run and each later one.
+    this run and each later one. ``runs``: the oldest first.
     """
     ratios: dict[str, list[_Point]] = {}
     for i, first in enumerate(runs):
+        # Without run-to-run ranges ({}), which this picture does not draw.
         comparisons = [beside(run, first, {}) for run in runs[i:]]
+        # The run beside itself: all figures that it has, each with the ratio 1.
         of_itself = comparisons[0]
         for key in of_itself.pairs:
             points = []
             for comparison in comparisons:
                 if key in comparison.pairs:
                     points.append(_Point(_when(comparison.view), comparison.pairs[key].ratio))
+            # A figure that an earlier run has keeps its ratios to that run.
             if len(points) > 1:
                 ratios.setdefault(key, points)
     return ratios
@@ -277,7 +291,11 @@ def _when(run: View) -> float:
 def _over_time_figure(
     panels: Mapping[str, Sequence[_Point]], changes: Mapping[float, str]
 ) -> Figure:
-    """Panels that share both axes, with a vertical line and its words where a version changed."""
+    """The picture over time: a panel for each key figure, all with the same axes, and a vertical
+    line with words where a version changed.
+
+    ``panels``: by title the ratios of a figure; ``changes``: by time what changed.
+    """
     from matplotlib.dates import DateFormatter
     from matplotlib.ticker import MaxNLocator
 
@@ -296,9 +314,11 @@ def _over_time_figure(
     for ax, (title, points) in zip(axes, panels.items(), strict=False):
         _draw_points(ax, points)
         _draw_changes(ax, changes)
+        # Invisible: it makes the axis reach so far at least, so that small changes look small.
         ax.axhspan(*LEAST_RATIOS, alpha=0)
         ax.set_title(title, fontsize=SMALL)
         ax.tick_params(labelbottom=True, labelsize=SMALL)
+    # The panels share their axes, so the first one sets them for all.
     axes[0].set_yscale("log")
     ratio_ticks(axes[0].yaxis)
     axes[0].xaxis.set_major_locator(MaxNLocator(2))
@@ -307,8 +327,8 @@ def _over_time_figure(
 
 
 def _draw_points(ax: Axes, points: Sequence[_Point]) -> None:
-    """A mark for each run, hollow if it is noisy, and its interval. The first is 1 by definition
-    and has no interval.
+    """Draw a figure's ratio to its first run: a mark for each run, hollow if noisy, with its
+    interval. The first ratio is 1 by definition and has no interval.
     """
     for i, point in enumerate(points):
         ratio = point.ratio

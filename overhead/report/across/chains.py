@@ -61,14 +61,16 @@ class _WorkloadSize:
 
 @register_across("chains", "The fastest way to run many steps", 10, page="chains")
 def chains_section(machines: Machines) -> Iterator[Part]:
-    """The fastest variant of each workload and size, or why there is no figure; then a table of all
-    variants for each.
+    """The section on workloads of many steps: an overview of the fastest variant (a way to run the
+    steps) of each workload and size, and then a table of all variants of each. Where nothing was
+    measured, the reasons.
     """
     sizes = _chosen((machines.own, *machines.others))
     with_times = [size for size in sizes if size.group.arms]
     if not with_times:
         yield _reasons(sizes)
         return
+    # Where a GPU ran something, the overview has no sizes that ran on the CPU alone.
     on_gpu = [size for size in with_times if size.group.on_gpu]
     own_run = machines.own.fingerprint.created
     yield _overview(on_gpu or with_times, own_run)
@@ -91,7 +93,9 @@ def chains_section(machines: Machines) -> Iterator[Part]:
 
 
 def _reasons(sizes: Sequence[_WorkloadSize]) -> Text:
-    """Why no workload has a figure: the first cases that failed, each with its reason."""
+    """The text in place of the section's tables where no workload has a time: the first cases that
+    failed, each with its reason, and how many more there are.
+    """
     failed: list[Record] = []
     for size in sizes:
         failed += size.group.failed
@@ -103,30 +107,31 @@ def _reasons(sizes: Sequence[_WorkloadSize]) -> Text:
 
 
 def _chosen(views: Sequence[View]) -> list[_WorkloadSize]:
-    """All sizes of each workload from one run: that with the most variants on a GPU, else with the
-    most.
+    """For each workload, all its sizes from one run, so that their times compare: the run that
+    measured the most variants of a size, on a GPU if any run did.
 
-    The run shown, which is the first, needs half as many.
+    The first view is the run that the page shows. Its variants count double, so that another run
+    takes its place only with more than twice as many.
     """
     by_workload: dict[str, list[_WorkloadSize]] = {}
     for view in views:
         for group in view.once(groups):
             by_workload.setdefault(group.workload, []).append(_WorkloadSize(view, group))
 
-    def variants(size: _WorkloadSize) -> tuple[bool, int]:
+    def rank(size: _WorkloadSize) -> tuple[bool, int]:
         weight = 2 if size.view is views[0] else 1
         return size.group.on_gpu, weight * len(size.group.arms)
 
     chosen = []
     for measured in by_workload.values():
-        run = max(measured, key=variants).view
+        run = max(measured, key=rank).view
         chosen += [size for size in measured if size.view is run]
     return chosen
 
 
 def _other_runs(machines: Machines, sizes: Sequence[_WorkloadSize]) -> list[str]:
-    """A sentence on the workloads that the picture of the first page takes from another run than
-    this page; none where there is no such workload.
+    """A sentence that warns of workloads whose times differ between this page and the picture of
+    the first page, because the two take them from different runs; [] where there are none.
     """
     run_here = {size.group.workload: size.created for size in sizes}
     run_on_first_page = {}
@@ -163,7 +168,10 @@ def _overview(sizes: Sequence[_WorkloadSize], own_run: str) -> Table:
 
 
 def _fastest(size: _WorkloadSize, own_run: str) -> _Fastest:
-    """The fastest variant, and the fastest through another stack than that one uses."""
+    """The row of a workload in the overview: its fastest variant, and the fastest one through
+    another stack (such as PyTorch or CUDA) than that one uses. ``own_run``: when the run of the
+    page began; a row of another run names it.
+    """
     fastest, *slower = size.cheapest_first
     next_variant: str | Cell = ""
     next_takes = ""
@@ -222,8 +230,9 @@ class _VariantRow:
 
 
 def _table(size: _WorkloadSize, other_run: str) -> Table:
-    """All variants of a workload, with those that failed at the end. ``other_run``: when their run
-    began, if that is not the run of the page.
+    """The table of all variants of a workload in one size, the fastest first, with those that
+    failed and their reasons at the end. ``other_run``: when their run began, if that is not the run
+    of the page.
     """
     steps = size.steps
     columns: list[Column[_VariantRow]] = [
@@ -241,6 +250,10 @@ def _table(size: _WorkloadSize, other_run: str) -> Table:
 
 
 def _measured_row(arm: ArmFit, size: _WorkloadSize) -> _VariantRow:
+    """The row of a variant that has a time: of each step, of all steps, and relative to the
+    fastest.
+    """
+    # A sign stands before a time that was calculated and not measured.
     total = beyond(arm, size.steps) + spread(arm.cost(size.steps) / 1e3)
     return _VariantRow(
         variant=Cell(plain(arm_label(arm), 90), arm.record.stack),

@@ -56,9 +56,11 @@ _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
 
 @register_across("graph-or-fused", "CUDA graph or one fused kernel?", 6, page="front")
 def graph_or_fused(machines: Machines) -> Iterator[Part]:
-    """Sentences and the picture; a line with the reason where a GPU has no such chains; nothing
-    without a GPU.
+    """A section of the front page: whether a chain of many steps runs faster as a CUDA graph or as
+    one fused kernel. It has sentences, and a picture with a table. A machine whose GPU ran chains
+    without a fused kernel gets a sentence; one without a GPU gets nothing.
     """
+    # A row is a work, such as a workload in one size, with the time of each way to run it.
     found = rows(machines.own, machines.others)
     if not found:
         if _has_gpu_chains(machines):
@@ -129,7 +131,9 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
 
 
 def _variant_row(row: WorkRow, variant: ChainWay) -> _VariantRow:
-    """A variant of a work with its numbers as text: its time, and how it compares with the base."""
+    """A variant of a work with its numbers as text: its time, and how it compares with the base,
+    the variant (such as the CUDA graph) that the times of this work are divided by.
+    """
     is_base = row.base(variant) is variant
     relative = "= 1" if is_base else factor_spread(row.relative(variant))
     step_ns = variant.step
@@ -158,10 +162,11 @@ _COLUMNS: list[Column[_VariantRow]] = [
 
 @style()
 def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
-    """A group of lines for each work. A line has a mark at the time divided by the base's, the time
-    and a verdict.
+    """Draw the picture: a group of lines for each work, and a line for each variant of it. A line
+    has a mark at the variant's time divided by that of the base (the CUDA graph where there is
+    one), and at its end the time and the verdict.
 
-    ``below``: what the axis measures.
+    ``below``: the words below the axis, which say what it measures.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -171,7 +176,7 @@ def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
     _draw_directions(ax)
     y = 0.0
     labels: dict[float, str] = {}
-    relative_times = [1.0]
+    relative_times = [1.0]  # of the base, which each group has
     for row in found:
         _draw_title(ax, row, y)
         for i, variant in enumerate(row.ways, 1):
@@ -188,7 +193,7 @@ def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
 
     ax.set_yticks(list(labels), list(labels.values()))
     ax.set_xlim(min(relative_times) / 1.6, max(relative_times) * 1.6)
-    ax.set_ylim(y - 0.7, -1.2)
+    ax.set_ylim(y - 0.7, -1.2)  # downwards, with room at the top for the directions
     ax.tick_params(axis="y", length=0)
     ax.grid(False, axis="y")
     ax.xaxis.set_major_locator(LogLocator(base=2, subs=(1.0,), numticks=9))
@@ -236,12 +241,15 @@ def _draw_base(ax: Axes, top: float, bottom: float) -> None:
 
 
 def _line(ax: Axes, y: float, row: WorkRow, variant: ChainWay, times: Value, cost: Value) -> None:
-    """The mark of a variant with its whisker; its time and verdict at the end. Fused kernels stand
-    out.
+    """Draw the line of a variant: its mark at ``times`` with the interval, and its time and verdict
+    at the end. Fused kernels, the answer to the section's question, have a thicker bar.
+
+    ``times``: the variant's time over that of the base; ``cost``: its time in ns.
     """
     is_base = row.base(variant) is variant
     is_fused = variant.is_fused
     colour = INK if is_base else _COLOURS.get(row.verdict(variant) or "", MUTED)
+    # A bar from the base to the mark; the base itself has a tick in place of a mark.
     if not is_base:
         bar: dict[str, Any] = {"linewidth": 5 if is_fused else 2, "alpha": 0.25, "zorder": 1}
         ax.plot([1, times.value], [y, y], color=colour, **bar)

@@ -135,8 +135,9 @@ _POINT_COLUMNS: list[Column[_Point]] = [
 
 @register_across("vendors", "What a launch costs, by vendor", 10)
 def vendors(machines: Machines) -> Iterator[Part]:
-    """A figure with a panel for each quantity and way to take it; tables of all points, with their
-    sources.
+    """The section that sets our own launch costs beside published ones: a figure with a panel for
+    each quantity and each way to measure it (only figures taken in one way compare), and tables of
+    all points with their sources.
     """
     points = _points(machines)
     titles = [panel.title for panel in _PANELS]
@@ -163,7 +164,9 @@ def vendors(machines: Machines) -> Iterator[Part]:
 
 @register_across("machines", "The machines", 20)
 def machines_table(machines: Machines) -> Iterator[Part]:
-    """A row for each machine: the run that is shown of it, and what it measured."""
+    """A section with a table of the machines of a report: a row for each, with the run that is
+    shown of it, what that measured, and its file.
+    """
     yield Text([shown_runs(len(machines.views))], quiet=True)
     rows: list[list[str | Cell]] = []
     for view in machines.views:
@@ -178,8 +181,8 @@ def machines_table(machines: Machines) -> Iterator[Part]:
 
 
 def vendor(record: Record, cpu: str) -> str:
-    """The vendor of the record's device: ``NVIDIA``, ``AMD CPU``, "software" or "another vendor".
-    ``cpu``: its name.
+    """The vendor of the device that a case ran on: ``NVIDIA``; of the CPU, ``AMD CPU``; "software"
+    for a GPU that is imitated; or "another vendor". ``cpu``: the name of the machine's processor.
     """
     if record.software:
         return "software"
@@ -197,8 +200,8 @@ def _vendor_in(device: str) -> str:
 
 
 def _points(machines: Machines) -> list[_Point]:
-    """All points in the order of the tables: by unit, by how they were taken, by row, the cheapest
-    first.
+    """All points, measured and published, in the order of the tables: by unit, by how they were
+    taken, by API and row, and the cheapest first.
     """
     contracts = [*publications().contract]
 
@@ -218,17 +221,20 @@ def _measured(machines: Machines) -> Iterable[_Point]:
     run that has it.
     """
     newest_first = sorted(machines.runs, key=lambda run: run.fingerprint.created, reverse=True)
+    # A run that set environment variables for itself does not stand for its machine.
     usual = [run for run in newest_first if not run.fingerprint.environment]
     found: dict[object, _Point] = {}
     for view in (*machines.views, *usual):
         run = view.fingerprint
         for target in view.without_floor:
+            # Without a step, the base case of the target is one of a larger workload.
             if not target.has_step:
                 continue
             for taken in _taken(view, target):
                 point = _measured_point(run, target, taken)
                 if point is not None:
                     key = (run.machine.id, point.what, point.contract, point.row, point.device)
+                    # The runs that are shown come first, so their points stay.
                     found.setdefault(key, point)
     return found.values()
 
@@ -244,8 +250,8 @@ class _Taken:
 
 
 def _measured_point(run: Fingerprint, target: TargetView, taken: _Taken) -> _Point | None:
-    """The point of a figure of a run; None if it has no value, or is of another unit than the table
-    has.
+    """The point (a cost on one device) of a figure of a run; None if the figure has no value, or is
+    of a unit that the tables do not have. ``taken``: the figure, and how it was measured.
     """
     cost_ns = taken.figure.measured if taken.figure is not None else None
     if cost_ns is None or taken.what not in _WORK:
@@ -257,6 +263,7 @@ def _measured_point(run: Fingerprint, target: TargetView, taken: _Taken) -> _Poi
     with_arguments = record.params.get("arguments") != 0
     label = target.facts.label
     row = row_name(taken.what, record.api, label, record.caller, with_arguments=with_arguments)
+    # ``ok`` or ``noisy`` by its interval alone, whatever other figures of the case are.
     status = by_interval(cost_ns).status
     return _Point(
         what=taken.what,
@@ -274,14 +281,16 @@ def _measured_point(run: Fingerprint, target: TargetView, taken: _Taken) -> _Poi
 
 
 def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
-    """The figures of a target that can stand beside published ones: the cost of its base case from
-    each caller and without arguments, of a node, of a submission, and what it costs to wait.
+    """The figures of a target (a stack on a device) that can stand beside published ones: the cost
+    of its base case from each caller and without arguments, of a node of a graph, of a submission,
+    and what it costs to wait.
     """
     base = target.base
     records = with_fields(target.records, workload="step")
     like_base = with_fields(records, pattern=base.pattern, dependency=base.dependency)
 
     for record in with_fields(like_base, params=base.params):
+        # "ffi", a Python loop over bare C functions, only serves to split the CPU time by layer.
         if record.caller != "ffi":
             yield _Taken(record.unit, "slope", record, record.figure("complete"))
     if "arguments" in base.params:
@@ -289,6 +298,7 @@ def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
         for record in with_fields(like_base, params=without_arguments):
             yield _Taken(record.unit, "slope", record, record.figure("complete"))
 
+    # A stack whose base case is a node of a graph had it above.
     node = first_with(records, pattern="replay", unit="node")
     if node is not None and base.pattern != "replay":
         yield _Taken("node", "slope", node, node.figure("complete"))
@@ -302,7 +312,9 @@ def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
 
 
 def _published(point: PublishedPoint) -> _Point:
-    """The point of a published figure, with a link to its source."""
+    """The point (a cost on one device) of a figure that others published, with a link to its
+    source.
+    """
     source = publications().source[point.source]
     link = Cell(published_source(source), url=source.where[0], hover=source.title)
     label = facts_of(point.stack).label
@@ -324,8 +336,8 @@ def _published(point: PublishedPoint) -> _Point:
 
 
 def _figure(points: Sequence[_Point]) -> Picture:
-    """The picture: for each panel its rows of dots, on one scale each. Software adapters and CPUs
-    are only in the tables.
+    """The picture of the section: its panels, each with rows of dots on a scale of its own.
+    Software adapters and CPUs are only in the tables.
     """
     drawn = []
     for point in points:
@@ -360,13 +372,14 @@ def _rows(points: Iterable[_Point]) -> list[DotRow]:
     by_row: dict[str, list[_Point]] = {}
     for point in sorted(points, key=lambda point: (point.row, point.cost.value)):
         by_row.setdefault(point.row, []).append(point)
+    # The first point of each row is its cheapest.
     groups = sorted(by_row.values(), key=lambda group: (group[0].api, group[0].cost.value))
     return [_dots(group) for group in groups]
 
 
 def _dots(points: Sequence[_Point]) -> DotRow:
-    """The marks of one stack, API and caller, and their devices; that of a wide interval is
-    hollow.
+    """The row of one stack, API and caller: a mark for each device, hollow where the interval is
+    wide, and the devices with their values at the end.
     """
     marks = []
     devices = []

@@ -63,11 +63,12 @@ _MOST_OFF = 50.0
 
 
 def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
-    """The cases that the page of a stack draws, in table order: base cases, and those with a status
-    of ``DOUBTED``.
+    """The cases whose T(n) the page of a stack draws, each with its target, in table order: base
+    cases, and those that are noisy, nonlinear or bimodal, so that a reader can see why.
     """
+    # By key, because a base case in doubt is in both lists.
     panels: dict[str, tuple[TargetView, Record]] = {}
-    for target in view.without_floor:
+    for target in view.without_floor:  # without the reference call, which does nothing
         if target.stack != stack:
             continue
         doubted = [record for record in target.records if record.status in DOUBTED]
@@ -83,7 +84,9 @@ def line_link(view: View, record: Record) -> str:
 
 
 def _links(view: View) -> dict[str, str]:
-    """The path of the panel of each record that a page draws, by the key of the record."""
+    """The path of the panel of each record that a page draws, by the key of the record: tables link
+    to these.
+    """
     links: dict[str, str] = {}
     for stack in view.stacks:
         for _, record in panels_of(view, stack)[:MOST_PANELS]:
@@ -114,7 +117,9 @@ class ShownLine:
 
 
 def line_of(record: Record) -> ShownLine:
-    """The line of the record's figures; where they have no value, one through its medians."""
+    """The line to draw through T(n) of the case: that of its figures, the cost of a unit and the
+    one-off cost. Where these have no value, one through the medians.
+    """
     cost, one_off = record.measured("complete"), record.measured("fixed")
     if cost is not None and one_off is not None:
         return ShownLine(Line(cost.value, one_off.value), is_of_figures=True)
@@ -138,8 +143,11 @@ def case_figure(
     width: float,
     title: str = "",
 ) -> Figure:
-    """T(n) above, and below how far each T(n) lies off the line, in percent. ``processes``: empty
-    where not known.
+    """The figure of one case: above T(n), the time of a chain of n units, with the line through it;
+    below how far each T(n) lies off the line, in percent.
+
+    ``processes``: the medians of each process, from the samples; empty where the run has none, and
+    then the medians over all processes are drawn.
     """
     heights = [height * width for height in _HEIGHTS]
     figure, (above, below) = new_figure(heights, around=0.2, width=width, sharex=True)
@@ -157,6 +165,7 @@ def case_figure(
         ladders = _medians(above, record, colour)
         if ladders:
             notes.append(QUARTILES_ONLY)
+    # An anchor is one much longer chain that checks the line, which does not go through it.
     anchors = _dots((process.anchors for process in processes), colour, "x", 4.5)
     dots = [*ladders, *anchors]
     if not dots:
@@ -188,8 +197,8 @@ def _dots(
 
 
 def _medians(axes: Axes, record: Record, colour: str) -> list[_Dots]:
-    """The medians over all processes, where the processes themselves are not known; [] if the
-    record has no curve. Draws their quartiles as vertical lines.
+    """The dots of a case whose processes are not known: the medians over all of them; [] if the
+    record has no points. Draws the quartiles as vertical lines.
     """
     points = measured_points(record)
     axes.vlines(
@@ -218,30 +227,33 @@ def _draw_line(axes: Axes, line: Line, dots: Sequence[_Dots], style: str) -> Non
 def _draw_accepted(
     axes: Axes, line: Line, ladders: Sequence[_Dots], dots: Sequence[_Dots], precision: float
 ) -> None:
-    """Shade the distance from the line, in percent, that the method accepts.
+    """Shade how far T(n) may lie off the line, in percent, before the method calls it nonlinear.
 
-    Up to the last n of the line it is a share of the line's rise, beyond it a share of T(n).
-    ``precision``: the wanted half-width of the run's profile, as a share.
+    Up to the last n that the line was fitted to (``ladders``) this is a share of the line's rise.
+    Beyond it, where only anchors lie, it is a share of T(n). ``precision``: the wanted half-width
+    of the run's profile, as a share; the method accepts no less than that.
     """
     first = min(drawn.points[0, 0] for drawn in ladders)
     last = max(drawn.points[-1, 0] for drawn in ladders)
     accepted_ns = max(precision, LINE.misfit) * line.slope * (last - first)
 
     n, fitted = _fitted_over_n(line, dots)
-    above_zero = np.maximum(fitted, 1e-9)
+    above_zero = np.maximum(fitted, 1e-9)  # a line with a negative intercept begins below zero
     percent = 100 * np.where(n <= last, accepted_ns / above_zero, ANCHOR_MAY_DIFFER)
     axes.fill_between(n, -percent, percent, color=GRID_COLOUR, alpha=0.8, linewidth=0, zorder=0)
 
 
 def _residuals(axes: Axes, line: Line, dots: Sequence[_Dots]) -> str:
-    """Draw each T(n) over the line in percent, joined within a process; returns how many lie beyond
-    the axis.
+    """Draw how far each T(n) lies off the line in percent, joined within a process. Returns the
+    sentence that says how many lie beyond the axis, which ends at 50 %; '' for none.
     """
     beyond = 0
-    largest = 1.0
+    largest = 1.0  # so that the axis of a perfect line has a height
     for drawn in dots:
         n, total = drawn.points[:, 0], drawn.points[:, 1]
         predicted = line.intercept + line.slope * n
+        # Where the line is not above zero, a share of it means nothing: such a dot is not drawn,
+        # and counts as one beyond the axis.
         undefined = np.full(len(n), np.nan)
         share = np.divide(total - predicted, predicted, out=undefined, where=predicted > 0)
         percent = 100 * share
@@ -256,7 +268,9 @@ def _residuals(axes: Axes, line: Line, dots: Sequence[_Dots]) -> str:
 
 
 def _note(axes: Axes, text: str, x: float, y: float) -> None:
-    """Write a text beside the corner of the axes that is nearest to this place, from 0 to 1."""
+    """Write a small text into the corner of the axes that is nearest to this place. ``x``, ``y``:
+    from 0 (left, bottom) to 1.
+    """
     axes.annotate(
         text,
         (x, y),

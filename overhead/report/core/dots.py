@@ -88,11 +88,13 @@ def dot_figure(
     share_axis: bool = True,
     width: float = FIGURE_WIDTH_INCHES,
 ) -> Figure:
-    """A panel of rows below each title, on one log axis or, unless ``share_axis``, each on its own.
+    """A figure with a panel of rows of dots for each title. All panels have one logarithmic axis,
+    or, unless ``share_axis``, each its own.
 
-    ``unit``: below each axis; ``shapes``: the legend, as ``add_marker_legend`` takes it;
-    ``line_at_one``: a line at 1; ``joined``: a bar between the marks of a row. Of very many rows
-    the first and the last are drawn; a row between them tells how many are left out.
+    ``unit``: the words below an axis; ``shapes``: the legend, as ``add_marker_legend`` takes it;
+    ``line_at_one``: the dots are ratios, with a line at 1; ``joined``: a bar between the marks of a
+    row. Of very many rows the first and the last are drawn; a row between them tells how many are
+    left out.
     """
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
     heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
@@ -105,6 +107,7 @@ def dot_figure(
             ax.set_xlabel(plain(unit, 60))
         if line_at_one:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
+            # Invisible: it makes the axis reach so far at least.
             ax.axvspan(*LEAST_RATIOS, alpha=0)
     # Panels that share an axis get their ticks through the first one.
     with_own_axis = axes[:1] if share_axis else axes
@@ -116,8 +119,8 @@ def dot_figure(
 
 
 def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
-    """The rows of a panel; of very many the first and the last, with a row between them that tells
-    how many are left out.
+    """The rows of a panel that are drawn: of more than 40 the first 20 and the last 20, with a row
+    between them that tells how many are left out.
     """
     left_out = len(rows) - _MOST_ROWS
     if left_out <= 0:
@@ -127,7 +130,9 @@ def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
 
 
 def ratio_ticks(axis: Any) -> None:
-    """Put ticks of the log axis at powers of two, between them on a short one."""
+    """Put the ticks of a logarithmic axis of ratios at powers of two, and on a short axis at 0.8,
+    1.25 and the like too. ``axis``: of matplotlib.
+    """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = axis.get_view_interval()
@@ -146,18 +151,21 @@ def _ratio_tick(ratio: float, _position: int | None = None) -> str:
 
 
 def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int) -> None:
-    """The rows from top to bottom with their labels. ``letters``: of a line of a label."""
+    """Draw the rows of a panel from top to bottom with their labels. ``joined``: a bar between the
+    marks of a row; ``letters``: how many a line of a label has at most.
+    """
     ax.set_xscale("log")
     for y, row in enumerate(rows):
         _draw_row(ax, y, row, joined)
     labels = [wrapped_label(row.label, letters) for row in rows]
     ax.set_yticks(range(len(rows)), labels)
-    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_ylim(len(rows) - 0.4, -0.6)  # the first row at the top
     ax.tick_params(axis="y", length=0)
 
 
 def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
-    """A row: its band, its marks, slightly offset from each other, and their values at its end.
+    """Draw a row: its band (the coloured area of usual ratios), its marks, slightly below each
+    other, and their values at its end.
 
     A row without a mark has its note in their place. ``joined``: the marks stand on one line, and a
     bar reaches from the first to the last.
@@ -183,6 +191,7 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
         ax.text(0.01, y, note, transform=across, va="center", fontsize=SMALL, color=MUTED)
         return
     values = row.end
+    # More values than a few would not fit beside the row; the table has them.
     if not values and len(shown) <= _MOST_VALUES_PRINTED:
         values = " · ".join(number(mark.at) for mark in shown)
     if values:
@@ -190,7 +199,9 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
 
 
 def _dot(ax: Axes, y: float, mark: Mark) -> None:
-    """A mark with its interval. Where that reaches further than is drawn, an arrow says so."""
+    """Draw a mark with its interval, hollow unless its value is ``ok``. Where the interval reaches
+    further than a tenth or ten times the value, it is cut, and an arrow says so.
+    """
     at = mark.at
     lowest, highest = at.value / _FURTHEST, at.value * _FURTHEST
     if at.low is not None and at.high is not None:

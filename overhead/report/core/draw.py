@@ -46,6 +46,7 @@ def style() -> Iterator[None]:
     import seaborn
 
     with matplotlib.rc_context(), warnings.catch_warnings():
+        # A name from a file may have letters that the font lacks: a box is drawn for each.
         warnings.filterwarnings("ignore", message="Glyph")
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
         matplotlib.rcdefaults()
@@ -102,10 +103,11 @@ def new_figure(
     shares: Sequence[float] | None = None,
     **axes: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """A new figure with a grid of axes, and these in reading order.
+    """A new figure of matplotlib with a grid of axes, and these axes in reading order.
 
-    ``heights``: inches of each row; ``around``: inches for its title and labels; ``shares``: widths
-    of the columns as parts of their sum, else all are alike; ``axes``: options of ``subplots``.
+    ``heights``: inches of each row of the grid, and ``around`` for the title and labels of a row;
+    ``shares``: widths of the columns as parts of their sum, else all are alike; ``axes``: options
+    of ``subplots``.
     """
     from matplotlib.figure import Figure
 
@@ -118,12 +120,13 @@ def new_figure(
 
 
 def wrapped_label(label: str | TargetLabel, letters: int = 40) -> str:
-    """The label broken into lines of at most so many letters; the device of a target begins a
-    line.
+    """The label broken into lines of at most so many letters. The label of a target (a stack on a
+    device) breaks before the device.
     """
     if isinstance(label, str):
         return textwrap.fill(plain(label, 120), letters)
     text = plain(label.text, 120)
+    # A short label needs no break before its device.
     if not label.device or len(text) <= letters / 2:
         return textwrap.fill(text, letters)
     stack = textwrap.fill(plain(label.stack, 120), letters)
@@ -132,10 +135,10 @@ def wrapped_label(label: str | TargetLabel, letters: int = 40) -> str:
 
 
 def plain_log_ticks(axis: Any, close: float = 100.0) -> None:
-    """Label the ticks 0.1, 1, 10, 1,000, 10k, 1M instead of powers.
+    """Label the ticks of a logarithmic axis 0.1, 1, 10, 1,000, 10k, 1M instead of powers of ten.
 
-    Up to the ratio ``close`` of its ends the axis has ticks at 2 and 5 too; on a longer one labels
-    would overlap.
+    An axis whose ends are less than the factor ``close`` apart has ticks at 2 and 5 too; on a
+    longer one their labels would overlap.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -159,11 +162,10 @@ def _tick(value: float, _position: int | None = None) -> str:
 
 
 def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]]) -> None:
-    """Add a legend of markers (matplotlib's names, or these with their colours) by what they stand
-    for.
+    """Add a legend above the drawing, in as many columns as the width allows; none without markers.
 
-    It stands above the drawing, in as many columns as the width allows. Without markers there is
-    none.
+    ``shapes``: by name in the legend, the marker as matplotlib names it, or the marker and its
+    colour.
     """
     from matplotlib.lines import Line2D
 

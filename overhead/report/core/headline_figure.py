@@ -88,26 +88,31 @@ _SHARES = (3.6, 1.0)
 
 
 def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
-    """At most 12 rows, by group and then by cost.
+    """The rows that the headline figure has room for, at most 12, by group and then by cost. A row
+    is a stack, and a group has the stacks that a person chooses between.
 
-    While there are more, a row without a cost goes; else one of the largest group, of several the
-    first. It is that of the highest rank, of several the most expensive. The cheapest row of a
-    group and the cheapest from Python stay.
+    While there are more, one goes: a row without a cost, else one of the largest group. Of several
+    that may go, the one with the highest ``rank`` goes, a number that says how dispensable a stack
+    is; of equal ones the most expensive. The cheapest row of a group and the cheapest from Python
+    stay.
     """
     kept = list(costs.rows)
     cheapest_row = cheapest(costs)
     while len(kept) > _MOST_ROWS:
         may_go = [row for row in kept if not row.marks]
         if not may_go:
+            # Rows are sorted by cost, so the first one is the cheapest of its group.
             behind_first = _largest_group(kept)[1:]
             may_go = [row for row in behind_first if row is not cheapest_row]
-        # Rows are sorted by cost: reversed, the most expensive one of the highest rank goes.
+        # max() returns the first of equal ones: reversed, that is the most expensive.
         kept.remove(max(reversed(may_go), key=lambda row: row.rank))
     return tuple(sorted(kept, key=lambda row: ROW_GROUPS.index(row.group)))
 
 
 def _largest_group(rows: list[DispatchRow]) -> list[DispatchRow]:
-    """The rows of the group that has most; of several the first one in the figure."""
+    """The rows of the group that has most rows, so that one of them can go where the figure is
+    full; of several such groups the first one in the figure.
+    """
     largest: list[DispatchRow] = []
     for group in ROW_GROUPS:
         members = [row for row in rows if row.group == group]
@@ -118,7 +123,8 @@ def _largest_group(rows: list[DispatchRow]) -> list[DispatchRow]:
 
 @style()
 def headline_figure(costs: DispatchCosts) -> Figure:
-    """The headline figure: rows of stacks by group, a mark with its printed value for each caller.
+    """The headline figure, what one launch costs: a row for each stack, by group, with a mark and
+    its printed value for each caller (Python, compiled code, a browser).
 
     A second panel shows Python's share of the CPU time where the run resolves it for at least one
     row.
@@ -154,17 +160,20 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         panel.patch.set_visible(False)
     plain_log_ticks(ax.xaxis, close=1e3)
     ax.set_title(AXIS_TITLE, fontsize=_FONT)
-    for panel in share_axes:
+    for panel in share_axes:  # one or none
         _draw_shares(figure, panel, rows, layout.places)
     source = textwrap.fill(about(costs.view.fingerprint), _ABOUT_LETTERS)
     figure.supxlabel(source, x=0.01, ha="left", fontsize=_SMALL, color=MUTED)
     _legend(figure, title(costs), rows)
+    # Last, because it measures texts where they stand at the end.
     _make_room_at_left(figure, ax)
     return figure
 
 
 def _banded(rows: Sequence[DispatchRow], places: Sequence[float]) -> list[float]:
-    """Places of the rows that get a grey band: of each group the first, the third, and so on."""
+    """The places (y) of the rows that get a grey band, so that an eye can follow a row: of each
+    group the first, the third, and so on.
+    """
     banded = []
     rows_before: dict[str, int] = {}
     for y, row in zip(places, rows, strict=True):
@@ -176,8 +185,8 @@ def _banded(rows: Sequence[DispatchRow], places: Sequence[float]) -> list[float]
 
 
 def _draw_band(ax: Axes, y: float) -> None:
-    """A grey band behind a row. It goes on beyond the axes, below the name of the stack too, and
-    takes no room in the layout.
+    """Draw a grey band behind a row. It goes on beyond the axes, behind the name of the stack too,
+    and takes no room in the layout.
     """
     band = ax.axhspan(
         y - 0.5,
@@ -193,7 +202,9 @@ def _draw_band(ax: Axes, y: float) -> None:
 
 
 def _label_rows(ax: Axes, rows: Sequence[DispatchRow], layout: _Layout) -> None:
-    """The names of the rows, and in bold those of the groups, at the left."""
+    """Write the names of the rows at the left, and between them, in bold, those of the groups.
+    ``layout``: where they stand.
+    """
     labels = [row.label for row in rows]
     places = [*layout.places, *layout.titles]
     ax.set_yticks(places, [*labels, *layout.titles.values()], fontsize=_FONT)
@@ -203,12 +214,12 @@ def _label_rows(ax: Axes, rows: Sequence[DispatchRow], layout: _Layout) -> None:
 
 
 def _make_room_at_left(figure: Figure, ax: Axes) -> None:
-    """Lower the left end of the axis until the value left of the leftmost mark does not lie over
-    the stack's name.
+    """Lower the left end of the axis until no value that is printed left of a mark lies over the
+    stack's name.
     """
     from matplotlib.text import Annotation
 
-    figure.draw_without_rendering()
+    figure.draw_without_rendering()  # only now texts have a size
     width = ax.bbox.width
     low, high = (math.log(end) for end in ax.get_xlim())
     lowest = low
@@ -220,7 +231,8 @@ def _make_room_at_left(figure: Figure, ax: Axes) -> None:
         room_px = _LEFT_ROOM * figure.dpi / _POINTS_AN_INCH
         needed_px = mark_px - text.get_window_extent().x0 + room_px
         # With another lower end, the mark lies width * (at - end) / (high - end) from the left.
-        # This is solved for the end at which that is needed_px.
+        # This is solved for the end at which that is needed_px. A text as wide as half the axis
+        # cannot be helped so.
         if needed_px < width / 2:
             end = (width * at - needed_px * high) / (width - needed_px)
             lowest = min(lowest, end)
@@ -236,7 +248,9 @@ class _Layout:
 
 
 def _group_layout(rows: Sequence[DispatchRow]) -> _Layout:
-    """The places of the rows, with room for a title above each group. One group has no title."""
+    """Where on the y axis each row stands, and the title above each group of rows. A single group
+    has no title.
+    """
     titles: dict[float, str] = {}
     places: list[float] = []
     has_titles = len({row.group for row in rows}) > 1
@@ -252,8 +266,8 @@ def _group_layout(rows: Sequence[DispatchRow]) -> _Layout:
 
 
 def _limits(ax: Axes, rows: Sequence[DispatchRow]) -> None:
-    """Set the ends of the axis so that all values and unpinned costs are inside, and of wide
-    intervals at most ``_FURTHEST`` times the value.
+    """Set the ends of the axis so that all values and unpinned costs (with the CPU core left to the
+    operating system) are inside, and of wide intervals at most ``_FURTHEST`` times the value.
 
     The axis spans a factor of 10 at least, and has some room at both ends.
     """
@@ -268,12 +282,16 @@ def _limits(ax: Axes, rows: Sequence[DispatchRow]) -> None:
     if drawn:
         low = min(drawn)
         high = max(*drawn, 10 * low)
+    # On the logarithmic axis: a tenth of its length more at the left, for values, and less at the
+    # right.
     span = high / low
     ax.set_xlim(low / span**0.1, high * span**0.05)
 
 
 def _drawn_ends(cost: Value) -> list[float]:
-    """The value, and how far each end of its interval is drawn."""
+    """The places of a cost on the axis: its value, and how far each end of its interval is drawn,
+    at most 4 times the value, at least a quarter.
+    """
     value = cost.value
     ends = [value]
     for end in (cost.low, cost.high):
@@ -284,7 +302,10 @@ def _drawn_ends(cost: Value) -> list[float]:
 
 
 def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
-    """The kinds of marks, with the title of the figure above them."""
+    """Add the legend with the title of the figure above it. It explains what the rows have and
+    nothing else: kinds of callers, hollow marks, two speeds, rings (what the device limits) and
+    strips (unpinned costs).
+    """
     from matplotlib.legend_handler import HandlerLine2D
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -331,8 +352,8 @@ def _is_hollow(row: DispatchRow, kind: Kind) -> bool:
 
 
 def _ring(bound: str) -> dict[str, Any]:
-    """The look of the ring around a mark that the device limits, and of the half ring where both
-    do.
+    """The look of the ring around the mark of a cost that the device limits; half a ring where the
+    device and the CPU take as long as each other.
     """
     from matplotlib.path import Path
 
@@ -347,8 +368,9 @@ def _ring(bound: str) -> dict[str, Any]:
 
 
 def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
-    """All of a row: its marks with their intervals and values, what joins them, and its notes; the
-    reasons in their place where it has no cost.
+    """Draw a row, one stack: its marks with their intervals and values, the line that joins a batch
+    to its single launch, and its notes below its name. A row without a cost has the reasons in
+    place of marks.
     """
     _join_to_batch(ax, row, y)
     for kind, costs in row.marks.items():
@@ -374,7 +396,9 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
 
 
 def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
-    """A thin line from the cost of a batch to that of a single launch by the same caller."""
+    """Draw a thin line from the cost of a launch in a batch to that of a single launch by the same
+    caller: what batching saves.
+    """
     batch = row.records.get("batched")
     if batch is None or "batched" not in row.marks:
         return
@@ -387,8 +411,8 @@ def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
 
 
 def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) -> None:
-    """A mark, the interval of its cost where that is wide enough to see, and a ring around the mark
-    of a cost that the device limits.
+    """Draw a mark, hollow where the cost is doubtful, the interval where it is wide enough to see,
+    and a ring where the device limits the cost. ``kind``: who calls.
     """
     colour = CALL_COLOURS[kind]
     is_hollow = _is_hollow(row, kind)
@@ -416,7 +440,9 @@ def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) ->
 
 
 def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value], y: float) -> None:
-    """The costs of one kind as text, on the side that ``_PLACES`` gives the kind."""
+    """Write the costs of one kind of caller beside its mark, on the side that ``_PLACES`` gives the
+    kind. ``costs``: one, or both of two speeds.
+    """
     lowest, _ = ax.get_xlim()
     cost = min(costs, key=lambda cost: cost.value)
     x = cost.value
@@ -425,7 +451,7 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
         # The interval reaches the left end: no room for a text at its left.
         place = _PLACES["python"]
     elif cost.low is not None and kind == "batched":
-        x = cost.low
+        x = cost.low  # this text stands at the left, so it begins where the interval does
     if kind == "compiled" and row.limit(kind) in LIMIT_WORDS:
         place = {**place, "xytext": _BELOW_A_RING}
     ax.annotate(
@@ -441,7 +467,9 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
 
 
 def _draw_unpinned(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
-    """A strip over the unpinned costs of fresh processes, with a tick at their median."""
+    """Draw a strip over the range of the unpinned costs, those of fresh processes whose CPU core
+    the operating system chooses, with a tick at their median.
+    """
     record = row.records[kind]
     unpinned = unpinned_range(record)
     median_ns = record.value("met")
@@ -458,7 +486,9 @@ def _draw_unpinned(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
 def _draw_shares(
     figure: Figure, ax: Axes, rows: Sequence[DispatchRow], places: Sequence[float]
 ) -> None:
-    """A bar of the CPU time of a call from Python for each row: Python's share, and the rest."""
+    """Draw the second panel: for each row a bar of the CPU time of a call from Python, divided into
+    Python's share and the rest; or why there is none.
+    """
     from matplotlib.patches import Patch
 
     for y, row in zip(places, rows, strict=True):
@@ -478,8 +508,8 @@ def _draw_shares(
 
 
 def _draw_share(ax: Axes, share: Value, y: float) -> None:
-    """A bar of Python's share and of the rest, with the share in per cent: inside of its part where
-    that has room for the text, else behind it.
+    """Draw a bar of a launch's CPU time, divided into Python's share and the rest, with the share
+    in per cent: inside of its part where that has room for the text, else behind it.
     """
     python_colour, rest_colour = LAYER_COLOURS.values()
     per_cent = 100 * share.value

@@ -54,7 +54,9 @@ class LinePanel:
 
 @style()
 def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Figure:
-    """A figure of the panels in reading order. ``y``: the unit of the vertical axes."""
+    """A figure of the panels in reading order, at most ``columns`` in a row. ``y``: the unit of the
+    vertical axes.
+    """
     columns = min(columns, len(panels))
     rows = math.ceil(len(panels) / columns)
     figure, axes = new_figure([_PANEL_INCHES] * rows, columns)
@@ -70,6 +72,7 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
     first_of_rows = axes[::columns]
     for ax in first_of_rows:
         ax.set_ylabel(plain(y, 40))
+    # The last row of the grid may have more axes than there are panels.
     without_panel = axes[len(panels) :]
     for ax in without_panel:
         ax.set_visible(False)
@@ -86,6 +89,7 @@ def _draw_line(ax: Axes, line: DrawnLine) -> None:
     ax.plot(xs, values, "-", color=line.colour, linewidth=1.1)
     for x, y in shown:
         if y.low is not None and y.high is not None:
+            # A low end near zero would reach endlessly far down.
             least = max(y.low, y.value / _FURTHEST)
             ax.plot([x, x], [least, y.high], color=line.colour, linewidth=1.4)
         inside = line.colour if y.status == "ok" else PAPER

@@ -67,8 +67,8 @@ def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
 def from_fingerprints(
     fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()
 ) -> Machines:
-    """The machines of these runs in memory; that of the newest is shown in full. Raises
-    ``UsageError`` without runs.
+    """The machines of these runs in memory, for the Python API; the machine of the newest run is
+    shown in full. Raises ``UsageError`` without runs.
     """
     runs = [Loaded(Path(), run) for run in fingerprints]
     if not runs:
@@ -79,14 +79,19 @@ def from_fingerprints(
 def _machines(
     loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: str = ""
 ) -> Machines:
-    """The machines of these runs, with the reference run as ``from_paths`` finds it."""
+    """The machines of these runs. One is shown in full, that of the newest run in the first path
+    with runs; ``reference`` names the run that it is set beside, as ``from_paths`` says.
+    """
     runs = [View(source.fingerprint, source.path) for source in loaded]
+    # The argument is the number of the path, among those given, that a run comes from.
     first_path = min(source.argument for source in loaded)
     in_first_path = [
         run for run, source in zip(runs, loaded, strict=True) if source.argument == first_path
     ]
+    # By rank: runs of single launches before runs of larger workloads alone, then the newest.
     shown_in_full = max(in_first_path, key=_rank)
 
+    # The machine that is shown in full comes first, then the one with the newest run.
     by_machine: dict[str, list[View]] = {_machine_id(shown_in_full): []}
     for run in sorted(runs, key=_rank, reverse=True):
         by_machine.setdefault(_machine_id(run), []).append(run)
@@ -116,17 +121,18 @@ def _is_comparable(run: Fingerprint, other: Fingerprint) -> bool:
 
 
 def _usual_reference(views: Sequence[View]) -> View | None:
-    """Of the other kinds of machine with a GPU an H100, else the newest; None for a machine without
-    a GPU.
+    """The run that a page compares its machine with where the user names none: of the other kinds
+    of machine with a GPU an H100, else the newest. ``views``: the machine of the page first, then
+    the newest.
 
-    That has hardly a figure in common with one that has a GPU.
+    None for a machine without a GPU, which has hardly a figure in common with one that has a GPU.
     """
     own_kind = kind_of(views[0].fingerprint.machine)
     if not own_kind:
         return None
     newest = None
     for view in views[1:]:
-        kind = kind_of(view.fingerprint.machine)
+        kind = kind_of(view.fingerprint.machine)  # "" without a GPU
         if kind in ("", own_kind):
             continue
         if _USUAL_REFERENCE in kind:
@@ -137,8 +143,8 @@ def _usual_reference(views: Sequence[View]) -> View | None:
 
 
 def _named(views: Sequence[View], reference: str) -> View:
-    """The run in that file, or of the one machine with that id or name. Raises ``BadFile`` and
-    ``UsageError``.
+    """The run that the option ``--reference`` names: that in the file, or that of the one machine
+    whose id or name has these letters. Raises ``BadFile`` and ``UsageError``.
     """
     if os.path.isfile(reference):
         return View(load(reference))

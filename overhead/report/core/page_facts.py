@@ -60,16 +60,17 @@ class _Blocks(HTMLParser):
         self._skipped = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """End the block before a tag that begins one; note a section; add the texts of a drawing,
-        which is an image with its SVG inside.
+        """End the block before a tag that begins one; note which section begins; add the texts of a
+        drawing, an image with its SVG inside.
         """
         values = dict(attrs)
+        # A reader does not see what is inside of these.
         if tag in ("script", "style", "title"):
             self._skipped += 1
         if tag in BLOCK_TAGS or tag == "section":
             self._end_block()
         if tag == "section":
-            self._section = values.get("aria-labelledby") or ""
+            self._section = values.get("aria-labelledby") or ""  # the section's name
         source = values.get("src") or ""
         if tag == "img" and source.startswith(_SVG_DATA):
             self._end_block()
@@ -78,7 +79,7 @@ class _Blocks(HTMLParser):
                 self._add(text)
 
     def handle_endtag(self, tag: str) -> None:
-        """End the block that the tag closes."""
+        """End the block that the tag closes; behind a section, blocks count as the foot."""
         if tag in ("script", "style", "title"):
             self._skipped -= 1
         if tag == "summary":
@@ -111,7 +112,11 @@ class _Blocks(HTMLParser):
 
 
 def drawn_texts(svg: str) -> Iterator[str]:
-    """The texts of a drawing, without the numbers on its axes."""
+    """The texts of a drawing, without the numbers on its axes, which are no measured figures.
+
+    ``svg``: as matplotlib writes it, with ticks in groups whose ids begin with ``xtick`` and
+    ``ytick``.
+    """
     root = ET.fromstring(svg)
     on_axes = set()
     for group in root.iter():
@@ -140,9 +145,11 @@ Sources = Mapping[int, dict[str, Any]]
 def numbers_of_page(
     page: str, printed: Mapping[str, Sequence[Printed]], sources: Sources
 ) -> list[dict[str, Any]]:
-    """For each number of the page that shows a figure: its place, text, value, interval and origin.
+    """The facts of a page, for the file beside it: for each number of the page that shows a figure
+    its place, text, value, interval and origin (the figures and the arithmetic it comes from).
 
-    ``printed``: by the name of a section the figures that became text while the section was made.
+    ``printed``: by the name of a section the figures that became text while the section was made;
+    ``sources``: what each figure is in the files.
     """
     everything: list[Printed] = []
     for section, printed_there in printed.items():
@@ -165,8 +172,10 @@ def numbers_of_page(
 def numbers_of_lines(
     text: str, printed: Sequence[Printed], runs: Iterable[Fingerprint]
 ) -> list[dict[str, Any]]:
-    """The same for a document in Markdown, of which a line is a block: its place is ``line 12``.
-    Code is none.
+    """The facts of a document in Markdown: for each number that shows a figure its place, such as
+    ``line 12``, its text, value, interval and origin. Lines of code, which are indented, have none.
+
+    ``printed``: the figures that became text while the document was made, from these ``runs``.
     """
     sources = sources_of(runs)
     texts = _PrintedTexts(printed)
@@ -179,9 +188,12 @@ def numbers_of_lines(
 
 
 def _numbers_of(block: Block, texts: _PrintedTexts, sources: Sources) -> Iterator[dict[str, Any]]:
-    """The facts of one block: of each figure in it whose origin the files have."""
+    """The facts of one block (a paragraph, a cell, a text of a drawing): of each figure in it whose
+    origin the files have.
+    """
     for shown in texts.shown_in(block.text):
         value = shown.value
+        # Only figures with an origin are looked for; without one there is nothing to say.
         if value.origin is None:
             continue
         origin = _as_json(value.origin, sources)
@@ -197,7 +209,8 @@ def _numbers_of(block: Block, texts: _PrintedTexts, sources: Sources) -> Iterato
 
 
 class _PrintedTexts:
-    """The figures that became text for one section, to be found again in its blocks.
+    """The figures that became text (``printed``) for one section, to be found again in its blocks,
+    such as its paragraphs and cells.
 
     Figures are looked for in the finished page, because a mark in a text would count in the widths
     of drawings and terminals, and a text passes through sentences that know nothing of marks. Texts
@@ -207,6 +220,7 @@ class _PrintedTexts:
     """
 
     def __init__(self, printed: Sequence[Printed]) -> None:
+        """``printed``: the figures with their texts, in the order in which they became text."""
         self._printed = printed
         self._last = -1
         """Index of the figure found before."""
@@ -215,8 +229,8 @@ class _PrintedTexts:
         for index, figure in enumerate(printed):
             if figure.value.origin is not None:
                 self._indices[figure.text].append(index)
-        # By the number that a text begins with: a section has hundreds of texts, and each could
-        # stand in each block.
+        # By the number that a text begins with, the longest text first: a section has hundreds of
+        # texts, and looking for each of them in each block would take long.
         self._by_start: dict[str, list[str]] = defaultdict(list)
         for text in sorted(self._indices, key=len, reverse=True):
             start = _NUMBER.match(text)
@@ -224,31 +238,34 @@ class _PrintedTexts:
                 self._by_start[start[0]].append(text)
 
     def shown_in(self, block: str) -> Iterator[Printed]:
-        """The figures whose texts the block has, in its order; of several that begin alike, the
-        longest text.
+        """The figures whose texts the block has, in the order of the block; of several that begin
+        alike, the one with the longest text.
         """
         position = 0
         while number := _NUMBER.search(block, position):
             text = self._text_at(block, number)
-            if not text:
+            if not text:  # a number that is no figure
                 position = number.end()
                 continue
+            # Several figures can have the same text: which one it is, their order tells.
             self._last = self._next_with(text)
             yield self._printed[self._last]
             position = number.start() + len(text)
 
     def _text_at(self, block: str, number: re.Match[str]) -> str:
-        """The longest text of a figure that begins with this number of the block; '' if none
-        does.
+        """The text of a figure that begins with this number of the block; of several the longest,
+        because ``12`` is a part of ``12 (11 to 13)``. '' if none does.
         """
+        # They are sorted by length.
         for text in self._by_start.get(number[0], ()):
             if _stands_at(text, block, number.start()):
                 return text
         return ""
 
     def _next_with(self, text: str) -> int:
-        """Of the figures with this text the one that was printed next after the one found before;
-        else the first.
+        """The index of the figure that a text of the page shows. Figures became text in about the
+        order in which they stand on the page, so of several with this text it is the next one after
+        the figure found before; else the first.
         """
         indices = self._indices[text]
         for index in indices:
@@ -258,8 +275,8 @@ class _PrintedTexts:
 
 
 def _stands_at(text: str, block: str, start: int) -> bool:
-    """Whether the text stands there as a whole, and not as the beginning of a longer number or
-    word.
+    """Whether the text of a figure stands at ``start`` of a block as a whole, and not as the
+    beginning of a longer number or word: ``1.2`` does not stand in ``1.25`` or ``1.2x``.
     """
     if not block.startswith(text, start):
         return False
@@ -268,11 +285,11 @@ def _stands_at(text: str, block: str, start: int) -> bool:
 
 
 def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
-    """What a value was formed from, as the file of facts says it; None of a figure that no file
-    has.
+    """What a value was formed from, for the file of facts: where a figure stands in the files, or
+    an operation and its parts, each formed from something in its turn. None if it is a figure that
+    no file has.
 
-    A figure is said by where it stands in the files; else the operation and its parts are, and
-    which run or record they are about.
+    ``sources``: what each figure, record and run is in the files.
     """
     if origin.figure is not None:
         source = sources.get(id(origin.figure))
@@ -292,7 +309,12 @@ def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
 
 
 def sources_of(runs: Iterable[Fingerprint]) -> Sources:
-    """For each figure of the runs: its run, the key of what has it, and its name."""
+    """For each figure of the runs, where it stands in their files: the run, the key of the record,
+    comparison or contended case that has it, and its name. Also for each run and record.
+
+    By ``id()``, because figures that are equal may stand in several places; so it holds only as
+    long as the runs live.
+    """
     found: dict[int, dict[str, Any]] = {}
     for run in runs:
         of_run = {"run": f"{run.created} {run.machine.id}"}

@@ -110,11 +110,12 @@ class Link:
 
 
 def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
-    """Write all pages and figures to the folder ``out`` and return the path of the first page.
-    Raises ``OSError``.
+    """Write a report, all its pages and figures, to the folder ``out`` and return the path of the
+    first page. Raises ``OSError``.
 
     ``documents``: the path from there to the documents, if all pages shall link to them.
     """
+    # Files that the report was made from must not be overwritten by it.
     inputs = []
     for view in machines.runs:
         if view.path is not None and view.path.name:  # a run in memory has no file
@@ -125,6 +126,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
         make_folder(out / folder)
 
     site = Site(out, len(machines.views), documents, inputs, stacks=machines.stacks)
+    # Readers can download the file of each run that is shown.
     for view in machines.views:
         shown = view.fingerprint
         write_fingerprint(site.fresh(_data_path(shown)), shown)
@@ -132,6 +134,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
         sections_by_page = _sections(site, machines)
 
     sources = sources_of(view.fingerprint for view in machines.runs)
+    # The navigation on each page names the pages that have sections, so all sections come first.
     pages = [page for page, sections in sections_by_page.items() if sections]
     for page in pages:
         _write_page(site, machines, pages, page, sections_by_page[page], sources)
@@ -151,9 +154,14 @@ def _write_page(
     sections: Sequence[PageSection],
     sources: Sources,
 ) -> None:
-    """Write one of the pages, and beside it the facts that say what each of its numbers is."""
+    """Write one of the pages, and beside it a file of facts, which says of each number on the page
+    from which figures it was formed.
+
+    ``pages``: all pages, for the navigation; ``sources``: what each figure is in the files.
+    """
     run = machines.own.fingerprint
-    # Figures that become text here stand outside of the sections.
+    # Each figure that becomes text is noted, so that it is known again in the finished page. Those
+    # noted here, of headings, stand outside of the sections.
     with noting() as outside:
         text = site.write_page(
             page.path,
@@ -192,18 +200,19 @@ def _about(machines: Machines, page: ReportPage) -> str:
 
 
 def _claim(out: Path, inputs: Sequence[Path]) -> None:
-    """Make the folder one of our reports, or raise ``UsageError`` if it is a folder of something
-    else.
+    """Check that the report may be written to the folder ``out``: it is empty or holds one of our
+    reports. Raises ``UsageError`` and ``CannotWrite`` if something else is there.
 
-    A new report begins with an empty first page, so that one that was interrupted can be made
-    again.
+    A new report begins with an empty first page, which marks the folder as ours, so that one that
+    was interrupted can be made again. ``inputs``: files that must not be overwritten.
     """
     front = out / FRONT.path
     made = page_of("report")
     check_outputs([Output(front, made)], inputs)
+    # That was checked: a first page with text is one of ours.
     if front.is_file() and front.stat().st_size > 0:
         return
-    # Without a first page it still is a report, if all other pages are made by one.
+    # The user may have deleted the first page: it still is a report if all other pages are ours.
     pages = list(out.glob(f"{PAGES_FOLDER}/*"))
     of_others = [page for page in pages if not page.is_file() or not is_made(Output(page, made))]
     is_report = bool(pages) and not of_others
@@ -211,6 +220,7 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     for folder in _FOLDERS:
         if any(out.glob(f"{folder}/*")):
             filled.append(str(out / folder))
+    # A report would delete and replace files in these folders, which are somebody else's.
     if filled and not is_report:
         have = "has files" if len(filled) == 1 else "have files"
         folders = " and ".join(filled)
@@ -224,8 +234,8 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
 
 
 def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSection]]:
-    """The sections of every page, without those that have no parts. The pages are in the order of
-    the navigation.
+    """The finished sections of every page, in the order of the navigation. A section that has
+    nothing to show is left out; a page may have none.
     """
     pages = known_pages()
     planned_by_page = _planned(machines, pages)
@@ -240,11 +250,12 @@ def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSecti
 
 
 def _planned(machines: Machines, pages: Iterable[ReportPage]) -> dict[str, list[PlannedSection]]:
-    """By name of each page the sections that it may have: of the machine shown in full, and across
-    machines.
+    """By name of each page the sections that it may have, each with the function that makes it:
+    sections of the machine shown in full, and sections over all machines.
     """
     planned: dict[str, list[PlannedSection]] = {page.name: [] for page in pages}
     for section in registered():
+        # Most sections are of the shown run alone.
         other_runs = machines.others if section.any_run else ()
         make = partial(_from_one_run, section.build, machines.own, other_runs)
         planned[section.page].append(
@@ -261,14 +272,18 @@ def _planned(machines: Machines, pages: Iterable[ReportPage]) -> dict[str, list[
 def _subpages(
     site: Site, machines: Machines, parent: ReportPage, each: SectionOfEach
 ) -> dict[ReportPage, list[PageSection]]:
-    """The pages below a page, each with its one section: of all names that a run of the machine
-    has.
+    """The pages below ``parent``, such as one for each workload, each with its one section.
+
+    ``each`` gives the names and titles of these pages for a run, and builds a page from a run and a
+    name. A name counts if any run of the machine has it.
     """
     titles: dict[str, str] = {}
+    # The shown run comes last, so that its titles count.
     for view in (*machines.others, machines.own):
         titles.update(each.names(view))
     sections = {}
     for name, title in titles.items():
+        # Two names may be the same as a file name, so that the second gets a number.
         prefix = f"{parent.name}-"
         unused_name = site.unused_name(prefix + name, site.pages).removeprefix(prefix)
         page = subpage(parent.name, unused_name, title)
@@ -285,8 +300,8 @@ def _named(build: Callable[[View, str], Iterable[Part]], name: str, view: View) 
 
 
 def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Part]:
-    """The section of the run shown, or, where it has nothing for it, of the run that gives it most,
-    which is named.
+    """The parts of a section, built from the run shown. Where that gives no table or drawing, they
+    are from the run among ``others`` that gives most, below a sentence that names this run.
     """
     parts = list(build(shown))
     if _amount(parts):
@@ -303,13 +318,13 @@ def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Par
 
 
 def _amount(parts: Iterable[Part]) -> int:
-    """How much a section shows: its drawings, and the rows of its tables."""
+    """How much a section shows, to compare runs: its drawings, and the rows of its tables."""
     amount = 0
     for part in parts:
         table: Part | None = part
         if isinstance(part, Drawing):
             amount += 1
-            table = part.table
+            table = part.table  # a drawing has its own
         if isinstance(table, Table):
             amount += len(table.rows)
     return amount
@@ -317,12 +332,12 @@ def _amount(parts: Iterable[Part]) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What all pages share. ``out``: the folder; ``machines``: their number.
+    """What all pages of a report share, and the methods that write its files. ``out``: its folder;
+    ``machines``: their number; ``figures``, ``pages``, ``tables``: the names of figures, subpages
+    and files of tables that are in use.
 
-    ``inputs``: the files that were read.
-
-    ``documents``: see ``write_pages``. ``figures``, ``pages``, ``tables``: the names of figures,
-    subpages and files of data that are in use. ``stacks``: the facts that the files carry.
+    ``inputs``: the files that were read, which are never overwritten. ``documents``: see
+    ``write_pages``. ``stacks``: the facts that the files carry.
     """
 
     out: Path
@@ -335,8 +350,8 @@ class Site:
     stacks: Mapping[str, StackFacts] = dataclasses.field(default_factory=dict)
 
     def navigation(self, pages: Sequence[ReportPage], current: ReportPage) -> list[Link]:
-        """Links to the main pages, and below the main page that the reader is on to its own
-        subpages.
+        """The links of a page to the others: to all main pages, and, below the main page that the
+        reader is on, to the pages that belong to it (its subpages). ``current``: the page.
         """
         main = current.parent or current.name
         links = []
@@ -361,12 +376,14 @@ class Site:
         return page.title
 
     def sections(self, sections: Iterable[PlannedSection], tables: str) -> list[PageSection]:
-        """The sections that have parts, ready for the template. Their figures are written.
+        """Make the sections and return those that have parts, ready for the template. Their figures
+        and tables are written as files too.
 
-        Their tables are written as CSV, to ``tables`` + caption.
+        ``tables``: what the names of the tables' CSV files begin with, such as the page's name.
         """
         made = []
         for section in sections:
+            # The figures that become text meanwhile, from which the page's numbers are explained.
             with noting() as printed:
                 parts = contained(section.name, partial(self._ready, section.make, tables))
             if parts:
@@ -374,8 +391,10 @@ class Site:
         return made
 
     def _ready(self, make: Callable[[], Iterable[Part]], tables: str) -> Iterator[Any]:
-        """The parts as the template needs them: for a drawing its figure, whose files are written,
-        and its table.
+        """The parts of a section as the template needs them, after their files are written: for a
+        drawing its picture and its table, for a table also the path of its CSV file.
+
+        ``make``: builds the parts; ``tables``: what the names of the CSV files begin with.
         """
         for part in make():
             if not isinstance(part, Part):
@@ -390,7 +409,9 @@ class Site:
                 yield part
 
     def _drawn(self, drawing: Drawing) -> Drawn:
-        """The figure of a drawing, after its SVG and PNG files are written."""
+        """Draw a drawing's figure, write it as SVG and PNG files, and return it as the template
+        needs it: with its SVG inside the page.
+        """
         name = self.unused_name(drawing.name, self.figures)
         figure = drawing.draw()
         svg = draw.svg(figure)
@@ -412,7 +433,11 @@ class Site:
         )
 
     def _with_file(self, table: Table, page: str) -> Table:
-        """The table with the path of its file, which is written; a table of prose has none."""
+        """Write the table as a CSV file, and return it with the path of the file, which the page
+        links to. A table of prose has no file.
+
+        ``page``: the name of the page it is on, with which the name of the file begins.
+        """
         if table.prose:
             return table
         name = self.unused_name(f"{page} {table.caption}", self.tables)
@@ -424,8 +449,8 @@ class Site:
         return dataclasses.replace(table, file=path)
 
     def fresh(self, name: str) -> Path:
-        """The path in the folder, without a file. A page must not be written through a link, or
-        wait for a pipe.
+        """The path of a file to write in the report's folder, after what was there is deleted: else
+        writing could go through a link to a file elsewhere, or wait for the reader of a pipe.
 
         Raises ``UsageError`` for a file that was read.
         """
@@ -435,10 +460,10 @@ class Site:
         return path
 
     def unused_name(self, wanted: str, taken: set[str]) -> str:
-        """A new name for a file and an id, added to ``taken``. The wanted name may come from a
-        fingerprint.
+        """A name for a file and an id that is not among ``taken``, to which it is added: the wanted
+        one, else with a number behind it.
         """
-        base = slug(wanted)
+        base = slug(wanted)  # safe as a name of a file, because it may come from the file of a run
         name = base
         for number in itertools.count(2):
             if name not in taken:
@@ -450,10 +475,11 @@ class Site:
     def write_page(
         self, path: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any
     ) -> str:
-        """Write one page to ``path`` in the folder, and return its text.
+        """Write one page to ``path`` in the folder, and return its text. ``links``: its navigation.
 
-        ``shown``: ``heading`` and ``about``; ``skipped`` files, each with the reason; ``linked``,
-        which adds links to the glossary to a text; and ``answers``, the sentence at the top.
+        ``shown``: what else the template names: ``heading`` and ``about``; ``skipped`` files, each
+        with the reason; ``linked``, which adds links to the glossary to a text; and ``answers``,
+        the sentence at the top.
         """
         text = rendered(
             sections,
@@ -478,10 +504,11 @@ def rendered(
     stacks: Mapping[str, StackFacts] | None = None,
     **values: Any,
 ) -> str:
-    """One page as HTML. ``values``: what the template names, except its styles, its script and its
-    colours.
+    """One page as HTML, of a report or of another command. ``values``: what the template names,
+    such as its ``heading``, except its styles, its script and its colours.
 
-    ``stacks``: the facts that the files carry.
+    ``stacks``: facts of stacks, such as colours, that the files of runs carry for stacks that this
+    version does not know.
     """
 
     def colour(stack: str) -> str:
@@ -502,15 +529,15 @@ def rendered(
 
 
 def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:
-    """The parts that ``make`` returns. If it raises, a sentence with the reason, and a line on
-    standard error.
+    """The parts of a section, which ``make`` returns. If it raises, a sentence with the reason
+    stands in their place, and on standard error, so that the other sections are still written.
 
     A section of another package may raise anything, ``SystemExit`` too.
     """
     try:
         return list(make())
     except KeyboardInterrupt:
-        raise
+        raise  # the user wants to stop
     except BaseException as error:
         reason = section_failed(section, one_line(error))
         print(f"overhead: {reason}", file=sys.stderr)
@@ -518,8 +545,8 @@ def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:
 
 
 class GlossaryLinks:
-    """Called with a text of the page ``path``, it returns the text escaped, with a link where a
-    term comes first.
+    """Called with each text of the page at ``path``, it returns the text escaped for HTML. Where a
+    term of the glossary stands on the page for the first time, it becomes a link to the glossary.
     """
 
     def __init__(self, path: str) -> None:
@@ -533,7 +560,9 @@ class GlossaryLinks:
         return Markup(with_links)  # escaped above; the links hold our own terms
 
     def _link(self, found: re.Match[str]) -> str:
-        """The term with a link, or as it is where the page already links to it."""
+        """What stands in place of a term that was found in a text: a link to the glossary, or the
+        term as it is where the page already links to it.
+        """
         shown = found[0]
         term = _by_form()[shown.lower()]
         if term.id in self._linked:

@@ -76,7 +76,9 @@ _across: Registry[Section[BuildAcross]] = Registry(
 def register(
     name: str, title: str, order: int, *, page: str = "front", any_run: bool = False
 ) -> Callable[[Build], Build]:
-    """Decorator that registers a function as a section of a page, sorted by ``order``.
+    """Decorator that registers a function as a section of a page of the report, sorted by
+    ``order``. The function takes the view of a run and returns the parts of the section: texts,
+    tables, drawings.
 
     Raises ``UsageError`` if the name is taken or there is no such page. ``any_run``: where the run
     shown gives it no table or drawing, the run of the machine that gives it most is its source.
@@ -93,8 +95,11 @@ def register(
 def register_each(
     page: str, names: Callable[[View], Iterable[tuple[str, str]]]
 ) -> Callable[[BuildEach], BuildEach]:
-    """Decorator that registers a function that builds a page below ``page`` for each of
-    ``names(view)``.
+    """Decorator for a function that builds the one section of a page below ``page``, such as the
+    page of a workload. There is such a page for each pair of name and title that ``names`` returns
+    for the view of a run. The function gets the view and the name.
+
+    Raises ``UsageError`` if there is no such page.
     """
     page_named(page)
 
@@ -109,7 +114,8 @@ def register_across(
     name: str, title: str, order: int, *, page: str = "machines"
 ) -> Callable[[BuildAcross], BuildAcross]:
     """Decorator that registers a function as a section over all machines on a page, sorted by
-    ``order``.
+    ``order``. The function takes the machines of the report and returns the parts of the section:
+    texts, tables, drawings.
 
     Raises ``UsageError`` if the name is taken or there is no such page.
     """

@@ -31,7 +31,10 @@ from overhead.words.report.browser_tax import (
 
 @register("browser-tax", "What the browser adds", 80, page="machines", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
-    """A figure of ratios and a table for each browser; nothing without a browser."""
+    """A section on what a browser adds to the cost of its WebGPU library: a figure of ratios, and a
+    table for each browser. Nothing where no browser was measured.
+    """
+    # Drawn are cases that compiled code ran through the library too.
     compared = [tax for tax in view.once(taxes) if "native" in tax.against]
     if compared:
         panels = {"": [_row(tax) for tax in compared]}
@@ -50,8 +53,8 @@ def _row(tax: Tax) -> DotRow:
 
 
 def tax_tables(view: View) -> list[Table]:
-    """A table for each browser: each of its cases, and the same case by each caller of the library
-    inside it.
+    """A table for each browser: each of its cases, and the same case by each caller (Python,
+    compiled code) of the WebGPU library inside the browser.
     """
     groups: dict[str, list[Tax]] = {}
     for tax in view.once(taxes):
@@ -76,7 +79,12 @@ class _Row:
 
 
 def _table(found: Sequence[Tax]) -> Table:
-    """The table of one browser: a row for each of its cases, and rows of the library below it."""
+    """The table of one browser: a row for each of its cases, and below it a row for each caller of
+    the library inside the browser.
+
+    ``found``: the browser's cases, each with the library's cases beside it (``against``) or the
+    reasons why these may not be compared (``refused``), by caller.
+    """
     rows = []
     for tax in found:
         rows.append(_browser_row(tax))
@@ -90,7 +98,7 @@ def _case(tax: Tax) -> Cell:
 
 
 def _browser_row(tax: Tax) -> _Row:
-    """A case through the browser: its times, and why it has no cost if it has none."""
+    """The row of a case through the browser: its times, and why it has no cost if it has none."""
     has_cost = tax.record.value("complete") is not None
     return _Row(
         case=_case(tax),
@@ -102,8 +110,8 @@ def _browser_row(tax: Tax) -> _Row:
 
 
 def _library_row(tax: Tax, caller: Caller) -> _Row:
-    """The same case through the library inside the browser by one caller, and how much more the
-    browser takes; or why both are not compared.
+    """The row below it: the same case by one caller of the library inside the browser, and how many
+    times as long the browser takes, or why both are not compared.
     """
     return _Row(
         case=_case(tax),

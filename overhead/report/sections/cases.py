@@ -49,8 +49,8 @@ _MORE_FIGURES = (
 
 @register("machine", "The machine", 90, page="cases")
 def machine(view: View) -> Iterator[Part]:
-    """The machine, its state while it was measured, and the versions of everything below a
-    figure.
+    """A section of tables on what the figures of a run depend on: the machine, its state while it
+    was measured, the targets (each a stack on a device), versions of software, and kernels.
     """
     run = view.fingerprint
     yield Table("The machine and the run", ["", ""], _machine_rows(run))
@@ -67,7 +67,7 @@ def machine(view: View) -> Iterator[Part]:
 
 
 def _machine_rows(run: Fingerprint) -> list[tuple[str, str]]:
-    """What a reader has to know of a machine and a run, each with its name."""
+    """The rows of the table of the machine and the run: a name, and the value as text."""
     return [
         ("processor", run.machine.cpu),
         ("cores", str(run.machine.cores)),
@@ -112,8 +112,9 @@ def _pairs(values: Mapping[str, object]) -> str:
 
 @register("missing", "What is missing, and why", 95, page="cases")
 def missing(view: View) -> Iterator[Part]:
-    """Tables of everything without a value, with reasons: stacks, cases, figures, and what the
-    planner left out.
+    """A section of tables of everything that has no value, with the reasons: stacks, cases (a
+    stack's measured variants), single figures of cases, and cases that the plan of the run left
+    out. A sentence where nothing is missing.
     """
     run = view.fingerprint
     stacks = []
@@ -124,6 +125,8 @@ def missing(view: View) -> Iterator[Part]:
     cases: list[list[str | Cell]] = []
     figures: list[list[str | Cell]] = []
     for record in run.records:
+        # A case with some values gets rows for the figures that it lacks, one without any gets a
+        # single row.
         if any(figure.measured for figure in record.figures):
             figures += _missing_figures(view, record)
         else:
@@ -152,7 +155,9 @@ def missing(view: View) -> Iterator[Part]:
 
 
 def _missing_figures(view: View, record: Record) -> list[list[str | Cell]]:
-    """A row for each reason for which figures of the case have no value."""
+    """The rows of a case in the table of missing figures: one for each reason, with the names of
+    all its figures that have no value for this reason.
+    """
     rows = []
     for missing_value, names in missing_figures(record).items():
         figures = ", ".join(map(figure_name, names))
@@ -162,7 +167,7 @@ def _missing_figures(view: View, record: Record) -> list[list[str | Cell]]:
 
 
 def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
-    """The cases that the planner left out, with the reason."""
+    """The table of the cases that the plan of the run left out, each with the reason."""
     rows = []
     for case in left_out:
         pattern, called, parameters = _split_key(case.case)
@@ -172,9 +177,11 @@ def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
 
 
 def _split_key(case: str) -> tuple[str, str, str]:
-    """The key of a case as three cells: workload and pattern, the caller in words, and the rest.
+    """The key of a case, such as ``step per-submit binding dependent``, as three cells: workload
+    and pattern, the caller in words, and the rest.
 
-    A text that is no key, such as ``all``, stands in the first cell as it is.
+    A text that is no key, such as ``all`` for all cases of a target, stands in the first cell as it
+    is.
     """
     words = case.split(" ", 3)
     if len(words) < 3:
@@ -217,7 +224,7 @@ class _CaseRow:
 
 @register("records", "All cases", 5, page="cases")
 def records(view: View) -> Iterator[Part]:
-    """A table with every figure of every case."""
+    """A section with one table of every figure of every case of the run."""
     if not view.fingerprint.records:
         yield Text([NO_CASE])
         return
@@ -227,8 +234,9 @@ def records(view: View) -> Iterator[Part]:
 
 
 def _case_row(view: View, record: Record) -> _CaseRow:
-    """A case with all its figures as text. They become text in this order, and not in that of the
-    columns, because the facts of the page depend on it (``page_facts``).
+    """The row of a case, with all its figures as text: those with a column, and the others in one
+    cell. They become text in this order and not in that of the columns, because ``page_facts``,
+    which says what each number of the page is, finds them in this order.
     """
     figures = {}
     for name in (*_FIRST_FIGURES, *_MORE_FIGURES):
@@ -242,7 +250,9 @@ def _case_row(view: View, record: Record) -> _CaseRow:
 
 
 def _with_interval(figure: Figure | None) -> str:
-    """A figure in its unit, a time in microseconds; the status of one without a value."""
+    """A figure with its interval in its unit, a time in microseconds; its status if it has no
+    value, and '' if there is no figure.
+    """
     if figure is None:
         return ""
     value = figure.measured
@@ -253,7 +263,7 @@ def _with_interval(figure: Figure | None) -> str:
 
 def _columns(view: View) -> list[Column[_CaseRow]]:
     """The columns of the table of all cases: which case, its main figures, and all else at the
-    right.
+    right. Some need the ``view``, to name a case among those of its target or to link to its page.
     """
     first_figures = [_figure_column(name) for name in _FIRST_FIGURES]
     more_figures = [_figure_column(name) for name in _MORE_FIGURES]

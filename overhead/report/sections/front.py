@@ -34,11 +34,15 @@ _MOST_REASONS = 12
 
 @register("headline", "What one kernel launch costs", 5)
 def headline(view: View) -> Iterator[Part]:
-    """The headline figure between sentences; sentences on the reasons where no cost is resolved."""
+    """The first section of the first page, what one launch costs: the headline figure between
+    sentences. Where the run has no cost to draw, the reasons.
+    """
     costs = view.once(dispatch_costs)
+    # A mark is a cost with its interval; a row, one stack, may have none.
     if costs is None or not any(row.marks for row in costs.rows):
         yield from _without_picture(view, costs)
         return
+    # All marks hollow: a sentence says first that every cost is uncertain.
     if not any(_has_solid_mark(row) for row in costs.rows):
         yield Text([ONLY_NOISY])
     yield Text(lead_sentences(costs), lead=True)
@@ -62,8 +66,8 @@ def _has_solid_mark(row: DispatchRow) -> bool:
 
 
 def _without_picture(view: View, costs: DispatchCosts | None) -> Iterator[Part]:
-    """Why there is no picture: a sentence, and below it the reason of each row and each missing
-    stack.
+    """Why the first page has no picture: a sentence, and below it the reason of each stack that was
+    measured without a cost (``costs``) and of each stack that is missing.
     """
     elsewhere = _measured_elsewhere(view)
     yield Text([without_picture(costs, measured_elsewhere=elsewhere)], lead=True)
@@ -83,7 +87,9 @@ def _without_picture(view: View, costs: DispatchCosts | None) -> Iterator[Part]:
 
 
 def _measured_elsewhere(view: View) -> bool:
-    """Whether the run measured anything else than single dispatches."""
+    """Whether the run measured anything other than single dispatches, which another page then
+    shows: processes that share a GPU (contention), or a case with a cost.
+    """
     if view.fingerprint.contention:
         return True
     for target in view.executing:
@@ -94,7 +100,7 @@ def _measured_elsewhere(view: View) -> bool:
 
 @register("to-do", "What to do here", 10)
 def to_do(view: View) -> Iterator[Part]:
-    """The findings as a list, those that save most first."""
+    """A section that lists what to do on this machine to save time, that which saves most first."""
     findings = view.once(findings_of)
     if not findings:
         yield Text([NO_SAVING])

@@ -28,15 +28,16 @@ from overhead.words.report.host_shares import (
 
 @register("ladder", "CPU time by layer", 15, page="cases")
 def layers(view: View) -> Iterator[Part]:
-    """A table of the host's time with a row for each layer of each case; nothing without a split
-    case.
+    """A section that divides the CPU time of a launch into layers (Python, library, driver): a
+    table with a row for each layer of each case. Nothing where no case could be split.
     """
     split = [shares for shares in view.once(host_shares) if shares.is_split]
     if not split:
         return
+    # A device that all cases have in common stands in the title alone.
     labels, device = without_device([shares.target.named for shares in split])
     rows: list[_Row] = []
-    last_rows = []
+    last_rows = []  # of each case: a line below separates it from the next
     for label, shares in zip(labels, split, strict=True):
         rows += _rows(label, shares)
         last_rows.append(len(rows) - 1)
@@ -66,10 +67,13 @@ _COLUMNS: list[Column[_Row]] = [
 
 
 def _rows(label: str, shares: HostShares) -> list[_Row]:
-    """The rows of a case: its whole CPU time, each layer of it, and what it is compared with."""
+    """The rows of a case: its whole CPU time, the layers that add up to it, and below them times
+    that are no layer of it: WebGPU's validation, and the least program that makes the calls.
+    """
     whole = micro_spread(shares.host) if shares.host is not None else "missing"
     rows = [_Row(ALL_OF_IT, whole, stack=label, case=case(shares))]
     for share in shares.shares:
+        # A layer is a difference of two measured times, so its interval may reach below zero.
         is_resolved = share.of_host.floor >= 0
         percentage = percent(share.of_host) if is_resolved else NOT_RESOLVED
         time = micro_spread(share.figure)

@@ -27,8 +27,9 @@ _NODES = (10, 100, 1000)
 
 @register("launches", "What a CUDA graph costs", 25, page="chains", any_run=True)
 def launches(view: View) -> Iterator[Part]:
-    """A row for each CUDA graph: a node, the launch that it replaces, its making, and when that
-    pays; else nothing.
+    """A section on when a CUDA graph, a recorded sequence of launches (nodes), pays: a table with
+    the costs of a node, of the launch that it replaces, of making the graph, and after how many
+    replays the making has paid for itself. Nothing where no graph was measured.
     """
     measured = list(graphs(view))
     if not measured:

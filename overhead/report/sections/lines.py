@@ -45,7 +45,9 @@ class _Stack:
 
 @register(PAGE, "Behind the figures", 10, page=PAGE)
 def lines(view: View) -> Iterator[Part]:
-    """How to read the panels, and a table of the stacks with the number of cases by status."""
+    """The section of the page "Behind the figures": how to read the pages of T(n), and a table of
+    the stacks that have such a page, with the number of their cases by status.
+    """
     rows = []
     for name in _stacks_with_panels(view):
         panels = panels_of(view, name)[:MOST_PANELS]
@@ -70,7 +72,9 @@ def _statuses(view: View, stack: str) -> Counter[Status]:
 
 
 def _columns() -> list[Column[_Stack]]:
-    """The columns: how many cases a stack has, how many of each status, and how many are drawn."""
+    """The columns of the table of stacks: how many cases a stack has, how many of these are ``ok``
+    and how many in doubt (noisy, nonlinear, bimodal), and how many its page draws.
+    """
     by_status = []
     for status in ("ok", *DOUBTED):
         by_status.append(Column(status, partial(_with_status, status), is_number=True))
@@ -108,8 +112,8 @@ def _names(view: View) -> list[tuple[str, str]]:
 
 @register_each(PAGE, _names)
 def stack_lines(view: View, stack: str) -> Iterator[Part]:
-    """A panel for each base case of the stack and for each case that is noisy, nonlinear or
-    bimodal.
+    """The section of a stack's own page: a panel with T(n) for each base case of the stack and for
+    each case that is noisy, nonlinear or bimodal.
     """
     panels = panels_of(view, stack)
     yield Text(LINES_READ_AS, folded="How to read the panels")

@@ -49,8 +49,8 @@ _COLUMNS: list[Column[_Row]] = [
 
 @register("stacks", "The stacks", 25)
 def stacks(view: View) -> Iterator[Part]:
-    """A table of the headline's cases with their intervals, one caller a row, to sort and to
-    filter.
+    """A section with a table of what the headline figure shows, with intervals, to sort and to
+    filter. Each row is a stack with one of the ways to call it.
     """
     costs = view.once(dispatch_costs)
     if costs is None:
@@ -62,9 +62,12 @@ def stacks(view: View) -> Iterator[Part]:
 
 
 def _row(row: DispatchRow, kind: Kind, view: View) -> _Row:
-    """A stack with one of the ways to call it. Its remark links to the times behind the cost."""
+    """The table's row of a stack with one of the ways to call it (``kind``). Its remark links to
+    the times behind the cost.
+    """
     stack = Cell(row.label, row.stack)
     record = row.records.get(kind)
+    # A stack that can batch launches, in a run that did not measure that.
     if record is None:
         return _Row(stack, KIND_WORDS[kind], kind_remark(row, kind))
     cost = micro_cell(record, "complete")

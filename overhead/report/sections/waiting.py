@@ -65,8 +65,8 @@ _MOST_SENTENCES = 2
 
 @dataclass(frozen=True)
 class _Row:
-    """What follows each unit of the target's base case (``act``), and that case; None where it was
-    not measured.
+    """A row of the table of waits: a target (a stack on a device), the wait or read that follows
+    each unit, such as ``item`` (``act``), and the case that was measured so; None where it was not.
     """
 
     target: TargetView
@@ -75,8 +75,8 @@ class _Row:
 
     @property
     def alone(self) -> Value | None:
-        """T(1), one unit and its wait, with an interval; None of another act than the wait of the
-        base case.
+        """T(1), the time of one unit and its wait, with an interval. None where ``act`` is not the
+        wait of the base case, because T(1) ends with that wait.
         """
         if self.act != _base_act(self.target):
             return None
@@ -99,8 +99,8 @@ class _Row:
 
 @register("waiting", "What synchronisation costs", 20)
 def waiting(view: View) -> Iterator[Part]:
-    """What a wait or a read after each unit does to it, through each stack: up to two sentences,
-    and a table.
+    """A section of the front page on what a wait or a read of a value after each launch costs,
+    through each stack: up to two sentences, and a table.
     """
     targets = sorted(waiting_targets(view), key=_single_shot)
     rows = []
@@ -110,10 +110,11 @@ def waiting(view: View) -> Iterator[Part]:
         yield Text([NO_WAIT])
         return
     sentences = []
-    for row in _told_rows(view, rows):
+    for row in _rows_in_sentences(view, rows):
         sentences.append(waiting_sentence(row.target, row.act, row.waited, row.alone))
     yield Text(sentences)
     yield table_of(WAITS_TITLE, _WAITING_COLUMNS, rows)
+    # Where the device limits the cost, T(1) must not be divided by it: the text names these.
     device_bound = [
         target
         for target in targets
@@ -128,11 +129,13 @@ def _single_shot(target: TargetView) -> float:
 
 
 def _rows(view: View, target: TargetView) -> list[_Row]:
-    """The acts of the base case, those first that cost most; behind them its wait, if that is none
-    of these acts.
+    """The rows of a target: one for each wait or read (act) that was measured after each unit of
+    its base case, those first that cost most. Behind them the wait of the base case itself, if that
+    is none of these acts.
     """
     acts = []
     for found in synchronised(view):
+        # ``alone`` is the case without the act: it must be the base case.
         is_of_base = found.alone is not None and found.alone.key == target.base.key
         if is_of_base and found.every == 1:
             acts.append(_Row(target, found.act, found.record))
@@ -148,14 +151,16 @@ def _base_act(target: TargetView) -> str:
     return str(wait_of(target.base) or "")
 
 
-def _told_rows(view: View, rows: Sequence[_Row]) -> list[_Row]:
-    """The rows that sentences tell: the first one of each of two stacks.
+def _rows_in_sentences(view: View, rows: Sequence[_Row]) -> list[_Row]:
+    """The rows that sentences above the table tell: the first one of each of two stacks.
 
-    Stacks whose facts say ``waits-told`` come first, and then those of the last rows, which wait
-    longest.
+    Stacks with the role ``waits-told`` in the list of stacks come first, and then those of the last
+    rows, which wait longest.
     """
+    # Read from the end: a stack's first row replaces its others, and the last stacks come first.
     first_rows = {}
     for row in reversed(rows):
+        # A sentence compares with the cost without a wait.
         if row.target.base.measured("complete"):
             first_rows[row.target.stack] = row
     preferred = [stack for stack in view.in_role("waits-told") if stack in first_rows]
@@ -176,8 +181,8 @@ def _without_cell(row: _Row) -> str:
 
 
 def _with_cell(row: _Row) -> str | Cell:
-    """The cost with the act after each unit; a pointer shows the interval of an ``ok`` figure.
-    Without a cost its status.
+    """The cell with the cost of a unit that the row's wait or read follows; the status where there
+    is no cost. The interval of an ``ok`` cost shows only when the pointer is over the cell.
     """
     if row.waited is None:
         return "not measured"
@@ -213,8 +218,10 @@ class _Wait:
 
 @register("waits", "Ways to wait", 60, page="synchronisation", any_run=True)
 def waits(view: View) -> Iterator[Part]:
-    """A table of the ways to wait, with the percentiles of cases that wait after each unit."""
-    by_key = {}
+    """A section with a table of the ways to wait for the device, each with its times; cases that
+    wait after each unit have percentiles too.
+    """
+    by_key = {}  # each case once
     for target, record in all_waits(view):
         by_key[record.key] = _Wait(target, record)
     if not by_key:
@@ -226,6 +233,7 @@ def waits(view: View) -> Iterator[Part]:
 
 def _wait_columns() -> list[Column[_Wait]]:
     """The columns of the table of ways to wait: the case, and its times in microseconds."""
+    # By names of figures, in this order: those of a wait, the one-off cost, percentiles.
     headings = dict(WAIT_FIGURES)
     headings["fixed"] = f"{figure_column('fixed')}, {MICRO}"
     for name in _PERCENTILES:
@@ -275,8 +283,9 @@ class _Group:
     "synchronisation", "What a synchronisation costs", 65, page="synchronisation", any_run=True
 )
 def synchronisation(view: View) -> Iterator[Part]:
-    """What each synchronising act adds to a step of PyTorch: a figure, a table; and acts in a CUDA
-    graph.
+    """A section on what each synchronisation, a call such as ``.item()`` by which the host waits
+    for the device, adds to a step of PyTorch: a figure and a table. A second table says what each
+    does while a CUDA graph is captured, where many are not allowed.
     """
     groups = _groups(synchronised(view))
     if groups:
@@ -300,8 +309,9 @@ def _groups(found: Iterable[Synchronised]) -> list[_Group]:
 
 
 def _with_something_to_compare(groups: Iterable[_Group]) -> list[_Group]:
-    """The groups with only the synchronisations whose cost can be drawn, if these are two
-    different ones at least.
+    """The groups (all synchronisations of one step on one target) that get a panel in the picture,
+    each with only the synchronisations that have a cost above zero. With fewer than two different
+    ones a panel compares nothing, and the group is left out.
     """
     drawn = []
     for group in groups:
@@ -313,7 +323,10 @@ def _with_something_to_compare(groups: Iterable[_Group]) -> list[_Group]:
 
 
 def _drawing(groups: Iterable[_Group], table: Table) -> Drawing:
-    """The picture: a panel for each group, a row for each act, a mark for each rhythm."""
+    """The picture of what synchronisations add: a panel for each step on a target (group), a row
+    for each synchronising call (act), and in it a mark for each number of steps after which the
+    call comes. ``table``: the same numbers.
+    """
     panels = {}
     after_steps = set()
     for group in groups:
@@ -343,13 +356,15 @@ def _marker(every: int) -> str:
 
 
 def _mark(found: Synchronised, cost_ns: Value) -> Mark:
-    """The mark of a cost: hollow if the case with the act or the case without it is not ``ok``."""
-    is_clear = True
+    """The mark of what a synchronisation adds. That is a difference of two cases, the steps with it
+    and the steps ``alone``, so the mark is hollow (``noisy``) if the cost of either is not ``ok``.
+    """
+    both_ok = True
     for record in (found.record, found.alone):
         if record is not None:
             figure = record.figure("complete")
-            is_clear = is_clear and figure is not None and figure.status == "ok"
-    at = replace(cost_ns / 1e3, status="ok" if is_clear else "noisy")
+            both_ok = both_ok and figure is not None and figure.status == "ok"
+    at = replace(cost_ns / 1e3, status="ok" if both_ok else "noisy")
     return Mark(at, found.target.facts.colour, _marker(found.every))
 
 

@@ -16,10 +16,13 @@ _CONDITIONS: dict[Way, str] = {
 
 @words_for(DoLessTogether)
 def do_less_together(found: DoLessTogether) -> FindingWords:
-    """That several callers at once do less work than one alone, with the cases where they do."""
+    """The finding that several callers at once (threads or processes, ``way``) do less work
+    together than one alone: what to do, the worst case, and then all cases.
+    """
     worst = found.losses[0]
     stack = name(worst.row)
     advice = f"Use {PEER_WORDS[found.way].advice}"
+    # Several processes through the worst stack surely do more than one: then they help.
     if found.processes is not None:
         advice += ", or several processes"
     times = number(worst.ratio)

@@ -156,7 +156,9 @@ def ratio_column(way: Way) -> str:
 
 
 def columns(way: Way, counts: Sequence[int]) -> list[str]:
-    """The headings. ``counts``: the numbers of peers."""
+    """The headings of a table of callers at once. ``way``: what they are, such as "threads";
+    ``counts``: how many, a column for each.
+    """
     of_counts = [f"K={k}" for k in counts]
     return [
         "stack",
@@ -170,7 +172,9 @@ def columns(way: Way, counts: Sequence[int]) -> list[str]:
 
 
 def table_title(way: Way, most: int) -> str:
-    """The title of the table. ``most``: the largest number of peers with a cost."""
+    """The title of a table of callers at once. ``most``: the largest number of callers (peers) with
+    a cost, at which two columns compare.
+    """
     of_k = "while K other processes are busy" if way == "busy" else f"for each of K {way}"
     ratios = ratio_column(way)
     return (
@@ -185,7 +189,10 @@ def each_peer_meaning(most: int) -> str:
 
 
 def most_peers(way: Way, found: MostPeers) -> str:
-    """How the most peers compare with one alone."""
+    """A sentence on how the largest number of callers compares with one alone: from the row that
+    gains least to the row that gains most. ``way``: what they are; ``busy``: the others only load
+    the CPU, so the cost of one is told and not the work of all.
+    """
     least, greatest = found.least, found.greatest
     times = f"{number(least.ratio)}{TIMES} ({name(least.row)})"
     if greatest.row is not least.row:
@@ -203,7 +210,9 @@ def most_peers(way: Way, found: MostPeers) -> str:
 
 
 def meeting(way: Way, found: MeetAtDevice) -> str:
-    """Which stacks the device limits."""
+    """A sentence on the stacks that come to the same rate when many callers use them, because the
+    device limits all of them.
+    """
     names = list(dict.fromkeys(map(name, found.rows)))
     rate = between(found.low / 1e3, found.high / 1e3)
     return (
@@ -214,7 +223,9 @@ def meeting(way: Way, found: MeetAtDevice) -> str:
 
 
 def losses(way: Way, found: Sequence[RatioAt]) -> str:
-    """Which cases do less together than one alone, and what to use."""
+    """A sentence on the cases in which several callers do less work together than one alone, and
+    what to use instead.
+    """
     cases = [f"{case(loss.row, loss.peers)} {factor_spread(loss.ratio)}" for loss in found]
     advice = PEER_WORDS[way].advice
     return (
@@ -224,8 +235,9 @@ def losses(way: Way, found: Sequence[RatioAt]) -> str:
 
 
 def placing(found: Placing) -> str:
-    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and
-    pinned.
+    """A sentence on machines with several devices and a process for each: which cases are clearly
+    slower than alone, unpinned and pinned to a core or node. If none is, up to what the intervals
+    reach.
     """
     if not found.limited:
         sentence = "No case is clearly slower than the same case alone"

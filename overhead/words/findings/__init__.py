@@ -35,7 +35,9 @@ _words: dict[type, Callable[[Any], FindingWords]] = {}
 def words_for(
     facts: type[Facts],
 ) -> Callable[[Callable[[Facts], FindingWords]], Callable[[Facts], FindingWords]]:
-    """Decorator for the function that puts facts of this type into words."""
+    """Decorator for the function that puts the facts of a finding into words. ``facts``: their
+    type, by which ``finding_words`` finds the function.
+    """
 
     def add(function: Callable[[Facts], FindingWords]) -> Callable[[Facts], FindingWords]:
         _words[facts] = function

@@ -38,7 +38,9 @@ def intervals(changes: Sequence[Change]) -> str:
 
 
 def _interval(change: Change) -> str:
-    """One change with both intervals: which stack and caller, both costs, how many times less."""
+    """A change, such as from Python to compiled code, with both intervals: ``Dawn from Python: 3.21
+    (3.12 to 3.30) instead of 25.6 (25.0 to 26.3) µs, 8.0× less``.
+    """
     before = change.before.figure("complete")
     after = change.after.figure("complete")
     both = ""

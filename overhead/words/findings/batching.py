@@ -13,7 +13,9 @@ from overhead.words.format import count
 
 @words_for(OnePassPays)
 def one_pass(found: OnePassPays) -> FindingWords:
-    """That many dispatches in one pass cost less than a submission for each."""
+    """The finding that many dispatches in one pass cost less than a submission for each: what to
+    do, for the stack that gains most, and behind it all stacks and the condition.
+    """
     first = found.changes[0]
     title = (
         "Batch: record many dispatches in one pass and submit once."
@@ -25,7 +27,9 @@ def one_pass(found: OnePassPays) -> FindingWords:
 
 @words_for(ReplayPays)
 def replay(found: ReplayPays) -> FindingWords:
-    """That a node of a CUDA graph costs less than a launch, and when making the graph pays off."""
+    """The finding that a node (launch) of a CUDA graph costs less than a launch by itself, and
+    after how many replays making the graph has paid off.
+    """
     title = f"Use a CUDA graph, made by {found.maker}: {instead(found.changes[0])}"
     if found.pays_after is not None:
         replays = max(1, math.ceil(found.pays_after.value))

@@ -12,7 +12,9 @@ from overhead.words.format import MICRO, cost_text
 
 @words_for(CompiledCodePays)
 def from_compiled_code(found: CompiledCodePays) -> FindingWords:
-    """That the same calls cost less from compiled code than from Python."""
+    """The finding that the same calls cost less from compiled code than from Python: what to do,
+    for the stack that gains most, and behind it all stacks.
+    """
     first = found.changes[0]
     compiled = cost_text(first.after)
     python = cost_text(first.before)

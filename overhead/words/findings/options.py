@@ -11,7 +11,9 @@ from overhead.words.format import MICRO, cost_text, whole
 
 @words_for(IndirectCosts)
 def indirect(found: IndirectCosts) -> FindingWords:
-    """That a dispatch costs more if the device reads the number of workgroups from a buffer."""
+    """The finding that a dispatch costs more if the device reads the number of workgroups from a
+    buffer. In a change, ``before`` is with this option and ``after`` without it.
+    """
     first = found.changes[0]
     unit = first.before.unit
     with_it, without = cost_text(first.before), cost_text(first.after)
@@ -25,7 +27,9 @@ def indirect(found: IndirectCosts) -> FindingWords:
 
 @words_for(FreshBindGroupCosts)
 def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
-    """That a dispatch costs more with a new bind group each time than with a kept one."""
+    """The finding that a dispatch costs more with a new bind group each time (``before``, in a
+    change) than with a kept one (``after``).
+    """
     first = found.changes[0]
     unit = first.before.unit
     fresh, kept = cost_text(first.before), cost_text(first.after)
@@ -39,8 +43,10 @@ def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
 
 @words_for(TinyCompiledCosts)
 def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
-    """That a compiled step of one tiny operation costs more than the operation in eager mode."""
-    slower = found.change
+    """The finding that torch.compile makes a step of one tiny operation slower than eager mode, and
+    from about how many operations on it pays.
+    """
+    slower = found.change  # before: the compiled step; after: the operation in eager mode
     pays_from = whole(found.pays_from, formed("ceil", slower.times.origin))
     compiled, eager = cost_text(slower.before), cost_text(slower.after)
     title = (

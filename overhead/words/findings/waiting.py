@@ -30,8 +30,10 @@ def wait_each(found: WaitEachCosts) -> FindingWords:
 
 @words_for(SynchronisingCosts)
 def synchronise_each_step(found: SynchronisingCosts) -> FindingWords:
-    """That a call by which Python waits for the device in each step makes a loop slower."""
-    added = found.adds / 1e3
+    """The finding that a call by which Python waits for the device in each step (``act``, such as
+    ``.item()``) makes a loop slower.
+    """
+    added = found.adds / 1e3  # ns to µs
     act = _ACTS[found.act]
     caller = CALLER_WORDS[found.record.caller]
     alone = micro(found.alone)

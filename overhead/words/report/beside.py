@@ -37,7 +37,9 @@ _HOLLOW = (
 
 
 def other_run(found: Beside) -> str:
-    """The other run, with its board where that is known to be another."""
+    """A name for the run that this one is compared with: its machine, or "an earlier run" of this
+    one, also whether that had another GPU board; and its day, profile and method.
+    """
     own, run = found.view.fingerprint, found.other.fingerprint
     if own.machine.id != run.machine.id:
         name = machine_name(run.machine)
@@ -61,8 +63,9 @@ def picture_title(machine: Machine, found: Beside) -> str:
 
 
 def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
-    """How to read the picture, where its run-to-run ranges come from, which versions differ and
-    what is left out.
+    """The text below the picture that compares runs: how to read it, where its run-to-run ranges
+    come from, which versions differ, and how many figures are not compared. ``spreads``: how far
+    two runs differ, by class of figure.
     """
     sentences = [
         "Both runs of a pair use the same stack, caller and parameters.",
@@ -77,7 +80,7 @@ def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
             sentences.append(f"Versions that changed between {other} and this run: {changes}.")
         if comparison.left_out:
             sentences.append(_not_compared(comparison))
-    each_once = dict.fromkeys(sentences)
+    each_once = dict.fromkeys(sentences)  # two comparisons can give the same sentence
     return " ".join(each_once)
 
 
@@ -90,7 +93,10 @@ def _not_compared(found: Beside) -> str:
 
 
 def _counted(found: Beside, reason: Apart, number: int) -> str:
-    """How many figures this reason leaves out; each is one that either run has."""
+    """``3 figures``: how many this reason leaves out of the comparison. The text knows the origin
+    of each, in the run that has it, so that the check of the page's numbers can count them again.
+    """
+    # Where both runs have a figure, the origin of this run counts, which comes last.
     origins: dict[str, Origin | None] = {}
     for run in (found.other, found.view):
         for figure in run.once(key_figures):
@@ -104,7 +110,10 @@ def _counted(found: Beside, reason: Apart, number: int) -> str:
 
 
 def _band(spreads: Spreads, view: View) -> str:
-    """Where the run-to-run range of each row comes from, and what a mark outside of it means."""
+    """Sentences on the run-to-run range, the area in each row in which 9 of 10 runs lie: from how
+    many boards or runs it is known, and what a mark outside of it means. ``spreads``: how far runs
+    differ; empty where that is not known.
+    """
     if not spreads:
         return (
             "How much runs differ on this machine is not known. Measure a second time to learn it"

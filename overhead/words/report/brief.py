@@ -18,8 +18,9 @@ def cases_title(title: str, device: str) -> str:
 
 
 def doubts(record: Record) -> str:
-    """What is to know of a cost: its status, the n from which it holds, and what all samples
-    say.
+    """The cell with what makes a cost doubtful: its status unless it is ``ok``, the number of
+    launches n from which it holds, and how much more it is with the rounds in which the CPU was
+    slow, which it leaves out.
     """
     texts: list[str] = []
     if record.status != "ok":

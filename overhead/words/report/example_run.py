@@ -13,8 +13,8 @@ NO_RUN_YET = f"Nothing was measured here yet. {TO_MEASURE}"
 
 
 def example_lines(run: Fingerprint) -> list[str]:
-    """That a run is the example, and what to type for one of this machine; nothing for any other
-    run.
+    """Two lines for the example run that is shown where nothing was measured yet: that it is one,
+    and what to type to measure this machine. [] for any other run.
     """
     if not run.example:
         return []

@@ -80,8 +80,8 @@ def nothing_beside(variant: ChainWay) -> str:
 
 
 def time_cell(variant: ChainWay) -> str:
-    """The time of the variant in the table, with the mark of one that is read off the line; or why
-    it has none.
+    """The cell with the time of a variant; "≈" stands before a time that was not measured but
+    calculated from shorter chains. Without a time, why.
     """
     if variant.cost is None:
         return no_figure(variant, 60)
@@ -90,11 +90,14 @@ def time_cell(variant: ChainWay) -> str:
 
 
 def verdict_at_end(row: WorkRow, variant: ChainWay, times: Value) -> str:
-    """How the variant compares with its base, at the end of its line."""
+    """The words at the end of a variant's line in the picture: how its time compares with that of
+    its base, the CUDA graph where there is one. ``times``: its time over that of the base.
+    """
     if row.base(variant) is variant:
         return "= 1"
     verdict = compared(row, variant)
     if row.verdict(variant) in ("cheaper", "dearer"):
         return verdict  # which says how many times
+    # "equal" and "not told apart" say no number, so the ratio follows.
     ratio = printed(f"{times.value:.2f}", times)
     return f"{verdict}, {ratio}"

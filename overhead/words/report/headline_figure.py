@@ -66,7 +66,9 @@ def alternative(costs: DispatchCosts) -> str:
 
 
 def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
-    """How to read the picture, and which rows only the table has."""
+    """The text below the headline figure: how to read it, and which stacks it has no room for
+    (``not_drawn``), so that only the table has them.
+    """
     sentences = [
         f"All values are from one run{_where(costs)}",
         "In each group the stack that costs least from Python stands first.",

@@ -44,14 +44,15 @@ def pays_off_heading(nodes: int) -> str:
 
 
 def pays_off(graph: Graph, nodes: int) -> str:
-    """After how many replays making a graph of so many nodes has paid off, or why that is not
-    known.
+    """The cell that says after how many replays a CUDA graph of so many nodes has saved the time
+    that making it took, or why that is not known.
     """
     replays = graph.break_even(nodes)
     if replays is not None:
         pays_at_once = replays.value < _FEWEST_REPLAYS
         return "the first replay" if pays_at_once else f"{spread(replays)} replays"
     why_not = graph.no_break_even(nodes)
+    # Without a cost of its own, the graph's record has the reason.
     if why_not is None or why_not == "no-cost":
         return one_line(why(graph.record, "complete"))
     return _NO_BREAK_EVEN[why_not]

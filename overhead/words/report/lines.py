@@ -47,8 +47,8 @@ def alternative(record: Record) -> str:
 
 
 def caption(record: Record) -> str:
-    """The status of a case, its cost, up to which n it was seen to hold, and the reason for its
-    status.
+    """The text below the panel of a case: its status, its cost, for which n (launches in a row)
+    that was seen to hold, and the reason for the status.
     """
     complete = record.figure("complete")
     texts = []

@@ -20,12 +20,14 @@ def called(kind: Kind, record: Record) -> str:
 
 
 def full_remark(row: DispatchRow, kind: Kind, record: Record) -> str:
-    """Remarks on the row's case of this kind: its own remark, an unpinned cost below the cost,
-    another unit.
+    """The remarks on a stack's cost from one kind of caller: what makes it doubtful, that processes
+    without a fixed CPU core paid less (``unpinned_below``), and what a call does if it is neither a
+    dispatch nor a launch.
     """
     remarks = [kind_remark(row, kind)]
     if unpinned_below(record):
         remarks.append(_BELOW_COST)
+    # ``other_unit`` says what a single call does, which is no unit of a batch.
     if kind != "batched":
         remarks.append(other_unit(row))
     return "; ".join(filter(None, remarks))

@@ -23,9 +23,10 @@ _MOST_NAMES = 4
 def row_name(
     what: str, api: str, label: str, caller: Caller, *, with_arguments: bool = True
 ) -> str:
-    """The label of a stack with its API, what is measured of it, and who calls.
+    """The name of a row in the picture by vendor: ``CUDA: the CUDA driver, from Python``, a stack
+    with its API, what is measured of it if that is no launch, and who calls.
 
-    ``with_arguments``: whether its kernel has any.
+    ``what``: the unit that the cost is of; ``with_arguments``: whether the kernel has any.
     """
     kernel = "" if with_arguments else ", no arguments"
     name = plain(label + kernel, 60)

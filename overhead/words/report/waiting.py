@@ -88,10 +88,12 @@ def without_wait(target: TargetView) -> str:
 def waiting_sentence(
     target: TargetView, act: str, waited: Record | None, single: Value | None
 ) -> str:
-    """What a unit costs, and what it takes with the act after each (``waited``), else alone with
-    its wait (``single``).
+    """Two sentences on one stack: what a unit (such as a launch) costs, and what it takes with the
+    wait or read ``act`` after each. Where that was not measured, how long a single unit and its
+    wait take.
 
-    The numbers are those of the table.
+    The numbers are those of the table below. ``waited``: the case with the act after each unit;
+    ``single``: the time of a single one in ns.
     """
     base = target.base
     unit = plain(base.unit, 20)
@@ -116,8 +118,8 @@ def caller_name(target: TargetView) -> str:
 
 
 def how_to_read(device_bound: Sequence[TargetView]) -> str:
-    """How to read the table of waits. ``device_bound``: targets whose cost without a wait the
-    device bounds.
+    """How to read the table of waits. ``device_bound``: targets (stacks on a device) whose cost
+    without a wait is the device's time and not the CPU's.
     """
     if not device_bound:
         return _READ_AS
@@ -131,7 +133,9 @@ def how_to_read(device_bound: Sequence[TargetView]) -> str:
 
 
 def cost_or_range(record: Record | None) -> str:
-    """The cost of a unit with its interval, that alone if it is noisy; '' without a value."""
+    """The cost of a case as text with its interval; of a noisy one only the interval. ''
+    without a value.
+    """
     figure = record.figure("complete") if record is not None else None
     cost_ns = figure.measured if figure is not None else None
     if figure is None or cost_ns is None:
@@ -144,18 +148,21 @@ def cost_or_range(record: Record | None) -> str:
 
 
 def positive_range(ns: Value) -> str:
-    """The interval of a time in microseconds; its upper end alone where it reaches zero, since no
-    time lies below.
+    """The interval of a time as text in microseconds, ``3 to 8``; ``at most 8`` where it reaches
+    zero, since no time lies below.
     """
     micros = ns / 1e3
     if ns.floor <= 0:
         upper_end = number(micros.ceiling)
+        # printed() notes which figure this text shows, for the check of the page's numbers.
         return f"at most {printed(upper_end, micros)}"
     return ends_text(micros)
 
 
 def wait_label(target: TargetView, record: Record) -> str:
-    """The target, the wait of the case, and what else tells it from the base case."""
+    """The name of a case in the table of ways to wait: its target (a stack on a device), how it
+    waits, and the other parameters that tell it from the target's base case.
+    """
     varied = {}
     for name, value in varied_for_label(target, record).items():
         if name not in ("sync", "wait") and value != "":
@@ -168,7 +175,9 @@ def wait_label(target: TargetView, record: Record) -> str:
 
 
 def synchronised_remark(found: Synchronised) -> str:
-    """Why the cost of an act is not known; else what makes it doubtful; '' for a clear one."""
+    """The remark on what a synchronisation adds, the difference of the steps with it and the steps
+    without it: why it is not known, else what makes it doubtful; '' for a clear one.
+    """
     if found.alone is None:
         return "the step without it was not measured"
     cases = {"with it": found.record, "without it": found.alone}

@@ -15,7 +15,9 @@ def timing_line(found: Timing) -> str:
 
 
 def call_line(call: CallTiming) -> str:
-    """The call and its cost; also the unpinned cost, where that is another time."""
+    """The ``repr`` of a timed call: the call and its cost; the unpinned cost (no CPU core is fixed)
+    where that is another time; and how the CPU time divides into Python and libraries.
+    """
     complete = call.figure("complete")
     names = [call.call]
     names += [f"{name} = {value}" for name, value in call.varied.items()]
@@ -26,6 +28,7 @@ def call_line(call: CallTiming) -> str:
         shown.append(f"unpinned {time(unpinned)}")
     if call.division is not None and call.division.parts:
         division = short_division(call.division)
+        # On a device the shares are of the CPU's time, which is not the cost.
         shown.append(f"of it {division}" if call.on == "CPU" else division)
     return ", ".join(shown)
 

@@ -27,12 +27,13 @@ installs.
 def division_sentence(
     call: str, division: Division, cost: Figure | None, *, on_device: bool
 ) -> str:
-    """How the host's time of this call divides. ``cost``: its time on the host; None where that is
-    not known.
+    """A sentence on how the CPU time of a call divides into the user's Python, libraries and the
+    driver. ``cost``: that time; None where it is not known. ``on_device``: the call starts work on
+    a device, so the time ends when it returns.
     """
     if not division.parts:
         return f"Python or the library? Not known for {call}: {sentence(division.reason)}."
-    parts = [f"{_share(part.share)} {_said(part)}" for part in _shown(division)]
+    parts = [f"{_share(part.share)} {_name_with_files(part)}" for part in _shown(division)]
     return f"Python or the library? {_whole(call, cost, on_device)}: {listed(parts)}."
 
 
@@ -76,7 +77,9 @@ def _short_share(share: Figure) -> str:
 
 
 def _interval_alone(share: Figure) -> str:
-    """The interval of a share whose value lies near one end of a wide interval; '' for others."""
+    """The interval of a share as text, where the interval is wide and the value lies near one end
+    of it: such a value is not likely, so it is not shown. '' for other shares.
+    """
     found = share.measured
     if found is None or found.low is None or found.high is None:
         return ""
@@ -98,7 +101,9 @@ def _whole(call: str, cost: Figure | None, on_device: bool) -> str:
 
 
 def _shown(division: Division) -> list[CallPart]:
-    """The parts that a sentence names: the user's own Python, and each that is not tiny."""
+    """The parts of a call's CPU time that a sentence names: the user's own Python, even if tiny,
+    and every other that takes at least 0.5 %.
+    """
     shown = []
     for part in division.parts:
         share = part.share.value or 0.0
@@ -107,11 +112,14 @@ def _shown(division: Division) -> list[CallPart]:
     return shown
 
 
-def _said(part: CallPart) -> str:
-    """The part with the files of its compiled code."""
+def _name_with_files(part: CallPart) -> str:
+    """The name of a part of the call's CPU time, with the files of compiled code that take most of
+    it, at most two: ``compiled code of torch (libtorch_cpu)``.
+    """
     named = [plain(name, 40) for name, share in part.objects.items() if share >= _LEAST_NAMED]
     files = [_without_ending(name) for name in named[:_MOST_NAMED]]
     name = _name(part)
+    # A file with the name of its package tells nothing more.
     if not files or files == part.of:
         return name
     return f"{name} ({', '.join(files)})"
@@ -123,7 +131,9 @@ def _without_ending(file: str) -> str:
 
 
 def _name(part: CallPart) -> str:
-    """What a part is called, with its packages."""
+    """What a sentence calls a part of the call's CPU time, with the packages it is of: ``compiled
+    code of torch``.
+    """
     packages = [_CALLED.get(name) or plain(name, 40) for name in part.of]
     named = packages[:_MOST_NAMED]
     if len(packages) > _MOST_NAMED:

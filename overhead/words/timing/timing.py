@@ -73,7 +73,9 @@ def meaning(name: str) -> str:
 
 
 def taken_as_call(call: CallTiming) -> str:
-    """What is timed of a function that was named; empty for a statement."""
+    """What is timed where the user named a function in place of a statement: the function that it
+    returns, or the function itself. '' for a statement.
+    """
     name, kind = plain(call.call, 60), plain(call.returned, 60)
     if call.taken == "returned":
         return f"Timed is the {kind} that {name} returns."
@@ -145,8 +147,9 @@ def device_waited(span: Figure) -> str:
 
 
 def single_call(single: Figure, least: float, most: float, which: str) -> str:
-    """How many times the cost a single call takes. ``single``: its time, whose column may be
-    hidden.
+    """A warning that timing a single call misleads, with its time (``single``), which the table may
+    not show. ``least``, ``most``: how many times the cost it is; ``which``: the statements this is
+    said of, or ''.
     """
     return (
         f"The single-shot latency{which}, {micro_spread(single)} {MICRO}, is {between(least, most)}"
@@ -155,7 +158,9 @@ def single_call(single: Figure, least: float, most: float, which: str) -> str:
 
 
 def cost_falls(first: Figure, later: Figure, which: str) -> str:
-    """That the first calls of a process cost more than later ones. Their columns may be hidden."""
+    """A warning that the first calls of a process cost more than later ones, with both times.
+    ``which``: the statements this is said of, or ''.
+    """
     return (
         f"The cost{which} falls while a process makes calls: {micro_spread(first)} {MICRO} for each"
         f" of the first calls (unpinned), {micro_spread(later)} {MICRO} for a later single call."
@@ -193,7 +198,9 @@ def no_difference(ratio: CallRatio, times: Value) -> str:
 
 
 def takes_as_long(ratio: CallRatio, times: Value) -> str:
-    """How many times as long one statement takes as another."""
+    """How many times as long one statement takes as another (``times``), and how they were
+    compared: in the same processes, if their difference was taken there, else in processes in turn.
+    """
     interval = spread(times, TIMES)
     turns = "in the same processes" if ratio.difference else "in processes that take turns"
     return (

@@ -89,6 +89,23 @@ def test_a_case_that_raises_is_dropped_with_its_reason_and_the_others_go_on(
     assert len(rounds(events, "good")) >= 6
 
 
+def test_a_case_that_raises_while_the_process_grows_older_is_dropped_once() -> None:
+    clock = FakeClock()
+    bad = Faulty(clock, RuntimeError("the device went away"), after=1 << 62)
+    events: list[Event] = []
+
+    def break_when_growing_older(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Doing) and event.what == "grow older":
+            bad.after = 0
+
+    chains = {"good": Steady(clock), "bad": bad}
+    measure_cases(chains, clock, Settings(0.05), break_when_growing_older)
+    doing = [e for e in events if isinstance(e, Doing) and e.what == "grow older"]
+    assert [e.case for e in doing[:4]] == ["good", "bad", "good", "good"]
+    assert set(dropped(events)) == {"bad"}
+
+
 def test_a_keyboard_interrupt_passes_through_and_leaves_the_collector_on() -> None:
     clock = FakeClock()
     with pytest.raises(KeyboardInterrupt):

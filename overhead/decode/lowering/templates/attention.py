@@ -12,8 +12,8 @@ from overhead.decode.lowering.operation import GROUP_THREADS, Operation
 
 
 class CacheStatements(NamedTuple):
-    """What an attention that writes its cache adds to the kernel: at the start, before each score,
-    and before each sum of values.
+    """The statements that an attention which also writes its cache adds to the kernel: at the
+    start, before each score, and before each sum of values.
     """
 
     at_start: list[str]
@@ -23,11 +23,12 @@ class CacheStatements(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Attention(Operation):
-    """``softmax(query key^T * scale + mask) value``. Shapes: (batch, heads, rows, width).
+    """Attention as one dispatch: ``softmax(query key^T * scale + mask) value``. Shapes are (batch,
+    heads, rows, width). Keys and values may have fewer heads than queries; neighbouring heads of
+    queries then share them.
 
-    Keys and values may have fewer heads than queries; neighbouring heads then share them. ``mask``:
-    truth values (u32: 0 hides a key) or numbers (f32) to add, broadcast to (batch, heads, queries,
-    keys). ``causal``: hide later keys.
+    ``mask``: truth values (u32: 0 hides a key) or numbers (f32) to add, broadcast to (batch, heads,
+    queries, keys). ``causal``: hide later keys.
     """
 
     label = "attention"
@@ -45,14 +46,16 @@ class Attention(Operation):
         return self.query.shape[1] // self.key.shape[1]
 
     def kernel(self) -> Kernel:
-        """The kernel: a group of threads computes the output of one head and query row.
+        """The kernel: a group of threads computes one row of the output, for one query of a head.
 
-        The threads share the keys. Each thread keeps its scores in ``scores``, which all of them
-        read when they sum up the values.
+        First each thread computes the scores of some keys into ``scores``, which the group shares.
+        Then the scores become weights. At last each thread computes some numbers of the output:
+        the sums of the values, times their weights.
         """
         batch, heads, queries, width = self.query.shape
         keys = self.key.shape[2]
         value_width = self.value.shape[3]
+        # Source text of the index in the batch and of the query; a single one has the index 0.
         item = "item" if batch > 1 else "0u"
         row = "row" if queries > 1 else "0u"
         cache = self._cache_statements(item)
@@ -104,7 +107,10 @@ for (u32 d = lane; d < {value_width}u; d += {GROUP_THREADS}u) {{""")
         return self.compose("\n".join(lines), batch * heads * queries, shared=shared)
 
     def _index_statements(self) -> list[str]:
-        """Statements that find the head, the query row and the item of the batch of a group."""
+        """Statements by which a group finds what it computes: ``head``, ``row`` (the query) and
+        ``item`` (the sequence of the batch), from the number of the group. Those of which there is
+        only one are not declared.
+        """
         batch, heads, queries, _ = self.query.shape
         if queries * batch == 1:
             return ["u32 head = group;"]
@@ -133,7 +139,12 @@ for (u32 d = lane; d < {value_width}u; d += {GROUP_THREADS}u) {{""")
         return self.element(view, item, head, row, d)
 
     def _masked(self, score: str, item: str, row: str) -> str:
-        """The expression of a score after the mask. A hidden key gets the lowest f32."""
+        """The expression of a score in which the keys that a query may not see are hidden: they get
+        the lowest f32, so their weight is zero.
+
+        ``score``: the expression without the mask. ``item``, ``row``: the texts of the indices of
+        the sequence and of the query.
+        """
         if self.causal:
             score = f"select(-3.4e38, {score}, j <= {row})"
         if self.mask is None:
@@ -141,6 +152,7 @@ for (u32 d = lane; d < {value_width}u; d += {GROUP_THREADS}u) {{""")
         batch, heads, queries, _ = self.query.shape
         scores_shape = (batch, heads, queries, self.key.shape[2])
         mask = self.element(self.mask.broadcast(scores_shape), item, "head", row, "j")
+        # A mask of truth values says which keys are seen; one of numbers is added.
         if self.mask.number == "u32":
             return f"select(-3.4e38, {score}, {mask} != 0u)"
         return f"{score} + {mask}"
@@ -148,11 +160,9 @@ for (u32 d = lane; d < {value_width}u; d += {GROUP_THREADS}u) {{""")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CachedAttention(Attention):
-    """Attention of one query row. ``key`` and ``value`` are the cache; row ``index`` of both is
-    replaced first.
-
-    ``new_key`` and ``new_value`` have one row. ``index`` has one element; out of range, it replaces
-    nothing.
+    """Attention of one new token, which first writes its key and value into the cache. ``key`` and
+    ``value`` are the cache. ``new_key`` and ``new_value``, each one row, replace its row ``index``,
+    which has one element; out of range, it replaces nothing.
     """
 
     label = "cached_attention"
@@ -167,16 +177,17 @@ class CachedAttention(Attention):
         given = (self.query, self.new_key, self.new_value, self.index, self.mask)
         return tuple(view for view in given if view is not None)
 
-    # All groups take the new row from where it was computed, because one of them is writing it into
-    # the cache. They do not read the row that is being written, but another one, and drop what they
-    # read.
     def _cache_statements(self, item: str) -> CacheStatements:
-        """Statements that copy the new row into the cache, by one group for each head of keys, and
-        those that avoid the row which is being written.
+        """Statements that copy the new row into row ``at`` of the cache, and statements by which no
+        thread reads that row from the cache.
+
+        One group for each head of keys copies, while the others compute already and cannot wait for
+        it. So all groups take the new row from where it was computed. In place of row ``at`` they
+        read another row of the cache (``other``, ``safe``), and drop what they read.
         """
         keys = self.key.shape[2]
         at_start = [
-            f"u32 at = u32({self.flat(self.index, '0u')});",
+            f"u32 at = u32({self.flat_element(self.index, '0u')});",
             f"if (head % {self._shared_by}u == 0u && at < {keys}u) {{",
             self._copy_statement(self.key, self.new_key, item),
             self._copy_statement(self.value, self.new_value, item),

@@ -61,11 +61,11 @@ COMPARISONS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Elementwise(Operation):
-    """``output = expression``, where ``x0``, ``x1``, ... in the expression are the inputs. Inputs
-    are broadcast.
+    """An operation that computes each element of ``output`` by the same ``expression`` (source
+    text), in which ``x0``, ``x1``, ... are elements of the inputs. Inputs are broadcast.
 
-    ``kind``: the name of the operation. ``scalars``: numbers that the expression contains, for
-    those who compare.
+    ``kind``: the name of the operation, such as ``mul``. ``scalars``: the numbers that the
+    expression contains, for the fusions, which look for operations with certain numbers.
     """
 
     kind: str
@@ -80,18 +80,20 @@ class Elementwise(Operation):
         return self.kind
 
     def kernel(self) -> Kernel:
-        """The kernel: a thread computes one element of the output."""
+        """The kernel: a thread loads one element of each input, and computes one of the output."""
         lines = []
         for i, view in enumerate(self.inputs):
-            element = self.flat(view.broadcast(self.output.shape), "i")
+            element = self.flat_element(view.broadcast(self.output.shape), "i")
             lines.append(f"{view.number} x{i} = {element};")
-        lines.append(f"{self.flat(self.output, 'i')} = {self.expression};")
+        lines.append(f"{self.flat_element(self.output, 'i')} = {self.expression};")
         return self.each_element(self.output.count, "\n".join(lines))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Concat(Operation):
-    """``output`` is the inputs one after another along ``dimension`` (not negative)."""
+    """Joins tensors: ``output`` is the inputs one after another along ``dimension`` (not
+    negative).
+    """
 
     label = "concat"
     inputs: tuple[TensorView, ...]
@@ -99,16 +101,19 @@ class Concat(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
-        """The kernel: a thread copies one element of each input."""
+        """The kernel: thread ``i`` copies element ``i`` of each input, if it has so many, to its
+        place in the output.
+        """
         lines = [f"u32 i = group * {GROUP_THREADS}u + lane;"]
         stride = self.output.strides[self.dimension]
+        # Where the next input begins along the dimension.
         start = 0
         for view in self.inputs:
             # The place of this input in the output: a view of the input's shape, further on.
             place = dataclasses.replace(
                 self.output, shape=view.shape, offset=self.output.offset + start * stride
             )
-            copied = f"{self.flat(place, 'i')} = {self.flat(view, 'i')};"
+            copied = f"{self.flat_element(place, 'i')} = {self.flat_element(view, 'i')};"
             lines.append(f"if (i < {view.count}u) {{ {copied} }}")
             start += view.shape[self.dimension]
         most = max(view.count for view in self.inputs)
@@ -117,7 +122,9 @@ class Concat(Operation):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gather(Operation):
-    """Rows of a table: ``output[j, ...] = table[index[j], ...]``. The output is packed."""
+    """Takes rows of a table, such as the embedding of each token: ``output[j, ...] =
+    table[index[j], ...]``. The output has no gaps.
+    """
 
     label = "embedding"
     table: TensorView
@@ -125,24 +132,27 @@ class Gather(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
-        """The kernel: a thread copies one element of the output from its row of the table."""
-        # ``row`` is one row from its first number; ``start`` is where row ``at`` begins.
+        """The kernel: a thread copies one element of the output from the row of the table to which
+        it belongs. The number of that row, ``at``, is an element of ``index``.
+        """
+        # ``row``: a view of one row as if it began at number 0. ``start``: where row ``at`` begins.
         row = dataclasses.replace(
             self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0
         )
         zeros = ["0u"] * len(row.shape)
         start = self.table.element_index("at", *zeros)
+        output = self.flat_element(self.output, "i")
         body = f"""\
-u32 at = u32({self.flat(self.index, f"i / {row.count}u")});
+u32 at = u32({self.flat_element(self.index, f"i / {row.count}u")});
 u32 column = i % {row.count}u;
-{self.flat(self.output, "i")} = {self.name(self.table)}[{start} + {row.flat_index("column")}];"""
+{output} = {self.name(self.table)}[{start} + {row.flat_index("column")}];"""
         return self.each_element(self.output.count, body)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rotary(Operation):
-    """``x * cos + turned * sin``, where ``turned`` is the second half of each row, negated, and
-    then the first half.
+    """A rotary embedding as one dispatch: ``x * cos + turned * sin``, where ``turned`` is x with
+    the halves of each row swapped and the new first half negated.
     """
 
     label = "rotary"
@@ -152,27 +162,28 @@ class Rotary(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
-        """The kernel: a thread computes one element of the output."""
+        """The kernel: a thread computes one element of the output, from the element of x at the
+        same place and the one half a row before or after it (``other``).
+        """
         shape = self.output.shape
         width = shape[-1]
         half = width // 2
-        cos = self.flat(self.cos.broadcast(shape), "i")
-        sin = self.flat(self.sin.broadcast(shape), "i")
+        cos = self.flat_element(self.cos.broadcast(shape), "i")
+        sin = self.flat_element(self.sin.broadcast(shape), "i")
         body = f"""\
 bool first = i % {width}u < {half}u;
 u32 other = select(i - {half}u, i + {half}u, first);
-f32 turned = {self.flat(self.x, "other")} * select(1.0, -1.0, first);
-f32 straight = {self.flat(self.x, "i")} * {cos};
-{self.flat(self.output, "i")} = straight + turned * {sin};"""
+f32 turned = {self.flat_element(self.x, "other")} * select(1.0, -1.0, first);
+f32 straight = {self.flat_element(self.x, "i")} * {cos};
+{self.flat_element(self.output, "i")} = straight + turned * {sin};"""
         return self.each_element(self.output.count, body)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IndexWrite(Operation):
-    """``target[..., index[j], ...] = source[..., j, ...]`` along ``dimension``, such as the new key
-    of a token.
-
-    An index out of range writes nothing.
+    """Writes rows into a tensor at given places, such as the new key of a token into the cache:
+    ``target[..., index[j], ...] = source[..., j, ...]`` along ``dimension``. An index out of range
+    writes nothing.
     """
 
     label = "index_write"
@@ -183,26 +194,29 @@ class IndexWrite(Operation):
     source: TensorView
 
     def kernel(self) -> Kernel:
-        """The kernel: a thread copies one element of the source."""
+        """The kernel: a thread copies one element of the source. Its place in the target has the
+        same indices, but along ``dimension`` the index is ``at``, an element of ``index``.
+        """
         # The indices of element ``i`` of the source, from its last dimension to the first.
         indices: list[str] = []
         inner = 1
         for size in reversed(self.source.shape):
             indices.insert(0, f"i / {inner}u % {size}u" if size > 1 else "0u")
             inner *= size
-        written_row = self.flat(self.index, indices[self.dimension])
+        written_row = self.flat_element(self.index, indices[self.dimension])
         indices[self.dimension] = "at"
         body = f"""\
 u32 at = u32({written_row});
 if (at < {self.target.shape[self.dimension]}u) {{
-  {self.element(self.target, *indices)} = {self.flat(self.source, "i")};
+  {self.element(self.target, *indices)} = {self.flat_element(self.source, "i")};
 }}"""
         return self.each_element(self.source.count, body)
 
 
 def power(exponent: float) -> str:
-    """The expression of ``{0}`` to a constant power. A product where that is exact, since ``pow``
-    is not.
+    """The source text of ``{0}``, which stands for an input, to the power of this constant.
+
+    The function ``pow`` of a GPU is not exact, so products and roots are used where they can be.
     """
     known = {
         2.0: "{0} * {0}",
@@ -215,7 +229,9 @@ def power(exponent: float) -> str:
 
 
 def literal(value: float, number: NumberType) -> str:
-    """A number as source text. Infinities become the largest f32, because WGSL has no infinity."""
+    """A number as source text of this type, which may stand beside any operator. Infinities become
+    the largest f32, because WGSL has no infinity.
+    """
     if number == "u32":
         return f"{int(value)}u"
     if number == "i32":
@@ -223,7 +239,7 @@ def literal(value: float, number: NumberType) -> str:
     else:
         value = math.copysign(min(abs(value), 3.4e38), value)
         text = repr(float(value))
-    # So that a negative number may stand beside any operator.
+    # Without parentheses ``x - -1`` would be read otherwise.
     return text if value >= 0 else f"({text})"
 
 

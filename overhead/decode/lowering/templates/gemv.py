@@ -33,8 +33,11 @@ same bank.
 
 @dataclasses.dataclass(frozen=True)
 class _OneRow:
-    """The row ``x`` and its matrices. ``fours``: the elements of the views are vectors of four
-    numbers, not numbers.
+    """The views for products of one row ``x`` with the columns of matrices. A group of threads
+    shares a column.
+
+    ``fours``: memory is read four numbers at a time, so the elements of the views are vectors of
+    four numbers, and the row has a quarter as many.
     """
 
     x: TensorView
@@ -68,8 +71,8 @@ class _OneRow:
 
 
 def _one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> _OneRow:
-    """The row and the matrices of an operation, in vectors if they are aligned and alone in their
-    buffers.
+    """How a kernel reads the row ``x`` and these matrices of its operation: as vectors of four
+    numbers if all of them can be read so, else as numbers.
     """
     views = (x, *matrices)
     others = {view.buffer for view in (*operation.reads, *operation.writes) if view not in views}
@@ -82,9 +85,12 @@ def _one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> _One
 
 
 def _aligned(view: TensorView) -> bool:
-    """Whether each row of the view is whole vectors of four neighbouring numbers."""
+    """Whether the view can be read as vectors of four neighbouring numbers: each of its rows begins
+    at a multiple of four in its buffer, and has a multiple of four numbers.
+    """
     if view.number != "f32" or view.strides[-1] != 1:
         return False
+    # Each of these must be a multiple of four. With one row the stride to the next means nothing.
     starts = [view.offset, view.shape[-1]]
     for size, stride in zip(view.shape[:-1], view.strides, strict=False):
         if size > 1:
@@ -101,14 +107,16 @@ def _divided(view: TensorView) -> TensorView:
 
 @dataclasses.dataclass(frozen=True)
 class _RowTiles:
-    """Products with ``rows`` rows of ``inner`` numbers. ``arrays``: the shared array of each
-    product.
+    """How groups of threads share the products of matrices with several rows: each group computes a
+    few columns of the output for all rows, a tile (a few rows) at a time. ``arrays`` names the
+    products that are computed at once; each has an array in the memory that a group shares.
 
-    A group goes over the rows in tiles, so it reads its rows of the matrix from memory once, and
-    from a cache afterwards. Each group reads all of the input again: the more columns it computes,
-    the less often the input is read.
+    The input has ``rows`` rows of ``inner`` numbers. ``counts``: the columns of each part of the
+    output; all columns of a group are in one part.
 
-    ``counts``: the columns of each part of the output; all columns of a group are in one part.
+    So a group reads its part of the matrix from memory for the first tile, and from a cache
+    afterwards. Each group reads all of the input again: the more columns it computes, the less
+    often the input is read.
     """
 
     rows: int
@@ -126,9 +134,11 @@ class _RowTiles:
 
     @property
     def columns(self) -> int:
-        """The columns of a group: as many as a thread can sum at once, as leave enough groups, and
-        as divide each part of the output evenly.
+        """The columns of a group: at most 4, and no more than a thread can sum at once and than
+        leave enough groups to keep the device busy. Each part of the output is a whole number of
+        groups.
         """
+        # A thread keeps a sum for each row of a tile, column and array.
         by_sums = _MOST_SUMS // (self.size * len(self.arrays))
         by_groups = sum(self.counts) // _LEAST_GROUPS
         columns = max(1, min(_MOST_COLUMNS, by_sums, by_groups))
@@ -147,11 +157,12 @@ class _RowTiles:
         return tuple((array, self.size * _APART) for array in self.arrays)
 
     def sums(self, x: Callable[[str], str], factor: Callable[[str, int], str]) -> str:
-        """Statements in which a thread adds up its share of ``x * factor`` for each row of the tile
-        and each column.
+        """Source text in which each thread adds up its share of the products for a tile: the
+        products of every 64th number of a row with the matrix, for each row of the tile and each
+        column of the group.
 
-        ``x``: the text for number ``k`` of a row. ``factor``: the text for number ``k`` of the
-        matrix of an array, in a column of the group.
+        ``x``: gives the text for number ``k`` of a row. ``factor``: gives the text for number ``k``
+        of the matrix, for an array and a column of the group.
         """
         lines = [f"for (u32 k = lane; k < {self.inner}u; k += {GROUP_THREADS}u) {{"]
         for array, column in self._arrays_and_columns:
@@ -168,10 +179,13 @@ class _RowTiles:
         return list(itertools.product(self.arrays, range(self.columns)))
 
     def body(self, sums: str, end: Callable[[int], str]) -> str:
-        """The statements of the kernel, in which ``column`` is the first column of the group.
+        """Source text of the whole kernel: a loop over the tiles, and in it three parts. Set the
+        sums of a thread to zero; add up its share (``sums``); combine the shares of all threads and
+        use the result (``end``).
 
-        ``end``: what a thread does with the sums of ``row`` in a column of the group. They have the
-        names of the arrays with ``_sum``.
+        ``end``: gives the text of what one thread does with the sums of ``row`` in a column of the
+        group. There they are named as the arrays are, with ``_sum``. ``column`` is the first column
+        of the group.
         """
         start_lines = []
         for array, column in self._arrays_and_columns:
@@ -189,8 +203,8 @@ for (u32 first = 0u; first < {self.rows}u; first += {self.size}u) {{
 }}"""
 
     def _of_column(self, column: int, end: str) -> str:
-        """Statements that add up what the threads have of a column, and then run ``end`` in one
-        thread for each row.
+        """Source text that adds up, for one column of the group, the shares of all threads through
+        shared memory, and then runs ``end`` in one thread for each row of the tile.
         """
         kept_lines = []
         total_lines = []
@@ -226,7 +240,9 @@ class MatrixProduct:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gemv(Operation):
-    """One or more products of the same input. A group of threads computes one column."""
+    """One or more matrix products with the same input ``x``, one after another in one dispatch. A
+    group of threads computes one column of an output, or a few columns if x has several rows.
+    """
 
     x: TensorView
     products: tuple[MatrixProduct, ...]
@@ -264,8 +280,8 @@ class Gemv(Operation):
 
     @property
     def _own_columns(self) -> list[str]:
-        """For each product the text of a column of its own matrix. ``column`` counts the columns of
-        all products, one after another.
+        """For each product the text of the column of its own matrix. In a kernel ``column`` counts
+        the columns of all products, one product after another, so those before are subtracted.
         """
         texts = []
         before = 0
@@ -275,11 +291,14 @@ class Gemv(Operation):
         return texts
 
     def _of_several_rows(self) -> Kernel:
+        """The kernel for several rows, such as the sequences of a batch: a group computes a few
+        columns of one of the products, for all rows. ``_RowTiles`` says how.
+        """
         inner = self.x.shape[-1]
         tiles = _RowTiles(self.x.count // inner, inner, self._columns)
 
         def x(row: str) -> str:
-            return self.in_row(self.x, row, "k")
+            return self.row_element(self.x, row, "k")
 
         def end(offset: int) -> str:
             own_columns = [sum_text(column, offset) for column in self._own_columns]
@@ -300,11 +319,14 @@ class Gemv(Operation):
         return self.element(matrix, sum_text(column, offset), "k")
 
     def _of_one_row(self) -> Kernel:
+        """The kernel for one row: a group computes one column of one of the products. Each thread
+        adds up a share of it, and the shares are combined in the shared array ``part``.
+        """
         row = _one_row(self, self.x, *(product.matrix for product in self.products))
 
         def sums(matrix: TensorView, column: str) -> str:
             def term(k: str) -> str:
-                x = self.in_row(row.x, "0u", k)
+                x = self.row_element(row.x, "0u", k)
                 return f"sum += {row.product(x, self.element(matrix, column, k))};"
 
             return row.statements(term)
@@ -330,22 +352,24 @@ class Gemv(Operation):
         )
 
     def _ends(self, columns: list[str], row: str, result: str) -> list[str]:
-        """For each product the statement that writes the result, with the bias.
+        """For each product the statement at the end of its kernel, which adds the bias to the sum
+        and writes it into the output.
 
-        ``columns``: for each product the text of the column; ``row`` and ``result``: the texts of
-        the row and of the sum.
+        ``columns``: for each product the text of the column of its output. ``row`` and ``result``:
+        the texts of the row and of the finished sum.
         """
         ends = []
         for product, column in zip(self.products, columns, strict=True):
             bias = f" + {self.element(product.bias, column)}" if product.bias else ""
-            ends.append(f"{self.in_row(product.output, row, column)} = {result}{bias};")
+            ends.append(f"{self.row_element(product.output, row, column)} = {result}{bias};")
         return ends
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GatedGemv(Operation):
-    """``output = act(gate x) * (up x)``. ``activation``: an expression of ``x0``, the product with
-    the gate.
+    """The first half of a gated MLP in one dispatch: ``output = act(gate x) * (up x)``, where
+    ``gate`` and ``up`` are matrices. ``activation``: the text of act, an expression of ``x0``,
+    which is the product with the gate.
     """
 
     label = "gated_gemv"
@@ -362,32 +386,38 @@ class GatedGemv(Operation):
         return self._of_several_rows()
 
     def _of_several_rows(self) -> Kernel:
+        """The kernel for several rows, such as the sequences of a batch: a group computes a few
+        columns of both products, for all rows. ``_RowTiles`` says how.
+        """
         inner = self.x.shape[-1]
         columns = self.gate.shape[0]
         tiles = _RowTiles(self.x.count // inner, inner, [columns], ("gate", "up"))
         matrices = {"gate": self.gate, "up": self.up}
 
         def x(row: str) -> str:
-            return self.in_row(self.x, row, "k")
+            return self.row_element(self.x, row, "k")
 
         def factor(array: str, offset: int) -> str:
             return self.element(matrices[array], sum_text("column", offset), "k")
 
         def end(offset: int) -> str:
-            output = self.in_row(self.output, "row", sum_text("column", offset))
+            output = self.row_element(self.output, "row", sum_text("column", offset))
             return f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;"
 
         body = tiles.body(tiles.sums(x, factor), end)
         return self.compose(body, tiles.groups, shared=tiles.shared)
 
     def _of_one_row(self) -> Kernel:
+        """The kernel for one row: a group computes one column of both products. Each thread adds up
+        a share of each (``gated``, ``raised``), and the shares are combined in shared arrays.
+        """
         row = _one_row(self, self.x, self.gate, self.up)
         gate, up = row.matrices
 
         def term(k: str) -> str:
             gated = row.product("x", self.element(gate, "column", k))
             raised = row.product("x", self.element(up, "column", k))
-            x = self.in_row(row.x, "0u", k)
+            x = self.row_element(row.x, "0u", k)
             return f"{{ {row.number} x = {x}; gated += {gated}; raised += {raised}; }}"
 
         body = f"""\
@@ -401,7 +431,7 @@ ups[lane] = raised;
 {reduction("ups", "x + y", row.threads)}
 if (lane == 0u) {{
   f32 x0 = gates[0];
-  {self.in_row(self.output, "0u", "column")} = ({self.activation}) * ups[0];
+  {self.row_element(self.output, "0u", "column")} = ({self.activation}) * ups[0];
 }}"""
         return self.compose(
             body,
@@ -413,7 +443,10 @@ if (lane == 0u) {{
 
 
 def _by_column(statements: list[str], columns: list[int]) -> list[str]:
-    """Statements that run one of these, by the range of columns in which ``column`` lies."""
+    """Source text that runs one of these statements, those of the product to which ``column``
+    belongs. The columns of all products are counted one product after another; ``columns`` says how
+    many each has.
+    """
     if len(statements) == 1:
         return statements
     lines: list[str] = []

@@ -20,7 +20,9 @@ _ARGMAX_LOADS = 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _RowOperation(Operation):
-    """An operation on the rows of ``x``. A row is what the last dimension spans."""
+    """An operation on the rows of ``x``, each of which a group of threads computes. A row is what
+    the last dimension spans.
+    """
 
     x: TensorView
 
@@ -68,7 +70,9 @@ class RowReduction(_RowOperation):
         return f"row_{self.kind}"
 
     def kernel(self) -> Kernel:
-        """The kernel: the threads of a group combine the numbers of one row."""
+        """The kernel: a group combines the numbers of one row. Each thread first combines some of
+        them into ``found``, and then the threads combine what each has found.
+        """
         mean = ""
         if self.kind == "max":
             start, added, combined = "-3.4e38", "max(found, {})", "max(x, y)"
@@ -78,21 +82,20 @@ class RowReduction(_RowOperation):
             mean = f" / {float(self.inner)!r}"
 
         def take(k: str) -> str:
-            return f"found = {added.format(self.in_row(self.x, 'group', k))};"
+            return f"found = {added.format(self.row_element(self.x, 'group', k))};"
 
         return self.rows(f"""\
 f32 found = {start};
 {self.along(take)}
 {self.reduction("found", combined)}
-if (lane == 0u) {{ {self.flat(self.output, "group")} = part[0]{mean}; }}""")
+if (lane == 0u) {{ {self.flat_element(self.output, "group")} = part[0]{mean}; }}""")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Norm(_RowOperation):
-    """``output = x / sqrt(mean of x^2 + epsilon) * weight + bias`` of each row.
-
-    With ``centred``, the mean of x is subtracted first. With ``residual``, x is the sum of both,
-    and the sum is written to ``total``.
+    """The norm of each row: ``output = x / sqrt(mean of x^2 + epsilon) * weight + bias``. With
+    ``centred`` (LayerNorm) the mean of x is subtracted first; without (RMSNorm) not. With
+    ``residual`` this tensor is added to x before, and the sum is also written to ``total``.
     """
 
     written = ("output", "total")
@@ -111,7 +114,9 @@ class Norm(_RowOperation):
         return f"residual_{norm}" if self.residual else norm
 
     def kernel(self) -> Kernel:
-        """The kernel: a group normalises one row."""
+        """The kernel: a group normalises one row. It goes over the row up to four times: to add the
+        residual, to find the mean (``middle``), to find the mean square, and to write the output.
+        """
         count = repr(float(self.inner))
         # What is subtracted from each number: the mean of the row, or nothing.
         middle = "middle" if self.centred else "0.0"
@@ -124,6 +129,7 @@ class Norm(_RowOperation):
                 self.along(lambda k: f"sum += {self._number(k)};"),
                 self.reduction("sum", "x + y"),
                 f"f32 middle = part[0] / {count};",
+                # All threads must have read ``part[0]`` before it is used for the squares.
                 "workgroupBarrier();",
             ]
 
@@ -134,7 +140,7 @@ class Norm(_RowOperation):
         def scale(k: str) -> str:
             weight = f" * {self.element(self.weight, k)}" if self.weight else ""
             bias = f" + {self.element(self.bias, k)}" if self.bias else ""
-            output = self.in_row(self.output, "group", k)
+            output = self.row_element(self.output, "group", k)
             return f"{output} = ({self._number(k)} - {middle}) * factor{weight}{bias};"
 
         lines.append(f"""\
@@ -147,39 +153,43 @@ f32 factor = inverseSqrt(part[0] / {count} + {self.epsilon!r});
 
     def _number(self, k: str) -> str:
         """Number ``k`` of the row that is normalised: of the sum, if there is a residual."""
-        return self.in_row(self.total or self.x, "group", k)
+        return self.row_element(self.total or self.x, "group", k)
 
     def _added(self, residual: TensorView) -> str:
-        """Statements that write the sum of the row and its residual into ``total``.
+        """Source text that writes the sum of the row and its residual into ``total``, from which
+        the rest of the kernel reads the row.
 
         Each thread reads back only what it wrote itself, so no barrier is needed.
         """
 
         def add(k: str) -> str:
-            x = self.in_row(self.x, "group", k)
-            return f"{self._number(k)} = {x} + {self.in_row(residual, 'group', k)};"
+            x = self.row_element(self.x, "group", k)
+            return f"{self._number(k)} = {x} + {self.row_element(residual, 'group', k)};"
 
         return self.along(add)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Argmax(_RowOperation):
-    """The first column with the largest number of each row, as i32."""
+    """The column of the largest number of each row, as i32; of equal numbers the first one."""
 
     label = "argmax"
     output: TensorView
 
     def kernel(self) -> Kernel:
-        """The kernel: a group finds the column of one row."""
+        """The kernel: a group finds the column of one row. Each thread looks at every 256th number,
+        and then the threads compare what they found.
+        """
         # The shared arrays are f32. A float32 holds every integer up to 2^24, so a column is exact.
         threads = _ARGMAX_THREADS
+        # One turn of the loop: each thread loads 16 numbers that do not wait for each other.
         step = threads * _ARGMAX_LOADS
         whole = self.inner - self.inner % step
         loads: list[str] = []
         larger: list[str] = []
         for i in range(_ARGMAX_LOADS):
             column = f"k + {i * threads}u"
-            loads.append(f"f32 x{i} = {self.in_row(self.x, 'group', f'({column})')};")
+            loads.append(f"f32 x{i} = {self.row_element(self.x, 'group', f'({column})')};")
             larger.append(f"if (x{i} > highest) {{ highest = x{i}; column = {column}; }}")
 
         # First whole steps with many loads, then the rest of the row. At last the threads compare
@@ -192,7 +202,7 @@ for (u32 k = lane; k < {whole}u; k += {step}u) {{
   {" ".join(larger)}
 }}
 for (u32 k = lane + {whole}u; k < {self.inner}u; k += {threads}u) {{
-  f32 x = {self.in_row(self.x, "group", "k")};
+  f32 x = {self.row_element(self.x, "group", "k")};
   if (x > highest) {{
     highest = x;
     column = k;
@@ -212,6 +222,6 @@ for (u32 apart = {threads // 2}u; apart > 0u; apart = apart / 2u) {{
   }}
 }}
 workgroupBarrier();
-if (lane == 0u) {{ {self.flat(self.output, "group")} = i32(columns[0]); }}"""
+if (lane == 0u) {{ {self.flat_element(self.output, "group")} = i32(columns[0]); }}"""
         shared = (("values", threads), ("columns", threads))
         return self.compose(body, self.row_count, threads=threads, shared=shared)

@@ -193,7 +193,8 @@ def compile_python_stages(script: Script) -> Stages:
     ``time.perf_counter_ns`` around each stage (a named part of a unit), and returns the durations
     by stage, ns.
     """
-    # Each run of a section appends its readings as a row, with the function keep0, keep1, ...
+    # Each run of a section (a part of the loop that is timed separately) appends its readings as a
+    # row, with the function keep0, keep1, ...
     rows_of_sections: list[list[tuple[int, ...]]] = [[] for _ in script.sections]
     names = {**script.names, "clock": perf_counter_ns}
     for number, rows in enumerate(rows_of_sections):

@@ -633,7 +633,7 @@ def _planned_processes(runs: Sequence[InterpreterRun]) -> list[PlannedProcess]:
     for run in runs:
         for task in run.tasks:
             stack = registry().get(task.target.stack)
-            cost = stack.cost if stack else "fast"
+            cost = stack.cost if stack else "fast"  # a stack that is not registered here
             seconds = measuring_s(task.seconds, len(task.assignments), cost)
             kind = _Due(run, task).kind
             planned.append(PlannedProcess(kind, seconds, task.processes))

@@ -529,7 +529,7 @@ class Campaign:
                 while not has_ended and now.turn_s > 0:
                     other = _on_same_device(now.task.target, waiting)
                     if other and self._turn(other, brief=True):
-                        waiting.remove(other)
+                        waiting.remove(other)  # it has measured everything
                     has_ended = self._turn(now)
                 if not has_ended:
                     waiting.append(now)

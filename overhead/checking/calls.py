@@ -56,10 +56,10 @@ class _Stop(BaseException):
 
 
 class CheckedCalls:
-    """Calls each method of an open chain as a run does, and adds what is wrong to ``found``.
-
-    A chain is what a stack gives to the suite: ``issue(n)`` launches n units (a dispatch, launch or
-    operation), ``wait`` returns when they are done, and ``executed`` tells how many have run.
+    """Calls each method of a chain as a run does, and adds what is wrong to ``found``. A chain is
+    what a stack gives to the suite: ``issue(n)`` starts n units (such as GPU launches), ``wait``
+    returns when they are done, ``executed`` tells how many have run so far, and ``device(n)`` how
+    long the device takes for n units.
     """
 
     def __init__(self, found: Findings, chain: Chain, case: Case) -> None:
@@ -254,7 +254,8 @@ class CheckedCalls:
         A device or library without device times is no fault: a run then gives the reason for this
         value alone.
         """
-        # ``held_n`` is the largest n that ``device`` takes. Twice, because a second call may fail.
+        # ``held_n`` is the largest n that ``device`` takes. It is called twice, because a chain may
+        # give something else the second time.
         n = min(4, self.chain.held_n)
         with suppress(Unavailable, Unsupported):
             began = time.perf_counter_ns()
@@ -331,10 +332,11 @@ def blocking_warning(
     wait after no unit, after one unit and after the most units.
     """
     waits_us = {"one_us": one / 1e3, "none_us": empty / 1e3}
+    # Clearly longer than an empty wait: three times as long, and 20 µs more.
     waits_for_something = one > 3 * empty + 10 * _LEAST_WAIT_NS
     if synchronous and waits_for_something:
         return because("synchronous-yet-waits", **waits_us)
-    # No wait takes longer than an empty one, but launching a unit does: so it may run in issue().
+    # No wait is longer than an empty one, although launching a unit takes time: nobody waits.
     # A CPU device may have run one unit before issue() returns, but not all of them.
     nothing_left = max(one, most) < 1.2 * empty + _LEAST_WAIT_NS / 10
     if not synchronous and nothing_left and issue > 2 * empty:
@@ -350,7 +352,7 @@ def unread_warning(pattern: str, empty: float, left: float, full: float) -> Reas
     ``full``: after some units without their own wait. ``left``: after the same units with it.
     ``empty``: after no unit.
     """
-    # Under half of the work may be left: a wait varies from time to time.
+    # No warning if less than 20 µs, or less than half of the work, is left.
     if left < empty + max(10 * _LEAST_WAIT_NS, 0.5 * (full - empty)):
         return None
     return because("work-left-after-units", pattern=pattern, left_us=(left - empty) / 1e3)
@@ -363,6 +365,7 @@ def unfinished_warning(few: float, many: float, window: float, n: int) -> Reason
     with the number of units. ``few``: after one unit and its wait. ``many``: after n units and
     their wait, which took ``window`` ns.
     """
+    # No warning if it grows by less than 20 µs, or by less than half of what the n units took.
     if many - few < max(10 * _LEAST_WAIT_NS, window / 2):
         return None
     return because("wait-returns-early", few_us=few / 1e3, many_us=many / 1e3, n=n)
@@ -375,6 +378,7 @@ def device_time_warning(per_unit: float, window: float, *, fused: bool = False) 
     more unit, ns; most of it may be the CPU's. ``fused``: a unit is one turn of a loop on the
     device, which may take less than 1 ns.
     """
+    # Too short: under 1 ns, or under a 300th of what a unit adds to a chain.
     if per_unit >= max(0.0 if fused else 1.0, window / _LARGEST_SHARE):
         return None
     return because("device-time-too-short", device_ns=per_unit, unit_ns=window)

@@ -97,6 +97,7 @@ def check(
             # Not 0, which would mean no limit.
             if seconds:
                 left_s = max(0.1, seconds - (time.monotonic() - began))
+            # The child leaves out the cases that have a row already.
             job = CheckJob(files, targets, [row.what for row in rows], left_s)
             is_complete = _one_child(job, dict(environment), silence_s, keep)
     return Report(rows)
@@ -117,6 +118,7 @@ def _targets(
         errors: list[Why] = [
             because("targets-share-key", key=key) for key, count in counts.items() if count > 1
         ]
+        # ``failed``: the stack gave no answer because of an error, not for lack of a device.
         if answer.failed and not errors:
             errors = [answer.reason]
         if errors:

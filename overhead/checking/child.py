@@ -72,6 +72,7 @@ def _check(job: CheckJob, send: Send) -> None:
         # No case of this target has run yet, here or in an earlier child. Then an error may mean
         # that this machine cannot use the stack.
         is_first = not any(f"{target.key} {case.key}" in job.done for case in cases)
+        # The shortest first: those that begin late are not checked.
         for case in sorted(cases, key=_how_long):
             key = f"{target.key} {case.key}"
             if key in job.done:

@@ -70,7 +70,7 @@ class Findings:
         """
         self.unavailable: Why = ""
         """The reason, if the stack says that it cannot run the case, or has not the time to
-        tell.
+        tell; '' else.
         """
 
     def error(self, message: Why) -> None:

@@ -548,9 +548,9 @@ def _common_slope(
 
 
 def comparable_loop_times(base: FloatArray, new: FloatArray) -> LoopTimes | None:
-    """The times of the reference loop in both sides, with which the sides can be compared at the
-    same speed of the processor; None if a time is unknown, or if they do not vary between the
-    processes of a side, so that no slope over them can be fitted.
+    """The times of the reference loop (fixed work) in both sides, with which the sides can be
+    compared at the same speed of the processor; None if a time is unknown, or if they do not vary
+    between the processes of a side, so that no slope over them can be fitted.
     """
     base_range = float(np.ptp(base))
     new_range = float(np.ptp(new))

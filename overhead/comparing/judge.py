@@ -574,6 +574,7 @@ def _verdict_by_shift(
     test after Holm's correction for ``number_of_cases``, so that the interval of the ratio excludes
     1 exactly if there is a verdict.
     """
+    # For ``same`` the uncorrected interval counts.
     widest = max(map(abs, shift.interval(ALPHA)))
     verdict: Verdict = "undecided"
     reason: Why = ""
@@ -610,6 +611,7 @@ def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn
     """
     if not cases:
         return Yardstick("nothing-tested")
+    # The cases of a comparison are all paired, or none is.
     if cases[0].paired:
         deviations = [float(case.differences.std(ddof=1)) for case in cases]
         return Yardstick(in_turn, statistics.median(deviations))

@@ -433,7 +433,7 @@ def sampled(series: Series) -> Sampled:
     for process in series.processes:
         whole = over_all.get(process.number, 0.0)
         if whole > 0:
-            # The process has too few undisturbed rounds: it counts over all rounds only.
+            # NaN: with too few undisturbed rounds the process counts over all rounds only.
             slope = over_counted.get(process.number) or math.nan
             rows.append((slope, whole, process.pace, process.number))
     *values, numbers = np.array(rows, dtype=np.float64).reshape(-1, 4).T

@@ -99,13 +99,13 @@ class _ExpectedStep(NamedTuple):
 
 
 class DecodeChain(HeldChain):
-    """A chain of decode steps, each of which makes the next token of ``batch`` sequences. The token
-    and the position stay on the device, and each sample restores the state after the prompt first.
+    """A chain of decode steps to be timed. A step makes the next token of each of ``batch``
+    sequences; the tokens, the position and the cache (the state) stay on the device. A sample, one
+    timing of n units, starts from the state after a prompt. A unit is one step; with the pattern
+    ``read-each`` it is ``tokens`` steps and a read of the last token or of all logits.
 
     Subclasses, one for each library, put the state on the device and read it by the names of
-    ``FedBackStep``. A unit, which the chain repeats and counts, is one step. With the pattern
-    ``read-each`` it is ``tokens`` steps and then a read of what ``readback`` names, the last token
-    or all logits.
+    ``FedBackStep``.
     """
 
     tolerance: float = LOGIT_TOLERANCE
@@ -284,6 +284,7 @@ class DecodeChain(HeldChain):
             # "not <=" and not ">", so that a logit that is not a number is refused too.
             if not difference <= self.tolerance:
                 raise Unverified(because("logits-differ", token=steps, difference=difference))
+        # A unit is ``tokens`` steps; a part of one would be an error.
         return whole_units(self.total, self.tokens) - self.aside
 
     def window(self) -> dict[str, Scalar]:

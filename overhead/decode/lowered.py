@@ -44,8 +44,8 @@ class Pad(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: one thread adds 1 to the counter and rewrites the number of ``after``."""
-        counter = self.flat(self.counter, "0u")
-        number = self.flat(self.after, "0u")
+        counter = self.flat_element(self.counter, "0u")
+        number = self.flat_element(self.after, "0u")
         body = f"if (lane == 0u) {{\n  {counter} = {counter} + 1;\n  {number} = {number};\n}}"
         return self.compose(body, groups=1)
 

@@ -185,10 +185,9 @@ def _session_on(provider: str, name: str) -> Any:
 
 
 class OnnxDecode(DecodeChain):
-    """A chain of calls of ONNX Runtime, each of which makes one token.
-
-    A call reads its state (token, position, cache) from one set of tensors and writes the new state
-    into a second set. The next call goes the other way.
+    """A chain of calls of ONNX Runtime, each of which makes one token. A call reads its state
+    (token, position, cache) from one set of tensors and writes the new state into a second set. The
+    next call goes the other way.
     """
 
     def __init__(self, target: Target, case: Case) -> None:
@@ -203,6 +202,7 @@ class OnnxDecode(DecodeChain):
         self.tolerance = WGSL_LOGIT_TOLERANCE if self._on_webgpu else LOGIT_TOLERANCE
         # On the CPU a call returns when its work is done, so nothing overlaps with the next call.
         self.synchronous = not self._on_webgpu
+        # Does the device work while the CPU issues more? Not where each token is read back either.
         self.overlap = "serial" if self.synchronous or self.latency else "pipelined"
 
         self._state_names = _exported(case.workload).state

@@ -145,8 +145,10 @@ class MeasuredVariant:
         if host is not None and device_busy is not None:
             # The host's time could be anything from zero to more than that of the device.
             is_wide = host.floor <= 0 and host.ceiling >= device_busy.floor
+            # ``bounded``: the time has an interval.
             return is_wide or not host.bounded or not device_busy.bounded
-        # The run itself found no limit, so no interval is missing.
+        # ``record.bound`` is what the run itself found to limit the step. It did not judge that
+        # where it is empty, and intervals are not the reason.
         if not self.record.bound:
             return False
         # Without a device time the run compared the host's time with that of the whole step.
@@ -197,6 +199,7 @@ def decoder_results(view: View) -> list[DecoderResults]:
     because times on different boards must not be compared.
     """
     results = []
+    # ``view.executing``: the stacks on devices that run their work, so no null backends.
     for name in DECODERS:
         records = []
         for target in view.executing:
@@ -220,9 +223,11 @@ def _results(name: str, every: Sequence[MeasuredVariant]) -> DecoderResults:
         elif variant.batch == 1:
             singles.append(variant)
 
+    # Padding is trivial dispatches added to a token, so its time is not that of a token.
     unpadded = [variant for variant in singles if "padding" not in variant.record.params]
     levels = _series([variant for variant in unpadded if variant.is_lowered], "fusions")
     lowered = [variant for variant in singles if variant.is_lowered]
+    # Padding was added to the unfused program alone.
     padded = [series for series in _series(lowered, "padding") if _fusions(series[0]) == 0]
     sweeps = _series(every, "batch")
     by_fusions = [tuple(sorted(series, key=_fusions)) for series in levels]

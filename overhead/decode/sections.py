@@ -84,6 +84,7 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
 
+        # By the number of fusions: none is the unfused program, all the fused one.
         dispatches = {
             variant.record.params.get("fusions"): variant.dispatches for variant in decoder.variants
         }
@@ -115,7 +116,8 @@ def _compared_variants(view: View) -> Iterator[_ComparedVariant]:
     The facts of each stack say which kinds of ways it offers, such as ``eager`` or
     ``graph-driver``; so no stack is named here.
     """
-    # The stacks that offer each kind of way.
+    # The stacks that offer each kind of way. "eager" is PyTorch, a launch for each operation;
+    # "graph-driver" a CUDA graph that the driver makes; the others are kernels fused by this suite.
     stacks: dict[WayKind, list[tuple[str, ChainWayFacts]]] = collections.defaultdict(list)
     for stack, facts in view.known_stacks.items():
         for way in facts.ways:

@@ -48,7 +48,7 @@ def _step_of_numpy() -> Callable[[], object]:
     weights = random.standard_normal((64, 1))
 
     def step() -> float:
-        error = inputs @ weights - targets
+        error = inputs @ weights - targets  # of the predictions
         gradient = inputs.T @ error / len(inputs)
         weights[:] -= 0.001 * gradient
         return float((error**2).mean())

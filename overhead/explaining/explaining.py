@@ -260,7 +260,7 @@ def _noting_a_long_start(listener: Listener) -> Iterator[Callable[[Why], None]]:
 def _save_replay_or_say_why(
     path: Path, profile: StepProfile, measured: _Measured, listener: Listener
 ) -> None:
-    """Write the replayed step, one that is computed from the profile, for a timeline (``--chrome``).
+    """Write the replayed step, which is computed from the profile, for a timeline (``--chrome``).
     If that is not possible, say why and go on: the rest of the answer is worth more than this file.
     """
     why = _save_replay(path, profile)

@@ -69,7 +69,9 @@ _ONLY_IF_ANY = ("fills", "driver_allocations")
 
 
 def explanation_blocks(explanation: Explanation) -> Iterator[Part]:
-    """What a terminal shows of the step."""
+    """What a terminal shows of an explained step, in order, as texts and tables. A table about
+    which nothing is known is left out.
+    """
     program = explanation.program
     yield Text([heading(program.function, program.file, device_of(explanation))], lead=True)
     taken = taken_as_step(program)
@@ -85,16 +87,19 @@ def explanation_blocks(explanation: Explanation) -> Iterator[Part]:
 
 
 def verdict_blocks(explanation: Explanation) -> Iterator[Part]:
-    """The verdict in words, the times of a step, and the calls that it makes."""
+    """The verdict, what bounds the step, in words; the table of its times; and how many launches
+    and other calls it makes.
+    """
     first, *more = verdict_sentences(explanation)
     yield Text([first], lead=True)
     if more:
         yield Text(more)
-    shown = [row for row in _times_of(explanation) if _is_told(row, explanation)]
+    shown = [row for row in _times_of(explanation) if _was_looked_for(row, explanation)]
     rows = [[row.name, row.text(row.time), _time_remark(row)] for row in shown]
+    # The last row is the step as computed from the profile; it is compared with the measured one.
     if explanation.replay.ratio is not None:
-        replayed = rows[-1]
-        replayed[2] = replay_remark(explanation.replay)
+        row_of_replay = rows[-1]
+        row_of_replay[2] = replay_remark(explanation.replay)
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
     counts = _counts_of(explanation)
     if counts:
@@ -102,26 +107,27 @@ def verdict_blocks(explanation: Explanation) -> Iterator[Part]:
 
 
 def _counts_of(explanation: Explanation) -> list[str]:
-    """The calls of a step in words: ``3 launches``."""
+    """How many calls of each kind a step makes, in words: ``3 launches``. A kind that was not
+    counted is left out.
+    """
     texts = []
-    for name, names in _COUNTS.items():
+    for name, words in _COUNTS.items():
         figure: Figure | None = getattr(explanation.per_step, name)
         if figure is None or not figure.measured:
             continue
-        has_any = figure.high or figure.value
+        has_any = figure.high or figure.value  # in some step, or as the median
         if name in _ONLY_IF_ANY and not has_any:
             continue
-        what = names.one if figure.value == 1 else names.several
+        what = words.one if figure.value == 1 else words.several
         texts.append(f"{_count(figure)} {what}")
     return texts
 
 
 @dataclass(frozen=True)
 class _TimeRow:
-    """A time of a step. ``from_running``: it needs the program, which a trace has not. ``remark``:
-    where it is known.
-
-    ``may_lack``: an older file has it without a value.
+    """A row of the table of times. ``text``: makes the text of the time. ``from_running``: the time
+    needs the program, which a trace has not. ``may_lack``: an older file has it without a value.
+    ``remark``: what is said beside a time that is known.
     """
 
     name: str
@@ -133,12 +139,19 @@ class _TimeRow:
 
 
 def _times_of(explanation: Explanation) -> list[_TimeRow]:
-    """The times of a step; the last one is that of the replay."""
+    """All rows of the table of times; the last one is the time of the replay, of a step as it is
+    computed from the profile.
+    """
     step = explanation.step
-    quote = QUOTE_THIS if resolved_times(step.wall) else ""
+    # The main time is the one to quote, unless its interval is too wide.
+    remark_of_main = QUOTE_THIS if resolved_times(step.wall) else ""
     return [
         _TimeRow(
-            "a step with its work done", step.wall, time_text, from_running=True, remark=quote
+            "a step with its work done",
+            step.wall,
+            time_text,
+            from_running=True,
+            remark=remark_of_main,
         ),
         _TimeRow(
             "the same, unpinned",
@@ -161,10 +174,13 @@ def _times_of(explanation: Explanation) -> list[_TimeRow]:
     ]
 
 
-def _is_told(row: _TimeRow, explanation: Explanation) -> bool:
-    """Whether a time was looked for. An older file has a text in place of the code that says so."""
+def _was_looked_for(row: _TimeRow, explanation: Explanation) -> bool:
+    """Whether the table shows a time: the run looked for it, even if it found none. A trace and an
+    older version do not look for all of them; the code of the reason says so.
+    """
     if row.time.status != "unavailable":
         return True
+    # An older file has a text in place of the code, so it is told by the kind of the row.
     if isinstance(row.time.reason, str):
         not_in_trace = row.from_running and explanation.is_of_a_trace
         return not row.may_lack and not not_in_trace
@@ -181,7 +197,9 @@ def _time_remark(row: _TimeRow) -> str:
 
 
 def rank_blocks(explanation: Explanation) -> Iterator[Part]:
-    """The ranks of a program beside each other: who waits for whom."""
+    """The table of the ranks (processes) of a program beside each other: how long each works, and
+    who waits for whom. None for a step of one process.
+    """
     if not explanation.ranks:
         return
     rows = []
@@ -203,6 +221,7 @@ def rank_blocks(explanation: Explanation) -> Iterator[Part]:
         "waits for others",
         "others wait for it",
     ]
+    # The columns by their numbers. The optional ones are left out where space is short.
     _, step, host, device, waits, makes_wait = range(6)
     yield Table(
         "The ranks, and their waits in collectives",
@@ -214,7 +233,11 @@ def rank_blocks(explanation: Explanation) -> Iterator[Part]:
 
 
 def alternative_blocks(explanation: Explanation) -> Iterator[Part]:
-    """What was tried in place of the step, the surest gain first."""
+    """The table of what was tried in place of the step, such as a CUDA graph: how many times as
+    fast each is, its time, and after how many steps it pays off. The surest gain, whose interval
+    begins highest, comes first.
+    """
+    # Conditions on the host have a table of their own (``condition_blocks``).
     tried = [each for each in explanation.alternatives if each.kind != "condition"]
     if not tried:
         return
@@ -240,6 +263,7 @@ def alternative_blocks(explanation: Explanation) -> Iterator[Part]:
         "making it",
         "pays off after",
     ]
+    # The columns by their numbers. The optional ones are left out where space is short.
     _, speed, step, _, making, pays_off = range(6)
     has_gains = any(row[speed] for row in rows)
     table = Table(
@@ -254,8 +278,9 @@ def alternative_blocks(explanation: Explanation) -> Iterator[Part]:
 
 
 def condition_blocks(explanation: Explanation) -> Iterator[Part]:
-    """The step as the host runs it, and under other conditions on the host, in turn in one
-    process.
+    """The table of the step as the host runs it, and under other conditions on the host, such as
+    without garbage collection: how many times as fast it is, and its time. These are stored as
+    alternatives of the kind "condition".
     """
     rows = []
     for alternative in explanation.alternatives:
@@ -266,6 +291,7 @@ def condition_blocks(explanation: Explanation) -> Iterator[Part]:
     if not rows:
         return
     columns = ["the step in one process", SPEED, InMicroseconds("step"), "remark"]
+    # The columns by their numbers. The optional one is left out where space is short.
     _, speed, step, _ = range(4)
     table = Table("Under other conditions", columns, rows, numeric=(speed, step), optional=(step,))
     yield table.without_empty(2)
@@ -285,19 +311,24 @@ def _step_cell(alternative: Alternative) -> str:
 
 
 def synchronisation_blocks(explanation: Explanation) -> Iterator[Part]:
-    """The calls that wait for the device; for how long, where the profile can tell."""
+    """The table of the calls that wait for the device, with the line of the program: how often a
+    step makes each, and how long it waits.
+    """
     if not explanation.synchronisations:
         return
+    # If the profile does not explain the time of the step, its times are not shown, but its counts.
+    times_are_right = explanation.replay.ok
     rows = []
     for row in explanation.synchronisations:
         cells = [
             plain(sentence(row.what), _MOST_TEXT),
             _where(row.site),
             f"{row.count:,.4g}",
-            micro_of(row.blocked_ns) if explanation.replay.ok else "",
+            micro_of(row.blocked_ns) if times_are_right else "",
         ]
         rows.append(cells)
     columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
+    # The columns by their numbers. The optional one is left out where space is short.
     _, _, calls, waits = range(4)
     table = Table(
         "Calls that wait for the device, by line",
@@ -311,7 +342,9 @@ def synchronisation_blocks(explanation: Explanation) -> Iterator[Part]:
 
 
 def operation_blocks(explanation: Explanation) -> Iterator[Part]:
-    """What takes the CPU time; a sentence in its place where the profile cannot tell."""
+    """The table of what takes the CPU time of a step: operations of the library, by line of the
+    program. A sentence stands in its place if the profile does not explain the time of the step.
+    """
     if not explanation.operations:
         return
     if not explanation.replay.ok:
@@ -338,6 +371,7 @@ def operation_blocks(explanation: Explanation) -> Iterator[Part]:
         "share",
         InMicroseconds("device"),
     ]
+    # The columns by their numbers. The optional ones are left out where space is short.
     _, _, calls, host, share, device = range(6)
     table = Table(
         "Operations by CPU time",

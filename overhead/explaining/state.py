@@ -34,38 +34,43 @@ _PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), range, e
 def reachable_values(
     root: Any, unread: dict[str, Why] | None = None, holders: list[Any] | None = None
 ) -> dict[str, Any]:
-    """What a step or its result reaches, by name (``model.weight``): arrays, plain values, objects
-    without known parts.
+    """What a step (a function) or its result reaches, by the name of the way to it
+    (``model.weight``): arrays, plain values such as numbers, and objects without known parts. By it
+    the state of a step is compared before and after, and between two processes.
 
     Visits closures, bound objects, containers, attributes, and the global variables that the
     program's own functions name, but not those of installed packages. A gradient is a part of its
     tensor, the state one of a random generator. ``unread`` gets the reason for each object whose
-    parts are not all read, ``holders`` each object that is no value.
+    parts are not all read, ``holders`` each object that is no value, such as a list.
     """
     values: dict[str, Any] = {}
     seen = {id(root)}
     # An object that was freed during the walk could give its id to another one.
     keep: list[Any] = [root]
+    # The nearest come first, so an object has the shortest of its names.
     todo = deque([("", root)])
     while todo and len(seen) < _MOST:
         name, value = todo.popleft()
         if isinstance(value, _PLAIN):
             values.setdefault(name, value)
             continue
-        children, reason = _known_children(value)
+        children, why_not_all = _known_children(value)
         if holders is not None and not is_array(value):
             holders.append(value)
-        has_known_parts = bool(children or reason)
+        # An array is a value, but may have a gradient as its part.
+        has_known_parts = bool(children or why_not_all)
         if is_array(value) or not has_known_parts:
             values.setdefault(name, value)
-        if reason and unread is not None:
-            unread[name] = reason
+        if why_not_all and unread is not None:
+            unread[name] = why_not_all
         for part, child in children:
-            # Equal plain values may be one object, and each has its own name.
+            # An object is visited once, under its first name. Equal plain values may be one object,
+            # and each has its own name.
             if is_plain(child) or id(child) not in seen:
                 seen.add(id(child))
                 keep.append(child)
                 todo.append((_name_of_part(name, part), child))
+    # What is left to visit is beyond the limit; its first name stands for all.
     if todo and unread is not None:
         first_unvisited, _ = todo[0]
         unread[first_unvisited] = because("reaches-too-many-objects", most=_MOST)
@@ -83,7 +88,7 @@ def _name_of_part(name: str, part: str) -> str:
 
 def is_plain(value: Any) -> bool:
     """Whether this is a value of a plain Python type, such as a number or a text, or an empty
-    container.
+    container: it has no parts to look at, and can be compared as it is.
     """
     try:
         if isinstance(value, _PLAIN):
@@ -108,7 +113,8 @@ def is_array(value: Any) -> bool:
 
 def host_values(step: Callable[..., Any]) -> dict[str, Any]:
     """The state of a step that device work cannot change, by name: Python values, and copies of
-    arrays on the host.
+    arrays on the host. A step that changes such a value each time cannot be captured as a CUDA
+    graph, which repeats the device work alone.
     """
     values = {}
     for name, value in reachable_values(step).items():
@@ -127,8 +133,8 @@ def _is_on_device(array: Any) -> bool:
 
 
 def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The names with another value in ``after`` than in ``before``, or only in ``after`` (both by
-    ``host_values``).
+    """The names of the values that a step changed, or that only exist after it. ``before``,
+    ``after``: what ``host_values`` gave before and after the step.
     """
     changed = []
     for name, value in after.items():
@@ -153,21 +159,23 @@ def _copied(value: Any) -> Any:
 
 
 def to_numpy(value: Any) -> Any:
-    """An array of any library as a NumPy array. Floating point types that NumPy lacks become
-    float32.
+    """An array of any library as a NumPy array, so that all are compared alike. Floating point
+    types that NumPy lacks become float32.
     """
     if hasattr(value, "detach"):  # PyTorch
         return _tensor_to_numpy(value)
     if hasattr(value, "get") and type(value).__module__.startswith("cupy"):
         return value.get()
     array = np.asarray(value)
+    # Types of NumPy itself, or of records. Another one, such as bfloat16 of JAX, has a kind of its
+    # own.
     if array.dtype.kind in "biufcSUOMm" or array.dtype.names:
         return array
     return array.astype(np.float32)
 
 
 def _tensor_to_numpy(tensor: Any) -> Any:
-    """A tensor of PyTorch as a NumPy array, also one of a type that NumPy lacks."""
+    """A tensor of PyTorch as a NumPy array, also one on a GPU or of a type that NumPy lacks."""
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     try:
@@ -182,24 +190,27 @@ def _same(first: Any, second: Any) -> bool:
     if type(first) is not type(second):
         return False
     if isinstance(first, np.ndarray):
+        # NumPy looks for a NaN only in numbers; of other types it would raise.
         may_hold_nan = first.dtype.kind in "fc"
         return first.dtype == second.dtype and np.array_equal(first, second, equal_nan=may_hold_nan)
     try:
         if first == second:
             return True
-        is_nan = first != first and second != second
-        return bool(is_nan)
+        are_both_nan = first != first and second != second  # only a NaN differs from itself
+        return bool(are_both_nan)
     except Exception:  # a comparison of the program's class may raise anything
         return False
 
 
 class _WithoutOrder(Exception):
-    """A set of objects, which are in another order in another process."""
+    """Raised for a set of objects, which are in another order in another process: none of them has
+    a name by which it is found there.
+    """
 
 
 def _known_children(value: Any) -> tuple[list[tuple[str, Any]], Why]:
-    """The parts of a value, and why they are not all of them: reading one raises, or there are over
-    ``_MOST``.
+    """The parts of a value by name, such as the items of a list, as far as they can be read; and
+    why these are not all ('' if they are): reading one raises, or there are too many.
     """
     children = []
     try:
@@ -216,8 +227,10 @@ def _known_children(value: Any) -> tuple[list[tuple[str, Any]], Why]:
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
-    """The parts of a value by name, as far as the kind of the value tells how to read them. Raises
-    ``_WithoutOrder``, and whatever the class of the program raises.
+    """The parts of a value by name: what it holds or refers to, such as the variables of a function
+    or the items of a list. None for a kind of value that has none, or whose parts are not known.
+    Raises ``_WithoutOrder`` for a set without an order, and whatever the class of the program
+    raises.
     """
     if is_array(value):
         yield from _of_array(value)
@@ -263,8 +276,9 @@ def _of_mapping(mapping: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _name_of_key(key: Any, index: int) -> str:
-    """The name of the value under a key of a mapping. A key whose text may differ in another
-    process is named by its type and place (``index``).
+    """The name of the value under a key of a mapping, the same in every process. The text of some
+    keys is not, such as that of an object, which holds its address; these are named by their type
+    and place (``index``).
     """
     if isinstance(key, str):
         return key
@@ -281,8 +295,8 @@ def _is_plain_key(value: Any) -> bool:
 
 
 def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
-    """The variables that a function of Python reaches: of its closure, its defaults, and global
-    ones.
+    """The variables that a function of Python reaches, by name: those of the functions around it
+    (its closure), its default arguments, and global ones. None for a function that is not Python's.
     """
     code = getattr(function, "__code__", None)
     if code is None:
@@ -299,8 +313,8 @@ def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def named_globals(function: Any) -> list[str]:
-    """The global variables that one of the program's own functions names; none for a function of a
-    package.
+    """The names of the global variables that one of the program's own functions uses; none for a
+    function of an installed package, whose globals are not the program's.
     """
     code = function.__code__
     if not is_own_code(code):
@@ -317,11 +331,11 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
-    """The state of an object of any class: what is known of its kind, its attributes, and its
-    slots.
+    """The state of an object of any class, by name: its attributes and its slots. Some kinds have a
+    state that is in neither, which is read first: generators, random generators and iterators.
     """
     if isinstance(value, types.GeneratorType) and value.gi_frame is not None:
-        frame = value.gi_frame
+        frame = value.gi_frame  # None in a generator that has ended
         yield from {"line": frame.f_lineno, **frame.f_locals}.items()
     elif isinstance(value, np.random.Generator):
         yield "state", repr(value.bit_generator.state)
@@ -333,7 +347,7 @@ def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
         yield from vars(value).items()
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
-        names = [slots] if isinstance(slots, str) else slots
+        names = [slots] if isinstance(slots, str) else slots  # a text names one slot
         for name in names:
             if name not in ("__dict__", "__weakref__") and hasattr(value, name):
                 yield name, getattr(value, name)

@@ -175,6 +175,7 @@ def save(sent: Sent, folder: Path, limit_s: float) -> Collected:
     contents = files_of(sent.output) if _BEGIN in sent.output else {}
     saved = []
     for name, content in contents.items():
+        # An empty file holds nothing of the run.
         if not content:
             continue
         path = folder / name

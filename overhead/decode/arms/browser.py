@@ -58,6 +58,7 @@ class BrowserDecode(PageChain, LoweredDecode):
         """Send the program to the page, and then the first contents of its buffers."""
         PageChain.__init__(self, session, case.pattern)
         LoweredDecode.__init__(self, case)
+        # Does the device work while the CPU issues more? Not where each token is read back.
         self.overlap = "serial" if self.latency else "pipelined"
         self._logits = self.lowered.outputs[LOGITS]
         # What was fetched since the last other command, by the name of its buffer.

@@ -84,6 +84,7 @@ class CudaDecode(SessionChain, LoweredDecode):
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(case)
+        # Does the device work while the CPU issues more? Not where each token is read back.
         self.overlap = "serial" if self.latency else "pipelined"
         self._shared = _shared_on(driver, ordinal, case.workload)
         self.use_session(CudaSession(driver, ordinal, own_stream=True))
@@ -197,6 +198,7 @@ class CudaLaunchedDecode(CudaDecode):
         self.launches = len(self.launched)
         if self.case.caller == "native":
             self._native = compile_native(NativeProgram(body=(self._native_call(),)))
+            # What ``check_calls`` asks: whether a call of the loop failed.
             self.failed = self._native.failure
         else:
             self._python = bound_launches(self.session, self.launched)

@@ -222,7 +222,9 @@ class WebGpuDecode(LoweredDecode):
         self.program = WebGpuProgram(self.library, device, self.lowered, values, shared)
         self.resources = DeviceBuffers(self.session)
         self._submits_each = case.pattern == "per-submit"
+        # Does the device work while the CPU issues more? Not where each token is read back.
         self.overlap = "serial" if self.latency else "pipelined"
+        # Does the wait keep the CPU busy?
         self.wait_spins = wait_spins(self.session)
         self.wait = self.library.waiter(self.session.device, self.session.queue)  # type: ignore[method-assign]
         if case.caller == "native":
@@ -332,7 +334,7 @@ def _python_loop(
     # Looked up here, so that the timed loop does not look them up again and again.
     device, queue, dispatches = session.device, session.queue, program.dispatches
 
-    # Nothing is called through a helper in this loop, because a call of Python would be timed too.
+    # The calls are written out, because a Python call for each dispatch would be timed too.
     def submission_each(tokens: int) -> None:
         for _ in repeat(None, tokens):
             for pipeline, group, grid in dispatches:

@@ -156,6 +156,7 @@ def _projections(flow: DataFlow, position: int) -> Replacement:
     require(len(first.products) == 1)
     require(len(second.products) == 1)
     new = Gemv(x=first.x, products=(*first.products, *second.products), place=first.place)
+    # In place of the first one, because operations between both may read its result already.
     return Replacement(frozenset({at_first, at_second}), new, at=at_first)
 
 
@@ -294,6 +295,7 @@ def _attention(flow: DataFlow, position: int) -> Replacement:
             new_value=write_value.source,
             index=write_key.index,
         )
+    # Otherwise nothing was found beside the attention itself.
     require(len(removed) > 1)
     return Replacement(frozenset(removed), new, at=position)
 

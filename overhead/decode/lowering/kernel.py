@@ -58,11 +58,11 @@ class Binding:
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A kernel, whose text can be written in WGSL and in CUDA C.
+    """A kernel, whose text can be written in WGSL and in CUDA C: statements (``body``) that all
+    ``threads`` threads of each of the ``groups`` groups run, in what both languages share.
 
-    ``body``: statements in what both languages share; every thread runs them. ``threads``: of a
-    group; ``groups``: how many groups there are. ``bindings``: its buffers. ``shared``: names and
-    lengths of f32 arrays that the threads of a group share.
+    ``bindings``: its buffers. ``shared``: names and lengths of f32 arrays that the threads of a
+    group share.
     """
 
     label: str

@@ -140,11 +140,11 @@ if (i < {count}u) {{
         """The name of the buffer of this view in the text of the kernel."""
         return f"b{self.bindings.index(view.buffer)}"
 
-    def flat(self, view: TensorView, index: str) -> str:
+    def flat_element(self, view: TensorView, index: str) -> str:
         """Source text for the element of the view with this number in row-major order."""
         return f"{self.name(view)}[{view.flat_index(index)}]"
 
-    def in_row(self, view: TensorView, row: str, column: str) -> str:
+    def row_element(self, view: TensorView, row: str, column: str) -> str:
         """Source text for an element of the view; a row is what the last dimension spans."""
         return f"{self.name(view)}[{view.row_index(row, column)}]"
 

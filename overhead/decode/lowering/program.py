@@ -74,11 +74,12 @@ _WEBGPU_DEFAULTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A module of PyTorch as a list of GPU dispatches; ``overhead.lower`` returns one.
+    """A module of PyTorch as a list of GPU dispatches; ``overhead.lower`` returns one. The
+    ``operations`` are what the dispatches compute, in order; each writes the source of its kernel.
+    A fusion replaces several of them by one, and ``savings`` notes how many it saved.
 
-    ``operations``: what the dispatches compute, in order; each writes the source of its kernel.
-    Fusions replace several by one, and note it in ``savings``. ``buffers``: the memory, by name.
-    ``inputs`` and ``outputs``: the tensors of the module's forward, in its order.
+    ``buffers``: the memory, by name. ``inputs`` and ``outputs``: the tensors of the module's
+    forward, in its order.
     """
 
     buffers: Mapping[str, Buffer]

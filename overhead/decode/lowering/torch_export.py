@@ -91,10 +91,10 @@ def _apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class GraphReader(OperationReader):
-    """Turns the graph that ``torch.export`` made of a module into a program, node by node.
-
-    A node is an input, a call of an operation, or the output. What can be computed without inputs
-    is "folded": computed here, so that it needs no dispatch.
+    """Turns the graph that ``torch.export`` made of a module into a program (a list of dispatches),
+    node by node. A node is an input, a call of an operation, or the output; it becomes a view (a
+    tensor in a buffer). What can be computed without inputs becomes ``Folded`` values instead:
+    computed here, so that it needs no dispatch.
     """
 
     def __init__(self, exported: Any) -> None:

@@ -112,12 +112,12 @@ class Folded:
 
 
 class OperationReader:
-    """Turns calls of PyTorch's operations into dispatches, and collects these and their buffers.
+    """Turns calls of PyTorch's operations into dispatches (GPU launches), and collects these and
+    their buffers. In the methods, ``given`` has the arguments of a call by name: views (tensors in
+    buffers), ``Folded`` tensors (whose values are known already) and plain values. ``result`` is an
+    example of the call's result, with its shape and type.
 
-    In the methods, ``result`` is an example of the operation's result, which has its shape and
-    type; ``given`` has the arguments by name. An argument is a view of a buffer, a ``Folded``
-    tensor (one whose values are known already), or a plain value. ``place``: the submodule whose
-    forward is being read.
+    ``place``: the submodule whose forward is being read, for messages.
     """
 
     def __init__(self) -> None:

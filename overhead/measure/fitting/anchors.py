@@ -262,7 +262,7 @@ def _estimate(
 
 def _noise_of_mean(tops: Floats) -> float:
     """Two standard errors of the mean of these times at the line's largest n, as a share of the
-    mean: how uncertain a single anchor beside them is.
+    mean: how uncertain a single anchor (a far longer chain) beside them is.
     """
     mean = float(tops.mean())
     if tops.size < 2 or mean <= 0:
@@ -288,8 +288,9 @@ def slope_to_anchor(process: Process, line: Line) -> float:
 
 def _why_drifted(anchors: Sequence[_Anchor]) -> Why:
     """That the cost of a unit has changed since the rounds: the longest chains of the line take
-    another time beside the anchors, at the end of the processes, by more than the reference loop
-    (which shows the processor's speed) explains. '' if the change is small or unclear.
+    another time beside the anchors (far longer chains), at the end of the processes, by more than
+    the reference loop (which shows the processor's speed) explains. '' if the change is small or
+    unclear.
     """
     if len(anchors) < _RULE.refusing:
         return ""

@@ -139,10 +139,10 @@ def _fixed(complete: Figure, case: CaseFits) -> Figure:
 
 
 def _everything(complete: Figure, all_rounds: FittedCase) -> dict[str, Figure]:
-    """The figure ``everything``: the mean cost of a unit over all samples and anchors, ns, also
-    those that the cost leaves out as disturbed. In each process it is the time above the intercept,
-    summed, over the sum of n. Empty without anchors, without a cost, or where the cost has two
-    speeds.
+    """The figure ``everything``: the mean cost of a unit over all samples and anchors (samples of
+    far more units), ns, also those that the cost leaves out as disturbed. In each process it is the
+    time above the intercept, summed, over the sum of n. Empty without anchors, without a cost, or
+    where the cost has two speeds.
     """
     if not all_rounds.series.anchored or complete.value is None or complete.status == "bimodal":
         return {}

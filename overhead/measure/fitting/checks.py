@@ -264,11 +264,11 @@ def nonlinear_at_anchors(figure: Figure, case: CaseFits) -> Figure:
     """
     if not _is_judged_by_anchors(figure, case):
         return figure
-    seen = _anchors_of(figure, case)
-    if not seen.bends or seen.holds_to or _enqueue_of_pipeline(figure, case):
+    verdict = _anchors_of(figure, case)
+    if not verdict.bends or verdict.holds_to or _enqueue_of_pipeline(figure, case):
         return figure
-    bent = without_value(figure, "nonlinear", seen.bends)
-    return replace(bent, modes=list(seen.slopes))
+    bent = without_value(figure, "nonlinear", verdict.bends)
+    return replace(bent, modes=list(verdict.slopes))
 
 
 def _is_judged_by_anchors(figure: Figure, case: CaseFits) -> bool:
@@ -328,14 +328,14 @@ def noisy_unless_checked_beyond(figure: Figure, case: CaseFits) -> Figure:
     """
     if not _is_judged_by_anchors(figure, case):
         return figure
-    seen = _anchors_of(figure, case)
-    if seen.holds_to:
-        return replace(figure, holds_to=seen.holds_to)
+    verdict = _anchors_of(figure, case)
+    if verdict.holds_to:
+        return replace(figure, holds_to=verdict.holds_to)
     if _enqueue_of_pipeline(figure, case):
         # The line of ``issue`` was fitted only to n at which the queue is not full (the knee).
         below_knee = [fit.samples(of_enqueue=True).n for fit in case.all_rounds.fits]
         return replace(figure, holds_to=max(int(n.max()) for n in below_knee))
-    unclear = because("not-checked-beyond", units=case.all_rounds.largest_n, why=seen.unclear)
+    unclear = because("not-checked-beyond", units=case.all_rounds.largest_n, why=verdict.unclear)
     return replace(figure, status="noisy", reason=together(figure.reason, unclear))
 
 
@@ -422,12 +422,12 @@ def noisy_if_waits_differ(fixed: Figure, case: CaseFits, beside_ns: float) -> Fi
     processes = case.at_usual_speed.processes
     if fixed.value is None or fixed.low is None or fixed.high is None or case.at_usual_speed.polls:
         return fixed
-    seen = slow_waits(processes, [single_waits(process) for process in processes])
+    slow = slow_waits(processes, [single_waits(process) for process in processes])
     half_width = (fixed.high - fixed.low) / 2
     size_ns = abs(fixed.value) + beside_ns
-    if seen is None or not seen.matter(size_ns, half_width, case.precision):
+    if slow is None or not slow.make_noisy(size_ns, half_width, case.precision):
         return fixed
-    return replace(fixed, status="noisy", reason=together(fixed.reason, seen.reason))
+    return replace(fixed, status="noisy", reason=together(fixed.reason, slow.reason))
 
 
 FIXED_CHECKS = (noisy_if_one_unit_is_off, noisy_if_waits_differ)

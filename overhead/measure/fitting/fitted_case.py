@@ -175,7 +175,7 @@ class CaseFits:
 
     @functools.cached_property
     def complete_anchors(self) -> AnchorVerdict:
-        """What the anchors show about T(n)."""
+        """What the anchors, samples of far more units than a line was fitted to, show of T(n)."""
         lines = [fit.complete for fit in self.all_rounds.fits]
         return judge_anchors(
             self.all_rounds.processes,

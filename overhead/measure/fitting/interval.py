@@ -114,8 +114,9 @@ def mean_of_processes(
 
 
 def _tell_of_clock(paces: Sequence[float] | Floats) -> bool:
-    """Whether a line through costs and reference loops is worth its degree of freedom: there are
-    enough processes, each has a reference loop (``paces``, ns), and these differ.
+    """Whether a line through the costs of processes and their reference loops (fixed work) is worth
+    its degree of freedom: there are enough processes, each has a reference loop (``paces``, ns),
+    and these differ.
     """
     if len(paces) < MEAN.reference_from or not all(paces):
         return False
@@ -132,8 +133,8 @@ def _share(half_width: float, size: float) -> float:
 
 def _rule(count: int, share: float, precision: float, pace: float) -> Reason:
     """The sentence about how the interval was formed, which stands beside the figure. ``share``:
-    its half-width over the size of the figure. ``pace``: the time of the reference loop, in ns, at
-    which the figure is the cost; 0 if it was not reduced to one.
+    its half-width over the size of the figure. ``pace``: the time of the reference loop (fixed
+    work), in ns, at which the figure is the cost; 0 if it was not reduced to one.
     """
     finite = math.isfinite(share)  # a file cannot hold infinity
     if pace:

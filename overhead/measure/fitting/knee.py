@@ -117,8 +117,9 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
 
 
 def _bend_at(curve: _Curve, split: int) -> _Bend | None:
-    """The two straight pieces with a knee between the ``split``-th size and the next, as one
-    candidate; None if their slopes are too alike, or if they cross elsewhere.
+    """The two straight pieces of the time of ``issue`` with a knee, where the device's queue gets
+    full, between the ``split``-th size and the next, as one candidate; None if their slopes are too
+    alike, or if they cross elsewhere.
 
     The depth counts the units issued but not finished at the knee. The device starts with the first
     unit, and its time per unit is the slope of ``issue`` above the knee: there, each call waits for

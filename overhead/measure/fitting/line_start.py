@@ -290,8 +290,9 @@ def _medians(
 
 def _short_chains(process: Process, line: Line, of_enqueue: bool) -> dict[int, float]:
     """The times of 1, 10 and 100 units that a process sampled beside its rounds, ns by n: those
-    beside its anchors, which are set against the processor's speed at that moment; else single-shot
-    values (``naive``, ``legacy``), which exist for the total alone.
+    beside its anchors (very long chains, timed last), which are set against the processor's speed
+    at that moment; else single-shot values (``naive``, ``legacy``), which exist for the total
+    alone.
     """
     times = _beside_anchors(process, line, of_enqueue)
     if of_enqueue:
@@ -304,10 +305,10 @@ def _short_chains(process: Process, line: Line, of_enqueue: bool) -> dict[int, f
 
 
 def _beside_anchors(process: Process, line: Line, of_enqueue: bool) -> dict[int, float]:
-    """The times of the short chains that a process took together with its anchors, at its end, ns
-    by n. The processor may have run at another speed then than in the rounds, which the line is
-    from. T(top) of that moment, top being the line's largest n, tells by how much: the times are
-    divided by that.
+    """The times of the short chains that a process took together with its anchors (very long
+    chains), at its end, ns by n. The processor may have run at another speed then than in the
+    rounds, which the line is from. T(top) of that moment, top being the line's largest n, tells by
+    how much: the times are divided by that.
     """
     name = "anchor_near_issue" if of_enqueue else "anchor_near"
     times = np.asarray(process.values(name), dtype=np.float64)

@@ -238,11 +238,11 @@ def _noisy_if_waits_differ(figure: Figure, series: Series, precision: float) -> 
     if any(wait_quantum(process) for process in series.processes):
         return figure
     waits = [_values(process, figure.name, series.anchored) for process in series.processes]
-    seen = slow_waits(series.processes, waits)
+    slow = slow_waits(series.processes, waits)
     half_width = (figure.high - figure.low) / 2
-    if seen is None or not seen.matter(figure.value, half_width, precision):
+    if slow is None or not slow.make_noisy(figure.value, half_width, precision):
         return figure
-    return replace(figure, status="noisy", reason=together(figure.reason, seen.reason))
+    return replace(figure, status="noisy", reason=together(figure.reason, slow.reason))
 
 
 def _values_of_process(process: Process, in_rounds: bool) -> dict[str, float]:

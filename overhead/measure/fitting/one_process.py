@@ -203,6 +203,7 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
     # line needs another fit.
     n, enqueue, total = wall.T
     if quantum:
+        # Long calls of ``issue`` may have been interrupted.
         below = np.asarray(enqueue <= _RULE.longest_ns)
         complete = censored_line(n, total, quantum)
     else:

@@ -190,6 +190,7 @@ def marginal_costs(
     patterns do not determine is ``unavailable``; one whose interval reaches 0 is ``noisy``.
     """
     counts = np.array([*members])
+    # Zeros in its column leave a cost undetermined.
     if not passes:
         counts[:, MARGINAL_COSTS.index("per_pass")] = 0.0
     costs: dict[str, list[float]] = {name: [] for name in MARGINAL_COSTS}

@@ -179,6 +179,7 @@ def _bounds(n: Floats, total: Floats, quantum: float) -> _Ends:
     before_poll = np.where(at_late_first_poll, _RULE.busy_delay * slack, quantum)
     # A wait that returned at the first poll tells only that the work ended before that.
     earliest = np.where(after_first_poll, total - before_poll, 0.0)
+    # The smallest n, in a window that opened shortly before a poll.
     earliest = np.where(total < quantum / 2, total / 2, earliest)
     return _Ends(earliest, total, quantum)
 

@@ -94,8 +94,10 @@ class SlowWaits:
     middle: float
     mean: float
 
-    def matter(self, size: float, half_width: float, precision: float) -> bool:
-        """Whether a figure of this size is off by more than its interval and than is allowed."""
+    def make_noisy(self, size: float, half_width: float, precision: float) -> bool:
+        """Whether a figure of this size is ``noisy`` because of them: its mean is off its median by
+        more than its interval and than is allowed.
+        """
         allowed = max(precision, _RULE.of_wait) * size
         return self.extra > max(half_width, allowed)
 

@@ -196,8 +196,9 @@ def _two_speeds(fast_us: float, slow_us: float, by: str) -> Reason:
 
 
 def reference_changed(times: Floats) -> Mask:
-    """For each time of the reference loop, True if the processor then ran at another speed than
-    usual: it is further than ``SPEEDS.reference_change`` from the median. Empty for none.
+    """For each time of the reference loop (fixed work), True if the processor then ran at another
+    speed than usual: it is further than ``SPEEDS.reference_change`` from the median. Empty for
+    none.
     """
     if not times.size:
         return times.astype(bool)

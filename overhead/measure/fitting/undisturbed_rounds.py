@@ -133,10 +133,10 @@ def _best(times: Sequence[float] | Floats) -> float:
 
 
 def slow_rounds(reference: Sequence[Floats]) -> list[Mask]:
-    """By process a mask, True for rounds that do not count: those whose reference loop took clearly
-    longer than the best of the process, and all rounds of a process whose best differs from that of
-    the others, since its processor ran at another clock. ``reference``: by process and round the
-    time of the reference loop, ns.
+    """By process a mask, True for rounds that do not count: those whose reference loop (fixed work)
+    took clearly longer than the best of the process, and all rounds of a process whose best differs
+    from that of the others, since its processor ran at another clock. ``reference``: by process and
+    round the time of the reference loop, ns.
     """
     best = np.array([_best(times) for times in reference])
     change = np.abs(best / np.median(best) - 1)
@@ -157,8 +157,9 @@ def slow_rounds(reference: Sequence[Floats]) -> list[Mask]:
 
 
 def _slowest_that_counts(times: Floats, best: float) -> float:
-    """The limit for the reference loop of a round in a process: a round with a slower one does not
-    count, ns. ``best``: the best of the process.
+    """The limit, in one process, for the reference loop of a round (fixed work that shows the
+    processor's speed): a round with a slower one does not count, ns. ``best``: the best of the
+    process.
 
     The fastest part of the rounds counts always, so that a process beside a busy neighbour keeps
     some.

@@ -68,9 +68,9 @@ ANCHORS = AnchorRule()
 
 def aging_n(ladder: Ladder, most: int) -> int:
     """The n of the chains that are run, untimed, only to let time pass until the process is old
-    enough for its anchors.
+    enough for its anchors (samples of a very large n, taken last).
 
-    Such a chain takes about ``ANCHORS.short_ns``. Its n is at least the largest n of the ladder and
+    Such a chain takes about ``ANCHORS.short_ns``. Its n is at least the largest n of the rounds and
     at most that of an anchor.
     """
     top = ladder.ns[-1]
@@ -153,8 +153,9 @@ _NEAR_COLUMNS = (_Column("anchor_near", 2), _Column("anchor_near_issue", 1))
 
 
 def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterator[OneOffEntry]:
-    """Take the anchors of a case: chains of ten times the ladder's largest n, each beside chains of
-    that largest n. They show whether the fitted line goes on beyond the n that it was fitted to.
+    """Take the anchors of a case: chains of ten times the largest n of its rounds, each beside
+    chains of that largest n. They show whether the fitted line goes on beyond the n that it was
+    fitted to.
 
     Yields journal entries with times in ns: ``anchor`` (until ``wait`` returned), ``anchor_issue``
     (until ``issue`` returned), ``anchor_queued`` (for how long the thread waited for its processor
@@ -165,12 +166,12 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
     """
     top = case.ladder.ns[-1]
     n = min(ANCHORS.times * top, case.chain.max_n)
-    took_ns = case.ladder.one_ns + n * case.ladder.unit_ns
-    refused = _why_no_anchor(case, n, took_ns)
+    expected_ns = case.ladder.one_ns + n * case.ladder.unit_ns
+    refused = _why_no_anchor(case, n, expected_ns)
     if refused:
         yield case.once("anchor", reason=refused)
         return
-    is_short = took_ns <= ANCHORS.short_ns
+    is_short = expected_ns <= ANCHORS.short_ns
     if not is_short and process >= ANCHORS.processes:
         return
 
@@ -197,17 +198,18 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
         yield from _take_far(case, clock, n)
 
 
-def _why_no_anchor(case: CaseInProgress, n: int, took_ns: float) -> Why:
+def _why_no_anchor(case: CaseInProgress, n: int, expected_ns: float) -> Why:
     """Why no anchor of this n is taken: the stack bounds n, or it would take too long; else ''."""
     if n < ANCHORS.least_times * case.ladder.ns[-1]:
         return because("n-is-bounded", most=case.chain.max_n)
-    if took_ns > ANCHORS.longest_ns:
-        return because("anchor-too-long", units=n, seconds=took_ns / 1e9)
+    if expected_ns > ANCHORS.longest_ns:
+        return because("anchor-too-long", units=n, seconds=expected_ns / 1e9)
     return ""
 
 
 def _take_turn(case: CaseInProgress, clock: Clock, taken: _Turns) -> None:
-    """Time one anchor with chains of ``top`` units before and after it, then read the values.
+    """Time one anchor (a chain far longer than those of the rounds) with chains of ``top`` units,
+    the largest n of the rounds, before and after it, then read the values.
 
     The chains beside the anchor cancel a change of the processor's speed. A short anchor has one on
     either side, since several turns are taken. A long one is taken once, so it gets half as many
@@ -228,9 +230,9 @@ def _take_turn(case: CaseInProgress, clock: Clock, taken: _Turns) -> None:
 
 
 def _take_far(case: CaseInProgress, clock: Clock, n: int) -> Iterator[OneOffEntry]:
-    """Time one far anchor, a chain of a hundred times the ladder's largest n, after as many units
-    in chains of ``n``, the n of the usual anchor. Both sums then contain the same number of units,
-    and differ if the cost of a unit does.
+    """Time one far anchor, a chain of a hundred times the largest n of the rounds, after as many
+    units in chains of ``n``, the n of the usual anchor. Both sums then contain the same number of
+    units, and differ if the cost of a unit does.
 
     Nothing is taken where the stack bounds n, or where it would take too long.
     """
@@ -246,11 +248,11 @@ def _take_far(case: CaseInProgress, clock: Clock, n: int) -> Iterator[OneOffEntr
 
 
 def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
-    """Time the short chains of ``ANCHORS.near`` units (1, 10, 100) that the ladder lacks, each time
-    beside a chain of its largest n. They show from which n on the fitted line holds.
+    """Time the short chains of ``ANCHORS.near`` units (1, 10, 100) that the rounds did not sample,
+    each time beside a chain of their largest n. They show from which n on the fitted line holds.
 
     Yields ``anchor_near`` (times until ``wait`` returned, ns) and ``anchor_near_issue`` (until
-    ``issue`` returned). Nothing where the ladder has these n, or where the wait polls: a short
+    ``issue`` returned). Nothing where the rounds sampled these n, or where the wait polls: a short
     chain then lasts until the first poll, whatever its n.
     """
     ladder = case.ladder

@@ -141,8 +141,8 @@ class Ladder:
 
     def draw(self, passes: int, dice: random.Random) -> list[int]:
         """The n to sample in a round: this number of passes, each of them every n of the ladder in
-        a new random order, so that a slow change of the machine does not follow n. A staircase
-        draws its n anew for each pass.
+        a new random order, so that a slow change of the machine does not follow n. Where T(n) is a
+        staircase, since the wait polls, the n are drawn anew for each pass.
         """
         ns: list[int] = []
         for _ in range(passes):
@@ -158,7 +158,7 @@ class Ladder:
 
         So the processes of a run meet different n: a cost that depends on n being even, a power of
         two or just below a flush must not meet the same n everywhere. 0, 1, 100 and sizes up to 8
-        stay, and so do the sizes of a staircase: they lie around its steps.
+        stay, and so do the sizes of a case whose wait polls: they lie around the steps of its T(n).
         """
         if self.stairs:
             return self
@@ -174,7 +174,8 @@ class Ladder:
     def draw_for_cpu(self, passes: int, number: int) -> list[int]:
         """The n of the samples that also read the CPU clock, in the ``number``-th round of a case.
         These cost extra time, so each pass gets one of three n in rotation: 1, a middle one and the
-        largest. A staircase, whose samples are long, gets two n in every fourth round.
+        largest. A case whose wait polls, so that its samples are long, gets two n in every fourth
+        round.
         """
         if self.stairs:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
@@ -256,8 +257,9 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
 
 
 def retime_ladder(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
-    """The ladder with the n ``ns`` that an earlier process found, and rough times of this process,
-    so that only the first process of a case has to search. Not for a staircase.
+    """The ladder (the sizes of n to sample) with the n ``ns`` that an earlier process found, and
+    rough times of this process, so that only the first process of a case has to search. Not where
+    the wait polls.
     """
     trial = TrialSamples(chain, clock)
     trial.run([1])
@@ -350,12 +352,13 @@ class _TopSearch:
         return RisingPart(self.n_without_rise, self.n, self.fixed_ns, self.total_ns)
 
     def needed_rise_ns(self) -> float:
-        """What the slope must contribute to T(top), ns, so that it can be told: enough against the
-        noise, the clock and the least rise of the chain.
+        """What the slope must contribute to the time of the largest n, ns, so that it can be told:
+        enough against the noise, the clock and the least rise of the chain.
 
-        Against the noise means: the noise of a difference of two samples, averaged over the passes
-        of the process, is below a third of the wanted precision. The noise is that of short chains:
-        against noise that grows with the sample, a longer sample does not help.
+        Against the noise means: the noise of a difference of two samples, averaged over all passes
+        (one sample of each n) of the process, is below a third of the wanted precision. The noise
+        is that of short chains: against noise that grows with the sample, a longer sample does not
+        help.
         """
         sampling_ns = CLIMB.sampling_share * self.limits.seconds * 1e9
         pass_ns = CLIMB.sizes * max(self.total_ns + self.fixed_ns, 1.0)
@@ -471,9 +474,9 @@ class _TopSearch:
         return needed_ns
 
     def smallest_top(self, straight_rise_ns: float) -> int:
-        """The largest n of the ladder: the last n halved as long as its slope still contributes
-        enough, since the search may have jumped far beyond that. At least 4 if 4 were tried.
-        ``straight_rise_ns``: as ``raise_until_straight`` returned it.
+        """The largest n that the rounds will sample: the last n halved as long as its slope still
+        contributes enough, since the search may have jumped far beyond that. At least 4 if 4 were
+        tried. ``straight_rise_ns``: as ``raise_until_straight`` returned it.
         """
         needed_ns = max(self.needed_rise_ns(), straight_rise_ns)
         units_needed = 1 + needed_ns / self.unit_ns
@@ -522,7 +525,7 @@ def _n_is_bounded(search: _TopSearch) -> TopStop | None:
 
 def _sample_is_too_long(search: _TopSearch) -> TopStop | None:
     """Stop the search for the largest n if twice the last n would take longer than the longest
-    sample. An n below 4 goes on until it takes that long itself: a ladder needs a few sizes.
+    sample. An n below 4 goes on until it takes that long itself: the fit needs a few sizes.
     """
     longest_ns: float = search.limits.sample_ns
     if search.n >= CLIMB.least_n:
@@ -589,7 +592,8 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
 def _sizes(
     top: int, knee: int, estimate: _Estimate, most: int, *, first_units_differ: bool
 ) -> tuple[int, ...]:
-    """The n of the ladder, ascending: 0, 1, ``top`` and its halvings, and 100 if that is cheap.
+    """The n that the rounds sample, ascending: 0, 1, ``top`` and its halvings, and 100 if that is
+    cheap.
 
     ``knee``: the n at which the queue is full, or 0; only the top lies above it, since the slope of
     ``issue`` is fitted below. ``most``: the largest n that the stack accepts.

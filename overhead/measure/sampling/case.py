@@ -114,8 +114,8 @@ class CaseInProgress:
         return max(0, affordable)
 
     def spend(self, ns: float, passes: int) -> None:
-        """Book a round of this number of passes that took ``ns``: subtract the time from the
-        credit, and update ``cost``, the mean time of a pass over the rounds.
+        """Book a round that took ``ns`` for this number of passes (one sample of every n): subtract
+        the time from the credit, and update ``cost``, the mean time of a pass over the rounds.
         """
         self.credit -= ns
         self.rounds += 1

@@ -248,8 +248,9 @@ def _next_step(clock: Clock) -> int:
 
 
 def cpu_clock_counts(clock: Clock) -> bool:
-    """Whether the thread's CPU clock counts the work of the reference loop: it moves within so
-    short a time, and at the pace of the wall clock. If not, no sample reads it.
+    """Whether the thread's CPU clock counts the work of the reference loop, some 50 us of fixed
+    work: it moves within so short a time, and at the pace of the wall clock. If not, no sample
+    reads it.
     """
     if not clock.cpu_is_fine:
         return False

@@ -103,6 +103,7 @@ def reason_of(error: BaseException) -> Why:
     # The case is not at fault here: a type and a line of code would say nothing more.
     if reason and status_of(error) != "failed":
         return reason
+    # This reason names the bad value that the stack gave, so it needs no type or line.
     if isinstance(error, BadValue) and isinstance(error.why, Reason):
         return error.why
 

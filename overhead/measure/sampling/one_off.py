@@ -70,8 +70,8 @@ def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterat
     share of the case's time allows. Where each unit has its own wait, many more T(1) for
     percentiles.
 
-    ``extra``: also the slow ones: single units after 50 ms of idle time, and T(100) if the ladder
-    lacks it.
+    ``extra``: also the slow ones: single units after 50 ms of idle time, and T(100) if the rounds
+    will not sample it.
     """
     chain = case.chain
     ladder = case.ladder
@@ -166,8 +166,8 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
 
 def _device_spans(case: CaseInProgress, clock: Clock, top: int) -> list[DeviceTime]:
     """Device times of chains of ``top`` units, a half and a quarter of it, up to three of each
-    while time is left, at least two in all; empty if the stack cannot measure them. A staircase
-    gets one length, once. Raises ``Unsupported``.
+    while time is left, at least two in all; empty if the stack cannot measure them. Where the wait
+    polls, one length, once. Raises ``Unsupported``.
     """
     chain = case.chain
     ns = [top, max(1, top // 2), max(1, top // 4)] * 3

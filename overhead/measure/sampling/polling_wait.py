@@ -130,8 +130,9 @@ class Stairs:
         return self.quantum_ns * (self.nears * (self.levels + 2) + self.shorts)
 
     def draw(self, dice: random.Random) -> list[int]:
-        """The n of a pass, in random order: some near either edge, where whether the work was done
-        at the poll says most about the cost of a unit, and short ones, which measure ``issue``.
+        """The n of a pass (one turn of samples), in random order: some near either edge, an n at
+        which T jumps, where whether the work was done at the poll says most about the cost of a
+        unit, and short ones, which measure ``issue``.
         """
         ns: list[int] = []
         for edge in self.edges * self.nears:
@@ -160,8 +161,9 @@ class RisingPart(NamedTuple):
 def find_stairs(
     trial: TrialSamples, rising: RisingPart, noise: float, sample_ns: int
 ) -> Stairs | None:
-    """Find out whether the wait polls rarely, where the stack does not say so: the stairs of T(n),
-    or None if T rises smoothly.
+    """Find out whether the wait polls rarely, where the stack does not say so: T(n) is then a
+    staircase, which jumps where one more poll is needed. Returns its stairs, or None if T rises
+    smoothly.
 
     A few points decide whether to search. Then bisection finds the first n at which T has risen,
     and whether T jumps there and stays level after. ``noise``: standard deviation of one sample,
@@ -200,7 +202,8 @@ def find_stairs(
 
 
 def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> Stairs | None:
-    """The stairs of a wait that polls about every ``poll_ns``, found with few of its long samples.
+    """The stairs of T(n) where the wait polls about every ``poll_ns`` (the quantum): T stays level
+    and jumps where one more poll is needed. Found with few of its long samples.
 
     None if T(1) or a larger n shows no such stairs. ``precision``: the relative half-width wanted
     of the slope.

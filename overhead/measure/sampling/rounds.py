@@ -169,7 +169,8 @@ class _Measurement:
 
         The order matters. The first calls start the threads of the stacks, and the unpinned costs
         need the processors that the system gives, so both come before the thread is bound to a
-        processor. The anchors come last: they show what has changed since the rounds.
+        processor. The anchors (samples of a very large n) come last: they show what has changed
+        since the rounds.
         """
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
@@ -346,8 +347,8 @@ class _Measurement:
         self.clock.release_threads()
 
     def measure_one_off_values(self, case: CaseInProgress) -> None:
-        """Measure what needs no ladder: waits without work, single units, device time, and making
-        recordings.
+        """Measure what does not come from samples of several n: waits without work, single units,
+        device time, and making recordings.
         """
         extra = case.key in self.settings.extras
         self.emit_all(one_off.time_short_chains(case, self.clock, extra))
@@ -402,8 +403,8 @@ class _Measurement:
 
     def rounds_that_fit(self, number: int) -> int:
         """How many more rounds to make, from the ``number``-th one on, so that even the slowest
-        case can pay for a pass in each: a difference of two cases needs both in the same round. At
-        least as many as are still required, and one.
+        case can pay for a pass (one sample of every n) in each: a difference of two cases needs
+        both in the same round. At least as many as are still required, and one.
         """
         left_for_each = self.left_ns() / len(self.live)
         of_slowest_case = min(left_for_each / case.cost for case in self.live.values())
@@ -412,8 +413,8 @@ class _Measurement:
 
     def measure_round(self, number: int) -> None:
         """Run one round: every live case once, in a new random order. Each case gets the same time,
-        whatever a pass of it costs, so a cheap one makes several passes and an expensive one may
-        sit out a round.
+        whatever a pass (one sample of every n) costs it, so a cheap one makes several passes and an
+        expensive one may sit out a round.
         """
         self.announce(Doing("", f"round {number}", others=number == 0))
         gc.collect()

@@ -81,8 +81,8 @@ class UndisturbedProcessor:
 
     def leave_if_slow(self) -> list[int]:
         """Move to a faster processor if this one is slow: to the next one that is not, or to the
-        fastest if all are slow. Returns the times of the reference loop on the processor chosen,
-        ``[python_ns, native_ns]``.
+        fastest if all are slow. Returns the times of the reference loop (fixed work) on the
+        processor chosen, ``[python_ns, native_ns]``.
         """
         here = self.reference_loop()
         if not self._is_slow(here) or len(self.processors) < 2:

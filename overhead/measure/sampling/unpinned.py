@@ -106,8 +106,8 @@ def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:
 
 
 def _lengths(ladder: Sequence[int], most: int) -> Iterator[int]:
-    """The numbers of units to try for the long chain, ascending: those of the ladder of an earlier
-    process, which the stack has compiled already, then doubles up to ``most``.
+    """The numbers of units to try for the long chain, ascending: those that an earlier process
+    sampled (``ladder``), which the stack has compiled already, then doubles up to ``most``.
     """
     n = 1
     for rung in ladder:

@@ -26,18 +26,23 @@ def alternative_name(one: Alternative, most: int = 60) -> str:
 
 
 def remark(one: Alternative) -> str:
-    """What became of an alternative, and why."""
-    outcome = {"refused": "not possible", "failed": "failed"}.get(one.status) or sentence(
-        one.agreement
-    )
-    why = [sentence(one.results or one.reason), _unresolved_time(one)]
-    separator = "; " if one.same_results else ": "
-    if one.site.line:
+    """The remark beside an alternative in a table: what became of it, such as "same results" or
+    "not possible at train.py:12", and why.
+    """
+    not_run = {"refused": "not possible", "failed": "failed"}
+    # One that ran is described by its results.
+    outcome = not_run.get(one.status) or sentence(one.agreement)
+    if one.site.line:  # where it fails
         outcome = f"{outcome} at {one.site.line}"
-    return separator.join(filter(None, [outcome, "; ".join(filter(None, why))]))
+    reasons = [sentence(one.results or one.reason), _unresolved_time(one)]
+    why = "; ".join(filter(None, reasons))
+    # The reasons explain an outcome, but not that the results are the same.
+    separator = "; " if one.same_results else ": "
+    return separator.join(filter(None, [outcome, why]))
 
 
 def _unresolved_time(one: Alternative) -> str:
+    """That the interval of an alternative's time is too wide, if it is; else ''."""
     if not one.step.measured or resolved_times(one.step):
         return ""
     why = sentence(one.step.reason)
@@ -45,11 +50,11 @@ def _unresolved_time(one: Alternative) -> str:
 
 
 def alternative_line(one: Alternative) -> str:
-    """An alternative in one line: its gain, or why there is none."""
+    """An alternative in one line: its name, how many times as fast it is, or why that is not known,
+    and whether its results are those of the step.
+    """
     gain = one.gain.measured
-    first = f"{factor_spread(gain)} as fast" if gain else sentence(one.reason or one.results)
-    second = sentence(one.agreement) if one.status == "ok" else one.status
-    return (
-        f"{alternative_name(one, 200)}{KIND_LABELS[one.kind]}:"
-        f" {'; '.join(filter(None, [first, second]))}"
-    )
+    gain_text = f"{factor_spread(gain)} as fast" if gain else sentence(one.reason or one.results)
+    outcome = sentence(one.agreement) if one.status == "ok" else one.status
+    name = f"{alternative_name(one, 200)}{KIND_LABELS[one.kind]}"
+    return f"{name}: {'; '.join(filter(None, [gain_text, outcome]))}"

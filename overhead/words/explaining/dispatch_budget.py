@@ -18,9 +18,11 @@ def over_budget_text(exceeded: Iterable[OverBudget]) -> str:
 
 
 def _rows_of(over: OverBudget) -> Iterator[str]:
-    """What exceeds one limit: a title, and a row for each call and line of the program."""
+    """The text about one limit that a block exceeds: a title, and a row for each call and line of
+    the program, with how often it ran.
+    """
     yield f"{over.kind} ({sentence(over.means)}): {len(over.found)}, the budget is {over.most}:"
-    wide = max(len(name) for name, _ in over.found)
+    width = max(len(name) for name, _ in over.found)
     # A counter keeps the order of the first occurrences.
     for (name, line), times in Counter(over.found).items():
-        yield f"{times:7} x  {name:{wide}}  {line or 'line unknown'}"
+        yield f"{times:7} x  {name:{width}}  {line or 'line unknown'}"

@@ -9,10 +9,13 @@ from overhead.words.reasons import sentence
 
 
 def explanation_line(found: Explanation) -> str:
-    """What was explained, the time of a step, and what is said first of it."""
+    """The result of ``overhead explain`` in one line, as an object of Python shows it: what was
+    explained, the time of a step, and the first sentence of the verdict.
+    """
     program = found.program
-    said = [heading(program.function, program.file, device_of(found))]
+    parts = [heading(program.function, program.file, device_of(found))]
     if found.step.wall.measured:
-        said.append(f"a step: {micro_spread(found.step.wall)} {MICRO}")
-    said += map(sentence, found.verdict.sentences[:1])
-    return "; ".join(said)
+        parts.append(f"a step: {micro_spread(found.step.wall)} {MICRO}")
+    if found.verdict.sentences:
+        parts.append(sentence(found.verdict.sentences[0]))
+    return "; ".join(parts)

@@ -32,7 +32,7 @@ def device_of(found: Explanation) -> str:
 
 
 def question(program: ExplainedProgram) -> str:
-    """The question that its page answers."""
+    """The question that the page of an explained step answers: its heading."""
     return (
         f"What limits {plain(program.function, 60)} in {plain(program.file, 80)}: CPU, GPU or"
         " synchronisation?"
@@ -48,27 +48,31 @@ def measured_when(found: Explanation) -> str:
 
 
 def taken_as_step(program: ExplainedProgram) -> str:
-    """What was taken as the step; empty where that is not known."""
-    name, kind = plain(program.function, 60), plain(program.returned, 60)
+    """Which of two things was taken as the step: the function that the user named, or what it
+    returns, if that can be called. Empty where this is not known, as in a trace.
+    """
+    name = plain(program.function, 60)
+    type_name = plain(program.returned, 60)
     if program.taken == "returned":
-        return f"The step is the {kind} that {name} returns."
+        return f"The step is the {type_name} that {name} returns."
     if program.taken == "itself":
-        returned = f"a value of type {kind}" if kind else "nothing"
+        returned = f"a value of type {type_name}" if type_name else "nothing"
         return f"The step is {name} itself: it returns {returned}, not a function."
     return ""
 
 
 def how_replayed(replay: ReplayCheck) -> str:
-    """Whether the replayed profile accounts for the step."""
+    """How the profile was checked, and with which result: a step that is computed from it (the
+    replay) should take as long as the step without the profiler.
+    """
     if replay.ratio is None:
         return f"The profile was not checked: {sentence(replay.reason)}."
     doubt = ""
     if not replay.ok:
-        doubt = (
-            ": the profile counts too much"
-            if replay.ratio > 1
-            else ": the profile misses part of the step"
-        )
+        if replay.ratio > 1:
+            doubt = ": the profile counts too much"
+        else:
+            doubt = ": the profile misses part of the step"
     return (
         f"A model of the queue, made from the profile, gives {percent(replay.ratio)} of the time"
         f" that the step takes in the same process without the profiler{doubt}."

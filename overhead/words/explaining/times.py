@@ -21,10 +21,11 @@ QUOTE_THIS = "pinned to a CPU core; quote this time"
 
 
 def time_text(time: Figure) -> str:
-    """A time in µs with its interval, without unit; both of a time with two speeds; else why there
-    is none.
+    """A time in µs with its interval, without unit, for a cell of a table. If the time has two
+    speeds (its samples form two groups), both; if its interval is too wide, that it is "too
+    uncertain"; if it has no value, its status.
     """
-    times = resolved_times(time)
+    times = resolved_times(time)  # two for a time with two speeds, none if it is too uncertain
     if len(times) > 1:
         return " or ".join(number(each / 1e3) for each in times)
     if times:
@@ -48,14 +49,16 @@ def replayed_text(replayed: Figure) -> str:
 
 
 def replay_remark(replay: ReplayCheck) -> str:
-    """How the replayed step compares with the measured one."""
-    against = f"{micro_of(replay.measured.value or 0)} {MICRO} {sentence(replay.measured.rule)}"
+    """The remark beside the replayed step, which is computed from the profile: its ratio to the
+    measured step, and what is wrong with the profile if the two are too far apart.
+    """
+    measured_ns = replay.measured.value or 0
+    how_measured = sentence(replay.measured.rule)
     ratio = replay.ratio or 0.0
     doubt = ""
     if not replay.ok:
-        doubt = (
-            ": the profile counts too much"
-            if ratio > 1
-            else ": the profile misses part of the step"
-        )
-    return f"{factor(ratio)} the {against}{doubt}"
+        if ratio > 1:
+            doubt = ": the profile counts too much"
+        else:
+            doubt = ": the profile misses part of the step"
+    return f"{factor(ratio)} the {micro_of(measured_ns)} {MICRO} {how_measured}{doubt}"

@@ -160,10 +160,9 @@ for (u32 d = lane; d < {value_width}u; d += {GROUP_THREADS}u) {{""")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CachedAttention(Attention):
-    """Attention of one new token, which first writes its key and value into the cache.
-
-    ``key`` and ``value`` are the cache. ``new_key`` and ``new_value``, each one row, replace its
-    row ``index``, which has one element; out of range, it replaces nothing.
+    """Attention of one new token, which first writes its key and value into the cache. ``key`` and
+    ``value`` are the cache. ``new_key`` and ``new_value``, each one row, replace its row ``index``,
+    which has one element; out of range, it replaces nothing.
     """
 
     label = "cached_attention"
@@ -188,7 +187,7 @@ class CachedAttention(Attention):
         """
         keys = self.key.shape[2]
         at_start = [
-            f"u32 at = u32({self.flat(self.index, '0u')});",
+            f"u32 at = u32({self.flat_element(self.index, '0u')});",
             f"if (head % {self._shared_by}u == 0u && at < {keys}u) {{",
             self._copy_statement(self.key, self.new_key, item),
             self._copy_statement(self.value, self.new_value, item),

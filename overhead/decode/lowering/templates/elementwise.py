@@ -83,9 +83,9 @@ class Elementwise(Operation):
         """The kernel: a thread loads one element of each input, and computes one of the output."""
         lines = []
         for i, view in enumerate(self.inputs):
-            element = self.flat(view.broadcast(self.output.shape), "i")
+            element = self.flat_element(view.broadcast(self.output.shape), "i")
             lines.append(f"{view.number} x{i} = {element};")
-        lines.append(f"{self.flat(self.output, 'i')} = {self.expression};")
+        lines.append(f"{self.flat_element(self.output, 'i')} = {self.expression};")
         return self.each_element(self.output.count, "\n".join(lines))
 
 
@@ -113,7 +113,7 @@ class Concat(Operation):
             place = dataclasses.replace(
                 self.output, shape=view.shape, offset=self.output.offset + start * stride
             )
-            copied = f"{self.flat(place, 'i')} = {self.flat(view, 'i')};"
+            copied = f"{self.flat_element(place, 'i')} = {self.flat_element(view, 'i')};"
             lines.append(f"if (i < {view.count}u) {{ {copied} }}")
             start += view.shape[self.dimension]
         most = max(view.count for view in self.inputs)
@@ -141,10 +141,11 @@ class Gather(Operation):
         )
         zeros = ["0u"] * len(row.shape)
         start = self.table.element_index("at", *zeros)
+        output = self.flat_element(self.output, "i")
         body = f"""\
-u32 at = u32({self.flat(self.index, f"i / {row.count}u")});
+u32 at = u32({self.flat_element(self.index, f"i / {row.count}u")});
 u32 column = i % {row.count}u;
-{self.flat(self.output, "i")} = {self.name(self.table)}[{start} + {row.flat_index("column")}];"""
+{output} = {self.name(self.table)}[{start} + {row.flat_index("column")}];"""
         return self.each_element(self.output.count, body)
 
 
@@ -167,14 +168,14 @@ class Rotary(Operation):
         shape = self.output.shape
         width = shape[-1]
         half = width // 2
-        cos = self.flat(self.cos.broadcast(shape), "i")
-        sin = self.flat(self.sin.broadcast(shape), "i")
+        cos = self.flat_element(self.cos.broadcast(shape), "i")
+        sin = self.flat_element(self.sin.broadcast(shape), "i")
         body = f"""\
 bool first = i % {width}u < {half}u;
 u32 other = select(i - {half}u, i + {half}u, first);
-f32 turned = {self.flat(self.x, "other")} * select(1.0, -1.0, first);
-f32 straight = {self.flat(self.x, "i")} * {cos};
-{self.flat(self.output, "i")} = straight + turned * {sin};"""
+f32 turned = {self.flat_element(self.x, "other")} * select(1.0, -1.0, first);
+f32 straight = {self.flat_element(self.x, "i")} * {cos};
+{self.flat_element(self.output, "i")} = straight + turned * {sin};"""
         return self.each_element(self.output.count, body)
 
 
@@ -202,12 +203,12 @@ class IndexWrite(Operation):
         for size in reversed(self.source.shape):
             indices.insert(0, f"i / {inner}u % {size}u" if size > 1 else "0u")
             inner *= size
-        written_row = self.flat(self.index, indices[self.dimension])
+        written_row = self.flat_element(self.index, indices[self.dimension])
         indices[self.dimension] = "at"
         body = f"""\
 u32 at = u32({written_row});
 if (at < {self.target.shape[self.dimension]}u) {{
-  {self.element(self.target, *indices)} = {self.flat(self.source, "i")};
+  {self.element(self.target, *indices)} = {self.flat_element(self.source, "i")};
 }}"""
         return self.each_element(self.source.count, body)
 

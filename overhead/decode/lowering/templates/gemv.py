@@ -107,12 +107,12 @@ def _divided(view: TensorView) -> TensorView:
 
 @dataclasses.dataclass(frozen=True)
 class _RowTiles:
-    """How groups of threads share the products of a matrix with several rows: each group computes a
-    few columns of the output for all rows, a tile (a few rows) at a time.
+    """How groups of threads share the products of matrices with several rows: each group computes a
+    few columns of the output for all rows, a tile (a few rows) at a time. ``arrays`` names the
+    products that are computed at once; each has an array in the memory that a group shares.
 
     The input has ``rows`` rows of ``inner`` numbers. ``counts``: the columns of each part of the
-    output; all columns of a group are in one part. ``arrays``: the names of the products that are
-    computed at once; each has an array in the memory that a group shares.
+    output; all columns of a group are in one part.
 
     So a group reads its part of the matrix from memory for the first tile, and from a cache
     afterwards. Each group reads all of the input again: the more columns it computes, the less
@@ -298,7 +298,7 @@ class Gemv(Operation):
         tiles = _RowTiles(self.x.count // inner, inner, self._columns)
 
         def x(row: str) -> str:
-            return self.in_row(self.x, row, "k")
+            return self.row_element(self.x, row, "k")
 
         def end(offset: int) -> str:
             own_columns = [sum_text(column, offset) for column in self._own_columns]
@@ -326,7 +326,7 @@ class Gemv(Operation):
 
         def sums(matrix: TensorView, column: str) -> str:
             def term(k: str) -> str:
-                x = self.in_row(row.x, "0u", k)
+                x = self.row_element(row.x, "0u", k)
                 return f"sum += {row.product(x, self.element(matrix, column, k))};"
 
             return row.statements(term)
@@ -361,7 +361,7 @@ class Gemv(Operation):
         ends = []
         for product, column in zip(self.products, columns, strict=True):
             bias = f" + {self.element(product.bias, column)}" if product.bias else ""
-            ends.append(f"{self.in_row(product.output, row, column)} = {result}{bias};")
+            ends.append(f"{self.row_element(product.output, row, column)} = {result}{bias};")
         return ends
 
 
@@ -395,13 +395,13 @@ class GatedGemv(Operation):
         matrices = {"gate": self.gate, "up": self.up}
 
         def x(row: str) -> str:
-            return self.in_row(self.x, row, "k")
+            return self.row_element(self.x, row, "k")
 
         def factor(array: str, offset: int) -> str:
             return self.element(matrices[array], sum_text("column", offset), "k")
 
         def end(offset: int) -> str:
-            output = self.in_row(self.output, "row", sum_text("column", offset))
+            output = self.row_element(self.output, "row", sum_text("column", offset))
             return f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;"
 
         body = tiles.body(tiles.sums(x, factor), end)
@@ -417,7 +417,7 @@ class GatedGemv(Operation):
         def term(k: str) -> str:
             gated = row.product("x", self.element(gate, "column", k))
             raised = row.product("x", self.element(up, "column", k))
-            x = self.in_row(row.x, "0u", k)
+            x = self.row_element(row.x, "0u", k)
             return f"{{ {row.number} x = {x}; gated += {gated}; raised += {raised}; }}"
 
         body = f"""\
@@ -431,7 +431,7 @@ ups[lane] = raised;
 {reduction("ups", "x + y", row.threads)}
 if (lane == 0u) {{
   f32 x0 = gates[0];
-  {self.in_row(self.output, "0u", "column")} = ({self.activation}) * ups[0];
+  {self.row_element(self.output, "0u", "column")} = ({self.activation}) * ups[0];
 }}"""
         return self.compose(
             body,

@@ -82,21 +82,20 @@ class RowReduction(_RowOperation):
             mean = f" / {float(self.inner)!r}"
 
         def take(k: str) -> str:
-            return f"found = {added.format(self.in_row(self.x, 'group', k))};"
+            return f"found = {added.format(self.row_element(self.x, 'group', k))};"
 
         return self.rows(f"""\
 f32 found = {start};
 {self.along(take)}
 {self.reduction("found", combined)}
-if (lane == 0u) {{ {self.flat(self.output, "group")} = part[0]{mean}; }}""")
+if (lane == 0u) {{ {self.flat_element(self.output, "group")} = part[0]{mean}; }}""")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Norm(_RowOperation):
-    """The norm of each row: ``output = x / sqrt(mean of x^2 + epsilon) * weight + bias``.
-
-    With ``centred`` (LayerNorm) the mean of x is subtracted first; without (RMSNorm) not. With
-    ``residual`` this tensor is added to x first, and the sum is also written to ``total``.
+    """The norm of each row: ``output = x / sqrt(mean of x^2 + epsilon) * weight + bias``. With
+    ``centred`` (LayerNorm) the mean of x is subtracted first; without (RMSNorm) not. With
+    ``residual`` this tensor is added to x before, and the sum is also written to ``total``.
     """
 
     written = ("output", "total")
@@ -141,7 +140,7 @@ class Norm(_RowOperation):
         def scale(k: str) -> str:
             weight = f" * {self.element(self.weight, k)}" if self.weight else ""
             bias = f" + {self.element(self.bias, k)}" if self.bias else ""
-            output = self.in_row(self.output, "group", k)
+            output = self.row_element(self.output, "group", k)
             return f"{output} = ({self._number(k)} - {middle}) * factor{weight}{bias};"
 
         lines.append(f"""\
@@ -154,7 +153,7 @@ f32 factor = inverseSqrt(part[0] / {count} + {self.epsilon!r});
 
     def _number(self, k: str) -> str:
         """Number ``k`` of the row that is normalised: of the sum, if there is a residual."""
-        return self.in_row(self.total or self.x, "group", k)
+        return self.row_element(self.total or self.x, "group", k)
 
     def _added(self, residual: TensorView) -> str:
         """Source text that writes the sum of the row and its residual into ``total``, from which
@@ -164,8 +163,8 @@ f32 factor = inverseSqrt(part[0] / {count} + {self.epsilon!r});
         """
 
         def add(k: str) -> str:
-            x = self.in_row(self.x, "group", k)
-            return f"{self._number(k)} = {x} + {self.in_row(residual, 'group', k)};"
+            x = self.row_element(self.x, "group", k)
+            return f"{self._number(k)} = {x} + {self.row_element(residual, 'group', k)};"
 
         return self.along(add)
 
@@ -190,7 +189,7 @@ class Argmax(_RowOperation):
         larger: list[str] = []
         for i in range(_ARGMAX_LOADS):
             column = f"k + {i * threads}u"
-            loads.append(f"f32 x{i} = {self.in_row(self.x, 'group', f'({column})')};")
+            loads.append(f"f32 x{i} = {self.row_element(self.x, 'group', f'({column})')};")
             larger.append(f"if (x{i} > highest) {{ highest = x{i}; column = {column}; }}")
 
         # First whole steps with many loads, then the rest of the row. At last the threads compare
@@ -203,7 +202,7 @@ for (u32 k = lane; k < {whole}u; k += {step}u) {{
   {" ".join(larger)}
 }}
 for (u32 k = lane + {whole}u; k < {self.inner}u; k += {threads}u) {{
-  f32 x = {self.in_row(self.x, "group", "k")};
+  f32 x = {self.row_element(self.x, "group", "k")};
   if (x > highest) {{
     highest = x;
     column = k;
@@ -223,6 +222,6 @@ for (u32 apart = {threads // 2}u; apart > 0u; apart = apart / 2u) {{
   }}
 }}
 workgroupBarrier();
-if (lane == 0u) {{ {self.flat(self.output, "group")} = i32(columns[0]); }}"""
+if (lane == 0u) {{ {self.flat_element(self.output, "group")} = i32(columns[0]); }}"""
         shared = (("values", threads), ("columns", threads))
         return self.compose(body, self.row_count, threads=threads, shared=shared)

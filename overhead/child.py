@@ -201,7 +201,7 @@ class ChildProcess(Generic[_Received]):
         Raises ``ChildEnded``, after killing a child that exceeded a limit.
         """
         line = self._line(self._limits.silence_s if limit_s is None else limit_s)
-        if not line:  # the end of its output: it has ended, or closes its answers
+        if not line:  # the end of its output: it has ended, or closed the pipe
             code = self.exit_code(_EXIT_S)
             printed = last_line(self._errors.text(_OUTPUT_S))
             raise ChildEnded("died", _reason_of_end(code, printed))

@@ -34,9 +34,10 @@ def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
         with pytest.raises(ChildEnded, match="process-silent"):
             process.receive(0.5)
     silent = code.replace("print('ready', flush=True); ", "")
-    with python(silent, ChildLimits(GENEROUS_S, 200 * MIB, count_descendants=True)) as process:
-        with pytest.raises(ChildEnded, match="process-out-of-memory"):
-            process.receive()
+    limits = ChildLimits(GENEROUS_S, 200 * MIB, count_descendants=True)
+    out_of_memory = pytest.raises(ChildEnded, match="process-out-of-memory")
+    with python(silent, limits) as process, out_of_memory:
+        process.receive()
 
 
 def test_ending_a_child_ends_the_processes_that_it_started() -> None:

@@ -133,7 +133,9 @@ class _Case:
     shared: list[PeriodEntry] = field(default_factory=list)
 
     def add(self, period: PeriodEntry) -> None:
-        """Keep a period. Only in the way ``devices`` the devices tell records apart."""
+        """Keep a period of this case. Its devices count only in the way ``devices``, where each
+        peer has one of its own; else they would part the periods of one record.
+        """
         if period.way != "devices":
             period = replace(period, devices=[])
         if period.alone:

@@ -33,6 +33,7 @@ class ContentionTimeLeft:
         self._durations = Durations(dict(zip(self._kinds, sets_s, strict=True)))
         self._began_s = clock()
         self._set_began_s = self._began_s
+        # The place of the group that runs, and how many of its sets are measured.
         self._at = 0
         self._measured = 0
 

@@ -349,7 +349,7 @@ class Changes:
         for position, (name, job) in enumerate(jobs.items(), 1):
             if name not in failures:
                 alternatives[name] = _with_times(tried[name], timing, position)
-            elif len(jobs) > 1:
+            elif len(jobs) > 1:  # another one may have caused the failure
                 _, alone = self._times({name: job}, tried)
                 alternatives |= alone
             else:

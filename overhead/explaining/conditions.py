@@ -85,7 +85,9 @@ class Condition(Struct, frozen=True):
 
 @contextlib.contextmanager
 def busy_processes(number: int) -> Iterator[None]:
-    """A context beside which so many processes keep processors busy."""
+    """A context beside which so many other processes keep processors busy, to measure on a machine
+    that is in use.
+    """
     with contextlib.ExitStack() as stack:
         for _ in range(number):
             process = subprocess.Popen([sys.executable, "-S", "-c", _BUSY_PROGRAM])

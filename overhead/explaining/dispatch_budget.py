@@ -234,7 +234,9 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            """Run an operation of PyTorch, and count it."""
+            """Run an operation of PyTorch (``func``), and count it. One that only calls others is
+            not counted itself.
+            """
             kwargs = kwargs or {}
             if func.has_kernel_for_dispatch_key(composite):
                 # Under inference_mode() PyTorch hands over an operation before it has taken it

@@ -71,7 +71,7 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     compared = [_of_kinds(collectives, kinds) for collectives in collectives_of_ranks]
 
     # A row for each rank, a column for each collective.
-    durations = [[work.end - work.start for work in collectives] for collectives in compared]
+    durations = [_durations(collectives) for collectives in compared]
     times = np.array(durations).reshape(len(traces), -1)
     waits = times - times.min(axis=0, initial=np.inf) if times.size else times
     waited_for = _waited_for(waits)
@@ -98,11 +98,16 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     )
 
 
+def _durations(collectives: Sequence[DeviceWork]) -> list[float]:
+    """How long each collective takes, ns."""
+    return [work.end - work.start for work in collectives]
+
+
 def _kinds_in_all(collectives_of_ranks: Sequence[_CollectivesByKind]) -> list[_Kind]:
     """The kinds of which all ranks have as many collectives, so that the first of one rank belongs
     to the first of another one, and so on.
     """
-    all_kinds = {kind for collectives in collectives_of_ranks for kind in collectives}
+    all_kinds: set[_Kind] = set().union(*collectives_of_ranks)
     same = []
     for kind in sorted(all_kinds):
         numbers = {len(collectives.get(kind, ())) for collectives in collectives_of_ranks}

@@ -249,8 +249,8 @@ def mean_parts(trace: Trace, host: HostTimes, first: int = 0) -> StepParts:
 
 
 def _typical(parts: Sequence[StepParts], typical: Callable[[Sequence[float]], float]) -> StepParts:
-    """The parts of a step that stands for all of these: each part is the median or the mean
-    (``typical``) of that part.
+    """The parts of a step that stands for all of these: each of its times is the median or the mean
+    of that time. ``typical``: computes the one or the other.
     """
     return StepParts(
         step=typical([each.step for each in parts]),

@@ -175,7 +175,8 @@ def verdict_reasons(
     placed = {known_by(reason) for reason in [*lead, *gains, known_instead, *causes_first]}
     rest = [reason for reason in explanation.verdict.sentences if known_by(reason) not in placed]
     if not unresolved or no_verdict:
-        # The first sentence of a verdict says what bounds the step.
+        # The first sentence of a verdict says what bounds the step, or why that is not known. If
+        # the time is not resolved, that has been said, and what is known instead comes next.
         lead += rest[:1]
         rest = rest[1:]
 
@@ -327,8 +328,9 @@ def _slow_steps(explanation: record.Explanation) -> Why:
     times = resolved_times(explanation.step.wall)
     if mean is None or len(times) != 1:
         return ""
-    # Other programs stretch the mean by the time in which the thread waits for its processor. That
-    # is no slow step.
+    # Other programs stretch the mean by the time in which the thread waits for its processor
+    # (``queued``), and the CPU limit of a container by that in which it is stopped (``throttled``).
+    # That is no slow step.
     shares = {figure.name: figure.value or 0.0 for figure in explanation.host}
     stopped_share = shares.get("queued", 0.0) + shares.get("throttled", 0.0)
     running_ns = mean.value * max(0.0, 1 - stopped_share)
@@ -361,8 +363,9 @@ def _disturbed(explanation: record.Explanation) -> Why:
 
 
 def _known_of_unresolved_time(explanation: record.Explanation) -> Why:
-    """What is known of the time of a step whose undisturbed time is not resolved: its unpinned
-    time, else the time that the replay is checked with; '' if neither is known.
+    """What is known of the time of a step if the interval of its main time, on a fixed CPU core, is
+    too wide: its unpinned time, on the cores that the operating system chooses; else the time that
+    was measured beside the profile. '' if neither is known.
     """
     unpinned = explanation.step.met.measured
     if unpinned is not None:
@@ -464,6 +467,7 @@ def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
     the profiler. If not, the profile does not explain the step, and nothing is concluded from it.
     """
     replayed = Figure(name="replayed", value=replayed_ns)
+    # Without a time to compare with, the check fails.
     if measured.value is None or measured.value <= 0 or measured.status not in VALUED:
         why = measured.reason or because("no-time-measured")
         return ReplayCheck(replayed=replayed, measured=measured, reason=why)
@@ -512,7 +516,7 @@ class _Bound:
 def _measured_bound(parts: StepParts, gains: Gains) -> _Bound:
     """What bounds the step by its replay (``parts``), unless the measured gain of an alternative
     contradicts it: then by the measurement. Two alternatives test it: the step without its waits
-    for the device, and the step as a CUDA graph.
+    for the device, and the step as a CUDA graph. A gain is how many times as fast the step is then.
     """
     without_waits = gains.get(UNSYNCHRONISED)
     if without_waits is not None and parts.synchronisation_share >= _FEW_WAITS:
@@ -797,14 +801,15 @@ def judge_times(
     """The verdict on a step without a profile, from its two times: until it returns (``issue``),
     and until its work is done (``wall``).
 
-    ``synchronous``: the step does all its work in the call. ``other_threads``: for which share of
-    the time other threads of the process ran.
+    ``synchronous``: the step does all its work in the call. ``on_device``: it uses a device, such
+    as a GPU. ``other_threads``: for which share of the time other threads of the process ran.
     """
     walls = resolved_times(wall)
     if synchronous and walls:
         return _judge_synchronous(wall, other_threads)
 
     issues = resolved_times(issue)
+    # A time with two speeds, or too wide an interval, gives no share.
     if len(walls) != 1 or len(issues) != 1:
         untold = _untold_return(issue) if len(walls) == 1 else _untold_step(wall)
         return StepVerdict(kind="unclear", sentences=[because("no-verdict", why=untold)])

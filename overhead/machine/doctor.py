@@ -51,8 +51,10 @@ def run_checks(host: Host = HOST) -> list[DoctorCheck]:
     return [*_processor(state), *_surroundings(state), *_devices(host, state)]
 
 
-def _check(name: str, disturbed: bool, found: Why, status: CheckStatus = "warn") -> DoctorCheck:
-    """The check with this name. ``status``: what it is if something is ``disturbed``."""
+def _check(name: str, found: Why, status: CheckStatus = "warn", *, disturbed: bool) -> DoctorCheck:
+    """The check with this name, and what the system says (``found``). It has this status if the
+    measurement would be ``disturbed``, else it is ``ok``.
+    """
     return DoctorCheck(name, status if disturbed else "ok", found)
 
 
@@ -66,18 +68,18 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     governor = state.get("governor")
     if governor:
         is_fast = "performance" in (governor, state.get("energy_preference"))
-        yield _check("governor", not is_fast, governor)
+        yield _check("governor", governor, disturbed=not is_fast)
     plan = state.get("power_plan")
     if plan:
         # Windows: a plan of the user's own has an id of its own, so its name decides.
         is_known = state.get("power_plan_id") in _PERFORMANCE_PLANS
         is_fast = is_known or "performance" in plan.lower()
-        yield _check("power plan", not is_fast, plan)
+        yield _check("power plan", plan, disturbed=not is_fast)
     if state.get("low_power_mode"):
-        yield _check("low power mode", True, "on")
+        yield _check("low power mode", "on", disturbed=True)
     power = state.get("power")
     if power:
-        yield _check("power", power == "battery", power)
+        yield _check("power", power, disturbed=power == "battery")
 
     cores, load = state.get("usable_cores", 0), state.get("load_1m")
     if cores and load is not None:
@@ -86,13 +88,13 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
         # how many programs ran at once in the last minute.
         is_busy = free < min(2, cores) - 0.5
         why = because("cores-free", free=free, cores=cores, load=load)
-        yield _check("free cores", is_busy, why)
+        yield _check("free cores", why, disturbed=is_busy)
     clock_source = state.get("clock_source")
     if clock_source:
-        yield _check("clock source", clock_source not in _GOOD_CLOCKS, clock_source)
+        yield _check("clock source", clock_source, disturbed=clock_source not in _GOOD_CLOCKS)
     smt = state.get("smt")
     if smt:
-        yield _check("hyper-threading", smt == "on", smt)
+        yield _check("hyper-threading", smt, disturbed=smt == "on")
 
 
 def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
@@ -100,16 +102,16 @@ def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     of what makes them slower from inside (other libraries in them, a debug build of Python).
     """
     virtual = state.get("virtual", "")
-    yield _check("virtual machine", bool(virtual), virtual or "none seen")
+    yield _check("virtual machine", virtual or "none seen", disturbed=bool(virtual))
     quota = state.get("cpu_quota")
     if quota:
         # With fewer than two cores the system pauses processes while they are measured.
-        yield _check("CPU quota", quota < 2, because("cores-allowed", cores=quota), "bad")
+        yield _check("CPU quota", because("cores-allowed", cores=quota), "bad", disturbed=quota < 2)
     layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS_LAYERS]
-    yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
+    yield _check("injected layers", ", ".join(layers) or "none", "bad", disturbed=bool(layers))
     debugged = state.get("debugged", [])
     why: Why = ", ".join(debugged) if debugged else because("interpreter-without-checks")
-    yield _check("interpreter", bool(debugged), why, "bad")
+    yield _check("interpreter", why, "bad", disturbed=bool(debugged))
 
 
 def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
@@ -117,18 +119,18 @@ def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     processors serve its interrupts, and whether the Vulkan loader is there.
     """
     gpus = [gpu.name for gpu in identity(host).gpus]
-    yield _check("hardware GPU", not gpus, ", ".join(gpus) or "none")
+    yield _check("hardware GPU", ", ".join(gpus) or "none", disturbed=not gpus)
     busy = [percent for percent in state.get("gpu_busy_percent", []) if _is_over(percent, 5)]
     if busy:
-        yield _check("GPU in use", True, because("gpus-busy", percent=", ".join(busy)))
+        yield _check("GPU in use", because("gpus-busy", percent=", ".join(busy)), disturbed=True)
     if host.platform == "linux":
         # For information: it is never a fault by itself.
         serving = state.get("gpu_interrupts")
         if serving:
             why = because("interrupts-served-by", processors=", ".join(serving))
-            yield _check("GPU interrupts", False, why)
+            yield _check("GPU interrupts", why, disturbed=False)
         loader = host.vulkan_loader()
-        yield _check("Vulkan loader", not loader, loader or "missing", "bad")
+        yield _check("Vulkan loader", loader or "missing", "bad", disturbed=not loader)
 
 
 def _is_over(percent: str, limit: int) -> bool:

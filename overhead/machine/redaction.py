@@ -80,8 +80,8 @@ class Owner:
 
 @functools.cache
 def owner() -> Owner:
-    """The words that identify the owner of this machine. A name that is a default of some system,
-    such as ``localhost``, identifies nobody and is left out.
+    """The words that identify the owner of this machine. The name of a host that is a default of
+    some system, such as ``localhost``, identifies nobody and is left out.
     """
     try:
         user = getpass.getuser()

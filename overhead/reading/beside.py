@@ -96,7 +96,7 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
         else:
             # The profiles of two runs may have called different widths noisy.
             times = by_interval(times)
-            # The band is that of steady figures, so it tells nothing of a noisy ratio.
+            # A noisy ratio has no band, so it is never said to lie outside of it.
             band = _band(this, spreads) if times.status == "ok" else None
             pairs[this.key] = Pair(this, that, times, band)
     return Beside(view, other, pairs, left_out)

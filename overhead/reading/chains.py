@@ -120,9 +120,10 @@ def groups(view: View) -> list[Group]:
         for record in with_fields(target.records, unit="step"):
             elements = record.params.get("elements")
             # The type itself, because True is an int too. Files of other programs may hold any.
-            has_size = type(elements) is int and elements > 0
+            if type(elements) is not int or elements <= 0:
+                continue
             # ``UNROLLED`` is one function with all steps, in runs of older versions.
-            if record.workload != UNROLLED and has_size:
+            if record.workload != UNROLLED:
                 work = _Work(record.workload, _variant(record), elements)
                 by_work.setdefault(work, []).append(record)
     groups_in_order = []

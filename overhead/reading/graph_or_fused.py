@@ -461,8 +461,9 @@ def _cheapest_of(view: View, group: Group, known: _KnownWay) -> ChainWay | None:
     for record in with_fields(
         records, stack=known.stack, pattern=facts.pattern, caller="binding", software=False
     ):
+        # Not a graph that a library made, and no case that leaves out checks of its library
+        # (``checks``): neither is the usual way.
         by_driver = record.params.get("maker", "driver") == "driver"
-        # Where ``checks`` is set, the library leaves out checks that it usually makes.
         if by_driver and "checks" not in record.params and record.api != "CPU":
             ways.append(_way(facts.kind, label, record, arms.get(id(record)), steps))
     # Launches and single dispatches are only there to compare with: their absence is not told.
@@ -508,6 +509,8 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
     """
     stack = record.stack
     if arm is not None:
+        # Of the case's status only what is worse than noisy holds of this time; whether the time is
+        # noisy, its own interval tells.
         cost = by_interval(dataclasses.replace(arm.cost(steps), status=record.status))
         beyond = arm.is_extrapolated(steps)
         return ChainWay(kind, stack, label, cost, arm.slope, arm.fixed, beyond=beyond)

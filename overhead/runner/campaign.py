@@ -529,7 +529,7 @@ class Campaign:
                 while not has_ended and now.turn_s > 0:
                     other = _on_same_device(now.task.target, waiting)
                     if other and self._turn(other, brief=True):
-                        waiting.remove(other)
+                        waiting.remove(other)  # it has measured everything
                     has_ended = self._turn(now)
                 if not has_ended:
                     waiting.append(now)
@@ -633,7 +633,7 @@ def _planned_processes(runs: Sequence[InterpreterRun]) -> list[PlannedProcess]:
     for run in runs:
         for task in run.tasks:
             stack = registry().get(task.target.stack)
-            cost = stack.cost if stack else "fast"
+            cost = stack.cost if stack else "fast"  # a stack that is not registered here
             seconds = measuring_s(task.seconds, len(task.assignments), cost)
             kind = _Due(run, task).kind
             planned.append(PlannedProcess(kind, seconds, task.processes))

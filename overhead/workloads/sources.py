@@ -113,16 +113,16 @@ def wgsl(workload: Workload, elements: int) -> str:
     ]
     # A function for each input, which reads number k of element i.
     lookups = []
-    for field, start in _starts(workload.fixed, elements):
-        place = _place(field, start)
+    for field, start in _with_starts(workload.fixed, elements):
+        place = _index_text(field, start)
         lookups.append(f"fn {field.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{place}]; }}")
 
-    declared = [f"let {field.name} = {field.name}_of(i, 0u);" for field in _plain(workload)]
+    declared = [f"let {field.name} = {field.name}_of(i, 0u);" for field in _local_inputs(workload)]
     for field in workload.state:
         kind = f"array<f32, {field.width}>" if field.shape else "f32"
         declared.append(f"var {field.name}: {kind};")
-    loaded = "\n".join([*declared, *_loads(workload, elements), "var t = counters[i];"])
-    saved = "\n".join([*_saves(workload, elements), "counters[i] = t;"])
+    loaded = "\n".join([*declared, *_load_statements(workload, elements), "var t = counters[i];"])
+    saved = "\n".join([*_save_statements(workload, elements), "counters[i] = t;"])
 
     body = _with_lookups(dedent(workload.wgsl).strip(), workload, "i")
     step = f"{body}\nt = t + 1u;"
@@ -170,16 +170,18 @@ def cuda(workload: Workload, elements: int) -> str:
     # An input with one number per element is a local variable. A macro reads number k of another.
     lookups = []
     declared = []
-    for field, start in _starts(workload.fixed, elements):
+    for field, start in _with_starts(workload.fixed, elements):
         if _is_looked_up(field):
-            lookups.append(f"#define {field.name}(k) inputs[{_place(field, start, '(k)')}]")
+            lookups.append(f"#define {field.name}(k) inputs[{_index_text(field, start, '(k)')}]")
         else:
             declared.append(f"const float {field.name} = inputs[{start}u + i];")
     for field in workload.state:
         length = f"[{field.width}]" if field.shape else ""
         declared.append(f"float {field.name}{length};")
-    loaded = "\n".join([*declared, *_loads(workload, elements), "unsigned int t = counters[i];"])
-    saved = "\n".join([*_saves(workload, elements), "counters[i] = t;"])
+    loaded = "\n".join(
+        [*declared, *_load_statements(workload, elements), "unsigned int t = counters[i];"]
+    )
+    saved = "\n".join([*_save_statements(workload, elements), "counters[i] = t;"])
 
     # The statements are in a block, with which the names that they declare end.
     body = dedent(workload.cuda).strip()
@@ -227,10 +229,10 @@ def triton(workload: Workload, elements: int) -> str:
     lookups = ""
     loads = []
     saves = []
-    for field, start in _starts(workload.state, elements):
+    for field, start in _with_starts(workload.state, elements):
         loads.append(_triton_load(field, "state", start))
         saves.append(f"tl.store(state + {start} + i, {field.name}, mask=inside)")
-    for field, start in _starts(workload.fixed, elements):
+    for field, start in _with_starts(workload.fixed, elements):
         if _is_looked_up(field):
             lookups += _triton_lookup(field, start, elements)
         else:
@@ -296,12 +298,12 @@ def _is_looked_up(field: Field) -> bool:
     return bool(field.shape) or field.shared
 
 
-def _plain(workload: Workload) -> list[Field]:
-    """Read-only fields that are local variables."""
+def _local_inputs(workload: Workload) -> list[Field]:
+    """The inputs that are local variables in a kernel: those with one number per element."""
     return [field for field in workload.fixed if not _is_looked_up(field)]
 
 
-def _starts(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
+def _with_starts(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
     """The fields, each with the index of its first number in the buffer, where one field follows
     another.
     """
@@ -314,31 +316,31 @@ def _starts(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
     return starts
 
 
-def _place(field: Field, start: int, k: str = "k") -> str:
+def _index_text(field: Field, start: int, k: str = "k") -> str:
     """The index of number k of an input, as source text of WGSL or CUDA C."""
     if field.shared:
         return f"{start}u + {k}"
     return f"{start}u + {k} * ELEMENTS + i"
 
 
-def _words(workload: Workload, elements: int) -> Iterator[tuple[str, str]]:
+def _locals_and_words(workload: Workload, elements: int) -> Iterator[tuple[str, str]]:
     """For each number of an element's state, as source text of WGSL and CUDA C: the local variable
     that holds it in a kernel, and the word of the buffer where it is kept.
     """
-    for field, start in _starts(workload.state, elements):
+    for field, start in _with_starts(workload.state, elements):
         for k in range(field.width):
             local = f"{field.name}[{k}]" if field.shape else field.name
             yield local, f"state[{start + k * elements}u + i]"
 
 
-def _loads(workload: Workload, elements: int) -> list[str]:
+def _load_statements(workload: Workload, elements: int) -> list[str]:
     """Statements in WGSL or CUDA C that load the state of an element."""
-    return [f"{local} = {word};" for local, word in _words(workload, elements)]
+    return [f"{local} = {word};" for local, word in _locals_and_words(workload, elements)]
 
 
-def _saves(workload: Workload, elements: int) -> list[str]:
+def _save_statements(workload: Workload, elements: int) -> list[str]:
     """Statements in WGSL or CUDA C that save the state of an element."""
-    return [f"{word} = {local};" for local, word in _words(workload, elements)]
+    return [f"{word} = {local};" for local, word in _locals_and_words(workload, elements)]
 
 
 def _with_lookups(body: str, workload: Workload, passed: str) -> str:

@@ -193,7 +193,8 @@ def compile_python_stages(script: Script) -> Stages:
     ``time.perf_counter_ns`` around each stage (a named part of a unit), and returns the durations
     by stage, ns.
     """
-    # Each run of a section appends its readings as a row, with the function keep0, keep1, ...
+    # Each run of a section (a part of the loop that is timed separately) appends its readings as a
+    # row, with the function keep0, keep1, ...
     rows_of_sections: list[list[tuple[int, ...]]] = [[] for _ in script.sections]
     names = {**script.names, "clock": perf_counter_ns}
     for number, rows in enumerate(rows_of_sections):
@@ -227,8 +228,8 @@ def _nest(script: Script, blocks: Sequence[Sequence[str]]) -> list[str]:
     script, which are the ``blocks``.
 
     In the text, ``n`` is the number of units, ``u`` the index of a unit, and ``g`` that of the
-    first unit of a group. The last group may be smaller than the others. ``pass`` makes a loop
-    without statements valid.
+    first unit of a group, which is also what ``u`` is in head and tail. The last group may be
+    smaller than the others. ``pass`` makes a loop without statements valid.
     """
     if script.per == 1:
         return ["for u in range(n):", *_in([*blocks[0], "pass"])]

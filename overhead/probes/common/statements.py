@@ -335,7 +335,7 @@ def scope_of(body: list[ast.stmt]) -> symtable.SymbolTable:
     function = module.body[0]
     assert isinstance(function, ast.AsyncFunctionDef)
     function.body = body or [ast.Pass()]
-    text = ast.unparse(ast.fix_missing_locations(module))
+    text = ast.unparse(ast.fix_missing_locations(module))  # symtable reads text alone
     return symtable.symtable(text, "statement", "exec").get_children()[0]
 
 

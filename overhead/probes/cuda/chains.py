@@ -160,6 +160,7 @@ class CudaLaunches(CudaChain):
         self._arguments = step_arguments(self.session, count=count)
         self.latency = case.pattern in ("wait-each", "read-each")  # each unit waits
         self.overlap = "serial" if self.latency else "pipelined"
+        # What ``window`` tells the record of the timed calls.
         self.details = {
             "call": "cuLaunchKernel",
             "arguments": case.params["arguments"],

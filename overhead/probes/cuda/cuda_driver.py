@@ -39,9 +39,9 @@ class DriverProbe(Probe):
         return targets
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain that measures a case by calls of the driver. The parameters that only some
-        cases have tell their kind: ``elements`` those of workloads, ``maker`` those of graphs, and
-        ``loops`` those with a slow kernel.
+        """The chain, n launches in a row and a wait, that measures a case by calls of the driver.
+        The parameters that only some cases have tell their kind: ``elements`` those of workloads,
+        ``maker`` those of graphs, and ``loops`` those with a slow kernel.
         """
         # Imported here, because the parent process imports this file and needs no driver.
         from overhead.probes.cuda import chains, graphs, workload
@@ -76,9 +76,10 @@ class CudaDriverProbe(DriverProbe):
     distributions = ("cuda-bindings", "nvidia-cuda-nvrtc")
 
     def space(self, target: Target) -> Space:
-        """The cases that are measured: ``base`` is the usual launch; each of ``axes`` changes one
-        thing of it, and ``extra`` cases change several; every run measures the ``early`` ones. The
-        arms are ways to run workloads.
+        """The cases, ways to launch a kernel, that are measured: ``base`` is the usual one; each of
+        ``axes`` changes one thing of it, and ``extra`` cases change several; every run measures the
+        ``early`` ones. Callers besides cuda-bindings are compiled code (``native``) and ctypes
+        (``ffi``). Last, the ways (arms) to run workloads, computations of many kernels.
         """
         base = Case(
             pattern="per-submit",
@@ -106,8 +107,8 @@ class CudaDriverProbe(DriverProbe):
 
         fused = WorkloadArm("fused", bodies=("one",), language="cuda", early=True)
         launches = WorkloadArm("per-submit", bodies=("separate", "one"), language="cuda")
-        star = Space(base, axes, extra, _is_written, early)
-        return with_workloads(star, [fused, launches], software=False)
+        without_workloads = Space(base, axes, extra, _is_written, early)
+        return with_workloads(without_workloads, [fused, launches], software=False)
 
 
 def _is_written(case: Case) -> bool:
@@ -133,8 +134,9 @@ class CudaGraphProbe(DriverProbe):
     distributions = ("cuda-bindings", "nvidia-cuda-nvrtc", "torch")
 
     def space(self, target: Target) -> Space:
-        """The cases that are measured: graphs by ``maker`` (who captures them), caller and number
-        of nodes, and those of the workloads. The ``base`` and the ``early`` case are in every run.
+        """The cases, ways to launch a graph, that are measured: by ``maker`` (who captures the
+        graph), caller (``native``: compiled code) and number of nodes; and the ways (arms) to run
+        workloads. The ``base`` and the ``early`` case are in every run.
         """
         base = Case(pattern="replay", unit="node", params={"maker": "driver"})
         one_node = _launches(1)
@@ -149,7 +151,7 @@ class CudaGraphProbe(DriverProbe):
             vary(hundred_nodes, "caller", "native"),
             vary(hundred_nodes, "maker", "torch"),
         ]
-        star = Space(base, extra=extra, early=[vary(base, "maker", "torch")])
+        without_workloads = Space(base, extra=extra, early=[vary(base, "maker", "torch")])
         ours = WorkloadArm(
             "replay",
             {"maker": "driver"},
@@ -159,7 +161,7 @@ class CudaGraphProbe(DriverProbe):
         )
         eager = WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library"))
         compiled = WorkloadArm("replay", {"maker": "torch-compiled"})
-        return with_workloads(star, [ours, eager, compiled], software=False)
+        return with_workloads(without_workloads, [ours, eager, compiled], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain that measures the case: its graphs are captured by the driver, or else by

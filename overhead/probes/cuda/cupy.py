@@ -52,9 +52,9 @@ class CupyProbe(DriverProbe):
         return targets
 
     def space(self, target: Target) -> Space:
-        """The cases that are measured: a CuPy operation and a kernel of our own (``operation``),
-        each alone and with a wait or a read after each call; and those of the workloads. Every run
-        measures ``base`` and ``early``.
+        """The cases, ways to launch work, that are measured: a CuPy operation (``base``); each of
+        ``axes`` changes one thing of it: a kernel of our own instead, or a wait or a read after
+        each call. Every run measures ``base`` and ``early``. The arms are ways to run workloads.
         """
         params: dict[str, Scalar] = {"operation": "ufunc", "wait": "stream"}
         base = Case(pattern="per-submit", unit="launch", params=params)

@@ -120,9 +120,10 @@ class LibraryProbe(DriverProbe):
         return import_library(self.package, self.mend)
 
     def space(self, target: Target) -> Space:
-        """The cases that are measured. ``base`` has the usual way into the library (``entry``) and
-        one kernel argument. Every way is measured with every number of arguments; every run
-        measures the ``early`` cases: each way with one argument, and a wait after each launch.
+        """The cases, ways to launch a kernel, that are measured. ``base`` has the usual way into
+        the library (``entry``) and one kernel argument. Every way is measured with every number of
+        arguments; every run measures the ``early`` cases: each way with one argument, and a wait
+        after each launch.
         """
         params: dict[str, Scalar] = {"arguments": 1, "wait": "stream"}
         if self.entries:

@@ -55,9 +55,9 @@ class JaxProbe(Probe):
         """The cases of the step, called n times or once for n steps, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"donated": True})
         fused = Case(pattern="fused", unit="step", params=_SCAN)
-        star = Space(base, extra=[fused], early=[vary(base, "pattern", "wait-each")])
+        without_workloads = Space(base, extra=[fused], early=[vary(base, "pattern", "wait-each")])
         arms = [WorkloadArm("fused", _SCAN), WorkloadArm("per-submit")]
-        return with_workloads(star, arms, software=target.api == "CPU")
+        return with_workloads(without_workloads, arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain that measures the case on the device of the target: a workload if the case has

@@ -45,9 +45,10 @@ class TorchProbe(Probe):
         return targets
 
     def space(self, target: Target) -> Space:
-        """The cases that are measured: one addition (``base``) with other operands, results and
-        waits, reads and waits after steps, and the workloads. Every run measures the ``early``
-        ones: both callers, Python and compiled code, and the usual read and wait.
+        """The cases, ways to run operations, that are measured: one addition in place (``base``);
+        with other operands, results and waits; with reads and waits after steps; and the ways
+        (arms) to run workloads. Every run measures the ``early`` ones: both callers, Python
+        (``binding``) and compiled code (``native``), and the usual read and wait.
         """
         kind = _DEVICE_TYPES[target.api]
         on_cpu = target.api == "CPU"
@@ -66,7 +67,9 @@ class TorchProbe(Probe):
         extra = [vary(case, "alloc", "allocating") for case in of_both_callers]
         extra += [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
         extra += _synchronisations(base, kind, wait)
-        star = Space(base, {"alloc": ["allocating"]}, extra, early=[*of_both_callers, *after_each])
+        without_workloads = Space(
+            base, {"alloc": ["allocating"]}, extra, early=[*of_both_callers, *after_each]
+        )
 
         eager = WorkloadArm("per-submit", bodies=("separate", "library"), early=True)
         in_turn = WorkloadArm("hybrid", fits=lambda w: w.host_works or not w.bodies)
@@ -74,12 +77,12 @@ class TorchProbe(Probe):
         if on_cpu:
             all_threads: dict[str, Scalar] = {"threads": "all"}
             arms.append(WorkloadArm("per-submit", all_threads, fits=lambda w: w.host_works))
-        return with_workloads(star, arms, software=on_cpu)
+        return with_workloads(without_workloads, arms, software=on_cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain that measures the case on the device of the target: a workload if the case has
-        ``elements``, else n steps of an addition or a network. The caller, and the parameter
-        ``sync`` for an action of the host after steps, select the kind of chain.
+        """The chain, n units of work in a row, that measures the case on the device of the target:
+        a workload if the case has ``elements``, else n steps of an addition or a network. The
+        caller, and the parameter ``sync`` for an action of the host after steps, select the kind.
         """
         torch = import_torch(self.mend)
         from overhead.probes.torch import bodies, chains, workload

@@ -41,9 +41,9 @@ class TorchCompileProbe(Probe):
         return [torch_target(torch, self.name, "cpu")]
 
     def space(self, target: Target) -> Space:
-        """The cases that are measured: a step of 1 and of 5 additions in each mode of
-        torch.compile, and in the mode ``eager``, which is not compiled; and the compiled workloads.
-        Every run measures ``base`` and ``early``.
+        """The cases that are measured, each a way to run a step: of 1 and of 5 additions, in each
+        mode of torch.compile and in the mode ``eager``, which is not compiled; and of the
+        workloads, compiled. Every run measures ``base`` and ``early``.
         """
         on_cpu = target.api == "CPU"
         params: dict[str, Scalar] = {"mode": "default", "ops": 1}
@@ -54,14 +54,14 @@ class TorchCompileProbe(Probe):
         base = Case(pattern="per-submit", unit="step", params=params)
         other_modes: list[Scalar] = [*compiled_modes[1:], "eager"]
         five_operations = vary(base, "ops", 5)
-        star = Space(
+        without_workloads = Space(
             base,
             axes={"mode": other_modes, "ops": [5]},
             extra=[vary(five_operations, "mode", mode) for mode in other_modes],
             early=[vary(base, "mode", "eager")],
         )
         arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled_modes]
-        return with_workloads(star, arms, software=on_cpu)
+        return with_workloads(without_workloads, arms, software=on_cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, compiled on the device of the target. A case with the parameter

@@ -137,8 +137,9 @@ class HybridWork(TorchWork):
         self._on_device = True
 
     def issue(self, n: int) -> None:
-        """Run n steps on the device and on the host in turn. The state is copied to where the next
-        step runs; the next chain goes on where this one has ended.
+        """Run n steps on the device and on the host (CPU) in turn. The state is copied to where
+        each step runs. The next call goes on where this one has ended: after an odd n, on the
+        other.
         """
         values, on_device = self.values, self._on_device
         for _ in repeat(None, n):

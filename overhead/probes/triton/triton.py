@@ -36,15 +36,16 @@ class TritonProbe(Probe):
         return targets
 
     def space(self, target: Target) -> Space:
-        """The cases that are measured: launches of the step by both ways (``entry``), with a wait
-        after each launch, and the workloads. Every run measures ``base`` and ``early``.
+        """The cases, ways to launch a kernel, that are measured: launches of the step through the
+        jitted function and through the compiled kernel (``entry``), with a wait after each launch,
+        and the workloads. Every run measures ``base`` and ``early``.
         """
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
         axes = {"entry": ["compiled"], "pattern": ["wait-each"]}
-        star = Space(base, axes, early=[vary(base, "pattern", "wait-each")])
+        without_workloads = Space(base, axes, early=[vary(base, "pattern", "wait-each")])
         fused = WorkloadArm("fused", bodies=("one",), language="triton")
         launches = WorkloadArm("per-submit", bodies=("one",), language="triton")
-        return with_workloads(star, [fused, launches], software=False)
+        return with_workloads(without_workloads, [fused, launches], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain that measures the case on the device of the target: a workload if the case has

@@ -158,10 +158,11 @@ def steps(spec: StepSpec) -> Steps:
 
 
 def space(target: Target) -> Space:
-    """The cases that are measured on a target (an adapter of wgpu-native or Dawn). The base has one
-    dispatch per submission, from Python. Each of the ``axes``, the most informative first, changes
-    one thing of it; every run measures the ``early`` cases. None among the values of an axis means
-    that the base has no such parameter.
+    """The cases, ways to dispatch a kernel, that are measured on a target (an adapter of
+    wgpu-native or Dawn). The base has one dispatch per submission, from Python. Each of the
+    ``axes``, the most informative first, changes one thing of it; every run measures the ``early``
+    cases. Other callers are compiled code (``native``) and Python without wrapper objects
+    (``ffi``). None among the values of an axis means that the base has no such parameter.
     """
     on_dawn = target.stack == "dawn"
     axes: dict[str, list[Scalar | None]] = {

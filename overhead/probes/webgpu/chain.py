@@ -274,6 +274,8 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
     The calls keep the objects among their arguments alive, but not what these point to. Raises
     ``NativeUnavailable``.
     """
+    # The array that a submission takes. The command buffer of each group is put into it: by the
+    # function ``put`` in a Python loop, and by its address in a compiled one.
     submitted = library.ffi.new("WGPUCommandBuffer[1]")
 
     def put(commands: Any) -> None:
@@ -288,7 +290,7 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
         """
         if step == "wait":
             return library.wait_calls(*given["wait"])
-        if step == "submit":  # takes an array, here of one command buffer
+        if step == "submit":
             store = Store("commands", put, library.address(submitted), _COMMANDS, step)
             return store, call("QueueSubmit", step, *given[step], 1, submitted)
         if step == "release":

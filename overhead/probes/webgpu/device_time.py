@@ -109,8 +109,10 @@ class DeviceClock:
         """Device time of n units: from the end of the blocker, a long dispatch before them, to the
         end of a marker, an empty dispatch after them.
 
-        The marker adds a constant time, the same for every n. Raises ``Unsupported`` if the time is
-        shorter than 100 steps of the device's clock (``quantum``), and so too inexact.
+        ``busy`` of the result: whether the blocker still ran when all units had been issued, so
+        that the time has no gaps in which the device waited for the host. The marker adds a
+        constant time, the same for every n. Raises ``Unsupported`` if the time is shorter than 100
+        steps of the device's clock (``quantum``), and so too inexact.
         """
         span, busy = self._behind_blocker(n)
         if span < _MIN_QUANTA * self.quantum:

@@ -106,7 +106,7 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
             )
         device = ""
         if namesakes[named.key] > 1:
-            number = seen[named.key]
+            number = seen[named.key]  # how many of the same name came before
             device = library.device_of(named.adapter) or (str(number) if number else "")
         seen[named.key] += 1
         target = Target(

@@ -85,7 +85,7 @@ def compile_tiny(view: View) -> Finding | None:
     slower = change_above(_LEAST_TIMES_COMPILED, target, compiled, eager)
     if slower is None:
         return None
-    # If the compiled step costs as much as 2.3 eager operations, it pays from 3 on.
+    # If the compiled step takes 2.3 times as long as one eager operation, it pays from 3 on.
     pays_from = math.ceil(slower.times.value)
     return changes_finding(TinyCompiledCosts(slower, pays_from), [slower])
 

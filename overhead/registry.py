@@ -53,11 +53,15 @@ class Registry(Generic[T]):
         # A file replaces an item of a package, but a package no item of another one. ``_adding``:
         # the package whose items are being added; '' for a file.
         is_replaceable = name in self.packages and not self._adding
+        # The name is in use and may not be taken over. The same owner may add it again, as a second
+        # import of its file does.
         if name in self._items and not is_replaceable:
             _, owner_before = self._items[name]
             if owner_before != owner:
                 raise UsageError(f"the {self.kind} name {name!r} is taken")
         self._items[name] = item, owner
+        # The item that is there now is of a file, or of the package whose items are being added;
+        # ``adding`` notes the latter again at its end.
         self.packages.pop(name, None)
         self._added.append(name)
 
@@ -69,6 +73,7 @@ class Registry(Generic[T]):
 
         If the block raises, all its items are forgotten.
         """
+        # What there is now, to be put back if the block raises.
         before, packages = dict(self._items), dict(self.packages)
         added: list[str] = []
         self._added, self._adding = added, package
@@ -79,6 +84,7 @@ class Registry(Generic[T]):
             raise
         finally:
             self._adding = ""
+        # Where the items came from: ``add`` took them for items of a file.
         if package:
             self.packages.update(dict.fromkeys(added, package))
 

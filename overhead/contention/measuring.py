@@ -94,6 +94,7 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
             reason = _why_not_measured(group)
             # A group may take as long as the longest one so far that ran in the same way.
             is_late = left_s <= 0 or left_s < longest_s[group.way]
+            # A way in which the stack cannot be measured is the better reason.
             if not reason and is_late:
                 reason = because("beyond-seconds-of-contention", seconds=plan.seconds)
             if reason:
@@ -142,10 +143,14 @@ def _measure_group(
     The first death of a peer may be an accident: what was measured stays, and the set is measured
     again. After the second one its case has failed.
     """
+    # First the journal gets an entry for each case, which announces what its periods are of.
     began_s = time.monotonic()
     targets = list(group.targets)
     measuring.add([PeersEntry(way=group.way, targets=targets, case=case) for case in group.cases])
 
+    # ``cases``: those that have not failed; a set takes those that fail out. ``numbers``: of the
+    # sets, those that died too. ``measured``: how many sets are complete. ``set_s``: the mean time
+    # of one.
     cases = dict(enumerate(group.cases))
     numbers = itertools.count()
     measured = 0
@@ -167,6 +172,7 @@ def _measure_group(
             # failure is what was measured.
             if one_set.died and may_repeat and not has_time_to_repeat:
                 measuring.add(one_set.failed("failed", one_set.died))
+        # After the first death, none is forgiven any more. Only complete sets count.
         if one_set.died:
             may_repeat = False
         else:
@@ -175,6 +181,7 @@ def _measure_group(
         # Mean time of a measured set. The time of sets that died, and to end processes, counts too.
         set_s = (time.monotonic() - began_s) / max(1, measured)
         time_left.tell()
+        # The next set begins only if it would end within ``left_s`` too.
         time_with_next_s = set_s * (measured + 1)
         if time_with_next_s > left_s:
             break
@@ -302,6 +309,7 @@ class _Set(ExitStack):
         """
         processors = len(every_processor()) or 2
         devices = len(self.group.targets)
+        # ``plan.numbers``: numbers of peers, which count devices, processes or threads.
         match self.group.way:
             case "busy":
                 return sorted({max(1, processors // 2), processors})
@@ -358,6 +366,7 @@ class _Set(ExitStack):
 
         The first process also finds how many units a long chain has, which the others need not.
         """
+        # ``began``: how many processes there were before.
         threads = max(self.plan.numbers) if self.group.way == "threads" else 1
         began = len(self.children)
         # Peers have the group's target, or in turn those of all its devices.
@@ -427,13 +436,16 @@ class _Set(ExitStack):
         length_ns = self._length_ns(period)
         most = self.plan.most_short if period.kind == "short" else self.plan.most_long
 
+        # Each process gets its part of the places: one for each of its threads.
         for number, (child, n) in enumerate(zip(children, units, strict=True)):
             first = number * threads
             own_places = places[first : first + threads]
             child.send(PeriodJob(period.case, n, length_ns, threads, own_places, most))
+        # Each answers when its threads have run a chain and are warm.
         for child in children:
             child.receive()
         start_ns = time.perf_counter_ns() + _AHEAD_NS
+        # Busy neighbours compute until a little after the end of the period.
         if not period.alone:
             for neighbour in self.busy[: period.peers]:
                 neighbour.send(BusyJob(start_ns + length_ns + _AHEAD_NS))
@@ -441,6 +453,7 @@ class _Set(ExitStack):
             child.send(start_ns)
         answers = [child.receive() for child in children]
         ran = [answer for answer in answers if isinstance(answer, Ran)]
+        # One peer that failed makes the whole period fail.
         for answer in ran:
             if answer.reason:
                 return msgspec.structs.replace(
@@ -504,6 +517,7 @@ class _Set(ExitStack):
         planned = [*self._alone(1), *self._together()]
         self._drop(failed.case, status, reason)
         yield msgspec.structs.replace(self._entry(failed), status=status, reason=reason)
+        # The other periods of the case, such as those with more peers, get this reason.
         why_not = because("not-with-fewer", peers=failed.peers, why=reason)
         for period in planned:
             if period.case != failed.case or period in self.seen or period == failed:

@@ -283,13 +283,18 @@ def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
     # enough to do.
     limited: dict[tuple[str, int], list[RatioAt]] = {}
     for row in _judged(rows):
+        # "each": the time of a unit of all peers together, ns; by number of peers, where it is
+        # ``ok``.
         times = row.resolved("each")
         peers = max(times, default=0)
+        # Pinned peers are not as programs run; and one peer shows no common rate.
         if peers <= 1 or row.first.placement != "free":
             continue
         if row.records[peers].limit == "device":
             of_api = limited.setdefault((row.first.target.api, peers), [])
             of_api.append(RatioAt(row, peers, times[peers]))
+    # ``ratio`` holds the time of a unit, ns. ``low``, ``high``: the lowest and the highest end of
+    # all their intervals. They meet where these are close to each other.
     for (_api, peers), alike in limited.items():
         low = min(each.ratio.floor for each in alike)
         high = max(each.ratio.ceiling for each in alike)
@@ -338,8 +343,11 @@ def placing(rows: Sequence[PeersRow]) -> Placing | None:
         slowdowns: list[RatioAt] = []
         for row in of_case:
             slowdowns += row.ratios("slowdown")
+        # The upper end of the largest slowdown of any case, so that a reader can be told that none
+        # is slower.
         for slowdown in slowdowns:
             highest = max(highest, slowdown.ratio.ceiling)
+        # Of the number of devices at which the case is slowest, all placements are shown.
         peers = _slowest_limited(slowdowns)
         if peers is not None:
             at_slowest = [slowdown for slowdown in slowdowns if slowdown.peers == peers]

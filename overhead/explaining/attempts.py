@@ -124,6 +124,7 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
     The child writes its result into a file, since the compared values may be large, and sends the
     name of the file.
     """
+    # ``count_descendants``: memory of processes that the program starts counts too.
     limits = ChildLimits(limit_s, count_descendants=True)
     decode = msgspec.json.Decoder(str).decode
     with scratch.subfolder() as folder:
@@ -195,8 +196,10 @@ def prepare_step(job: AttemptJob) -> PreparedStep:
     sys.path += [entry for entry in job.path if entry not in sys.path]
     module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
     sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
+    # The text of the program (or of the user's alternative) defines ``step``.
     exec(job.against or job.setup, module.__dict__)
     step: StepFunction = module.step
+    # Names of Python values and host arrays that a step changes each time.
     changing_on_host = _warm(step)
     if not job.alternative:  # the step itself, or the one that the user compares it with
         return PreparedStep(step, step, 0.0)
@@ -209,6 +212,7 @@ def prepare_step(job: AttemptJob) -> PreparedStep:
     if alternative.captures and changing_on_host:
         raise NotPossible(_not_capturable(changing_on_host))
 
+    # What is timed here is the one-off cost of the alternative, such as a capture.
     began = time.perf_counter()
     run = alternative.make(step)
     wait_for_device()
@@ -219,6 +223,7 @@ def _not_capturable(changing: list[str]) -> Reason:
     """Why a step that changes these values on the host (``changing``: their names) cannot be
     captured as a CUDA graph.
     """
+    # The first few names, and how many more there are.
     named = "; ".join(changing[:_MOST_NAMED])
     more = max(0, len(changing) - _MOST_NAMED)
     # PyTorch's optimisers count their steps on the host, unless they are made with
@@ -244,6 +249,7 @@ def _warm(step: StepFunction) -> list[str]:
     with on_stream:
         for _ in range(_WARM_STEPS - 1):
             step()
+        # The last warm step is watched: what it changes, each step changes.
         before = state.host_values(step)
         step()
     wait_for_device()
@@ -271,6 +277,7 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
     left_out = NotCompared()
     try:
         run_alternative, step, making_s = prepare_step(job)
+        # ``before``: of the arrays that the step reaches, to know later which of them it changes.
         before = checksums(step)
         began = time.perf_counter()
         for index in range(_COMPARED_STEPS):
@@ -278,6 +285,7 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
             if index == 0:  # the first step of an alternative may compile
                 wait_for_device()
                 making_s += time.perf_counter() - began
+            # ``room_bytes`` shrinks by what is kept; parts without room go to ``left_out``.
             values, unread = result_values(f"step {index + 1}", result, room_bytes)
             results += values
             room_bytes -= sum(value.data.nbytes for value in values)
@@ -293,6 +301,7 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
         where = program_line(error, texts=True)
         return Attempt(reason=_without_advice(one_line(error)), where=where)
 
+    # What is known now suffices unless the user's own alternative is to be tested further.
     outcome = StepOutcome(results, state_after, left_out)
     attempt = Attempt(outcome, making_s=making_s)
     if not job.vary:
@@ -330,6 +339,8 @@ def _later_steps(
     Both results are None if the step raises.
     """
     try:
+        # First many steps. Then three results: with the usual inputs, with another middle, and with
+        # all inputs changed. ``varied``: how many arrays, lists and numbers got other values.
         soon = _run_for(step, later_s, room)
         with_usual_inputs, _ = result_values("step", step(), room)
         # First only the middle of each array changes: that finds a program that looks only at the
@@ -356,6 +367,8 @@ def _run_for(step: StepFunction, seconds: float, room: int) -> list[StepValue] |
     steps = 0
     ends = time.perf_counter() + seconds
     while steps < _SOON_STEPS or time.perf_counter() < ends:
+        # Only the result of one step, always the same number, is kept: that of another program can
+        # be compared with it.
         result = step()
         steps += 1
         if steps == _SOON_STEPS:

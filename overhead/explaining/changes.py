@@ -144,10 +144,12 @@ class Changes:
         interval is too wide for a verdict. If that does not help, a note says how many seconds
         ``explain`` would need.
         """
+        # ``complete``: the time of a step until its work is done.
         wall = timing.calls[0].figure("complete")
         if wall is None or not wall.measured or resolved_times(wall):
             return timing
-        # Only a measurement that is longer than the last one may give a narrower interval.
+        # All processes together sampled for ``_PROCESSES * _sampled_s`` seconds the last time. Only
+        # a measurement that is longer than that may give a narrower interval.
         if self._left_s() > _PROCESSES * self._sampled_s:
             self._fills_time_left = True
             self._listener.later_s = 0.0
@@ -169,9 +171,12 @@ class Changes:
         """
         if not wall.value or wall.high is None:
             return math.inf
+        # From the value to the upper end, as a share of the value; ``_RESOLVED_HALF`` is what it
+        # should be.
         half_width = (wall.high - wall.value) / wall.value
         # The width of an interval falls with the square root of the number of samples.
         sampling_s = self._sampled_s * (half_width / _RESOLVED_HALF) ** 2
+        # Each process loads the step, opens and samples once more.
         again_s = _PROCESSES * (self.loading_s + _OPENING_S + sampling_s)
         # The seconds that the user gives do not include the wait for other runs.
         passed_s = time.monotonic() - self._began - self._listener.waited_s
@@ -209,6 +214,8 @@ class Changes:
         # inputs (``vary``), and the step itself to compare with. It runs twice as long as a process
         # times it: one that stops working during the measurement stops here too.
         self._job = msgspec.structs.replace(self._job, vary=bool(against), later_s=2 * _IN_TURN_S)
+        # The jobs to attempt, by name: the user's own alternative, then the known ones. ``vary`` is
+        # for the former only.
         jobs: dict[str, AttemptJob] = {}
         if against:
             jobs[AGAINST] = msgspec.structs.replace(self._job, against=against)
@@ -219,6 +226,7 @@ class Changes:
 
         self._listener.later_s = self.conditions_s
         tried = self._tried(jobs) if jobs else {}
+        # Only what was possible and computes the same is timed.
         to_time = {name: job for name, job in jobs.items() if tried[name].status == "ok"}
         timing, timed = self._times(to_time, tried)
         tried |= timed
@@ -230,6 +238,7 @@ class Changes:
         """
         tried = {}
         for name, job in jobs.items():
+            # ``compiles``: it may take minutes, so it has limits of its own.
             compiles = _change(name).compiles
             began = time.monotonic()
             # Compilation does not count towards the time limit, and the user's own alternative is
@@ -258,6 +267,7 @@ class Changes:
         attempts_s = sum(
             _COMPILING_TAKES_S if _change(name).compiles else attempt_s for name in attempts
         )
+        # The timing as planned: a share for the step and one for each other, in each process.
         wanted_s = self.least_s + _PROCESSES * _IN_TURN_S * (1 + others)
         # The timing is shortened to fit the time limit, but not below its least.
         most_s = max(self.least_s, self.time_left_s() - attempts_s)
@@ -275,8 +285,10 @@ class Changes:
             return _alternative(name, "ok", making_s=attempt.making_s)
 
         compared = compare_outcomes(self._original, attempt.outcome, own=name == AGAINST)
+        # ``left_out``: by name of a part, how many values it has and why they are not compared.
         not_compared = sum(number for number, _ in compared.left_out.values())
         counts: dict[str, Any] = {"compared": compared.count, "not_compared": not_compared}
+        # ``same_results``: True, or None where something leaves that open (``unknown``).
         if not compared.differences:
             same = None if compared.unknown else True
             remark = _remark(compared)
@@ -320,6 +332,7 @@ class Changes:
         An alternative that fails there, perhaps because of another one in the process, is timed
         again beside the step alone.
         """
+        # First a single measurement with all alternatives in turn.
         compiles = any(_change(name).compiles for name in jobs)
         left_before_s = self.time_left_s()
         if jobs:
@@ -345,6 +358,7 @@ class Changes:
         if compiles:  # compilation does not count towards the time limit
             self.ends += left_before_s - self.time_left_s()
 
+        # ``position``: of the alternative among the timed calls; 0 is the step.
         alternatives = {}
         for position, (name, job) in enumerate(jobs.items(), 1):
             if name not in failures:
@@ -386,11 +400,14 @@ class Changes:
 
         ``compiles``: whether making an alternative compiles it.
         """
+        # A statement is the step or an alternative; each is sampled like the step, whose trial gave
+        # ``_found``.
         statements = [self._found] * (1 + others)
         case_s = self._case_s(others, compiles)  # seconds for each statement in a process
         self._sampled_s = case_s
         # A little more than the statements take together, so that rounding omits none of them.
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
+        # ``besides_s``: what the run may take beside its samples, generously.
         besides_s = COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)
         return dataclasses.replace(
             sampling_plan(statements),
@@ -408,11 +425,13 @@ class Changes:
         step_s = self._found.one_ns / 1e9
         usual_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * step_s)
         left_s = math.inf if compiles else self._left_s()
+        # ``ends`` is infinite where no limit was set.
         if left_s == math.inf:
             return usual_s
         # Each statement is first calibrated: called some times to find out how it is sampled. The
         # step's own calibration is in ``least_s`` already, so ``_left_s`` does not hold it.
         sampling_s = left_s / _PROCESSES - others * _CALIBRATING * step_s
+        # The step and the others share what is left of a process's time equally.
         part_s = sampling_s / (1 + others)
         return max(_LEAST_S, part_s if self._fills_time_left else min(usual_s, part_s))
 
@@ -458,6 +477,7 @@ def _not_compared(comparison: OutcomeComparison) -> Why:
     if not comparison.left_out:
         return ""
     parts = []
+    # The number of values in a part is not told.
     for name, (_, why) in list(comparison.left_out.items())[:_MOST_PARTS]:
         if name:
             parts.append(because("part-not-compared", name=name, why=why))
@@ -509,6 +529,7 @@ def _with_times(
     """
     # The ratios, each of a statement to the step, count the statements from 1 on.
     against_step = [each for each in timing.ratios if each.position == position + 1]
+    # None if the run formed no ratio for it.
     ratio = against_step[0].ratio if against_step else None
     difference = against_step[0].difference if against_step else None
     gain = _gain(ratio)
@@ -531,6 +552,7 @@ def _gain(ratio: Figure | None) -> Figure:
     # The inverse of an interval that reaches zero would have no end.
     if value is None or not value.bounded or value.floor <= 0:
         return missing("gain", ratio.reason or because("gain-not-resolved"), "ratio")
+    # The ratio is the alternative's time over the step's; a gain is the inverse, with its interval.
     gain = exactly(1.0) / value
     return msgspec.structs.replace(
         ratio, name="gain", unit="ratio", value=gain.value, low=gain.low, high=gain.high
@@ -547,5 +569,6 @@ def _repaid(making: Figure, difference: Figure | None) -> Figure:
     # If the interval reaches zero, the alternative may be no faster.
     if difference.high >= 0:
         return missing("repaid_after", because("saves-no-time"), "count")
+    # One-off cost over what each step saves. Both in ns.
     steps = (making.value or 0.0) / -difference.value
     return Figure(name="repaid_after", unit="count", value=float(math.ceil(steps)))

@@ -102,6 +102,8 @@ def conditions_s(step_s: float) -> float:
     shortest_s = _STRETCHES * _STRETCH_S
     # Before, after and under the condition, a long step runs until there are enough blocks of it.
     enough_blocks_s = 2 * _FEWEST_BLOCKS * step_s
+    # A stretch goes on until it has its blocks, but for no longer than ``_LONGER`` times its usual
+    # time.
     condition_s = min(_LONGER * shortest_s, max(shortest_s, enough_blocks_s))
     return _CONDITIONS * condition_s
 
@@ -115,6 +117,7 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
     """
     if not found:
         return []
+    # A fixed seed, so that the same times always give the same intervals.
     draw = np.random.default_rng(0)
     # The first row has the times from all conditions, each of which took turns with it.
     usual: list[float] = []
@@ -131,6 +134,8 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
             fewest = min(len(condition.usual), len(condition.under))
             gain = missing("gain", few_blocks(fewest), "ratio")
         else:
+            # The gain: the time as the host runs it over that under the condition. Arrays of
+            # resampled means give its interval in the same way.
             ratio = np.mean(condition.usual) / np.mean(condition.under)
             gain = _with_interval("gain", "ratio", ratio, usual_means / under_means)
         rows.append(_row(condition.what, _step(condition.under, under_means), gain))
@@ -168,6 +173,7 @@ def _resampled_means(draw: np.random.Generator, times: Sequence[float]) -> np.nd
     """
     if len(times) < _FEWEST_BLOCKS:
         return None
+    # Rows: draws; columns: the times of a draw.
     means: np.ndarray = draw.choice(times, (_DRAWS, len(times))).mean(axis=1)
     return means
 
@@ -182,6 +188,7 @@ def _step(times: Sequence[float], resampled: np.ndarray | None) -> Figure:
 
 def _with_interval(name: str, unit: str, value: np.floating, resampled: np.ndarray) -> Figure:
     """The figure with the interval that holds 95 % of its resampled values."""
+    # The middle 95 %.
     low, high = np.percentile(resampled, (2.5, 97.5))
     return Figure(
         name=name, unit=unit, value=float(value), low=float(low), high=float(high), processes=1
@@ -245,6 +252,7 @@ def _thread_times_by_psutil(threads: Sequence[int]) -> dict[int, float]:
         of_process = psutil.Process().threads()
     except (psutil.Error, OSError):
         return {}
+    # User and system time together are the CPU time of a thread.
     times_s = {each.id: each.user_time + each.system_time for each in of_process}
     return {thread: 1e9 * times_s[thread] for thread in threads if thread in times_s}
 
@@ -275,6 +283,7 @@ def is_far(host: Host, bus: str) -> bool:
     # A machine with one node says -1, and other systems have no such files.
     if not gpu_node.isdecimal() or len(fields) <= _PROCESSOR_AFTER_NAME:
         return False
+    # The number of the processor on which this thread ran last.
     processor = fields[_PROCESSOR_AFTER_NAME]
     nodes = host.names(f"/sys/devices/system/cpu/cpu{processor}/node[0-9]*")
     return bool(nodes) and not nodes[0].endswith(f"/node{gpu_node}")
@@ -351,6 +360,7 @@ def _trials(busy_threads: int) -> list[_Trial]:
 
     ``busy_threads``: how many other Python threads of the program are busy.
     """
+    # Each condition only where it would change something.
     trials = []
     if gc.isenabled():
         trials.append(_Trial(WITHOUT_COLLECTION, _without_collection()))
@@ -428,6 +438,7 @@ class HostMeasurement:
                 return times
             start = self._now()
             self._run(self._block)
+            # A block is timed as a whole; its time over its steps is the time of a step.
             times.append((self._now() - start) / self._block)
 
     def shares(self) -> dict[str, float]:
@@ -435,6 +446,7 @@ class HostMeasurement:
         numbers, by name. They tell why steps are long or uneven; ``verdict.host_causes`` names the
         causes.
         """
+        # First what is compared before and after.
         collector = _CollectorPauses(self._now)
         clock = SystemClock()
         # A fixed piece of work, timed before and after: it takes longer on a slower clock.
@@ -450,6 +462,7 @@ class HostMeasurement:
         gc.callbacks.remove(collector)
         beside_ns = time.process_time_ns() - time.thread_time_ns() - beside_before_ns
 
+        # Counters only grow: what was added meanwhile, over the time that passed, is a share.
         passed_ns = max(1, self._now() - began)
         shares = {}
         for name, value in read_counters(self._host).items():
@@ -462,8 +475,11 @@ class HostMeasurement:
         shares["longest_pause"] = float(max(collector.pauses_ns, default=0))
         shares["other_threads"] = max(0.0, beside_ns / passed_ns)
         reference_loop += [clock.reference_loop()[0] for _ in range(15)]
+        # 1 is the best speed seen: how many times as long the reference loop usually takes.
         shares["clock"] = statistics.median(reference_loop) / min(reference_loop)
         shares["python_threads"] = float(busy_threads)
+        # Facts that are no shares: the cores that the process may use, by a CPU limit too; the
+        # threads of PyTorch; whether the GPU is far.
         cores = self._host.usable_cores()
         if cores:
             shares["cores"] = min(float(cores), cpu_quota(self._host) or cores)
@@ -479,6 +495,7 @@ class HostMeasurement:
         library that it calls; as ``{"own_python": share}``, to be added to the other shares.
         """
         profile = cProfile.Profile()
+        # One block of steps under Python's profiler. ``inlinetime`` is in seconds.
         profile.runcall(self._run, self._block)
         entries = profile.getstats()
         own_times = []
@@ -502,6 +519,7 @@ class HostMeasurement:
         # longer: so many of them would be one long block, and few blocks give no interval.
         mean_step_ns = statistics.fmean(self.stretch(_STRETCH_S))
         self._block = _steps_of_a_block(mean_step_ns)
+        # As many blocks before and after together as under the condition.
         half_of_blocks = _FEWEST_BLOCKS // 2
         conditions = []
         for trial in trials:

@@ -121,6 +121,7 @@ def explain(
     try:
         if chrome is not None:
             _save_replay_or_say_why(chrome, profile, measured, listener)
+        # ``least_s``: what the processes take besides their samples, which no limit shortens.
         changes = _changes_of(source, profile, began + seconds, listener)
         if changes.least_s > changes.time_left_s():
             _note_long_step(profile, changes.least_s, seconds, listener)
@@ -173,9 +174,14 @@ def _changes_of(
     be done at ``end``, in seconds of ``time.monotonic``, and knows from the profile how long it
     takes to load the step.
     """
+    # ``job``: how any process loads the step. ``_left_out``: alternatives that could not help it.
     job = AttemptJob(setup=source.setup, path=source.path)
     leave_out = _left_out(profile)
     changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=leave_out)
+    # ``ends``: when all must be done. ``loading_s``: how long a process takes to load the step.
+    # ``conditions_s``: how long the step under other conditions takes, which comes after the
+    # alternatives; it is only part of the time left that the user sees. (The name without
+    # ``changes`` is a function.)
     changes.ends = end
     changes.loading_s = profile.loading_s
     changes.conditions_s = _conditions_with_loading_s(profile)
@@ -308,6 +314,7 @@ def _interrupted(
         measured.remarks.append(because("interrupted-later"))
         return measured.explanation(source, profile, measured.timing)
     measured.remarks.append(because("interrupted"))
+    # The times of a call that was not timed: none, each with the reason.
     call = untimed(profile.found, because("interrupted-before"), [])
     versions = machine.versions(sorted(set(profile.found.packages)))
     timing = Timing(
@@ -329,6 +336,7 @@ def _left_out(profile: StepProfile) -> Collection[str]:
     uploads_pageable = any(FROM_PAGEABLE in codes_of(row.what) for row in waits)
     if not uploads_pageable:
         left_out.append(PINNED)
+    # Waits that cost little: a step without them would not be measurably faster.
     waiting_ns = sum(row.blocked_ns for row in waits)
     if waiting_ns < _LEAST_WAITS * profile.step_ns:
         left_out.append(UNSYNCHRONISED)
@@ -354,9 +362,12 @@ def explanation(
     """The whole result, made from what was measured: the profile of the step, its times, and those
     of the alternatives and conditions. Nothing is measured here.
     """
+    # The step itself is the first call that was timed; the others are alternatives.
     call = timing.calls[0]
     step = _step_timing(call, profile)
     trace = profile.trace or Trace(())
+    # The tables: operations from the quiet steps (the quarter that took the host least), waits and
+    # counts from all.
     operations = operation_rows(trace.quiet(), profile.host)
     synchronisations = synchronisation_rows(trace)
     counts = step_counts(trace, profile.reason or NO_STEP)
@@ -368,6 +379,7 @@ def explanation(
         tried.append(_with_forbidden_wait(checked, synchronisations))
     tried += condition_rows(conditions)
 
+    # The verdict rests on the tables and on the measured gains.
     check, verdict = _judged(profile, step, counts, operations, synchronisations, gains_of(tried))
     not_seen = [*_not_seen(profile, call), *timing.notes]
     explained = record.Explanation(
@@ -442,6 +454,7 @@ def _above_zero(time: Figure) -> Figure:
     """
     if time.value is None or time.low is None or time.low >= 0:
         return time
+    # Only the lower end is below zero.
     if time.value > 0:
         return msgspec.structs.replace(time, low=0.0)
     # The value itself is not above zero: at most the upper end of the interval is known.
@@ -456,6 +469,7 @@ def _checked_for_work(alternative: record.Alternative, busy: Figure) -> record.A
     """
     if not _captures(alternative) or busy.low is None:
         return alternative
+    # Without a time nothing shows that the graph leaves work out.
     graph_ns = alternative.step.value or math.inf
     if graph_ns >= _LEAST_BUSY * busy.low:
         return alternative
@@ -534,6 +548,7 @@ def _judged(
     if trace is None or not trace.steps:
         return _judged_by_times(profile, step)
 
+    # ``parts``: times of the replayed step. ``check``: whether it takes as long as the step did.
     parts = step_parts(trace.quiet(), profile.host)
     check = _checked_replay(profile, trace, parts.step)
     if not trace.has_device:
@@ -545,6 +560,7 @@ def _judged(
         return check, record.StepVerdict(kind="unclear", sentences=[no_verdict])
 
     verdict = judge(parts, check, operations, synchronisations, counts.launches.value, gains)
+    # How long device work waits after its launch: only a replay that holds can say it.
     delays = delays_reason(launch_delays(trace))
     if check.ok and delays:
         verdict.sentences.append(delays)
@@ -617,6 +633,7 @@ def _not_seen_in_trace(profile: StepProfile, trace: Trace) -> list[Why]:
     steps that ran other operations than the steps of the host's profile.
     """
     reasons: list[Why] = []
+    # The replay does not know for which stream another one waits.
     for step in trace.steps:
         streams = {work.stream for work in step.device}
         if len(streams) > 1:

@@ -71,13 +71,15 @@ def profiler_cost(
     the loop, which does not wait: what the profiler adds while the host would wait anyway is not
     seen in the time of the step.
     """
-    # The loop does nothing between its operations but enter the next one.
+    # The loop does nothing between its operations but enter the next one. So ``entry_ns``, from the
+    # end of one to the start of the next, is the time to get into an operation.
     gaps_ns = []
     for step in loop.steps:
         for before, after in itertools.pairwise(step.operations):
             gaps_ns.append(after.start - before.end)
     entry_ns = statistics.median(gaps_ns) if gaps_ns else 0.0
 
+    # ``returns``: without the profiler, how long a step and the loop take until they return.
     if blocked_ns > _MUCH_WAITING * quiet_mean(returns.step):
         return ProfilerCost(_added_ns(loop, returns.loop), entry_ns)
     return ProfilerCost(_added_ns(alone, returns.step), entry_ns)
@@ -140,6 +142,8 @@ class HostTimes:
             # No step with the same operations was profiled without the device, so this step's own
             # times must do.
             without_device = _ProfiledParts(cut.part_ns, self._costs(step))
+        # From the work of each part follows the work up to each edge; between edges it is
+        # interpolated.
         work_ns = _work_of_parts(cut, without_device, call_ns)
         # An edge is the start or end of a part.
         time_until_edge = np.asarray(cut.time_until_edge)
@@ -197,7 +201,9 @@ class HostTimes:
 
         parts_by_names = {}
         for names, steps in steps_by_names.items():
+            # ``quiet``: the quickest quarter of the steps of this kind.
             quickest = Trace(steps).quiet().steps
+            # Rows: steps; columns: parts. ``zip`` turns it into the times of each part.
             parts_of_steps = [_CutStep(step, 0.0).part_ns for step in quickest]
             times_of_parts = zip(*parts_of_steps, strict=True)
             part_ns = [statistics.fmean(times) for times in times_of_parts]
@@ -235,7 +241,8 @@ class _CutStep:
         the profiler makes each call of the runtime that does not block.
         """
         self._start = step.start
-        # A call waits for the device, or only for room in its queue (``queue_full``).
+        # A call waits for the device (``blocked``), or only for room in its queue (``queue_full``).
+        # ``no_work``: the part of the call, at its end, that is one of these.
         waiting = [call for call in step.calls if call.no_work > 0]
         free_spans = [
             (call.start, call.end - call.queue_full) for call in step.calls if not call.blocked
@@ -244,9 +251,12 @@ class _CutStep:
         # cost of a call is taken from its end, and a call shorter than that is all cost.
         waits = [(call.end - call.no_work, call.end) for call in waiting]
         costs = [(max(start, end - call_ns), end) for start, end in free_spans]
+        # ``_lost``: these spans without overlaps, in order. ``_lost_until``: by number of spans,
+        # how long those before last together.
         self._lost = union_of_spans([*waits, *costs])
         self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
 
+        # Now the parts, from edge to edge, in the host's time that is left.
         edges = _edges(step)
         self.time_until_edge = [self.time_until(at) for at in edges]
         self.part_ns = [end - start for start, end in itertools.pairwise(self.time_until_edge)]
@@ -261,6 +271,8 @@ class _CutStep:
         begun = bisect.bisect_right(self._lost, at, key=_start_of)  # how many have begun by then
         # The last lost span that has begun may go on after ``at``; that part is not lost yet.
         lost_later = max(0.0, self._lost[begun - 1][1] - at) if begun else 0.0
+        # From the start to ``at``, less all lost spans that have begun, plus what of the last is
+        # still to come.
         return at - self._start - self._lost_until[begun] + lost_later
 
 
@@ -283,6 +295,7 @@ def _edges(step: StepTrace) -> list[float]:
 
 def _count_in_parts(times: Sequence[float], edges: Sequence[float]) -> list[int]:
     """How many of these times lie in each part, from one edge to the next."""
+    # How many times lie before each edge; the difference of neighbours is the number in the part.
     before_edges = np.searchsorted(sorted(times), edges)
     counts: list[int] = np.diff(before_edges).tolist()
     return counts
@@ -343,6 +356,7 @@ def step_counts(trace: Trace, reason: Why = NO_STEP) -> record.StepCounts:
         names = ("allocations", *_KIND_OF_COUNT)
         return record.StepCounts(**{name: missing(name, reason, "count") for name in names})
 
+    # Each list has a number for each step.
     allocations = [len(step.allocations) for step in trace.steps]
     figures = {"allocations": _count("allocations", allocations)}
     # Where no device takes part there is nothing to count, which is not the same as 0.
@@ -390,6 +404,8 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
             # Operations of several threads may overlap; no time may count twice.
             start = max(last_end, operation.start)
             end = max(start, operation.end)
+            # ``before_ns``: work between the operation before and this one. A part of it,
+            # ``entry_ns`` at most, was getting into this operation.
             before_ns = work_of(last_end, start)
             entry_ns = min(before_ns, host.cost.entry_ns)
             row_sums = sums[_key(operation)]
@@ -399,6 +415,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
             last_end = end
         between_ns += work_of(last_end, step.end)
 
+    # The row of the work between operations has no line.
     steps = len(trace.steps)
     if sums or between_ns:
         sums[BETWEEN, NO_SITE] = _OperationSums(steps, between_ns)
@@ -437,6 +454,8 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
     makes, and how long they block it. A row has those of one name and line; the one that blocks
     longest comes first.
     """
+    # By name, whether it uploads from pageable memory, and line: how long each such call blocked,
+    # ns.
     blocked: dict[tuple[str, bool, CallSite], list[float]] = defaultdict(list)
     for step in trace.steps:
         for call in step.synchronisations:
@@ -448,6 +467,7 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
             is_pageable = any(work.uploads_pageable for work in issued)
             blocked[name, is_pageable, call.site].append(call.blocked)
 
+    # Sums over all steps, divided by the steps.
     steps = len(trace.steps)
     rows = []
     for (name, is_pageable, site), times in blocked.items():
@@ -474,6 +494,7 @@ def gap_rows(trace: Trace) -> list[record.DeviceGap]:
     gaps = []
     idle_from = math.inf  # until the first work is seen
     for work in step.device:
+        # Nothing ran on any stream from ``idle_from`` to the start of this work.
         if work.start > idle_from:
             middle = (idle_from + work.start) / 2
             index = bisect.bisect_right(starts, middle) - 1  # the last operation that began by then

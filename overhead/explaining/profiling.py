@@ -196,6 +196,7 @@ def profile_step(source: StepSource, *, doing: _Listening = _ignore) -> StepProf
             except UsageError as error:  # the step works; its profile does not
                 unprofiled = StepProfile(found, "none", "", reason=error.why)
                 measured = _Measured(unprofiled, ReturnTimes())
+        # The traces are read here: they are in files, which the child has closed now.
         profile = dataclasses.replace(measured.profile, loading_s=loading_s)
         if profile.reason:
             return profile
@@ -248,7 +249,9 @@ def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> Ste
     written = os.listdir(folder)
     # Of a slow step fewer traces were written.
     host_alone = _read_traces(folder, [name for name in _STEP_FILES if name in written])
+    # ``loop``: a loop of one operation, which shows what the profiler adds to one.
     loop = _read_traces(folder, [name for name in _LOOP_FILES if name in written])
+    # ``main``: the trace of the operations; ``sites``: the one that has their lines.
     main = _read_traces(folder, [_DEVICE_FILE]) if profile.device else host_alone
     if profile.device and not main.has_device:
         return dataclasses.replace(profile, reason=because("no-device-work-seen"))
@@ -283,6 +286,7 @@ def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, Why]:
 
     A step gets its lines from a step of ``sites`` that runs the same operations in the same order.
     """
+    # A recorded step without operations has no line to give.
     with_lines = [step for step in sites.steps if step.operations]
     if not with_lines:
         return plain, because("no-call-sites")
@@ -294,6 +298,7 @@ def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, Why]:
         if joined is None:
             without_lines.append(step)
 
+    # The first step without lines stands for all in the reason.
     trace = dataclasses.replace(plain, steps=steps)
     if not without_lines:
         return trace, ""
@@ -341,10 +346,12 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     known = _known_operations(model)
     if [operation.name for operation in step.operations] != [each.name for each in known]:
         return None
+    # First the operations: each gets the line of the operation at the same place.
     operations = {}  # by the id of the operation without a line, to which calls refer
     for plain, with_site in zip(step.operations, known, strict=True):
         operations[id(plain)] = dataclasses.replace(plain, site=with_site.site)
 
+    # Then the calls: each gets its operation with the line.
     sites = _sites_of_synchronisations(step, model)
     calls = []
     for call in step.calls:
@@ -394,6 +401,7 @@ def _tried(source: StepSource, send: Send) -> _TriedStep:
         f"from {refuse_long.__module__} import refuse_long\nrefuse_long(found_step,"
         f" {LONGEST_STEP_S})"
     )
+    # ``try_call`` finds out what ``step()`` needs: how long it takes, and what to wait for.
     spec = CallSpec(calls=["step()"], setup=f"{source.setup}\n{check}")
 
     def doing(what: Why) -> None:
@@ -425,6 +433,7 @@ def _profiled(job: _Job, send: Send) -> _Measured:
     shares = dict[str, float]()
     with contextlib.suppress(Exception):  # the step of a user, which worked a few times
         shares = tried.host.shares() | tried.host.own_python()
+    # From here on the step itself is called, no longer the timed loop around it.
     tried.statement.close()
     profile, returns = _profile(job.source, job.folder, step.call, tried.found, send)
     profile = dataclasses.replace(
@@ -461,6 +470,9 @@ def _profile(
     def doing(what: Why) -> None:
         send(DoesNext(what))
 
+    # ``returns`` (``ReturnTimes``): how long calls take without a profiler. It goes beside the
+    # profile, since the parent needs it to subtract the profiler's cost when it has read the
+    # traces.
     torch = sys.modules.get("torch")
     # The library whose work the trial waits for is the one of the step.
     library = next((name for name in LIBRARIES if name in found.waits), "")
@@ -475,6 +487,8 @@ def _profile(
 
     doing(because("profiling-the-step"))
     try:
+        # ``run`` writes the traces to files. It returns the time of a step, why the lines of the
+        # operations are missing ('' if they are not), and the return times.
         with contextlib.closing(UndisturbedProcessor(SystemClock())) as processor:
             profiler = _TorchProfile(torch, step, source.folder, folder, device, doing, processor)
             step_ns, missing, returns = profiler.run()
@@ -532,10 +546,12 @@ class _TorchProfile:
         """
         for _ in range(_WARM_STEPS):
             self.step()
+        # A rough time of one step, by which the numbers of steps below are chosen.
         one_s = self._seconds(1)
         _keep_freed_memory()
         fitting = math.ceil(_PROFILED_S / max(one_s, 1e-9))  # so many steps fit into that time
         per_trace = min(_MOST, math.ceil(fitting / _HOST_TRACES))
+        # First the host, as long as CUPTI has not slowed the process.
         step_s, returns = self._host_work(per_trace, one_s)
         if self.on_cuda:
             steps = min(_MOST, max(_FEWEST, fitting))
@@ -558,6 +574,7 @@ class _TorchProfile:
         In turn, because the speed of a processor changes within a second. ``one_s``: about how long
         a step takes.
         """
+        # ``number``: how many returns of the step are timed in a turn.
         loop = self._loop()
         fitting = _RETURNS_S / max(one_s, 1e-9)
         number = int(min(_MOST_RETURNS, max(_FEWEST_RETURNS, fitting)))
@@ -566,6 +583,7 @@ class _TorchProfile:
         loop_returns: list[float] = []
         # This profile leaves memory for the next ones.
         self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))
+        # In each turn: the step timed, its returns, its trace; then the same of the loop.
         traces = _FEW_TRACES if one_s > _SLOW_S else _HOST_TRACES
         for step_file, loop_file in zip(_STEP_FILES[:traces], _LOOP_FILES, strict=False):
             self.doing(because("profiling-the-host"))
@@ -616,6 +634,7 @@ class _TorchProfile:
         difference is the time of the additional steps alone, without starting and waiting.
         ``one_s``: about how long a step takes.
         """
+        # ``few``: steps of a short sample, which takes about a millisecond.
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
         many = _LONGER_SAMPLE * few
         fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 1
@@ -623,6 +642,7 @@ class _TorchProfile:
         began = time.perf_counter()
         while len(times) < fewest or time.perf_counter() - began < least_s:
             self.processor.leave_if_slow()
+            # Both are divided by ``few``: the long sample is the time of three steps.
             short_s = self._seconds(few)
             long_s = self._seconds(many)
             times.append(SampledTimes(short_s / few, long_s / few))
@@ -701,6 +721,7 @@ def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, 
     # Times count from the start of the profile, whichever thread has the record of it.
     begin = next(record for record in all_records if record.name() == "__start_profile")
     for records in threads:
+        # By handle: the operations that have begun and not ended.
         running: dict[int, Any] = {}
         for record in records:
             # PyTorch's own reader leaves out operations of these names too.
@@ -727,6 +748,7 @@ def step_seconds(times: Sequence[SampledTimes]) -> float:
     """The time of a step, s, without what any number of steps pays once: the slope between samples
     of n and of 3 n steps. Of both the quickest quarter counts.
     """
+    # ``(T(3 n) - T(n)) / (2 n)`` with both times divided by n already.
     short_s = quiet_mean(sample.short for sample in times)
     long_s = quiet_mean(sample.long for sample in times)
     return (long_s - short_s) / (_LONGER_SAMPLE - 1)

@@ -116,6 +116,7 @@ class _Queue:
     """
 
     def __init__(self, model: QueueModel) -> None:
+        # Nobody has issued anything: all streams are free, and the queue is empty.
         self.wake_ns = model.wake_ns
         self.now = 0.0
         self.spans: list[ReplayedSpan] | None = None
@@ -132,10 +133,12 @@ class _Queue:
         """Replay one action: the host works, hands its jobs to the device, and waits for streams if
         the action is a synchronisation.
         """
+        # First the host's own work.
         host_end = self.now + action.work_ns
         self._keep_span("host", action.call, self.now, host_end)
         self.now = host_end
 
+        # Then its jobs are handed to their streams.
         for stream, duration_ns in action.jobs:
             self._wait_for_room()
             # A job starts when its launch has arrived and the work before it has ended.
@@ -145,6 +148,7 @@ class _Queue:
             self._keep_span(f"stream {stream}", action.kernel, start, end, issued=self.now)
             heapq.heappush(self.queued_ends, end)
 
+        # Last the wait, if the action has one: until all streams in ``waits_for`` are done.
         ends = [self.stream_ends.get(stream, 0.0) for stream in action.waits_for]
         done = max(ends, default=0.0)
         if done > self.now:
@@ -182,6 +186,7 @@ def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
     end of the first one: so the start on an idle device is not in the result.
     """
     queue = _Queue(model)
+    # All profiled steps in a row, ``rounds`` times.
     actions = list(itertools.chain.from_iterable(model.steps)) * rounds
     first_half_end = queue.run(actions)
     second_half_end = queue.run(actions)
@@ -202,6 +207,7 @@ def replayed_spans(trace: Trace, host: HostTimes) -> list[ReplayedSpan]:
     queue.spans = []  # from here on they are kept
     queue.run(step)
 
+    # Times from the begin of the kept step.
     from_zero = []
     for span in queue.spans:
         issued = span.issued - begin if span.issued is not None else None
@@ -221,6 +227,7 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
     for name, latency_ns in launch_latencies_ns(trace).items():
         # As recorded, a latency holds what the profiler adds to the call.
         latencies[name] = max(0.0, latency_ns - call_ns)
+    # ``work_of`` gives a function: the host's work between two times of the step.
     steps = [
         list(_actions(step, host.work_of(step, call_ns), call_ns, latencies))
         for step in trace.steps
@@ -266,6 +273,7 @@ def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
     """
     whole = queue_model(trace, host)
     parts: list[StepParts] = []
+    # Each step is replayed alone: its actions, again and again.
     for step, actions in zip(trace.steps, whole.steps, strict=True):
         model = dataclasses.replace(whole, steps=[actions])
         parts.append(
@@ -294,9 +302,11 @@ def launch_latencies_ns(trace: Trace) -> dict[str, float]:
     device, ns. The median, by the name of the call; under '' that of all calls.
     """
     latencies: dict[str, list[float]] = {}
+    # ``idle_from``: when all work seen so far has ended, over all streams.
     idle_from = -math.inf
     for step in trace.steps:
         for call in step.calls:
+            # ``work``: what the call issued, the first piece first.
             work = _issued_by(step, call)
             # On a busy device the work may also wait for earlier work, which is no latency.
             if work and idle_from <= call.start:
@@ -331,9 +341,11 @@ def _actions(
     ``latencies``: from a call to the start of its work, by the name of the call, '' for a call
     whose own is not known.
     """
+    # ``done_until``: up to when the host's work is in an action already.
     done_until = step.start
     for call in step.calls:
         issued = _issued_by(step, call)
+        # Other calls, such as queries, are only host work.
         if not issued and not call.waits_for:
             continue
         # The call begins when the host has done the work before it. The call itself is host work of
@@ -359,6 +371,7 @@ def _jobs(issued: Iterable[DeviceWork]) -> list[StreamJob]:
     CUDA graph has many pieces of work on one stream, and the pauses between them count as work: the
     host cannot shorten them.
     """
+    # By stream: the first start and the last end of this call's work.
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
     for work in issued:
@@ -428,6 +441,7 @@ def launch_delays(trace: Trace) -> list[LaunchDelay]:
     """How long the device's work waits after each call that issues some, in the order of the calls,
     and for what: for its own stream, for other streams, or for the launch itself (the latency).
     """
+    # ``free_at``, ``event_wait_at``: see ``_StreamHistory``.
     streams = _StreamHistory()
     seen = set[str]()  # the names of kernels so far
     delays: list[LaunchDelay] = []
@@ -439,6 +453,8 @@ def launch_delays(trace: Trace) -> list[LaunchDelay]:
             if not issued:
                 continue
             work = min(issued, key=_start)  # the other nodes of a graph wait for this one
+            # ``delay``: from the call to the start of the work; ``own``: its part while the work's
+            # own stream is busy; ``others``: what beyond that another stream is waited for.
             delay_ns = max(0.0, work.start - call.start)
             stream_works_ns = max(0.0, streams.free_at.get(work.stream, 0.0) - call.start)
             own_ns = min(delay_ns, stream_works_ns)
@@ -483,6 +499,7 @@ def _longest_latency(delays: Sequence[LaunchDelay], median_latency_ns: float) ->
     """
     longest = max(delays, key=_latency)
     latency_ns = longest.latency
+    # It is named only if it is long both beside the median and in itself.
     if latency_ns < max(_LONG_TIMES * median_latency_ns, _LONG_NS):
         return ""
     if longest is delays[0]:
@@ -518,6 +535,7 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
     # Without other profiles the host's times are those of the trace, the profiler's cost included.
     model = queue_model(trace, HostTimes())
     queue = _Queue(model)
+    # ``run`` returns when each step and all work before it are done, on one clock over all steps.
     replayed_ends = [queue.run(actions) for actions in model.steps]
     recorded_ends = _recorded_ends(trace)
     if len(recorded_ends) == 1:

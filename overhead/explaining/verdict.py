@@ -88,6 +88,7 @@ def resolved_times(time: Figure) -> Sequence[float]:
     if speeds:
         return speeds if speeds[0] > 0 else ()
 
+    # ``resolved``: the interval is known. Wide: its ends are a factor of ``_SPAN`` apart or more.
     measured = time.measured
     if measured is None or not measured.resolved:
         return ()
@@ -160,6 +161,7 @@ def verdict_reasons(
     reasons that say the same. An older file holds texts in place of reasons; there it is a function
     that makes a reason's sentence.
     """
+    # ``wall``: the time of a step until its work is done.
     wall = explanation.step.wall
     no_verdict = explanation.verdict.kind == "unclear"
     unresolved = bool(wall.measured) and not resolved_times(wall)
@@ -236,6 +238,7 @@ def _known_without_verdict(explanation: record.Explanation) -> list[Why]:
     """
     wall = explanation.step.wall.measured
     busy = explanation.step.busy.measured
+    # It needs a replay that failed its check, and both times for the share.
     if explanation.replay.ok or explanation.replay.ratio is None or wall is None or busy is None:
         return []
 
@@ -267,6 +270,7 @@ def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:
     first, whose interval begins highest. If the interval holds 1, the gain may be none.
     """
     large = []
+    # ``_low``: the lower end of the interval; above 1 the step is surely faster.
     for alternative in alternatives:
         gain = alternative.gain
         if _has_gain(alternative) and (gain.value or 0) >= _APART and _low(gain) > 1:
@@ -305,6 +309,7 @@ def _unpinned_apart(explanation: record.Explanation) -> Why:
     times = resolved_times(explanation.step.wall)
     if unpinned is None or len(times) != 1 or unpinned.value <= 0:
         return ""
+    # ``_APART`` or further in either direction is far.
     ratio = unpinned.value / times[0]
     if 1 / _APART <= ratio <= _APART:
         return ""
@@ -324,6 +329,7 @@ def _slow_steps(explanation: record.Explanation) -> Why:
     The undisturbed time leaves such steps out, and the slope of few unpinned steps may not resolve
     them.
     """
+    # ``everything``: the mean of all samples, in which nothing is left out.
     mean = explanation.step.everything.measured
     times = resolved_times(explanation.step.wall)
     if mean is None or len(times) != 1:
@@ -471,6 +477,7 @@ def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
     if measured.value is None or measured.value <= 0 or measured.status not in VALUED:
         why = measured.reason or because("no-time-measured")
         return ReplayCheck(replayed=replayed, measured=measured, reason=why)
+    # ``ok``: the two are no more than 15 % apart.
     ratio = replayed_ns / measured.value
     ok = abs(ratio - 1) <= WITHIN
     reason = "" if ok else because("replay-takes-another-time", ratio=ratio, allowed=WITHIN)
@@ -526,6 +533,7 @@ def _measured_bound(parts: StepParts, gains: Gains) -> _Bound:
         if _high(without_waits) < (1 + predicted) / 2:
             return _bound_without_waits(parts, without_waits)
 
+    # Nothing contradicts the replay on the waits. Now the graph.
     kind, times = bound_of(parts)
     graph = gains.get(CUDA_GRAPH)
     if graph is None:
@@ -574,6 +582,8 @@ def judge(
     ``operations``: the one with most host work first. ``launches``: how many a step has.
     ``gains``: of the alternatives that were measured.
     """
+    # The device is idle for what it does not work of the step. The measured time of the step counts
+    # where there is one, else the replayed one (``parts.step``).
     idle_share = None
     if parts.step > 0:
         step_ns = check.measured.value or parts.step
@@ -582,6 +592,8 @@ def judge(
         not_understood = _not_understood(check)
         return StepVerdict(kind="unclear", overhead_share=idle_share, sentences=[not_understood])
 
+    # ``bound``: what bounds the step, by the replay, or by an alternative that contradicts it.
+    # First what a reader must know of the verdict, then the bound, then its causes.
     bound = _measured_bound(parts, gains)
     reasons: list[Why] = []
     if check.unchecked:
@@ -591,6 +603,7 @@ def judge(
     reasons.append(_bound_reason(bound, parts))
     if idle_share is not None:
         reasons.append(because("device-is-idle", share=idle_share))
+    # Host work inside of operations; ``BETWEEN`` is the row of the work between them.
     inside_ns = sum(row.host_ns for row in operations if row.name != BETWEEN)
     # The cost of a launch is named only if launching is most of the work, and it bounds the step.
     if launches and parts.host > parts.device and 2 * inside_ns > parts.host:
@@ -600,6 +613,8 @@ def judge(
     reasons += most_host_work(operations)
     reasons += _wait_reasons(parts, synchronisations, gains)
 
+    # The factor is infinite where the shorter part takes no time, which a file cannot hold; and a
+    # contradicted replay gives no factor.
     certain = bound.times < math.inf and not bound.contradicted
     return StepVerdict(
         kind=bound.kind,
@@ -735,6 +750,7 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[Why]:
         return []
 
     reasons: list[Why] = []
+    # Operations come in the order of their host work.
     most = next((row for row in operations if row.name != BETWEEN), None)
     if most is not None and most.host_ns >= least_ns:
         reasons.append(
@@ -827,6 +843,7 @@ def judge_times(
     if on_device:
         bound = because("device-bound-by-times", **times)
     reasons: list[Why] = [bound, because("faster-calls-do-not-help")]
+    # The device works until ``wall``, the host until the step returns: so many times longer.
     factor = 1 / returned_share if returned_share > 0 else None
     return StepVerdict(kind="device", factor=factor, sentences=reasons)
 

@@ -58,6 +58,8 @@ class Durations:
 
     def __init__(self, planned_s: Mapping[str, float]) -> None:
         self.planned_s = planned_s
+        # By kind: how long each work that ended took, in order; and how long the one that runs now
+        # has run so far.
         self._taken_s: dict[str, list[float]] = {}
         self._running_s: dict[str, float] = {}
 
@@ -74,6 +76,7 @@ class Durations:
         """Seconds that work of this kind is expected to take if it is done once more: as long as
         the last of it, or as the one that runs now if that is longer.
         """
+        # The expectation as if nothing ran now: by the last work that ended, or by the plan.
         from_ended_s = self._from_ended_s(kind)
         running_s = self._running_s.get(kind, 0.0)
         if running_s <= from_ended_s:
@@ -93,6 +96,8 @@ class Durations:
         none has.
         """
         taken_s = self._taken_s.get(kind, [])
+        # Nothing of this kind has ended: its plan, corrected by what other kinds took beside their
+        # plans.
         if not taken_s:
             return self.planned_s.get(kind, 0.0) * self._times_planned()
         if len(taken_s) == 1:  # a first one may be slow for once
@@ -107,6 +112,8 @@ class Durations:
         plan, or ``first_s / _MOST_TIMES_SLOWER`` if that is more, and ``first_s``. The geometric
         mean of both is expected.
         """
+        # The least that later ones take: the plan, but at least half of the first, and not more
+        # than the first.
         planned_s = self.planned_s.get(kind, 0.0)
         least_s = max(planned_s, first_s / _MOST_TIMES_SLOWER)
         least_s = min(least_s, first_s)
@@ -117,7 +124,10 @@ class Durations:
         is still to come. What counts is the first work of each kind, and of a kind without any the
         work that runs now, if it already takes longer than planned.
         """
+        # By kind, how long its first work took. Later work of a kind is expected from the kind
+        # itself.
         firsts_s = {kind: taken_s[0] for kind, taken_s in self._taken_s.items()}
+        # Work that still runs counts once it is late: it already shows that the plan is too short.
         for kind, running_s in self._running_s.items():
             is_late = running_s > self.planned_s.get(kind, 0.0)
             if is_late and kind not in firsts_s:
@@ -182,6 +192,8 @@ class RunTimeLeft:
         least_rounds: int = 0,
         opening_s: float = OPENING_S,
     ) -> None:
+        # By kind the planned process; how many rounds there are; and by kind the seconds that each
+        # part of a process is planned to take.
         self._planned: dict[str, PlannedProcess] = {}
         self._rounds = 0
         opening_of_kinds_s: dict[str, float] = {}
@@ -240,6 +252,7 @@ class RunTimeLeft:
         group, self._group = self._group, None
         if group is None:
             return
+        # From the start of the group to its end: opening, measuring and releasing.
         took_s = at_s - group.began_s
         # Processes open at the same time. Each counts for an equal part of what the group took
         # beside measuring.
@@ -252,6 +265,7 @@ class RunTimeLeft:
         """Seconds until the run ends, from the time ``at_s`` on: the rest of the group that runs,
         the other processes of its round, and the rounds that will still be measured.
         """
+        # The processes of this round whose group has not begun run after the group that runs.
         group_ends_s = at_s + self._group_rest_s(at_s)
         ends_s = group_ends_s + sum(map(self._process_s, self._waiting))
         for number in range(self._round + 1, self._rounds):
@@ -275,9 +289,12 @@ class RunTimeLeft:
         group = self._group
         if group is None:
             return 0.0
+        # They measure in turns, so their times add up.
         measuring_s = sum(map(self._measuring.rest_s, group.kinds))
         if group.is_open:
             return measuring_s
+        # While they open, too: an opening that takes longer than expected tells, before it has
+        # ended, that later ones will take longer.
         self._note_opening(group, at_s)
         return measuring_s + sum(map(self._beside.rest_s, group.kinds))
 
@@ -285,6 +302,8 @@ class RunTimeLeft:
         """Note how long each process of the group has been opening, as an equal part of the time of
         the group.
         """
+        # Processes of a group open side by side, so the time of the group is not the time of each:
+        # it is shared out, as ``end_group`` does too.
         each_s = (at_s - group.began_s) / len(group.kinds)
         for kind in group.kinds:
             self._beside.runs_for(kind, each_s)

@@ -280,6 +280,7 @@ def _stands_at(text: str, block: str, start: int) -> bool:
     """
     if not block.startswith(text, start):
         return False
+    # What follows must not continue a word or a number.
     behind = block[start + len(text) :]
     return re.match(r"[\w]|[.,:/-]\d", behind) is None
 
@@ -291,18 +292,23 @@ def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
 
     ``sources``: what each figure, record and run is in the files.
     """
+    # A figure of a file: where it stands. ``mode``: for a figure with two speeds, which of the two
+    # is meant.
     if origin.figure is not None:
         source = sources.get(id(origin.figure))
         if source is None:
             return None
         return source if origin.mode is None else {**source, "mode": origin.mode}
 
+    # An operation, such as a ratio: each part is an origin in its turn, or a plain number.
     parts = []
     for part in origin.parts:
         parts.append(_as_json(part, sources) if isinstance(part, Origin) else part)
     found: dict[str, Any] = {"operation": origin.operation, "parts": parts}
+    # ``of``: a record or a run that the operation reads besides figures, such as a curve.
     if origin.of is not None:
         found |= sources.get(id(origin.of), {})
+    # ``words``: what else one must know to repeat the operation, such as the class of a spread.
     if origin.words:
         found["words"] = origin.words
     return found
@@ -317,6 +323,7 @@ def sources_of(runs: Iterable[Fingerprint]) -> Sources:
     """
     found: dict[int, dict[str, Any]] = {}
     for run in runs:
+        # Each level adds its names to those of the level above it.
         of_run = {"run": f"{run.created} {run.machine.id}"}
         found[id(run)] = of_run
         for record in run.records:

@@ -381,11 +381,14 @@ class Site:
 
         ``tables``: what the names of the tables' CSV files begin with, such as the page's name.
         """
+        # ``section.make`` builds the parts of a section. ``tables`` goes on to ``_with_file``,
+        # which begins the name of each table's CSV file with it.
         made = []
         for section in sections:
             # The figures that become text meanwhile, from which the page's numbers are explained.
             with noting() as printed:
                 parts = contained(section.name, partial(self._ready, section.make, tables))
+            # A section without parts has nothing to show, and gets no heading either.
             if parts:
                 made.append(PageSection(section.name, section.title, parts, printed))
         return made
@@ -420,6 +423,7 @@ class Site:
         figure.set_layout_engine("none")
         with draw.style():
             figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
+        # The page shows the figure at its own width, in rem (the size of its letters).
         inches = figure.get_figwidth()
         return Drawn(
             name=name,
@@ -442,6 +446,7 @@ class Site:
             return table
         name = self.unused_name(f"{page} {table.caption}", self.tables)
         path = f"{DOWNLOADS_FOLDER}/{name}.csv"
+        # The first row of the file has the names of the columns.
         rows = [list(table.columns)]
         for row in table.rows:
             rows.append([cell_text(cell) for cell in row])

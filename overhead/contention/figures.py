@@ -81,6 +81,7 @@ def contention_of(
     peers ran it. ``precision``: relative half-width of a figure that is ``ok``. Raises ``BadFile``
     for a period of a case that no entry announces.
     """
+    # First the periods are sorted by case. A case of several targets (devices) is one case.
     cases: dict[_CaseId, _Case] = {}
     for entry in entries:
         if isinstance(entry, PeersEntry):
@@ -93,6 +94,7 @@ def contention_of(
             raise BadFile(f"windows of a case that was never planned: {entry.of} ({entry.way})")
         announced.add(entry)
 
+    # Then each case gives its records.
     pairs: list[_RecordPair] = []
     for case in dict.fromkeys(cases.values()):
         pairs.extend(case.records())
@@ -153,6 +155,8 @@ class _Case:
         groups = _grouped(self.lone) | _grouped(self.shared)
         for group in sorted(groups):
             periods = groups[group]
+            # ``sets``: by set of processes, what each peer measured; ``alone``: the same of one
+            # peer alone.
             sets = _sets(periods)
             alone = self._alone(group.devices)
             figures = self._figures(periods, sets, alone)
@@ -169,6 +173,7 @@ class _Case:
                 figures=figures,
                 costs=_costs_of_peers(sets),
             )
+            # The same record, but with the figures of one peer alone.
             figures_alone = self._figures(self.lone, alone, {})
             yield _RecordPair(record, replace(record, figures=figures_alone))
 
@@ -185,6 +190,7 @@ class _Case:
 
         Devices are named in the way ``devices`` only; else there is one value for the one peer.
         """
+        # ``devices_measured``: how many values a complete set has; one for each device.
         periods = [period for period in self.lone if set(period.devices) <= set(devices)]
         devices_measured = max(len(devices), 1)
         complete = {}
@@ -199,6 +205,7 @@ class _Case:
 
         ``periods``: those that ``sets`` were made of, for the reason where a figure has no value.
         """
+        # ``rates``: by set, an array with the rate of each peer, units a ns.
         rates = {number: one["rates"] for number, one in sets.items() if "rates" in one}
         # Each peer takes 1 / rate for a unit. The cost is that of the mean rate.
         costs_ns = [len(of_peers) / of_peers.sum() for of_peers in rates.values()]
@@ -252,12 +259,16 @@ class _Case:
         two hand-overs h, s + 2h; that is its delay. Of the work of one peer alone s / (s + h) is
         left.
         """
+        # By set: the delays of the interrupted chains, and the work of both peers relative to one
+        # alone.
         delays_ns: list[Floats] = []
         works: list[float] = []
         for number, ratio in _works(sets, alone).items():
             # Else even one alone leaves the device idle at times, and gives up slices.
             if not _waits_for_device(alone[number]):
                 continue
+            # Column 2 of the rows is the whole time of a chain. ``usual_ns``: of a short chain
+            # alone.
             usual_ns = np.median(_rows(self.lone, "short", number)[:, 2])
             total_ns = _rows(periods, "slices", number)[:, 2]
             interrupted = total_ns > _SLICES.interrupted * usual_ns
@@ -272,7 +283,7 @@ class _Case:
         if not _show_slices(all_delays_ns, work, self.lone):
             return []
         # From both equations: delay = s + 2h and work = s / (s + h) give s = delay / (2 / work - 1)
-        # and h = s (1 / work - 1).
+        # and h = s (1 / work - 1). One value for each set.
         delay_ns = np.array([np.median(delays) for delays in delays_ns])
         slices_ns = delay_ns / (2 / work - 1)
         hand_over_ns = slices_ns * (1 / work - 1)
@@ -287,6 +298,7 @@ def _costs_of_peers(sets: _Sets) -> list[float]:
     costs_ns = [1 / one["rates"] for one in sets.values() if "rates" in one]
     if not costs_ns:
         return []
+    # Rows: sets; columns: peers. The median over the sets.
     of_peers: list[float] = np.median(costs_ns, axis=0).tolist()
     return of_peers
 
@@ -318,6 +330,7 @@ def _show_slices(delays_ns: Floats, work: Floats, lone: Sequence[PeriodEntry]) -
     """
     if len(delays_ns) < _SLICES.least or work.mean() > 1 - _SLICES.lost:
         return False
+    # Quartiles of the delays: they lie close together if all slices are about as long.
     low, usual, high = np.quantile(delays_ns, (0.25, 0.5, 0.75))
     alike = max(high - usual, usual - low) <= _SLICES.quartiles * usual
     whole_chain_ns = np.median(_rows(lone, "long")[:, 2])
@@ -335,6 +348,8 @@ def _mean_of_sets(
     # A coarse clock of CPU time may stand still: zero has no logarithm.
     if min(values, default=1.0) <= 0:
         return mean_of_processes(name, values, precision, unit=unit, scale=None)
+    # ``exp`` of the mean of the logarithms is the geometric mean; its interval is turned back in
+    # the same way.
     of_logarithms = mean_of_processes(name, np.log(values), precision, unit=unit, scale=1.0)
     return replace(
         of_logarithms,
@@ -391,8 +406,10 @@ def _sets(periods: Sequence[PeriodEntry]) -> _Sets:
             values_of[_Measured(period.process, name, tuple(period.devices))].append(values)
     sets: dict[int, dict[str, Floats]] = defaultdict(dict)
     for measured in sorted(values_of):
+        # Rows: periods; columns: peers. The mean over the periods.
         mean = np.mean(values_of[measured], axis=0)
         of_set = sets[measured.number]
+        # Peers on other devices stand behind those that are there already.
         of_set[measured.name] = np.concatenate([of_set.get(measured.name, []), mean])
     return sets
 
@@ -406,6 +423,7 @@ def _by_peer(period: PeriodEntry) -> _Set:
     # Periods that show slices have figures of their own.
     if _fault(period) or period.kind == "slices":
         return {}
+    # An array for each peer, with a row for each of its chains.
     chains = [np.array(rows) for rows in period.chains]
     units = np.array(period.units)
     if period.kind == "short":
@@ -419,9 +437,12 @@ def _by_peer(period: PeriodEntry) -> _Set:
     chains_done = np.array(
         [_chains_done(rows, end) for rows, end in zip(chains, until_ns, strict=True)]
     )
+    # Chains times units, over the time in which they were done.
     measured = {"rates": chains_done * units / until_ns}
     # Where the system does not tell CPU time and waits, the lists are empty.
     if len(period.cpu) == len(period.ready) == len(chains):
+        # CPU time of a unit; and the share of its time for which a peer was ready and had no
+        # processor.
         measured["cpu"] = period.cpu / units / [len(rows) for rows in chains]
         measured["ready"] = period.ready / ended_ns
     return measured
@@ -432,6 +453,7 @@ def _chains_done(rows: Floats, until_ns: float) -> float:
 
     ``rows``: ``[start_ns, issue_ns, total_ns]``.
     """
+    # 1 for a chain that ended by then, less for one that ran on, 0 for one that had not begun.
     shares = np.clip((until_ns - rows[:, 0]) / rows[:, 2], 0, 1)
     return float(shares.sum())
 
@@ -456,6 +478,7 @@ def _fault(period: PeriodEntry) -> Why:
     """
     if period.status != "ok":
         return period.reason or period.status
+    # How many peers should have rows in the period.
     peers = 1 if period.alone or period.way == "busy" else period.peers
     if not len(period.chains) == len(period.units) == peers or not all(period.units):
         return because("window-without-rows")

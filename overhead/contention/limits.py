@@ -103,6 +103,8 @@ def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]
         return Limited("", "")
     if slowdown.value <= LIMITS.slowdown or slowdown.floor <= LIMITS.certain:
         return Limited("", _no_clear_slowdown(slowdown))
+    # ``busy``: one peer beside processes that only compute. The other ways: many peers, on the CPU
+    # or on a device.
     peers = _SlowPeers(record, alone, others, slowdown)
     if record.way == "busy":
         return _beside_busy(peers)
@@ -170,6 +172,7 @@ def _on_processors(peers: _SlowPeers) -> Limited:
     if want is not None and want.may_explain(peers.slowdown):
         why = because("peers-perhaps-without-processor", seen=seen, want=want.why)
         return Limited("unknown", why)
+    # Enough processors: among threads a slower clock or a lock is left.
     if peers.record.way == "threads":
         if cpu is not None and _may_be_slower_processors(cpu, peers.slowdown):
             return _slower_or_spinning(cpu, seen)
@@ -229,16 +232,21 @@ def _on_device(peers: _SlowPeers) -> Limited:
     """
     record, alone, slowdown = peers.record, peers.alone, peers.slowdown
     want, cpu, seen = peers.want, peers.cpu, peers.seen
+    # ``polls``: the CPU time of a unit grew, as it does for a peer that asks again and again
+    # whether the device is done.
     waits_for_device = _device_was_busy(record, alone)
     # A peer that polls takes a processor from others while it only waits for the device.
     polls = cpu is not None and cpu.floor >= LIMITS.polls
     if want is not None and want.surely_explains(slowdown) and not waits_for_device and not polls:
         return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
 
+    # ``times``: what handing units over takes, alone and together, beside the cost.
     times = _handing_over(peers)
     if times is None:
         return Limited("unknown", because("enqueue-time-tells-nothing", seen=seen))
     handing = because("peers-handing-over", seen=seen, **times.interval)
+    # ``slices``: where the device was seen to work for each process in turn. ``where``: whether the
+    # time is lost in waiting (``device``) or in handing over (``lock``).
     slices = _slices_of_device(record, peers.others)
     where = _where_peers_wait(times, slowdown)
     # A device that works for one process at a time also lengthens the enqueue time.
@@ -248,6 +256,7 @@ def _on_device(peers: _SlowPeers) -> Limited:
         why = because("device-gives-slices", seen=handing, slice=slices.ns, switch=slices.switch_ns)
         return Limited("slices", why)
 
+    # From here on the device is not shown to limit. What is left open names no lock.
     if want is not None and want.may_explain(slowdown):
         return Limited("unknown", because("want-lengthens-enqueue", seen=seen, want=want.why))
     if where != "lock" or _device_may_be_busy(record, alone):
@@ -274,14 +283,17 @@ def _where_peers_wait(times: _HandingOver, slowdown: Value) -> Literal["device",
     everything is, it grows as the cost does, and its share grows to 1. ``LIMITS.grown`` says how
     much between these ends counts as a lock.
     """
+    # ``longer``: how many times as long as alone; ``share``: of the cost of a unit.
     longer = ratio(times.enqueue, times.alone)
     share = ratio(times.enqueue, times.cost)
     if longer is None or share is None:
         return ""
+    # Between 1 and the slowdown, and between 1 / slowdown and 1, at ``LIMITS.grown`` of the way.
     most_longer = 1 + LIMITS.grown * (slowdown.value - 1)
     most_share = 1 - (1 - LIMITS.grown) * (1 - 1 / slowdown.value)
     if longer.ceiling < most_longer or share.ceiling < most_share:
         return "device"
+    # Only if both, with their whole intervals, lie above.
     if longer.floor > most_longer and share.floor > most_share:
         return "lock"
     return ""
@@ -298,6 +310,8 @@ def _handing_over_fills(times: _HandingOver, alone: Contention, slowdown: Value)
     share_alone = ratio(alone.measured("issue"), alone.measured("cost"))
     if share is None or share_alone is None:
         return True
+    # What one alone waits beside handing over, as a share of a unit that is ``slowdown`` times as
+    # long.
     waited_alone = max(1 - share_alone.value, 0.0) / slowdown.value
     return share.ceiling >= LIMITS.filled * (1 - waited_alone)
 
@@ -306,6 +320,8 @@ def _may_be_slower_processors(cpu: Value, slowdown: Value) -> bool:
     """Whether the peers may be slow because each processor is: then the CPU time of a unit grows
     nearly as much as its cost. ``cpu``: that time, relative to one peer alone.
     """
+    # If only processors are slower, the CPU time grows with the slowdown, at least by
+    # ``LIMITS.spent`` of it.
     same_growth = 1 + LIMITS.spent * (slowdown.value - 1)
     # Processors are mostly slower by a small factor only; where peers are slower by a large one,
     # the CPU time must surely have grown.
@@ -340,6 +356,7 @@ class _WantOfProcessors:
         usual = _clamped(ready_alone.value, _ALL_BUT_NONE)
         usual_low = _clamped(ready_alone.floor, _ALL_BUT_NONE)
         usual_high = _clamped(ready_alone.ceiling, _ALL_BUT_NONE)
+        # The value, its lower and its upper end, each by the formula above.
         lost = Value(
             1 - (1 - min(ready.value, 1.0)) / (1 - usual),
             1 - (1 - low) / (1 - usual_high),
@@ -377,6 +394,7 @@ def _device_was_busy(record: Contention, alone: Contention) -> bool:
 
     Not in the way ``devices``, in which each peer has a device of its own.
     """
+    # ``enqueue_share``: handing over (``issue``) as a share of the cost; the rest is waiting.
     enqueue_share = ratio(alone.measured("issue"), alone.measured("cost"))
     work = record.measured("work")
     if record.way == "devices" or enqueue_share is None or work is None:
@@ -398,6 +416,7 @@ def _device_may_be_busy(record: Contention, alone: Contention) -> bool:
     enqueue_share = ratio(alone.measured("issue"), cost)
     if enqueue_share is not None and enqueue_share.floor < LIMITS.issue_alone:
         return True
+    # Working and being ready to, as shares of the time of one alone, at most.
     cpu_share = ratio(alone.measured("cpu"), cost)
     if cpu_share is None:
         return False
@@ -422,6 +441,7 @@ def _slices_of_device(record: Contention, others: Sequence[Contention]) -> _Slic
     if record.way != "processes":
         return None
     for other in others:
+        # Figures of a case that showed slices; other cases have none.
         slice_ns, switch_ns = other.value("slice"), other.value("hand_over")
         is_same_target = other.target.key == record.target.key and other.way == record.way
         if is_same_target and slice_ns and switch_ns is not None:
@@ -449,6 +469,7 @@ def _of_lock(peers: _SlowPeers, seen: Reason) -> Limited:
         each = ratio(record.measured("each"), twin.measured("each"))
     if each is None:
         return Limited("unknown", because("interpreter-or-lock", seen=seen))
+    # Work from compiled code relative to Python, with its interval.
     interval = _interval("each", each)
     if each.floor >= LIMITS.compiled:
         return Limited("interpreter", because("lock-of-python", seen=seen, **interval))

@@ -204,6 +204,7 @@ class _Peers:
             chain = self.chains[0][number]
             units.append(self.threads[0].submit(opening.units, number, chain).result())
 
+        # By case, also those that did not fail.
         reasons: list[Why] = [""] * len(job.cases)
         statuses: list[Status] = ["ok"] * len(job.cases)
         for number, error in opening.failed.items():
@@ -232,8 +233,11 @@ class _Peers:
                     before = chain.executed()
                     _total(chain, job.units, self.clock.now)
             finally:  # also after an error, as the others would wait for this thread for ever
+                # First meeting: all threads are warm. Second one: the start is known to all.
                 meeting.wait()
                 meeting.wait()
+            # ``executed``: units that the chain counted as run. It must have run all that were
+            # issued.
             measured = self._chains(chain, job, started[0])
             executed = chain.executed() - before
             issued = job.units * (1 + len(measured.rows))  # the 1 is the chain that warms up
@@ -241,6 +245,7 @@ class _Peers:
                 raise Unverified(because("units-not-executed", issued=issued, executed=executed))
             return measured
 
+        # A chain for each thread.
         of_case = [chains[job.case] for chains in self.chains]
         open_chains = [chain for chain in of_case if chain is not None]
         running = []
@@ -276,6 +281,7 @@ class _Peers:
         self.clock.sleep(max(0, start - now() - spin) / 1e9)
         while now() < start:
             pass
+        # ``queued`` counts how long this thread was ready to run and had no processor.
         cpu_before = self.clock.thread_cpu()
         while now() < end and len(rows) < job.most:
             chain.prepare(units)

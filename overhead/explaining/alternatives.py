@@ -80,6 +80,7 @@ def capture_graph(step: StepFunction) -> StepFunction:
 
     graph: Any = torch.cuda.CUDAGraph()
     raised_by_step: Exception | None = None
+    # The capture raises in two places: in the step, and at its own end.
     try:
         with torch.cuda.graph(graph):
             try:
@@ -132,6 +133,7 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
     """
     import torch
 
+    # ``tape.read`` and ``tape.wait`` wrap a method, so that it asks the tape what to do.
     tape = Tape()
     # Every method that may read from the device, then every one that waits for it.
     for name in _READS:
@@ -193,6 +195,7 @@ def _pinned(step: StepFunction) -> StepFunction:
             return usual_copy(tensor, pinned.of(source), True)
         return usual_copy(tensor, source, non_blocking)
 
+    # The three methods as they are, and what replaces them.
     tensor_class = torch.Tensor
     usual_copy = tensor_class.copy_
     usual_methods = {"to": tensor_class.to, "cuda": tensor_class.cuda, "copy_": usual_copy}
@@ -222,6 +225,8 @@ class Tape:
     """
 
     def __init__(self) -> None:
+        # Of each recorded step the values that it read; what is done now; and the values of the
+        # step that runs.
         self._steps: list[list[Any]] = []
         self._mode: Literal["off", "recording", "replaying"] = "off"
         self._values: list[Any] = []
@@ -250,6 +255,7 @@ class Tape:
         """
         self._mode = mode
         self._values = values
+        # Outside of a step the replaced methods act as usual.
         try:
             return step()
         finally:
@@ -265,11 +271,13 @@ class Tape:
             if self._mode == "off" or not tensor.is_cuda:
                 return method(tensor, *args, **kwargs)
             if self._mode == "recording":
+                # Recording: read, and keep what came from the device.
                 value = method(tensor, *args, **kwargs)
                 # ``to`` may leave the tensor on the GPU, which reads nothing.
                 if not getattr(value, "is_cuda", False):
                     self._values.append(value)
                 return value
+            # Replaying: ``to`` between devices reads nothing on the host.
             if method.__name__ == "to" and not _goes_to("cpu", args, kwargs):
                 return method(tensor, *args, **kwargs)
             # This step reads more often than the recorded one did.

@@ -177,6 +177,7 @@ class BlockCounts:
         """Which of the two limits the block exceeds: one result for each that it does. None: no
         limit.
         """
+        # ``means``: the sentence on what counts.
         over: list[OverBudget] = []
         if launches is not None and len(self.launches) > launches:
             over.append(OverBudget("launches", self.means, launches, self.launches))
@@ -203,6 +204,7 @@ def count_block(folder: str = "") -> Iterator[BlockCounts]:
         reason = because("only-pytorch-is-counted", error=first_line_of(error))
         raise Unavailable(reason, "pip install torch") from None
     counts = BlockCounts()
+    # A program that uses no GPU (yet) is counted by its operations.
     uses_cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
     counting = _count_runtime_calls if uses_cuda else _count_operations
     with counting(torch, folder, counts):
@@ -224,6 +226,8 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
 
     counts.means = because("operations-that-launch")
     counts.means_wait = because("operations-and-reads-that-wait")
+    # Three ways to see what runs: operations of this thread, its methods of tensors, and methods in
+    # other threads.
     counter = _Counter(torch, folder, counts)
     # The key of operations that only call others.
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -280,12 +284,14 @@ class _Counter:
         self._torch = torch
         self._folder = folder
         self._counts = counts
+        # Folders by which a line of the program is told from one of PyTorch.
         self._libraries = torch_folders(torch)
         self._folder_of_torch = os.path.join(os.path.dirname(torch.__file__), "")
         self._number: Any = None  # the tensor that PyTorch made last of a number of Python
         self._thread = threading.get_ident()
         # Whether a method that reads runs now: what it calls in turn is not counted again.
         self._inside = _Inside()
+        # By ``id`` of a method, as PyTorch defines it: its name.
         self._reads = {id(getattr(torch.Tensor, name)): name for name in _READS}
 
     def count(
@@ -301,6 +307,7 @@ class _Counter:
             return
         if _is_host_counter(frame, self._folder_of_torch, args):
             return
+        # First whether it launches, then whether it waits.
         full_name = f"{func.namespace}::{name}"
         # A view is another description of the same memory, which no kernel makes.
         starts_kernel = name not in _NO_KERNEL and func.namespace != "profiler"
@@ -394,6 +401,7 @@ def _is_host_counter(frame: Any, folder: str, args: Any) -> bool:
     while frame is not None and frame.f_code.co_filename.startswith((folder, __file__)):
         file = frame.f_code.co_filename
         if file.startswith(optimisers) and os.path.basename(file) in _HOST_COUNTERS:
+            # ``names``: the variables of that function.
             names = frame.f_locals
             if _is_a_counter(tensor, names):
                 # With ``capturable=True`` the optimiser keeps the counter on the GPU.
@@ -424,11 +432,13 @@ def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) ->
         return _indexing_reads_values(torch, args, number)
     if name in _WAITING:
         return True
+    # Some operations read only with certain arguments.
     if name == "histc":
         return _range_is_missing(*args[2:4], **kwargs)
     if name == "segment_reduce":
         return kwargs.get("lengths") is not None and not kwargs.get("unsafe", False)
     overload = func._overloadname.removesuffix("_out")
+    # ``positions``: of the arguments that this operation reads on the host.
     positions = _READ_ON_THE_HOST.get(f"{name}.{overload}")
     if positions:
         given = [args[position] for position in positions if position < len(args)]
@@ -449,6 +459,7 @@ def _indexing_reads_values(torch: Any, args: Any, number: Any) -> bool:
     tensor that PyTorch made last of a number of Python.
     """
     indices = [index for index in args[1] if index is not None]
+    # PyTorch takes bytes (``uint8``) for a mask too.
     are_masks = [index.dtype in (torch.bool, torch.uint8) for index in indices]
     writes_number = bool(args[2:]) and args[2] is number
     if writes_number:

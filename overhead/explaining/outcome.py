@@ -158,6 +158,7 @@ def state_values(
     the steps ran; they tell which arrays have changed since.
     """
     leaves, left_out = _reached(step)
+    # An array has changed if its checksum is another one, or if it was not there before.
     now = checksums(step)
     # Changed arrays come first, so that they are not those for which there is no room.
     changed_arrays: dict[str, Any] = {}
@@ -203,6 +204,7 @@ def vary_values(root: Any, *, middle: bool) -> int:
     the same new ones, and those of two arrays differ.
     """
     holders: list[Any] = []  # the objects that hold values, such as lists and dicts
+    # First arrays, then lists; numbers only if neither changed.
     leaves = state.reachable_values(root, {}, holders)
     varied = 0
     for name, leaf in leaves.items():
@@ -226,6 +228,7 @@ def _vary_array(array: Any, *, middle: bool) -> bool:
     """
     if not math.prod(array.shape):  # it has no elements
         return False
+    # The part that changes: all, or the middle half of the first axis.
     part = array
     if middle and array.shape and array.shape[0] > 2:
         length = array.shape[0]
@@ -256,6 +259,7 @@ def _multiply(array: Any, before: Any) -> None:
     size = math.prod(array.shape)
     # One factor for a large array: an array of factors would need as much memory.
     single = _factor_of(checksum)
+    # An element's factor follows from its place and the checksum of the whole array.
     factors: Any = single
     if size <= _MOST_FACTORS:
         factors = _factor_of(np.arange(size).reshape(array.shape) + checksum)
@@ -335,6 +339,7 @@ def _vary_numbers(holder: Any) -> int:
         names = dict.fromkeys(state.named_globals(holder))
         return len(cells) + _vary_items(holder.__globals__, names)
 
+    # Otherwise the numbers are the values of a dict, or the attributes of an object.
     named = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
     # The variables of a module or a class are not those of this step alone.
     if not isinstance(named, dict) or isinstance(holder, types.ModuleType | type):
@@ -419,6 +424,7 @@ def _value_of_array(name: str, dtype: str, array: Any) -> StepValue:
         return StepValue(name, dtype, shape, text=_text(array.tolist()))
     if kind not in "biufc":  # no booleans or numbers
         raise _HoldsOtherThings(dtype)
+    # The bytes, and the type by which NumPy reads them again (``stored``).
     data = memoryview(_bytes(array).tobytes())
     return StepValue(name, dtype, shape, data, array.dtype.str)
 
@@ -434,6 +440,7 @@ def _text(value: Any) -> str:
     """
     text = repr(value)
     if len(text) > _LONGEST_TEXT:
+        # Of the whole text, also of the part that is cut.
         checksum = zlib.crc32(text.encode(errors="replace"))
         text = f"{text[:_SHOWN_TEXT]}... {checksum:08x}"
     return file_text(text)
@@ -457,10 +464,13 @@ def compare_outcomes(
     first_state = {value.name: value for value in first.state if value.name not in left_out}
     second_state = {value.name: value for value in second.state if value.name not in left_out}
 
+    # First the results; then the state, which of a program of the user's own needs more care.
     different = differences(first_results, second_results)
     unknown: Why = ""  # why equal values do not prove that the two programs do the same
     remark: Why = ""
     if own:
+        # ``shared``: state that both reach and one changes. ``lacking``: what the step changes and
+        # the alternative does not reach.
         shared = _changed_in_both(first_state, second_state)
         lacking = _changed_in_first_alone(first_state, second_state)
         for value in lacking:
@@ -480,6 +490,7 @@ def compare_outcomes(
         if first.responds is False and not different:
             remark = because("step-does-not-vary")
 
+    # Now only the state that is to be compared is left in both.
     compared_state = list(first_state.values())
     different += differences(compared_state, list(second_state.values()))
     unknown = _doubt_of_values(first_results, compared_state, unknown)
@@ -502,6 +513,7 @@ def _doubt_of_values(
     there are none, the step computes none of them, or none is finite. Else the doubt that is known
     already (``known_doubt``), or ''.
     """
+    # ``count``: how many values it is; None and empty containers are none.
     if not any(value.count for value in [*results, *compared_state]):
         return because("no-values-to-compare")
     # An array that no step changes has the same values whatever the alternative does.
@@ -535,6 +547,8 @@ def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> Why:
 
     To find that out, both ran many steps, and then some more with other inputs (``LaterSteps``).
     """
+    # ``later``: what was returned many steps later; ``responds``: whether other inputs gave another
+    # result.
     ours = first.later
     theirs = second.later
     # The step has no arrays, lists or numbers that could be changed.
@@ -544,12 +558,15 @@ def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> Why:
         return because("alternative-does-not-vary-alike")
     if ours is None or theirs is None:
         return ""
+    # ``soon``: after the same number of steps in both, so these compare.
     if ours.soon is not None and theirs.soon is not None and differences(ours.soon, theirs.soon):
         return because("alternative-stops-working")
     # The two made different numbers of steps since then. So the next results can be compared only
     # if those of the step do not change from step to step.
     if ours.soon is None or differences(ours.soon, ours.usual):
         return ""
+    # ``usual``: the inputs as they were; ``middle``, ``whole``: with other values in the middle of
+    # them, and in all.
     if differences(ours.usual, theirs.usual):
         return because("alternative-stops-working")
     if differences(ours.middle, theirs.middle) or differences(ours.whole, theirs.whole):
@@ -570,6 +587,7 @@ def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list
     theirs = {value.name: value for value in second}
     reasons = []
     for value in first:
+        # What has a partner is taken out, so that what only the alternative has is left.
         other = theirs.pop(value.name, None)
         if other is None:
             reasons.append(because("value-only-of-step", name=value.name, value=_shown(value)))
@@ -593,6 +611,7 @@ def _difference(first: StepValue, second: StepValue) -> Reason | None:
     if not _are_of_one_form(first, second, ours, theirs):
         return because("values-differ", name=first.name, first=_kind(first), second=_kind(second))
 
+    # ``scale``: the largest number in both arrays, which the tolerance is a share of.
     tolerance = max(_tolerance(first.dtype), _tolerance(second.dtype))
     scale = max(_scale(ours), _scale(theirs)) if tolerance else 0.0
     # Only elements that are not equal need the comparison below.
@@ -615,6 +634,7 @@ def _difference(first: StepValue, second: StepValue) -> Reason | None:
     # A NaN on one side counts as the largest difference.
     distance = np.nan_to_num(distance, nan=np.inf, posinf=np.inf)
     worst = int(distance.argmax())
+    # ``unequal`` holds places in the arrays; ``worst`` is an index into it.
     place = unequal[worst]
     shown = {"first": _number(ours[place]), "second": _number(theirs[place])}
     if scale > 0 and distance[worst] < math.inf:

@@ -63,6 +63,8 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     all traces. The rank that arrives last in a collective has the shortest kernel there, since the
     kernels of the others wait; what a kernel takes longer than that is its wait.
     """
+    # First find what compares: the steps that all ranks have, and in them the kinds of which all
+    # have as many.
     steps_of_ranks = [_by_number(trace) for trace in traces]
     shared = set.intersection(*(set(steps) for steps in steps_of_ranks))
     collectives_of_ranks = [_collectives(steps, shared, len(traces)) for steps in steps_of_ranks]
@@ -73,19 +75,24 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     # A row for each rank, a column for each collective.
     durations = [_durations(collectives) for collectives in compared]
     times = np.array(durations).reshape(len(traces), -1)
+    # The shortest of a column is the rank that arrived last. ``waits``: same shape, how much longer
+    # than that.
     waits = times - times.min(axis=0, initial=np.inf) if times.size else times
     waited_for = _waited_for(waits)
 
     number_of_steps = max(1, len(shared))
+    # ``waited_for``: a number for each rank. ``last_share``: its part of the sum.
     rows = []
     for index, trace in enumerate(traces):
         waits_ns = float(waits[index].sum()) / number_of_steps
         all_waits = waited_for.sum()
         last_share = float(waited_for[index] / all_waits) if all_waits > 0 else 0.0
         rows.append(_rank_row(trace, waits_ns, last_share))
+    # For each rank, how long it waited in each of its collectives.
     waits_by_work = []
     for collectives, waits_of_rank in zip(compared, waits, strict=True):
         waits_by_work.append(dict(zip(collectives, map(float, waits_of_rank), strict=True)))
+    # In each step all ranks but one may wait: the mean wait of one of them.
     waiting_ranks_and_steps = max(1, len(traces) - 1) * number_of_steps
     return RankComparison(
         rows,
@@ -107,6 +114,7 @@ def _kinds_in_all(collectives_of_ranks: Sequence[_CollectivesByKind]) -> list[_K
     """The kinds of which all ranks have as many collectives, so that the first of one rank belongs
     to the first of another one, and so on.
     """
+    # A kind: step, name and group of ranks.
     all_kinds: set[_Kind] = set().union(*collectives_of_ranks)
     same = []
     for kind in sorted(all_kinds):
@@ -135,6 +143,7 @@ def _rank_row(trace: Trace, waits_ns: float, last_share: float) -> RankRow:
     ``last_share``: of the time that all ranks wait, how much is for this rank.
     """
     parts = step_parts(trace.quiet(), HostTimes())
+    # The work of the device without collectives, in which it may only wait.
     computing_ns = []
     for step in trace.steps:
         computing = [work for work in step.device if not work.communicates]
@@ -172,6 +181,8 @@ def _waited_for(waits: np.ndarray) -> np.ndarray:
     arrive last together, each has an equal part of these waits.
     """
     arrives_last = waits == 0
+    # ``shares``: 1 for the last of a column, 1/2 for each of two. A rank's sum over the columns of
+    # share times wait is the matrix product.
     shares = arrives_last / np.maximum(arrives_last.sum(axis=0), 1)
     waits_of_all = waits.sum(axis=0)
     found: np.ndarray = shares @ waits_of_all

@@ -54,6 +54,7 @@ def reachable_values(
         if isinstance(value, _PLAIN):
             values.setdefault(name, value)
             continue
+        # ``children``: its parts by name; ``why_not_all``: why some are missing, '' if none are.
         children, why_not_all = _known_children(value)
         if holders is not None and not is_array(value):
             holders.append(value)
@@ -214,7 +215,8 @@ def _known_children(value: Any) -> tuple[list[tuple[str, Any]], Why]:
     """
     children = []
     try:
-        # One by one, so that those before an error are known.
+        # One by one, so that those before an error are known; and one more than may be, to see that
+        # there are too many.
         for child in itertools.islice(_children(value), _MOST + 1):
             children.append(child)
     except _WithoutOrder:
@@ -301,6 +303,7 @@ def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
     code = getattr(function, "__code__", None)
     if code is None:
         return
+    # ``co_freevars``: the names of the variables of functions around it, in the order of the cells.
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield name, cell.cell_contents
@@ -345,6 +348,7 @@ def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
         yield "left", value.__length_hint__()  # an iterator over a container
     if hasattr(value, "__dict__"):
         yield from vars(value).items()
+    # Slots: of the class and of those that it inherits from.
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
         names = [slots] if isinstance(slots, str) else slots  # a text names one slot

@@ -77,9 +77,11 @@ def explain_traces(
     if chrome is not None and not trace.has_device:
         raise UsageError(f"{chrome}: no replay to write: {paths[0].name} has no work on a device")
     host = host_times(trace, 1e6 * step_ms)
+    # First the first trace is explained as any step is; then the ranks are compared.
     found = _explained_as_a_step(trace, host, paths[0].name, 1e6 * step_ms)
 
     ranks = compare_ranks(traces) if len(traces) > 1 else None
+    # Ranks whose recording lost so much that it allows no comparison.
     lost_by_rank = []
     for each in traces:
         why = why_no_verdict(each.recording)
@@ -107,6 +109,8 @@ def _explained_as_a_step(trace: Trace, host: HostTimes, file: str, step_ns: floa
     ``step_ns``: the time of a step that the user gives; 0 if he gives none.
     """
     given = because("given-by-step-ms") if step_ns else ""
+    # Nothing was run: the program, its trial and its times are stand-ins, with what the trace
+    # tells.
     source = StepSource(setup="", file=file, function=_steps(len(trace.steps)))
     tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
     profile = StepProfile(
@@ -127,6 +131,7 @@ def _check_different(paths: Sequence[Path]) -> None:
     """Raise ``UsageError`` for a trace that is given twice, also as a copy under another name: it
     would count as two ranks, and be compared with itself.
     """
+    # First by path, which needs no reading; then by content.
     for index, path in enumerate(paths):
         for other in paths[:index]:
             if same_file(path, other):
@@ -187,6 +192,7 @@ def _verdict(
     """
     verdict = found.verdict
     shown_ns = sum(step.end - step.start for step in trace.steps)
+    # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
     first: list[Why] = [*caveats(trace.recording, shown_ns)]
     if ranks is not None and len(ranks.rows) < trace.ranks:
         first.append(because("traces-of-some-ranks", given=len(ranks.rows), ranks=trace.ranks))
@@ -206,6 +212,7 @@ def _verdict(
             said = [why]
         else:
             verdict, said = _without_waits_for_ranks(verdict, said, trace, host, ranks)
+    # What else the trace tells, if it is complete enough.
     if not lost_records:
         said += _several_devices(found, trace)
         said += _runtime_call(found, trace)
@@ -230,12 +237,14 @@ def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
     The first step alone may differ: programs warm up in it.
     """
     left_out = 1 if len(trace.steps) > _FEW_STEPS else 0
+    # ``left_out``: whether the mean leaves out the first step; of few steps it does not.
     quiet = step_parts(trace.quiet(), host)
     mean = mean_parts(trace, host, left_out)
     if _same_bound(quiet, mean):
         return None
     quiet_bound, _ = bound_of(quiet)
     mean_bound, _ = bound_of(mean)
+    # What bounds the quiet steps, and what bounds the mean step, with their times.
     times = {
         "host_ns": quiet.host,
         "device_ns": quiet.device,
@@ -259,6 +268,7 @@ def _same_bound(first: StepParts, second: StepParts) -> bool:
     # The ratios of host to device, compared without a division: a device time may be 0.
     one = first.host * second.device
     other = second.host * first.device
+    # At most a factor of ``_APART`` between the two ratios.
     alike = max(one, other) <= _APART * min(one, other)
     return alike and abs(first.synchronisation_share - second.synchronisation_share) <= _LITTLE
 
@@ -273,11 +283,14 @@ def _calls_without_work(verdict: StepVerdict, trace: Trace) -> Reason | None:
     recording = trace.recording
     if verdict.kind not in ("host", "mixed"):
         return None
+    # ``profiler_ns``: how long the profiler itself held up calls, in all steps; ``steps_ns``: all
+    # steps together.
     if recording.profiler_ns >= _LITTLE * recording.steps_ns > 0:
         share = recording.profiler_ns / recording.steps_ns
         return because("no-verdict-beside-the-profiler", share=share)
     if recording.may_wait_ns < _LITTLE * recording.steps_ns:
         return None
+    # ``may_wait``: the call that may wait for the device; ``may_wait_ns``: all such calls together.
     mean_ns = recording.may_wait_ns / max(1, len(trace.steps))
     return because(
         "no-verdict-with-calls-that-may-wait",
@@ -320,10 +333,13 @@ def _without_waits_for_ranks(
     waits, this one is not given. With the traces of several ranks (``ranks``) the waits are known,
     and the verdict without them is given.
     """
+    # How long each step's device runs only collectives: where that is nothing, their waits cost
+    # nothing.
     exposed_ns = [_exposed_ns(step) for step in trace.steps]
     if not any(exposed_ns):
         return verdict, said
     known = ranks is not None and ranks.collectives > 0
+    # ``waits``: by collective, how long it waited, ns. ``steps``: those of which that is known.
     waits: Mapping[DeviceWork, float] = {}
     steps = list(trace.steps)
     if ranks is not None and known:
@@ -339,6 +355,7 @@ def _without_waits_for_ranks(
     least_parts = step_parts(Trace(without_any_waits).quiet(), host)
     collective_ns = statistics.median(_exposed_ns(step) for step in steps)
     device_ns = statistics.median(busy_ns(step.device) for step in steps)
+    # What the collectives cost, as a sentence: known waits, or only that they may wait.
     cost = because("collectives-may-wait", device_ns=device_ns, collective_ns=collective_ns)
     if known:
         waiting_ns = _median_shortening_ns(steps, without_known_waits)
@@ -348,6 +365,7 @@ def _without_waits_for_ranks(
             shared = {"shared": len(steps), "steps": len(trace.steps)}
             cost = because("collectives-wait-in-shared-steps", **shared, **times)
 
+    # The verdict in each of the two extremes.
     kind, _ = bound_of(parts)
     least_kind, _ = bound_of(least_parts)
     if kind == least_kind == verdict.kind:  # the waits do not matter
@@ -356,6 +374,7 @@ def _without_waits_for_ranks(
         unchecked = [UNCHECKED] if UNCHECKED in said else []
         without = because("step-without-these-waits", **_bounds(parts))
         return _bound_without_waits(verdict, parts), [*unchecked, cost, without]
+    # Otherwise it depends on waits that nobody knows: no verdict, and why.
     why = because("no-verdict-of-one-rank")
     if known:
         why = because("no-verdict-with-other-collectives")
@@ -428,6 +447,7 @@ def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
     step_ns = found.replay.measured.value or statistics.fmean(
         step.end - step.start for step in trace.steps
     )
+    # Of each device the mean over the steps.
     works = []
     for device in devices:
         works_ns = statistics.fmean(busy.get(device, 0.0) for busy in busy_of_steps)
@@ -443,7 +463,8 @@ def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
     all_work_ns = sum(row.host_ns for row in found.operations)
     work_ns_by_name: dict[str, float] = {}
     for step in trace.steps:
-        # Threads that only wait, beside the program, do not count.
+        # Threads that only wait, beside the program, do not count. By name: how long the calls
+        # outside of operations work on the host, over all steps.
         working = working_threads(step.operations, step.calls)
         for call in step.calls:
             if call.operation is None and call.thread in working:

@@ -97,6 +97,7 @@ class InterpreterRun:
             self._tell(entry, listener)
         if isinstance(entry, OneOffEntry):
             self._note_ladder(entry)
+        # All entries go to the journal, also those that were noted.
         self.journal.write([entry])
 
     def _note_ladder(self, entry: OneOffEntry) -> None:
@@ -238,6 +239,7 @@ class Campaign:
         self.plugins = list(plugins)
         self.rng = rng
         self.limits = limits
+        # A worker gets a seed that is made of this one, its target and its number.
         self._seed = rng.getrandbits(32)
         # Which of two interpreters begins in the first replicate: 0 or 1.
         self._first = rng.getrandbits(1)
@@ -248,11 +250,13 @@ class Campaign:
         """By target key, workers of the next replicate that are ready: those of targets that are
         slow to open.
         """
+        # When the run began, by ``clock``, and how long it has waited for other runs since, s.
         self._began_s = 0.0
         self._waited_s = 0.0
         self._wall_s = math.inf
         if plan.wall_s is not None:
             self._wall_s = plan.wall_s * len(runs)
+        # ``opening_s``: what a process should take beside measuring; a plan may know more of it.
         opening_s = max(OPENING_S, plan.opening_s)
         self._time_left = RunTimeLeft(
             _planned_processes(runs), self._wall_s, _LEAST_PROCESSES, opening_s
@@ -299,6 +303,7 @@ class Campaign:
                 # Workers that were opened ahead are measured in any case. Without targets there is
                 # nothing to stop.
                 is_due = bool(targets) and not self._ahead
+                # Without time for another replicate the run ends, with what it has.
                 if is_due and not self._may_start(replicate, self._elapsed_s()):
                     note = because("process-would-exceed-wall", measured=replicate, **wall)
                     self.listener.note(note)
@@ -307,6 +312,7 @@ class Campaign:
                 # Targets that are slow to open, of the next replicate: they open while these
                 # measure.
                 soon = self._to_open_ahead(replicate, at_once - len(targets))
+                # Group by group, ``at_once`` targets in each.
                 for start in range(0, len(targets), at_once):
                     if self._elapsed_s() > self._wall_s:
                         note = because("wall-reached", process=replicate + 1, **wall)
@@ -336,6 +342,7 @@ class Campaign:
         for target in self._targets(replicate + 1):
             if target.key in self._slow and target.key not in self._ahead:
                 slow.append(target)
+        # When this replicate should end, and the next one begin.
         at_s = self._elapsed_s() + self._time_left.round_s(replicate)
         in_time = self._may_start(replicate + 1, at_s)
         compares_interpreters = len(self.runs) > 1
@@ -357,6 +364,7 @@ class Campaign:
                     by_target.setdefault(task.target.key, []).append(due)
         shuffled = list(by_target.items())
         self.rng.shuffle(shuffled)
+        # In every second replicate the other interpreter begins.
         is_reversed = (replicate + self._first) % 2 == 1
         targets = []
         for key, of_target in shuffled:
@@ -397,6 +405,8 @@ class Campaign:
         self._time_left.begin_group(_kinds(group), self._elapsed_s())
         self._tell_time_left()
         with ExitStack() as at_end_of_group:
+            # ``workers``: of this replicate, which end with the group. ``early``: of the next one,
+            # which end with the run, or with the group that takes them over.
             workers = self._start_all(group, at_end_of_group)
             early = self._start_all(soon, self._at_the_end)
             ready = []
@@ -410,6 +420,7 @@ class Campaign:
                     self._ahead[worker.task.target.key] = worker
             self._time_left.opened(self._elapsed_s())
             self._tell_time_left()
+            # Only now does anything measure; compiling and opening are over.
             self._take_turns(ready)
             for worker in workers:
                 worker.worker.release()
@@ -425,6 +436,7 @@ class Campaign:
         workers = []
         for target in targets:
             ahead = self._ahead.pop(target.key, None)
+            # A worker that was opened ahead has its number already.
             process = ahead.process if ahead else next(self._process_numbers[target.key])
             for due in target.due:
                 worker = ahead or self._start(due.run, due.task, process)
@@ -458,6 +470,8 @@ class Campaign:
         measured get its ladder, the numbers of units n, so that all processes measure the same.
         """
         key = task.target.key
+        # ``staged``: the keys of cases whose calls are timed one by one too; the first gets more
+        # values.
         first = frozenset(task.staged[:1])
         ladders = {}
         for assignment in task.assignments:
@@ -491,6 +505,7 @@ class Campaign:
                 if not self._start_again(opening, death):
                     return False
                 continue  # and wait for the other worker
+            # What it sent is on the disk before it measures.
             opening.run.journal.sync()
             opening.is_ready = True
             if opening.opening_ns > _LONG_OPENING_S * 1e9:
@@ -522,6 +537,7 @@ class Campaign:
             waited_s = self.clock() - asked_s
             self._waited_s += waited_s
             self.listener.waited(waited_s)
+            # One that has not ended goes to the back of the row.
             while waiting:
                 now = waiting.popleft()
                 has_ended = self._turn(now)
@@ -548,6 +564,7 @@ class Campaign:
             # The other worker opens its cases at once, and measures in its next turn.
             is_replaced = self._start_again(worker, death) and self._wait_until_ready(worker)
             has_ended = not is_replaced
+        # The time of a turn counts as measuring, even where the worker died in it.
         worker.measured_s += self.clock() - began_s
         self._time_left.measured(worker.kind, worker.measured_s)
         return has_ended
@@ -560,6 +577,7 @@ class Campaign:
         it asks that another worker on its device measures first. ``worker.turn_s`` then is the time
         it has used, so that the next call goes on with the same turn; else 0.
         """
+        # As if the turn had begun earlier by what was used of it.
         began_s = self.clock() - worker.turn_s
         worker.turn_s = 0.0
         worker.worker.go()
@@ -568,6 +586,8 @@ class Campaign:
             if isinstance(answer, Pause):
                 worker.run.journal.sync()
                 used_s = self.clock() - began_s
+                # The turn ends here; only if it is not over yet, a rest of it stays for the next
+                # call.
                 is_over = used_s >= self.limits.turn_s
                 if is_over or brief or answer.others:
                     worker.turn_s = 0.0 if is_over else used_s
@@ -600,6 +620,7 @@ class Campaign:
                 dead.run.store(failed, self.listener)
         dead.run.journal.sync()
 
+        # The other worker counts as another process, with the cases that have not failed.
         number = next(self._process_numbers[key])
         other = self._start(dead.run, dead.task, number)
         if other is None:
@@ -635,6 +656,7 @@ def _planned_processes(runs: Sequence[InterpreterRun]) -> list[PlannedProcess]:
             stack = registry().get(task.target.stack)
             cost = stack.cost if stack else "fast"  # a stack that is not registered here
             seconds = measuring_s(task.seconds, len(task.assignments), cost)
+            # ``kind``: by which the time left tells the processes of different tasks apart.
             kind = _Due(run, task).kind
             planned.append(PlannedProcess(kind, seconds, task.processes))
     return planned

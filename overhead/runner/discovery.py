@@ -85,6 +85,7 @@ def ask_stacks(
             for environment in _environments(name):
                 answer = pool.submit(_ask, name, environment, plugins, interpreter)
                 questions.append(_Question(name, environment, answer))
+        # All questions are in the pool; now progress is told as the answers come.
         working(_answers_came(0, questions))
         for count, _ in enumerate(as_completed([each.answer for each in questions]), 1):
             working(_answers_came(count, questions))
@@ -147,6 +148,7 @@ def _ask(
     A worker that dies, unless after a long silence, may be an accident: it is asked once more.
     """
     job = Job(worker=f"discover {name}", stack=name, plugins=list(plugins))
+    # The silence is measured over both tries together.
     began_s = time.monotonic()
     is_second = False
     while True:

@@ -97,6 +97,7 @@ def find_interpreters(paths: Sequence[str], stacks: Sequence[str] = ()) -> list[
     if not paths:
         return [HERE]
     folder = _folder_with_package()
+    # A dict, so that each module is asked for once.
     needed = dict.fromkeys(_NEEDED)
     for stack in stacks:
         needed |= dict.fromkeys(registry()[stack].worker_packages)
@@ -149,6 +150,7 @@ def _ask(path: str, program: str, needed: Sequence[str]) -> dict[str, Any]:
     distributions: set[str] = set()
     for probe in registry().values():
         distributions.update(probe.distributions)
+    # The question is a program for that interpreter, which prints its answer as JSON.
     command = [program, "-c", _QUESTION_CODE, json.dumps(sorted(distributions)), json.dumps(needed)]
     try:
         done = subprocess.run(
@@ -188,6 +190,7 @@ def _not_python(path: str, done: subprocess.CompletedProcess[str]) -> UsageError
     exit_code = f"exit code {done.returncode}"
     error_texts = done.stderr.strip().splitlines() or [exit_code]
     last_text = error_texts[-1]
+    # ``args[3:]``: the arguments of the question, after the program, ``-c`` and the code.
     for asked in [*_QUESTION_CODE.splitlines(), *done.args[3:]]:
         if asked.strip() and asked.strip() in last_text:
             return UsageError(f"--python {path}: is no Python interpreter ({exit_code})")
@@ -203,6 +206,7 @@ def with_variables(
     With ``new``, a single interpreter becomes two, with and without these variables, which are
     compared. Raises ``UsageError``.
     """
+    # ``--env`` counts for all, ``--env-new`` for the last interpreter, which is the new side.
     common, of_last = _parsed("--env", both), _parsed("--env-new", new)
     compares_variables = bool(of_last) and len(given) == 1
     interpreters = [given[0], given[0]] if compares_variables else list(given)

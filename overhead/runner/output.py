@@ -67,6 +67,7 @@ class Journal:
         """Create the file. Raises ``UsageError`` if it or another file of the run exists, or cannot
         have its name: the run would fail at its end.
         """
+        # The fingerprint and the samples: all names are checked now.
         written_at_end = (fingerprint_path(path), samples_path(path))
         _check_name(path)
         for other in written_at_end:
@@ -90,7 +91,8 @@ class Journal:
                 if self.kept:
                     self._file.write(encoded)
                     continue
-                # Header and plan alone are no result. The first other entry is: now all is kept.
+                # ``kept`` is False: nothing is in the file yet. Header and plan alone are no
+                # result. The first other entry is: now all is kept.
                 self._held.append(encoded)
                 if not isinstance(entry, _PLAN):
                     self.keep()
@@ -216,6 +218,7 @@ class Outcome(Shown):
         """The stacks among these of which the run has no case with a value, each with the reason.
         A run that had to measure them (``--require``) has failed then.
         """
+        # ``VALUED``: the statuses of a case that has values.
         have = set()
         for record in self.fingerprint.records:
             if record.status in results.VALUED:
@@ -256,6 +259,7 @@ def reserve_journals(
     time = datetime.now(UTC).strftime(_TIME)
     if out is None or not per_node:
         return _reserve((out or DEFAULT_FOLDER) / f"{time}.jsonl", sides)
+    # The name of this node, by Slurm if it started the run.
     host = socket.gethostname().partition(".")[0]
     folder = out / folder_name(os.environ.get("SLURMD_NODENAME") or host)
     name = time
@@ -280,6 +284,7 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
                 files.make_folder(folder)
             journal = Journal(folder / path.name)
             journals.append(journal)
+            # If a later one fails, this one is closed, which removes it as it is empty.
             at_error.callback(journal.close)
         at_error.pop_all()  # no error: the journals stay open
     return journals
@@ -316,6 +321,7 @@ def _write(journal: Journal) -> Outcome:
     # Imported after the measurement: a run begins sooner without it.
     from overhead.loading.reduce import reduce_journal
 
+    # All entries must be in the file before the figures are computed from it.
     journal.keep()
     journal.sync()
     source = journal.path

@@ -232,12 +232,15 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
     compares = bool(request.env_new) or len(request.pythons) == len(SIDES)
     sides = SIDES if compares else ("",)
 
+    # Everything that the run makes is closed or removed at the end of this block, in reverse order.
     with ending_on_signals(), contextlib.ExitStack() as at_end:
         at_end.callback(scratch.remove)
         scratch.sweep()
         check_device_lock()
         _load_plugins(request.plugins, listener)
         stacks = _stacks_to_measure(request)
+        # First everything that may be wrong with what was asked for; then the files; then
+        # measuring.
         interpreters = with_variables(
             find_interpreters(request.pythons, stacks), request.env, request.env_new
         )
@@ -274,6 +277,8 @@ def _stacks_to_measure(request: RunRequest) -> list[str]:
     stacks_of_profile = stacks_with(role) if role else ()
     stacks = known_stacks(request.stacks or stacks_of_profile)
     check_workload_names(request.choice, stacks)
+    # ``--require`` names stacks that must be measured; one that is left out anyway is an error at
+    # once.
     if request.require:
         for name in known_stacks(request.require):
             if name not in stacks:
@@ -323,6 +328,7 @@ def _measure_planned(
         Campaign(runs, plan, listener, request.plugins, rng, request.limits).run()
     if scope.after is None:
         return
+    # What the profile adds, for each interpreter.
     seconds = times_seconds(scope.after_s, times_longer)
     for of_interpreter in runs:
         scope.after(
@@ -375,6 +381,8 @@ def _plan_for(
     plan = request.plan.lengthened(times_longer)
     scheduled = schedule(chosen.targets, request.choice, plan, request.scope.cases)
     left_out = [*chosen.left_out, *scheduled.left_out]
+    # A profile may measure something after the cases (``scope.after``), so no case at all is no
+    # error then.
     measures_more = request.scope.after is not None and bool(chosen.targets)
     if not scheduled.tasks and not measures_more:
         raise UsageError(_nothing_to_measure(found.missing, left_out))
@@ -402,6 +410,7 @@ def _begin(
     )
     # Two runs that take turns have one id, so that readers find the one that belongs to the other.
     id_of_both = secrets.token_hex(6)
+    # A journal for each interpreter, with the same header but for its own software.
     runs = []
     for number, (planned, journal) in enumerate(zip(plans, journals, strict=True)):
         together = None
@@ -433,6 +442,7 @@ def _header_for(
     for target in targets:
         distributions.update(registry()[target.stack].distributions)
     versions |= planned.interpreter.versions(sorted(distributions))
+    # Facts of our own stacks are known to every reader; those of others go into the file.
     stacks = {target.stack for target in targets}
     stacks_of_others = sorted(stacks - results.own_stacks().keys())
     return msgspec.structs.replace(

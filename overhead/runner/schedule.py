@@ -83,15 +83,19 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     proportion, so that a small run samples each case for longer.
     """
     budget_s = math.inf if plan.sampling_s is None else plan.sampling_s
+    # First the number of processes of each target.
     processes = {}
     for target, candidates in targets.items():
         if candidates:
             processes[target] = plan.processes_of(candidates[0].cost)
 
+    # Then the time, case by case in the order of turns. ``seconds``: in one process; ``spent_s``:
+    # of all processes together.
     seconds: dict[str, dict[str, float]] = {target: {} for target in targets}
     left_out: list[NotTaken] = []
     spent_s = 0.0
     for place, target, candidate in _in_order_of_turns(targets):
+        # ``place``: of the case among those of its target; slow cases are limited in number.
         most = plan.max_cases.get(candidate.cost)
         if most is not None and place >= most:
             too_many = because("too-many-slow-cases", most=most)
@@ -191,6 +195,7 @@ class Task:
         """
         if alone and len(self.own) <= _FEW_CASES:
             return tuple(assignment.key for assignment in self.own)
+        # All cases but the target's first that are called by ``ffi``.
         later_by_ffi = {a.key for a in self.own[1:] if a.case.caller == "ffi"}
         return tuple(key for key in self.staged if key not in later_by_ffi)
 
@@ -243,6 +248,7 @@ class Choice:
         wanted = [case for case in cases if self.includes(case, case.key in early)]
         if not self.workloads:
             return wanted
+        # A list for each workload.
         of_workloads = []
         for name in sorted(self.workloads):
             of_workloads.append([case for case in wanted if case.workload == name])
@@ -257,6 +263,7 @@ def times_planned_seconds(targets: Iterable[Target], scope: Scope) -> float:
 
     The GPUs of one stack are measured one after the other, so the stack with most of them counts.
     """
+    # By GPU target: its stack and API, so that the GPUs of one stack can be counted.
     stack_of_gpu: dict[str, tuple[str, str]] = {}
     for target in targets:
         if processor_kind(target) == "gpu":
@@ -316,11 +323,13 @@ def schedule(
     for offer in offers:
         worker = offer.target.key
         candidates[worker] = _candidates(offer, groups[worker])
+    # ``allotment``: the seconds of each case that gets time, and what is left out.
     allotment = allot(candidates, plan)
     for worker, key, reason in allotment.left_out:
         case = _name_for_worker(worker, groups[worker], key)
         left_out.append(LeftOut(target=worker, case=case, reason=reason))
 
+    # Last, a task for each target with at least one case that got time.
     tasks = []
     for offer in offers:
         worker = offer.target.key
@@ -357,6 +366,7 @@ def _candidates(offer: _Offer, group: Sequence[Assignment]) -> list[Candidate]:
     for assignment in group:
         if assignment.target.key == offer.target.key:
             is_early = assignment.case.key in offer.early
+        # ``cost``: how long a sample of this stack roughly takes, as a class.
         cost = registry()[assignment.target.stack].cost
         candidates.append(Candidate(assignment.key, cost, is_early))
     return candidates
@@ -387,6 +397,7 @@ def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
     unknown = choice.workloads - known
     if not unknown:
         return
+    # A stack may have workloads of its own, which only its cases name.
     for space in spaces:
         unknown -= {case.workload for case in space.cross()}
     if unknown:
@@ -404,6 +415,8 @@ def choose_targets(targets: Sequence[Target], choice: Choice) -> Chosen:
     """Which targets (stacks on devices) a run measures. Hardware is always measured; what imitates
     it (software adapters, CPUs beside a GPU) or repeats it only where the user asks for it.
     """
+    # ``on_gpu``: stacks that have a real GPU here. OpenGL may repeat what Vulkan measures on the
+    # same device.
     on_gpu: set[str] = set()
     for target in targets:
         if target.executes and not target.software and target.api != "CPU":
@@ -437,6 +450,7 @@ def _why_not_chosen(
     uses_no_gpu = target.api == "CPU" or not target.executes
     if target.stack in on_gpu and uses_no_gpu and not asks_for_others:
         return because("no-gpu-beside-gpu")
+    # The same device through another API of the same stack repeats it.
     if target.api == "OpenGL" and not choice.full:
         for other in by_vulkan:
             # Drivers add other words to the name of the adapter in the other API.
@@ -455,6 +469,7 @@ def _with_companions(offer: _Offer, offers: Sequence[_Offer]) -> list[Assignment
     """
     others = [other for other in offers if _may_accompany(offer.target, other.target)]
     wanted: dict[str, Assignment] = {}
+    # ``wanted``: by key, so that a case that two others are compared with is measured once.
     for case in offer.cases:
         own = Assignment(offer.target, case)
         wanted.setdefault(own.key, own)

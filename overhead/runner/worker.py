@@ -51,6 +51,7 @@ class Worker:
         self.opened: set[str] = set()
         self.ran: set[str] = set()
         """Targets by key: those with an opened case, and those with a unit that ran."""
+        # By key of the assignment, as told above.
         self.index: dict[str, int] = {}
         self.by_key: dict[str, Assignment] = {}
         self.names: dict[str, dict[str, Any]] = {}
@@ -94,9 +95,11 @@ class Worker:
             self.note_step(key, "opening")
             self._open(assignment)
             self.parent.flush()  # before the next open, which may compile for long or crash
+        # All that may be opened is open.
         self.note_step("", "waiting for its turn")
         self.parent(Ready())
         self.parent.wait()
+        # ``rule``: why the sampling ended; without a chain there was none.
         rule: Why = because("no-case-opened")
         if self.chains:
             settings = replace(self.job.settings, names=self.names, process=self.job.process)
@@ -123,6 +126,7 @@ class Worker:
             probe = registry()[target.stack]
             chain = open_case(probe, target, assignment.case, is_first=is_first)
             self.chains[key] = chain
+            # The time to open, then what is known of the chain and the parts of that time.
             opening_ns = time.perf_counter_ns() - began_ns
             self.opened.add(target.key)
             description = describe(chain)
@@ -175,6 +179,7 @@ class Worker:
                 self.ran.add(event.target)
             self.parent.add(event)
             return
+        # ``paused``: when the last pause was, at which all lines were delivered.
         silent_s = time.monotonic() - self.paused
         if not event.case or silent_s > LONGEST_SILENCE_S:
             self._pause(event.others)

@@ -74,6 +74,7 @@ def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[byte
                 # A small file may have any expansion: what it contains is small all the same.
                 limit = min(limit, max(1_000_000, _MAX_EXPANSION * size))
                 source = cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb"))
+            # Bytes so far, after unpacking.
             read_bytes = 0
             while chunk := source.read(_CHUNK_BYTES):
                 read_bytes += len(chunk)

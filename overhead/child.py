@@ -114,6 +114,7 @@ class PrintedText:
         printed what has not been read yet, and a descendant may hold the pipe open.
         """
         self._reading.join(wait_s)
+        # A line of dots where bytes between the first and the last were dropped.
         between = b"\n...\n" if self._left_out else b""
         return (bytes(self._first) + between + bytes(self._last)).decode(errors="replace")
 
@@ -237,6 +238,7 @@ class ChildProcess(Generic[_Received]):
         """
         import psutil
 
+        # Resident memory of the child, with what it started if the limits say so, bytes.
         used = 0
         for process in self._family(descendants=self._limits.count_descendants):
             with contextlib.suppress(psutil.Error):  # it ended meanwhile
@@ -279,12 +281,14 @@ class ChildProcess(Generic[_Received]):
         """
         import psutil
 
+        # First the child and its descendants, the child last.
         for process in reversed(self._family()):
             with contextlib.suppress(psutil.Error):
                 process.kill()
         if sys.platform != "win32":
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)  # what a child has left that exited already
+        # Last what has its mark, again and again until none is left.
         deadline = time.monotonic() + _KILL_S
         while self._kill_marked() and time.monotonic() < deadline:
             pass  # one of them may have started another in the meantime
@@ -319,6 +323,7 @@ class ChildProcess(Generic[_Received]):
         A second call does nothing. While such a process holds an output pipe, its reading thread
         continues.
         """
+        # It may exit by itself; then everything that is left is killed.
         self.exit_code(exit_s)
         self.kill()
         self._job.close()
@@ -427,6 +432,7 @@ def _take_input() -> int:
     On Windows OpenBLAS, while it is loaded, would hang until a pending read of standard input
     returns. On every system a child process would inherit the pipe.
     """
+    # Number 0 becomes the null device, and the pipe gets another number.
     pipe, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
@@ -451,6 +457,7 @@ def _end_with_parent() -> None:
     ``_read_input`` can kill the whole group.
     """
     if sys.platform == "linux":
+        # ``prctl``: the system shall send SIGHUP when the parent ends.
         libc = ctypes.CDLL(None)
         libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
         libc.signal(signal.SIGHUP, ctypes.cast(libc.alarm, ctypes.c_void_p))

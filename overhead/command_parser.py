@@ -63,6 +63,7 @@ class CommandParser(argparse.ArgumentParser):
         option is only misspelt.
         """
         arguments = sys.argv[1:] if args is None else list(args)
+        # Options are checked first, so that a misspelt one is named.
         self._check_options(arguments)
         found, left = super().parse_known_args(arguments, namespace)
         if left:
@@ -89,6 +90,7 @@ class CommandParser(argparse.ArgumentParser):
         # The name and the help of each command; its parser, which has the question, is found by the
         # name.
         names_with_help = list(commands._get_subactions())
+        # A section for each question.
         for question in Question:
             formatter.start_section(question)
             of_question = [
@@ -111,6 +113,7 @@ class CommandParser(argparse.ArgumentParser):
         """
         if action.choices is None or value in action.choices:
             return
+        # A wrong command is answered by the command that is meant; any other value by its choices.
         if action is self._commands():
             if value == "help":  # as in other programs
                 self.print_help()

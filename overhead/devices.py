@@ -71,6 +71,7 @@ def same_device_across_apis(one: Placed, other: Placed) -> bool:
         return False
     if same_adapter(one, other):
         return True
+    # Words that tell devices apart, which both names have.
     shared = _name_words(one.adapter) & _name_words(other.adapter)
     return bool(shared) and not names_differ_in_model(one, other)
 

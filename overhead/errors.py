@@ -321,6 +321,7 @@ def stack_line_of(error: BaseException) -> CodeLine | None:
     is none. Lines of libraries that the stack calls, and of this suite, are left out: it is the
     line that the author of the stack can change.
     """
+    # ``outside``: the modules of the frames that are not of the suite, in the order of the calls.
     frames = _frames_of(error)
     outside = [_module_of(frame) for frame, _ in frames if not _is_suite(_module_of(frame))]
     if not outside:
@@ -353,6 +354,7 @@ def first_line_of(error: BaseException) -> str:
         cause = next((line for line in lines[1:] if _NAMES_AN_ERROR.search(line)), "")
         if cause:
             message = f"{message.rstrip(':')}: {cause}"
+    # The class of the error is named too, unless it is a usual one.
     if kind not in _PLAIN_ERRORS:
         message = f"{kind}: {message}"
     return " ".join(message.split())[:_LONGEST_FIRST_LINE]
@@ -384,6 +386,7 @@ def came_from_import(error: BaseException, stack: str) -> bool:
         if is_missing or _is_shared_library(error):
             return True
 
+    # Otherwise frames tell it: code of a package that is neither the stack's nor the suite's.
     of_others = []
     for frame, _ in _frames_of(error):
         module = _module_of(frame)
@@ -391,6 +394,7 @@ def came_from_import(error: BaseException, stack: str) -> bool:
             of_others.append(frame)
     if not of_others:
         return False
+    # ``ctypes`` raises it for a shared library that does not load.
     is_loading = isinstance(error, OSError) and _module_of(of_others[-1]) == "ctypes"
     # An import runs the code of a module, in a frame with this name.
     is_importing = any(frame.f_code.co_name == "<module>" for frame in of_others)
@@ -417,6 +421,7 @@ def is_mistake_in_import(error: ImportError) -> bool:
     frames = _frames_of(error)
     if not name or not frames or _is_shared_library(error):
         return False
+    # The frame that raised the error has the import.
     importer, _ = frames[-1]
     if not _is_in(_module_of(importer), "overhead"):  # a library failed in its own imports
         return False
@@ -446,6 +451,7 @@ def is_mistake_of_suite(error: BaseException) -> bool:
     # A module lacks a name: whether we are to blame depends on whose module it is.
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
         return error.obj.__name__.startswith("overhead.")
+    # The innermost frame raised it.
     raised_in, _ = frames[-1]
     return _is_in(_module_of(raised_in), "overhead")
 

@@ -50,6 +50,7 @@ def export(path: Path, format: str) -> str:
         raise BadFile("nothing to export: no case was measured", path)
     if format == "csv":
         return csv_text([COLUMNS, *map(in_words, table)])
+    # JSON: an object for each row.
     objects = []
     for row in table:
         by_column = dict(zip(COLUMNS, row, strict=True))

@@ -68,6 +68,7 @@ def check_struct(made: msgspec.Struct) -> None:
     for field in _fields_of(type(made)):
         given = getattr(made, field.name)
         where = f"{type(made).__name__}.{field.name}"
+        # A dict is checked value by value; then the whole field.
         value = given
         if field.value_kind is not None:
             value = checked_mapping(where, value, field.value_kind)
@@ -111,6 +112,7 @@ def _allowed(kind: Any, error: Exception) -> str:
     """
     if get_origin(kind) is Literal:
         return f"allowed: {', '.join(get_args(kind))}"
+    # The words of msgspec before what it got: the type, in the names of Python.
     words = str(error).partition(", got ")[0].removeprefix("Expected ")
     for name, word in _WORDS.items():
         words = words.replace(f"`{name}`", word)

@@ -71,6 +71,7 @@ def device_lock(waiting: Callable[[float], None], folder: Path | None = None) ->
     While another run holds the lock, ``waiting`` is called again and again with the seconds since
     this one began to wait. Raises ``UsageError`` if there can be no lock.
     """
+    # The lock belongs to the open file: it ends with it, also if this process is killed.
     descriptor = _open_lock((folder or shared_folder()) / DEVICE_LOCK)
     try:
         began = time.monotonic()
@@ -97,6 +98,7 @@ def device_lock_holder(folder: Path | None = None) -> int | None:
     except OSError:
         return None
     try:
+        # One byte more than the longest id, to see whether there is more.
         text = os.read(descriptor, _LONGEST_PID + 1)
     except OSError:
         return None

@@ -157,6 +157,7 @@ def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scala
     """
     for axis, wanted in where.items():
         value = at.get(axis)
+        # A set: any of its values will do.
         is_wanted = value in wanted if isinstance(wanted, frozenset) else value == wanted
         if not is_wanted:
             return False
@@ -174,15 +175,19 @@ def is_comparable(
     """
     target, case = of
     other_target, other_case = against
+    # ``axes``: the value of each axis of the case, such as ``caller``; of the stack and the unit
+    # too.
     axes = coordinates(target, case)
     other_axes = coordinates(other_target, other_case)
     if named.figure == "host" and case.pattern == "fused":  # one call for any n: no cost per unit
         return False
+    # ``same_calls``: whether all callers of this stack make the same calls.
     is_one_stack = target.stack == other_target.stack
     if "caller" in named.differs and is_one_stack and not target.same_calls:
         return False
     if not matches(named.of, axes) or not matches(named.against, other_axes):
         return False
+    # ``adds``: an axis that ``of`` has and ``against`` has not.
     if named.adds and (named.adds not in axes or named.adds in other_axes):
         return False
     if named.same_adapter and not same_adapter(target, other_target):
@@ -197,6 +202,7 @@ def comparable_pairs(
     """All pairs of these cases that a named comparison allows, as (comparison, of, against)."""
     pairs = []
     for named in named_comparisons():
+        # In both orders, because a comparison has a first and a second case.
         for of, against in itertools.permutations(cases, 2):
             if is_comparable(named, of, against):
                 pairs.append((named, of, against))

@@ -95,11 +95,13 @@ def log_normal_cdf(x: _Floats) -> _Floats:
     """
     x = np.asarray(x, dtype=np.float64)
     # NumPy has no erfc, so that of the standard library is called for each value.
+    # ``erfc(|x| / √2) / 2`` is the probability of the tail beyond |x|.
     arguments = (np.abs(x) / math.sqrt(2)).ravel().tolist()
     both_tails = np.fromiter(map(math.erfc, arguments), np.float64, x.size)
     tail = 0.5 * both_tails.reshape(x.shape)
     with np.errstate(divide="ignore"):  # ln of zero, in the part that the series replaces
         log_tail = np.log(tail)
+    # Above zero, the probability is 1 less the tail; below, the tail itself.
     log_cdf = np.where(x > 0, np.log1p(-tail), log_tail)
 
     # The tail is exp(-x²/2) / (-x √(2π)), times the series 1 - 1/x² + 3/x⁴ - 15/x⁶ + 105/x⁸.
@@ -128,6 +130,8 @@ def _log_tail(t: float, degrees: float) -> float:
         return math.log(0.5 - _centre(t, degrees))
     if degrees >= _NEARLY_NORMAL:
         return float(log_normal_cdf(np.array(-_normal_value(t, degrees))))
+    # I_x(a, 1/2) = x^a y^(1/2) / (a B(a, 1/2)) times the continued fraction, with y = 1 - x. 1 /
+    # B(a, 1/2) is ``_gamma_ratio(a)`` / √π.
     a = degrees / 2
     log_x, log_y = _log_parts(t, degrees)
     factor = _gamma_ratio(a) / (math.sqrt(math.pi) * a)
@@ -154,6 +158,7 @@ def _centre(t: float, degrees: float) -> float:
     """The probability that Student's t is between 0 and ``t``, for a ``t`` near the centre of the
     distribution: I_y(1/2, a) / 2 with y = 1 - x, and x and a as in ``student_t_tail``.
     """
+    # As in ``_log_tail``, with x and y, and a and 1/2, exchanged.
     a = degrees / 2
     log_x, log_y = _log_parts(t, degrees)
     if t == 0:
@@ -211,6 +216,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     c = 1.0
     d = 1 / _not_zero(1 - (a + b) * x / (a + 1))
     fraction = d
+    # ``even``, ``odd``: the coefficients of the fraction, by DLMF 8.17.23.
     for m in range(1, _MOST_PARTS):
         k = a + 2 * m
         even = m * (b - m) * x / ((k - 1) * k)
@@ -237,6 +243,7 @@ def _log_density(t: float, degrees: float) -> float:
     """ln of the density of Student's t at ``t``: Newton's method needs the slope of the
     probability.
     """
+    # The density is x^(a + 1/2) times the density at zero.
     a = degrees / 2
     log_x, _ = _log_parts(t, degrees)
     at_zero = _gamma_ratio(a) / math.sqrt(math.pi * degrees)
@@ -282,6 +289,7 @@ def _central_quantile(centre: float, degrees: float) -> float:
             below_t = 0.5 - math.exp(_log_tail(t, degrees))
         else:
             below_t = _centre(t, degrees)
+        # Newton's step: what is missing of the probability, over the density.
         density = math.exp(_log_density(t, degrees))
         step = (centre - below_t) / density
         t += step
@@ -310,6 +318,7 @@ def digamma(x: float) -> float:
     while x < _SHIFTED_TO:
         shifted -= 1 / x
         x += 1
+    # ``B_2k / (2k x^2k)``, summed over k.
     square = 1 / x / x
     series = sum(bernoulli / (2 * k) * square**k for k, bernoulli in enumerate(_BERNOULLI, 1))
     return shifted + math.log(x) - 0.5 / x - series
@@ -323,6 +332,7 @@ def trigamma(x: float) -> float:
     while x < _SHIFTED_TO:
         shifted += 1 / (x * x)
         x += 1
+    # ``B_2k / x^2k``, summed over k; all is over x once more.
     square = 1 / x / x
     series = sum(bernoulli * square**k for k, bernoulli in enumerate(_BERNOULLI, 1))
     return shifted + (1 + 0.5 / x + series) / x
@@ -364,19 +374,24 @@ def find_root(
             last_step = step = now.at - before.at
         if abs(other.value) < abs(now.value):  # the better of the two becomes ``now``
             before, now, other = now, other, now
+        # Below this step, rounding and ``tolerance`` leave nothing to gain.
         least_step = (tolerance + 4 * _EPSILON * abs(now.at)) / 2
         half_way = (other.at - now.at) / 2
         if now.value == 0 or abs(half_way) < least_step:
             break
+        # A step by interpolation where that may help, else half the way to the other end.
         may_interpolate = _narrows(before, now, last_step, least_step)
         proposed = _interpolated(before, now, other) if may_interpolate else half_way
         limit = min(abs(last_step), 3 * abs(half_way) - least_step)
+        # Taken only if it is shorter than half of the step before the last, and stays inside of
+        # three quarters of the way to the other end.
         if 2 * abs(proposed) < limit:
             last_step, step = step, proposed
         else:
             # The proposed step is longer than half of the step before the last, or leads too near
             # to the other end.
             last_step = step = half_way
+        # At least the shortest step, towards the other end.
         before = now
         shortest = math.copysign(least_step, half_way)
         at = now.at + (step if abs(step) > least_step else shortest)
@@ -397,6 +412,7 @@ def _interpolated(before: _Point, now: _Point, other: _Point) -> float:
     """
     if before.at == other.at:
         return -now.value * (now.at - before.at) / (now.value - before.value)
+    # The inverse quadratic function through the three points, at value zero.
     slope = (before.value - now.value) / (before.at - now.at)
     slope_of_other = (other.value - now.value) / (other.at - now.at)
     above = other.value * slope_of_other - before.value * slope
@@ -421,6 +437,8 @@ def find_minimum(
     for _ in range(most_steps):
         order = np.argsort(values, kind="stable")  # the best corner first
         corners, values = corners[order], values[order]
+        # ``size``: how far the corners lie from the best one; ``rise``: how much larger their
+        # values are.
         size = np.max(np.abs(corners[1:] - corners[0]))
         rise = np.max(np.abs(values[1:] - values[0]))
         if size <= tolerance and rise <= tolerance:
@@ -464,6 +482,8 @@ def _better_corner(
     - Contracted inside, 1/2 before the middle: tried if the reflected one is the worst of all, and
       taken if it is better than the worst corner.
     """
+    # ``corners``: rows, the best first. ``away``: from the worst corner to the middle of the
+    # others.
     middle = corners[:-1].mean(axis=0)
     away = middle - corners[-1]
     best, second_worst, worst = values[0], values[-2], values[-1]

@@ -60,6 +60,7 @@ def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Re
 
     @functools.wraps(function)
     def called(*given: _Given.args, **named: _Given.kwargs) -> _Result:
+        # First names that do not exist, then types, then the call.
         for name in named:
             if name not in known:
                 names = ", ".join(known)

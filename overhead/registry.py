@@ -100,6 +100,7 @@ class Registry(Generic[T]):
             return False
         # Set before the imports: one of the modules may ask for the items.
         self._loaded = True
+        # A module registers its items by being imported.
         folder = importlib.import_module(self.package).__path__
         for found in pkgutil.iter_modules(folder):
             if found.name in self.skip or found.name.startswith("_"):

@@ -91,6 +91,7 @@ def sweep() -> None:
     """Remove the folders that killed processes left more than a week ago."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/"):
         with contextlib.suppress(OSError):
+            # Only old folders with a name that ``mkdtemp`` makes, and no link.
             old = time.time() - path.lstat().st_mtime > _OLD_S
             if old and _NAME.fullmatch(path.name) and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
@@ -117,6 +118,7 @@ def ending_on_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    # Far enough in the past that the first signal counts.
     last_s = -_DEAF_S
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -125,6 +127,7 @@ def ending_on_signals() -> Iterator[None]:
             last_s = time.monotonic()
             raise KeyboardInterrupt
 
+    # Not every system has all of them.
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     ends_process = (signal.SIG_DFL, signal.default_int_handler)
     before = {}

@@ -140,6 +140,7 @@ def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
         "PATTERN": get_args(Pattern),
         "WORKLOAD": sorted({*stack_works(), *workloads()}),
     }
+    # An argument with such a word completes these values, one of a path completes files.
     for action in _actions(parser):
         if action.metavar in names:
             action.choices = names[str(action.metavar)]

@@ -61,6 +61,7 @@ class EndsWithParent:
         if sys.platform == "win32":
             kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             kernel.CreateJobObjectW.restype = ctypes.c_void_p
+            # A job without a name; its processes end when the last handle of it is closed.
             self._job = kernel.CreateJobObjectW(None, None)
             limits = _ExtendedLimits()
             limits.basic.flags = _KILL_ON_CLOSE

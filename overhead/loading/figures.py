@@ -55,6 +55,7 @@ def with_sound_figures(path: Path, found: Fingerprint) -> Fingerprint:
     for record in found.records:
         if record.status == "unverified":
             unproved[record.key] = _why_unproved(record)
+    # A comparison has the reason of the first case in it that is unproved.
     comparisons = []
     for comparison in found.comparisons:
         compared = [comparison.of, *comparison.against]
@@ -108,6 +109,7 @@ def _sound_part(path: Path, value: Any) -> Any:
         if why:
             raise BadFile(about(f"figure {value.name}", why), path)
         return _plausible(value)
+    # Figures may be at any depth: in structs, and in lists of them.
     if isinstance(value, msgspec.Struct):
         return with_sound_answer(path, value)
     if isinstance(value, list):
@@ -126,6 +128,7 @@ def _with_sound_figures(path: Path, where: str, row: _Row, unproved: Why) -> _Ro
         why = contradiction(figure, is_time=figure.name not in _NO_TIMES)
         if why:
             raise BadFile(about(f"{where}: figure {figure.name}", why), path)
+    # First unproved values go, then impossible ones.
     figures = row.figures
     if unproved:
         figures = _unverified(figures, unproved)
@@ -168,6 +171,7 @@ def _plausible(figure: Figure) -> Figure:
     """
     if figure.status not in VALUED or figure.value is None:
         return figure
+    # The value or the upper end of its interval is above zero.
     reaches_above_zero = figure.value > 0 or (figure.high is not None and figure.high > 0)
     is_possible = reaches_above_zero or figure.name not in _ABOVE_ZERO
     if is_plausible(figure.value) and is_possible:

@@ -85,6 +85,7 @@ def newest_file(folder: Path) -> Path:
             # A folder or a pipe may have such a name.
             if stat.S_ISREG(status.st_mode):
                 written[path] = (status.st_mtime_ns, path.name)
+    # By the time of writing, then by name.
     if not written:
         raise BadFile("there is no file of a run here; overhead run makes one", folder)
     return max(written, key=written.__getitem__)
@@ -110,6 +111,7 @@ def read_as_written(path: Path) -> Fingerprint:
             f"downloaded from the browser page; convert it: overhead browser --import {path}", path
         )
     try:
+        # If it is no run, its format tells whether another command wrote it.
         fingerprint = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         format = _format_of(raw)
@@ -149,6 +151,7 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
                 return
             raise BadFile(f"line {number + 1}: {_one_line(error)}", path) from None
         is_first = number == 0
+        # The header is the first line, and no other.
         if is_first != isinstance(entry, HeaderEntry):
             wrong = "a second header" if number else "not a journal: no header"
             raise BadFile(f"line {number + 1}: {wrong}", path)
@@ -207,6 +210,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     # written.
     part.unlink(missing_ok=True)
     try:
+        # "x": a file that somebody else made meanwhile is not written.
         with open(part, "xb") as file:
             yield file
             file.flush()

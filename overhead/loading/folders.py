@@ -41,6 +41,7 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     skipped: their figures would be shown as those of one machine. Raises ``BadFile`` if a single
     named file is bad, or if nothing could be loaded.
     """
+    # ``argument``: the place of the path, among those given, that a run comes from.
     is_one_file = len(paths) == 1 and not os.path.isdir(paths[0])
     first_of_machine: dict[str, Loaded] = {}
     loaded: list[Loaded] = []
@@ -55,6 +56,7 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
                     raise
                 skipped.append(Skipped(path, error.fault))
                 continue
+            # The first run with an id describes its machine for all others.
             machine = run.fingerprint.machine
             first = first_of_machine.setdefault(machine.id, run)
             if _description(first.fingerprint.machine) == _description(machine):

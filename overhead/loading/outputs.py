@@ -68,6 +68,7 @@ def same_file(one: Path, other: Path) -> bool:
     try:
         return os.path.samefile(one, other)
     except OSError:  # one of them does not exist
+        # As text, with links and ``..`` resolved.
         first = os.path.realpath(one)
         second = os.path.realpath(other)
         if os.path.lexists(one) or os.path.lexists(other):
@@ -89,6 +90,7 @@ def check_outputs(outputs: Sequence[Output], inputs: Iterable[Path] = ()) -> Non
                 raise UsageError(
                     f"{output.path}: two options name the same file, the other {other.path}"
                 )
+        # Nor may it be a file that the command reads.
         check_not_input(output.path, read)
         # Most likely the name of a program of the user, given by mistake.
         if output.path.suffix == ".py":

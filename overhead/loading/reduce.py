@@ -162,6 +162,7 @@ class _MeasuredCase:
         each round all the same: their entries have one name, and become one entry.
         """
         by_name = self.one_off.setdefault(entry.process, {})
+        # The values of the entry before stay in front of those of this one.
         before = by_name.get(entry.name)
         if before is not None:
             entry = msgspec.structs.replace(
@@ -274,9 +275,11 @@ class _Journal:
         These are the complete ones if there are as many as planned, or if the case failed in a
         process. Else the run was interrupted, and the samples of unfinished processes count too.
         """
+        # ``wanted``: by worker, the planned number of processes.
         complete = self._complete(measured)
         if measured.failed or len(complete) >= self.wanted[measured.worker]:
             return complete
+        # Every process that sent samples of a round, or other values of the case.
         return sorted({*measured.rounds, *measured.one_off})
 
     def _complete(self, measured: _MeasuredCase) -> list[int]:
@@ -342,6 +345,7 @@ class _Journal:
         """
         medians = []
         for rounds in self.rounds.values():
+            # A round times the loop in Python and in compiled code, ns; both together count.
             times_ns = [sum(entry.canary) for entry in rounds]  # the loop's name in the journal
             if any(times_ns):
                 medians.append(statistics.median(times_ns) / 1e3)
@@ -358,10 +362,12 @@ class _Journal:
         series = self.series(measured)
         failure = self._failure_of(measured)
         opened = measured.opened
+        # ``opened``: what the process that opened the case said of it, with its own flags.
         flags = list(opened.flags) if opened else []
         if measured.worker in self.died:
             flags.append("worker-died")
 
+        # A case is without figures unless one of the branches below finds some.
         figures: list[Figure] = []
         status: results.Status = "failed"
         reason: results.Why = because("no-round-measured")
@@ -369,6 +375,7 @@ class _Journal:
         if failure is not None:
             status, reason = failure.status, failure.reason
         elif any(process.rounds for process in series.processes):
+            # ``by_name``: the figures by name. ``bound``: what limits the cost, such as the device.
             by_name = estimate(series, self.precision)
             bound = limited_by(series, by_name)
             flags += self._flags_of_figures(measured, series, by_name)
@@ -427,6 +434,7 @@ class _Journal:
         """
         comparisons: list[Comparison] = []
         for worker in self.wanted:
+            # ``usable``: cases of this worker with samples and without a failure.
             usable = []
             for measured in self.cases.values():
                 was_measured = any(measured.rounds.values())
@@ -435,6 +443,7 @@ class _Journal:
                     usable.append(measured)
             comparisons += self._named(usable)
             comparisons += self._marginal(usable)
+        # Sorted by the place of their name in the table.
         order = {named.name: place for place, named in enumerate(named_comparisons())}
         last = len(order)
         return sorted(comparisons, key=lambda comparison: order.get(comparison.name, last))
@@ -450,6 +459,7 @@ class _Journal:
             # One call of the first case may make several calls of the second, which then counts so
             # many times; the first case's window says how many.
             times = float(first.window.get(named.times, 1))
+            # The series of both, with the figure that the comparison is about (``named.figure``).
             figures = difference_and_ratio(
                 self.series(first), self.series(second), named.figure, self.precision, times
             )
@@ -462,10 +472,12 @@ class _Journal:
         Needs both ends: a case with all dispatches in one submit and pass, and one with a submit
         and a pass for each.
         """
+        # Submits and passes for each dispatch: none for each, or one for each.
         all_in_one, all_apart = PerDispatch(0.0, 0.0), PerDispatch(1.0, 1.0)
         for alike in _alike_but_for_counts(usable):
             if all_apart not in alike or all_in_one not in alike:
                 continue
+            # Some stacks have no passes: then a pass has no cost of its own.
             has_passes = True
             for measured in alike.values():
                 facts = facts_of(measured.target.stack, self.header.stacks)
@@ -482,6 +494,7 @@ class _Journal:
         that were set, workers that died, and a CPU that became slower or faster.
         """
         flags: list[results.Why] = []
+        # By worker: how many of its processes ended as they should, which a rule tells.
         ended = Counter(process.worker for process in self.rules)
         for worker, wanted in self.wanted.items():
             if ended[worker] < wanted:
@@ -502,6 +515,7 @@ class _Journal:
                 flags.append(
                     because("workers-died", worker=worker, processes=len(deaths), why=last)
                 )
+        # For each process, the time of the reference loop by the number of the round.
         by_round = [_reference_loop_by_round(rounds) for rounds in self.rounds.values()]
         trend = find_drift(by_round, self.precision)
         if trend:
@@ -532,6 +546,7 @@ def _alike_but_for_counts(
         params = dict(measured.case.params)
         params.pop("k", None)
         params.pop("bindgroup", None)
+        # A case that stands for all that differ only in these numbers: its key names the group.
         alike = msgspec.structs.replace(measured.case, pattern="one-pass", params=params)
         groups[alike.key].setdefault(counts, measured)
     return list(groups.values())
@@ -567,6 +582,7 @@ def _curve(series: Series) -> list[results.Point]:
 
     At most ``_MOST_CURVE_POINTS`` n, spread over their range: the smallest and the largest n stay.
     """
+    # By n, the samples ``[n, issue_ns, total_ns]`` of all processes.
     by_n: dict[int, list[list[int]]] = defaultdict(list)
     for process in series.processes:
         for entry in process.rounds:
@@ -577,6 +593,7 @@ def _curve(series: Series) -> list[results.Point]:
                     by_n[sample[0]].append(sample)
     lengths = sorted(by_n)
     if len(lengths) > _MOST_CURVE_POINTS:
+        # Indices with equal distances, the first and the last included.
         step = (len(lengths) - 1) / (_MOST_CURVE_POINTS - 1)
         lengths = [lengths[round(i * step)] for i in range(_MOST_CURVE_POINTS)]
     return [_point(n, by_n[n]) for n in lengths]
@@ -609,6 +626,8 @@ def _by_processor(series: Series) -> list[results.ProcessorCost]:
         if measured is None:
             continue
         serving = process.values("interrupt_processors")
+        # ``at``: the CPU cores; ``values``: the cost on each, ns. ``serving``: cores that serve
+        # interrupts.
         costs = []
         for cpu, cost_ns in zip(measured.at, measured.values, strict=True):
             costs.append(

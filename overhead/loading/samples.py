@@ -40,6 +40,7 @@ def medians_by_record(run: Fingerprint, path: Path | None) -> dict[str, list[Pro
             header = next(iter(read_journal(file)))
             if not isinstance(header, HeaderEntry) or not _is_of_run(header, run):
                 continue
+            # ``series``: the samples of a case, process by process.
             medians = {}
             for key, series in series_by_record(file).items():
                 medians[key] = [_medians(process) for process in series.processes]
@@ -54,6 +55,7 @@ def _places(path: Path) -> list[Path]:
     """
     if is_journal(path):
         return [path]
+    # ``parents[1:3]``: the folder above that of the file, and the one above that.
     folders = [path.parent]
     for folder in path.absolute().parents[1:3]:
         folders.append(folder / "samples")
@@ -72,7 +74,9 @@ def _medians(process: Process) -> ProcessMedians:
     Samples of other n are left out: with them the process looked for the knee, the n above which a
     unit costs more. Where the wait polls, all n count, because there the ladder is not fixed.
     """
+    # ``wait_quantum``: of a wait that polls, the time between two polls; 0 for any other.
     ladder = () if wait_quantum(process) else process.values("ladder")
+    # Rows: n, the time to enqueue, the whole time, ns.
     times = []
     for n, _, total_ns in wall_rows(process.rounds).tolist():
         if not ladder or n in ladder:

@@ -51,6 +51,7 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
     A case that was measured both unpinned (``free``) and pinned to CPU cores is drawn once,
     unpinned.
     """
+    # Cases that were measured unpinned.
     free = {row.first.key for row in rows if row.first.placement == "free"}
     drawn = []
     for row in rows:
@@ -73,11 +74,13 @@ def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
     the work, which is how much all do together, relative to one alone.
     """
     figure, (left, right) = new_figure([_PANEL_INCHES], 2, width=WIDE_INCHES, around=0.5)
+    # ``counts``: all numbers of peers with a cost, in rising order; the last are the most.
     counts = counts_of(rows, "cost")
 
     left.set_title(words.cost_title(way))
     _make_logarithmic(left, way)
     ends = []
+    # A line for each case, with its name at its end.
     for row in rows:
         costs_us = {peers: cost / 1e3 for peers, cost in row.values("cost").items()}
         ends.append(_line(left, row, costs_us))
@@ -137,6 +140,7 @@ def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
             markerfacecolor=inside,
             zorder=4,
         )
+    # The end of the line, where its name will stand.
     most = max(points)
     return _End(words.line(row), colour, most, points[most].value)
 
@@ -179,9 +183,11 @@ def _moved_apart(places: list[float], ax: Axes) -> list[float]:
     them too near to the next ones. So there are many passes.
     """
     low, high = ax.get_ylim()
+    # The least distance of two labels, as a difference of logarithms.
     gap = _GAP * math.log(high / low)
     for _ in range(_MOST_PASSES):
         for i in range(1, len(places)):
+            # How much the two are too near.
             missing = max(0.0, gap - (places[i] - places[i - 1]))
             places[i - 1] -= missing / 2
             places[i] += missing / 2

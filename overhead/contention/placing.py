@@ -26,6 +26,7 @@ def processors_of_peers(
     if placement == "free":
         return [[] for _ in targets]
     if placement == "core":
+        # The first processor of each core.
         cores = _cores(usable, host)
         if len(cores) < len(targets):
             return None
@@ -53,6 +54,7 @@ def _near(target: Target, host: Host) -> list[int]:
     """The processors of the NUMA node that the GPU of the target is attached to; empty where it is
     not known. The id of a device is made of its UUID, which ``nvidia-smi`` tells with its bus.
     """
+    # Each GPU with the address of its bus.
     for uuid, bus in host.nvidia_smi("uuid", "pci.bus_id"):
         digits = uuid.removeprefix("GPU-").replace("-", "")
         is_whole = len(digits) == 32  # a UUID has 16 bytes; nvidia-smi may answer with an error

@@ -96,6 +96,7 @@ class PeersRow:
         works = self.values("work")
         if not works:
             return False
+        # Of the most peers that have the figure.
         peers = max(works)
         work = works[peers]
         if work.status == "ok":
@@ -112,6 +113,7 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
     peers, so of these it has the one with the median cost.
     """
     of_way = [record for record in view.fingerprint.contention if record.way == way]
+    # By case and placement, and in each by number of peers: the records.
     groups: dict[tuple[str, Placement], dict[int, list[Contention]]] = {}
     for record in of_way:
         by_peers = groups.setdefault((record.key, record.placement), {})
@@ -122,6 +124,7 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
         first = next(iter(medians.values()))
         facts = view.facts(first.target.stack)
         rows.append(_row(first, medians, facts, of_way))
+    # The rows keep the order of the targets in the run.
     targets: list[str] = []
     for record in of_way:
         if record.target.key not in targets:
@@ -164,6 +167,7 @@ def _row(
     has_several_devices = len({other.device for other in of_stack}) > 1
     device = target.device if has_several_devices else ""
 
+    # Parameters in which this case differs from others on its target by the same caller.
     of_caller = []
     for other in of_way:
         if other.target.key == target.key and other.case.caller == case.caller:
@@ -206,6 +210,7 @@ def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[Ratio
         return []
     lost = []
     for row in _judged(rows):
+        # ``work``: what all do together, relative to one alone.
         works = [work for work in row.resolved_ratios("work") if work.peers > 1]
         if not works or row.first.placement != "free":
             continue
@@ -241,6 +246,7 @@ def most_peers(way: Way, rows: Sequence[PeersRow]) -> MostPeers | None:
     as slow the one is that is measured.
     """
     figure = "slowdown" if way == "busy" else "work"
+    # ``resolved_ratios``: those that are ``ok``, above zero with their intervals.
     judged = _judged(rows)
     known: list[RatioAt] = []
     for row in judged:

@@ -76,6 +76,8 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
 
     Where there is no room, ``optional`` columns are hidden first and ``important`` ones last.
     """
+    # ``alone``, ``some``, ``at_most``: the columns of one peer, of the numbers between, and of the
+    # most.
     counts = counts_of(rows)
     most = max(max(row.values("cost")) for row in rows)
     # With only one number of peers, the second of these columns is already that of each peer.
@@ -100,6 +102,7 @@ def _cells(way: Way, row: PeersRow, counts: Sequence[int], most: int) -> list[st
     costs. ``most``: the number that the columns of the limit, the ratio and each peer are about.
     """
     costs = row.values("cost")
+    # At the most peers, as in the first sentence.
     ratio = row.values("slowdown" if way == "busy" else "work").get(most)
     limit: str | Cell = ""
     each_peer = ""
@@ -138,6 +141,7 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
         of_device = _at_most_peers(rows, figure)
         if of_device:
             yield words.of_device(figure, of_device)
+    # What limits the peers, for unpinned rows.
     limits: list[tuple[str, Why]] = []
     for row in rows:
         last = row.records[max(row.values("cost"))]

@@ -81,6 +81,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     remarks = [software_sentence(view), missing_sentences(view)]
     yield Text(list(filter(None, remarks)))
 
+    # For each target the cases that the table shows.
     title = ALL_CASES if all_cases else BASE_CASES
     shown = []
     for target in view.targets:
@@ -107,6 +108,7 @@ def _key_figures(view: View) -> Iterator[Part]:
     # no range.
     if not table.meanings:
         yield Text([about_range])
+    # Each with the reason why it has no value.
     missing = [(label(figure), figure.reason) for figure in figures if figure.measured is None]
     yield Text(reasons_said(missing, "Missing:"), quiet=True)
 
@@ -189,6 +191,7 @@ def _cases(
     line_below = [row - 1 for row in first_rows]
     yield table_of(cases_title(title, device), _COLUMNS, cases, ends=line_below)
     yield Text(_reasons(cases), quiet=True)
+    # Cases of the run that this table does not have.
     left_out = len(view.fingerprint.records) - len(cases)
     if left_out:
         yield Text([more_cases(left_out, option)], quiet=True)

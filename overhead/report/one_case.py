@@ -52,6 +52,7 @@ def find_case(run: Fingerprint, case: str) -> Record:
     """The record of the case that a user named: by its whole key, or by words that only one key
     has. Raises ``UsageError``, which names the keys that it could be.
     """
+    # A whole key, or else words that all stand in one key.
     words = case.lower().split()
     found = [record for record in run.records if record.key == case]
     if not found:
@@ -79,6 +80,7 @@ def _unknown_case(run: Fingerprint, case: str, words: Sequence[str]) -> UnknownN
     """The error for words that no key of a case has together. If one of them is in no key at all,
     it is probably misspelt, and the error names the nearest word of the keys.
     """
+    # The words of all keys, and the first of the given ones that none of them has.
     known: set[str] = set()
     for record in run.records:
         known.update(filter(None, re.split(r"[\s@:]", record.key)))
@@ -217,6 +219,7 @@ def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
         raise UsageError(f"{out}: name a file that ends in .png or .svg")
     # Only a drawing that this command made may be overwritten.
     check_outputs([Output(out, begins_like(_HEADS[out.suffix]))], [path])
+    # The medians of each process, if the samples lie beside the file.
     processes = medians_by_record(run, path).get(record.key, [])
     colour = facts_of(record.stack, run.stacks).colour
     figure = case_figure(

@@ -98,6 +98,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
         yield dataclasses.replace(key_figure_table(view), folded=True)
         return
 
+    # One sentence for each run beside this one; then a look for each in the legend.
     sentences = [beside_sentence(comparison, other_run(comparison)) for comparison in comparisons]
     yield Text(sentences)
     shapes = {}
@@ -121,6 +122,7 @@ def _runs_beside(machines: Machines) -> list[View]:
     last full run of this machine before it, one with at least half of the key figures.
     """
     own = machines.own
+    # ``full_runs`` gives them by age.
     earlier = []
     for run in full_runs([own, *machines.others]):
         if run.fingerprint.created < own.fingerprint.created:
@@ -139,6 +141,7 @@ def key_figure_table(
     ``next_run_meaning``: the sentence below the table that explains the column of the range in
     which another run would lie.
     """
+    # ``next_run``: the range in which another run of this machine would lie.
     measured = [figure for figure in view.once(key_figures) if figure.measured is not None]
     targets = [figure.of for figure in measured if figure.of is not None]
     # The device stands in the title if all figures are of one, else in the remark of each row.
@@ -206,6 +209,8 @@ def _panels(comparisons: Sequence[Beside]) -> dict[str, list[DotRow]]:
     for figure in comparisons[0].view.once(key_figures):
         pairs = []
         marks = []
+        # ``pairs``: by key, the figure in both runs with their ratio; ``outside``: the ratio lies
+        # outside of how far two runs differ anyway.
         for comparison, look in zip(comparisons, _LOOKS, strict=False):
             pair = comparison.pairs.get(figure.key)
             if pair is not None:
@@ -218,6 +223,7 @@ def _panels(comparisons: Sequence[Beside]) -> dict[str, list[DotRow]]:
         # The band is how far two runs of this machine differ, so it is the same in all pairs.
         known_bands = [pair.band for pair in pairs if pair.band]
         band = known_bands[0] if known_bands else None
+        # ``limit``: what limits the figure, such as the CPU.
         row = DotRow(row_label(figure), marks, end=other_values, band=band)
         rows_by_limit.setdefault(pairs[0].limit, []).append(row)
     return {PANELS[limit]: rows_by_limit[limit] for limit in PANELS if limit in rows_by_limit}
@@ -240,6 +246,7 @@ def over_time(machines: Machines) -> Iterator[Part]:
 
     table_rows = []
     changes = {}
+    # Between each run and the one before it, what changed in the versions of software.
     for before, after in pairwise(runs):
         changed = version_changes(before.fingerprint, after.fingerprint)
         if changed:
@@ -299,6 +306,7 @@ def _over_time_figure(
     from matplotlib.dates import DateFormatter
     from matplotlib.ticker import MaxNLocator
 
+    # Enough rows for all panels; the last row may not be full.
     rows = math.ceil(len(panels) / _PANEL_COLUMNS)
     figure, axes = new_figure(
         [_PANEL_INCHES] * rows,
@@ -336,6 +344,7 @@ def _draw_points(ax: Axes, points: Sequence[_Point]) -> None:
         if not is_first and ratio.low and ratio.high:
             ends = [ratio.low, ratio.high]
             ax.plot([point.when, point.when], ends, color=INK, linewidth=1)
+        # A hollow mark is noisy.
         inside = INK if ratio.status == "ok" else PAPER
         ax.plot([point.when], [ratio.value], "o", color=INK, markerfacecolor=inside, markersize=4)
 

@@ -79,6 +79,7 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     on_cpu_only = len(with_times) - len(on_gpu)
     if on_gpu and on_cpu_only:
         remarks.append(without_gpu(on_cpu_only))
+    # ``about``: a sentence on what the workload computes; '' if there is none.
     for workload in dict.fromkeys(size.group.workload for size in sizes):
         computes = about(workload)
         if computes:
@@ -124,6 +125,7 @@ def _chosen(views: Sequence[View]) -> list[_WorkloadSize]:
 
     chosen = []
     for measured in by_workload.values():
+        # The best size of the workload decides the run; all its sizes of that run are shown.
         run = max(measured, key=rank).view
         chosen += [size for size in measured if size.view is run]
     return chosen
@@ -134,6 +136,7 @@ def _other_runs(machines: Machines, sizes: Sequence[_WorkloadSize]) -> list[str]
     the first page, because the two take them from different runs; [] where there are none.
     """
     run_here = {size.group.workload: size.created for size in sizes}
+    # ``shown_run``: when the run began whose times the first page shows; '' if it shows none.
     run_on_first_page = {}
     for row in rows(machines.own, machines.others):
         if row.shown_run:
@@ -175,6 +178,7 @@ def _fastest(size: _WorkloadSize, own_run: str) -> _Fastest:
     fastest, *slower = size.cheapest_first
     next_variant: str | Cell = ""
     next_takes = ""
+    # The next one that is of another stack.
     for arm in slower:
         if arm.record.stack != fastest.record.stack:
             next_variant = Cell(variant_text(arm), arm.record.stack)

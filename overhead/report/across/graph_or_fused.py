@@ -70,6 +70,7 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
     yield Text(sentences)
 
     run = machines.own.fingerprint
+    # ``graph``: the way to run a work as a CUDA graph; None without its time.
     with_graph = any(row.graph for row in found)
     drawn = [row for row in found if _can_be_drawn(row, with_graph=with_graph)]
     if not drawn:
@@ -136,6 +137,8 @@ def _variant_row(row: WorkRow, variant: ChainWay) -> _VariantRow:
     """
     is_base = row.base(variant) is variant
     relative = "= 1" if is_base else factor_spread(row.relative(variant))
+    # ``step``: the time of one more step; None if the variant has no line. ``cheaper_from``: from
+    # how many steps on it beats the base.
     step_ns = variant.step
     step = number(step_ns / 1e3) if step_ns is not None else ""
     steps = row.cheaper_from(variant)
@@ -170,6 +173,7 @@ def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+    # Height of the figure: a line for each variant, and for the name of each work.
     lines = sum(_GROUP_LINES + len(row.ways) for row in found)
     figure, (ax,) = new_figure([_LINE_INCHES * lines], width=WIDE_INCHES, around=0.9)
     ax.set_xscale("log", base=2)
@@ -187,6 +191,7 @@ def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
                 _line(ax, y + i, row, variant, times, variant.cost)
             else:
                 _draw_reason(ax, variant, y + i)
+        # The base, at 1, over all lines of the group.
         last = y + len(row.ways)
         _draw_base(ax, y + 0.5, last + 0.5)
         y = last + _GROUP_LINES
@@ -236,6 +241,7 @@ def _draw_base(ax: Axes, top: float, bottom: float) -> None:
     """A vertical line at the base of a work, and grey where a time counts as equal to it."""
     ends = [top, bottom]
     ax.plot([1, 1], ends, color=INK, linewidth=1.0, zorder=1)
+    # ``SAME_WITHIN``: up to this share of difference two times count as equal.
     low, high = 1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN
     ax.fill_betweenx(ends, low, high, color=GRID_COLOUR, linewidth=0)
 
@@ -248,6 +254,7 @@ def _line(ax: Axes, y: float, row: WorkRow, variant: ChainWay, times: Value, cos
     """
     is_base = row.base(variant) is variant
     is_fused = variant.is_fused
+    # Green for a faster variant, orange for a slower one, grey for any other verdict.
     colour = INK if is_base else _COLOURS.get(row.verdict(variant) or "", MUTED)
     # A bar from the base to the mark; the base itself has a tick in place of a mark.
     if not is_base:
@@ -269,6 +276,7 @@ def _line(ax: Axes, y: float, row: WorkRow, variant: ChainWay, times: Value, cos
         markeredgewidth=1.3,
         zorder=3,
     )
+    # Behind the axis: the time, and then the verdict.
     at_end: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
     ax.text(1.10, y, time_text(variant), ha="right", **at_end)
     verdict = verdict_at_end(row, variant, times)

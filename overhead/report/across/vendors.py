@@ -193,6 +193,7 @@ def vendor(record: Record, cpu: str) -> str:
 
 def _vendor_in(device: str) -> str:
     """The vendor that the name of a device holds a word of."""
+    # No letter may stand before the word, so that it is no part of another one.
     for name, known in _VENDORS.items():
         if re.search(rf"(?<![a-z])({known.in_names})", device, re.I):
             return name
@@ -203,6 +204,7 @@ def _points(machines: Machines) -> list[_Point]:
     """All points, measured and published, in the order of the tables: by unit, by how they were
     taken, by API and row, and the cheapest first.
     """
+    # ``contract``: how a figure was taken; in the order of the list of publications.
     contracts = [*publications().contract]
 
     def place(point: _Point) -> tuple[int, int, str, str, float]:
@@ -223,9 +225,11 @@ def _measured(machines: Machines) -> Iterable[_Point]:
     newest_first = sorted(machines.runs, key=lambda run: run.fingerprint.created, reverse=True)
     # A run that set environment variables for itself does not stand for its machine.
     usual = [run for run in newest_first if not run.fingerprint.environment]
+    # By machine, unit, way to measure, row and device: the first point that is found.
     found: dict[object, _Point] = {}
     for view in (*machines.views, *usual):
         run = view.fingerprint
+        # ``without_floor``: without the reference call, which does nothing.
         for target in view.without_floor:
             # Without a step, the base case of the target is one of a larger workload.
             if not target.has_step:
@@ -285,6 +289,8 @@ def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
     of its base case from each caller and without arguments, of a node of a graph, of a submission,
     and what it costs to wait.
     """
+    # ``base``: the usual way to launch through this stack. "slope": the cost of one more unit in a
+    # chain; "single": one unit with its wait.
     base = target.base
     records = with_fields(target.records, workload="step")
     like_base = with_fields(records, pattern=base.pattern, dependency=base.dependency)
@@ -302,6 +308,7 @@ def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
     node = first_with(records, pattern="replay", unit="node")
     if node is not None and base.pattern != "replay":
         yield _Taken("node", "slope", node, node.figure("complete"))
+    # ``marginal``: what one more submission adds, from cases with one and with many.
     marginal = view.comparison("marginal", base.key)
     if marginal is not None:
         yield _Taken("submit", "slope", base, marginal.figure("per_submit"))
@@ -315,6 +322,7 @@ def _published(point: PublishedPoint) -> _Point:
     """The point (a cost on one device) of a figure that others published, with a link to its
     source.
     """
+    # The source by its name; the link goes to the first of its places.
     source = publications().source[point.source]
     link = Cell(published_source(source), url=source.where[0], hover=source.title)
     label = facts_of(point.stack).label
@@ -344,12 +352,14 @@ def _figure(points: Sequence[_Point]) -> Picture:
         if point.vendor != "software" and point.api != "CPU" and point.cost.resolved:
             drawn.append(point)
 
+    # A panel without a point is left out.
     panels = {}
     for panel in _PANELS:
         shown = [point for point in drawn if _is_in(panel, point)]
         if shown:
             panels[panel.title] = _rows(shown)
 
+    # The legend has the vendors that are drawn.
     drawn_vendors = {point.vendor for point in drawn}
     shapes = {}
     for name, known in _VENDORS.items():
@@ -381,6 +391,7 @@ def _dots(points: Sequence[_Point]) -> DotRow:
     """The row of one stack, API and caller: a mark for each device, hollow where the interval is
     wide, and the devices with their values at the end.
     """
+    # Published points are smaller.
     marks = []
     devices = []
     for point in points:

@@ -71,6 +71,7 @@ def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
     for target in view.without_floor:  # without the reference call, which does nothing
         if target.stack != stack:
             continue
+        # ``by_patterns``: in the order of the tables.
         doubted = [record for record in target.records if record.status in DOUBTED]
         for record in by_patterns(base_cases(target) + doubted):
             if measured_points(record):
@@ -123,6 +124,7 @@ def line_of(record: Record) -> ShownLine:
     cost, one_off = record.measured("complete"), record.measured("fixed")
     if cost is not None and one_off is not None:
         return ShownLine(Line(cost.value, one_off.value), is_of_figures=True)
+    # ``theil_sen``: the median of the slopes between all pairs of points.
     medians = _rows([(point.n, point.total) for point in measured_points(record)])
     through_medians = theil_sen(medians[:, 0], medians[:, 1])
     return ShownLine(through_medians, is_of_figures=False)
@@ -149,6 +151,7 @@ def case_figure(
     ``processes``: the medians of each process, from the samples; empty where the run has none, and
     then the medians over all processes are drawn.
     """
+    # ``above``: T(n) and the line. ``below``: the distances from it.
     heights = [height * width for height in _HEIGHTS]
     figure, (above, below) = new_figure(heights, around=0.2, width=width, sharex=True)
     above.set(
@@ -160,6 +163,7 @@ def case_figure(
     below.set(ylabel="off the line, %", xlabel=f"n, {plain(record.unit, 20)}")
 
     notes: list[str] = []
+    # ``ladder``: by n, the medians of a process at the n that the line is fitted to.
     ladders = _dots((process.ladder for process in processes), colour, "o", 3)
     if not ladders:
         ladders = _medians(above, record, colour)
@@ -173,6 +177,7 @@ def case_figure(
     for drawn in dots:
         above.plot(drawn.points[:, 0], drawn.points[:, 1] / 1e3, linestyle="", **drawn.look)
 
+    # The line of the figures is solid; one that only goes through the medians is dashed.
     shown = line_of(record)
     line = shown.line
     if line is not None and ladders:
@@ -235,10 +240,12 @@ def _draw_accepted(
     """
     first = min(drawn.points[0, 0] for drawn in ladders)
     last = max(drawn.points[-1, 0] for drawn in ladders)
+    # The line's rise from the first n to the last one, times the share that may be off.
     accepted_ns = max(precision, LINE.misfit) * line.slope * (last - first)
 
     n, fitted = _fitted_over_n(line, dots)
     above_zero = np.maximum(fitted, 1e-9)  # a line with a negative intercept begins below zero
+    # As a share of the line at each n; beyond ``last`` the share is fixed.
     percent = 100 * np.where(n <= last, accepted_ns / above_zero, ANCHOR_MAY_DIFFER)
     axes.fill_between(n, -percent, percent, color=GRID_COLOUR, alpha=0.8, linewidth=0, zorder=0)
 
@@ -250,6 +257,7 @@ def _residuals(axes: Axes, line: Line, dots: Sequence[_Dots]) -> str:
     beyond = 0
     largest = 1.0  # so that the axis of a perfect line has a height
     for drawn in dots:
+        # Columns of the dots: n, and T(n) in ns.
         n, total = drawn.points[:, 0], drawn.points[:, 1]
         predicted = line.intercept + line.slope * n
         # Where the line is not above zero, a share of it means nothing: such a dot is not drawn,
@@ -259,6 +267,7 @@ def _residuals(axes: Axes, line: Line, dots: Sequence[_Dots]) -> str:
         percent = 100 * share
         axes.plot(n, percent, linewidth=0.5, **drawn.look)
 
+        # What lies beyond the axis is only counted.
         is_inside = np.abs(percent) <= _MOST_OFF
         beyond += int(np.count_nonzero(~is_inside))
         largest = max([largest, *np.abs(percent[is_inside])])

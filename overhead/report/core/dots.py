@@ -96,6 +96,7 @@ def dot_figure(
     row. Of very many rows the first and the last are drawn; a row between them tells how many are
     left out.
     """
+    # By title, the rows that have room; a panel is as high as its rows.
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
     heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
     figure, axes = new_figure(heights, width=width, sharex=share_axis)
@@ -137,6 +138,7 @@ def ratio_ticks(axis: Any) -> None:
 
     low, high = axis.get_view_interval()
     is_short = high <= _LONG_RATIO * low
+    # From 1/512 to 512.
     ticks = [2.0**power for power in range(-9, 10)]
     if is_short:
         ticks += _TICKS_BETWEEN
@@ -180,11 +182,14 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
         ends = [first.at.value, last.at.value]
         ax.plot(ends, [y, y], color=first.colour, linewidth=5, alpha=0.25)
 
+    # Several marks lie below each other within half a row, around its middle; joined ones on one
+    # line.
     step = 0.0 if joined else 0.5 / max(len(shown), 2)
     middle = (len(shown) - 1) / 2
     for i, mark in enumerate(shown):
         _dot(ax, y + (i - middle) * step, mark)
 
+    # Places at the side are parts of the axis' width: 0 at the left, 1 at the right.
     across = ax.get_yaxis_transform()
     if not shown:
         note = plain(row.note or "not above zero", 60)
@@ -203,6 +208,7 @@ def _dot(ax: Axes, y: float, mark: Mark) -> None:
     further than a tenth or ten times the value, it is cut, and an arrow says so.
     """
     at = mark.at
+    # How far an interval is drawn at most.
     lowest, highest = at.value / _FURTHEST, at.value * _FURTHEST
     if at.low is not None and at.high is not None:
         ends = [max(at.low, lowest), min(at.high, highest)]

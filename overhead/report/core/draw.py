@@ -142,6 +142,7 @@ def plain_log_ticks(axis: Any, close: float = 100.0) -> None:
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+    # ``subs``: the ticks within each power of ten.
     low, high = axis.get_view_interval()
     is_short = 0 < high < close * low
     within_a_power = (1.0, 2.0, 5.0) if is_short else (1.0,)
@@ -180,6 +181,7 @@ def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]
         )
     if not handles:
         return
+    # So many columns of the longest name fit into a row.
     fitting = _LEGEND_LETTERS // (longest_name + _MARKER_LETTERS)
     columns = max(1, min(len(handles), fitting))
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)

@@ -99,6 +99,7 @@ def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
     kept = list(costs.rows)
     cheapest_row = cheapest(costs)
     while len(kept) > _MOST_ROWS:
+        # ``marks``: the costs of a row by kind of caller; empty for a row without a cost.
         may_go = [row for row in kept if not row.marks]
         if not may_go:
             # Rows are sorted by cost, so the first one is the cheapest of its group.
@@ -129,6 +130,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     A second panel shows Python's share of the CPU time where the run resolves it for at least one
     row.
     """
+    # ``layout``: where rows and titles of groups stand on the y axis.
     rows = rows_drawn(costs)
     layout = _group_layout(rows)
     has_shares = any(row.python is not None for row in rows)
@@ -143,6 +145,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         sharey=True,
     )
 
+    # First the marks and their bands; then the labels and the axis; last the legend.
     ax.set_xscale("log")
     _limits(ax, rows)
     for y, row in zip(layout.places, rows, strict=True):
@@ -221,12 +224,14 @@ def _make_room_at_left(figure: Figure, ax: Axes) -> None:
 
     figure.draw_without_rendering()  # only now texts have a size
     width = ax.bbox.width
+    # All as logarithms, in which the axis is even.
     low, high = (math.log(end) for end in ax.get_xlim())
     lowest = low
     for text in ax.texts:
         if not isinstance(text, Annotation) or text.get_gid() != _VALUE_TEXT:
             continue
         at = math.log(text.xy[0])
+        # In pixels: where the mark is, and how much room the text left of it needs.
         mark_px = ax.bbox.x0 + width * (at - low) / (high - low)
         room_px = _LEFT_ROOM * figure.dpi / _POINTS_AN_INCH
         needed_px = mark_px - text.get_window_extent().x0 + room_px
@@ -254,6 +259,7 @@ def _group_layout(rows: Sequence[DispatchRow]) -> _Layout:
     titles: dict[float, str] = {}
     places: list[float] = []
     has_titles = len({row.group for row in rows}) > 1
+    # One step for each row, and some more for the title of a new group.
     y = 0.0
     for row in rows:
         group_title = GROUP_TITLES[row.group]
@@ -282,8 +288,8 @@ def _limits(ax: Axes, rows: Sequence[DispatchRow]) -> None:
     if drawn:
         low = min(drawn)
         high = max(*drawn, 10 * low)
-    # On the logarithmic axis: a tenth of its length more at the left, for values, and less at the
-    # right.
+    # ``span``: how many times the smallest value the largest is. On the logarithmic axis: a tenth
+    # of its length more at the left, for values, and less at the right.
     span = high / low
     ax.set_xlim(low / span**0.1, high * span**0.05)
 
@@ -310,6 +316,7 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    # A handle for each thing that some row has, with an empty line of its look.
     look: dict[str, Any] = {"linestyle": "", "markersize": 7}
     handles: list[Any] = []
     for kind, label in KIND_TITLES.items():
@@ -317,6 +324,7 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
             marker, colour = _MARKERS[kind], CALL_COLOURS[kind]
             handles.append(Line2D([], [], marker=marker, color=colour, label=label, **look))
 
+    # Each mark by its row and the kind of its caller.
     drawn: list[tuple[DispatchRow, Kind]] = []
     for row in rows:
         drawn += [(row, kind) for kind in row.marks]
@@ -378,6 +386,7 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
         for cost in costs:
             _draw_mark(ax, row, kind, cost, y)
         _print_value(ax, row, kind, costs, y)
+    # Left of the axis, below the name of the stack: the notes.
     across = ax.get_yaxis_transform()
     if not row.marks:
         reasons = plain(remarks(row), 110)
@@ -443,9 +452,11 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
     """Write the costs of one kind of caller beside its mark, on the side that ``_PLACES`` gives the
     kind. ``costs``: one, or both of two speeds.
     """
+    # The text stands beside the lower of two speeds.
     lowest, _ = ax.get_xlim()
     cost = min(costs, key=lambda cost: cost.value)
     x = cost.value
+    # ``_PLACES``: on which side of the mark, as options of ``annotate``.
     place = _PLACES[kind]
     if cost.low is not None and cost.low <= lowest:
         # The interval reaches the left end: no room for a text at its left.
@@ -476,6 +487,7 @@ def _draw_unpinned(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
     if unpinned is None or median_ns is None:
         return
     low, high = unpinned
+    # ``unpinned_range`` is in us, as the axis is; the figure ``met`` in ns.
     top, bottom = y - 0.13, y + 0.13
     colour = CALL_COLOURS[kind]
     look: dict[str, Any] = {"color": colour, "zorder": 2}
@@ -511,6 +523,7 @@ def _draw_share(ax: Axes, share: Value, y: float) -> None:
     """Draw a bar of a launch's CPU time, divided into Python's share and the rest, with the share
     in per cent: inside of its part where that has room for the text, else behind it.
     """
+    # Two bars behind each other, together 100 per cent.
     python_colour, rest_colour = LAYER_COLOURS.values()
     per_cent = 100 * share.value
     ax.barh(y, per_cent, height=0.5, color=python_colour)

@@ -91,13 +91,15 @@ def _machines(
     # By rank: runs of single launches before runs of larger workloads alone, then the newest.
     shown_in_full = max(in_first_path, key=_rank)
 
-    # The machine that is shown in full comes first, then the one with the newest run.
+    # By machine id, its runs. The machine that is shown in full comes first, then the one with the
+    # newest run.
     by_machine: dict[str, list[View]] = {_machine_id(shown_in_full): []}
     for run in sorted(runs, key=_rank, reverse=True):
         by_machine.setdefault(_machine_id(run), []).append(run)
     views = [_to_show(runs_of_machine) for runs_of_machine in by_machine.values()]
     own = views[0]
 
+    # Other runs of the machine that is shown, the newest first.
     others = []
     for run in sorted(by_machine[_machine_id(own)], key=_created, reverse=True):
         if run is not own and _is_comparable(run.fingerprint, own.fingerprint):
@@ -127,6 +129,7 @@ def _usual_reference(views: Sequence[View]) -> View | None:
 
     None for a machine without a GPU, which has hardly a figure in common with one that has a GPU.
     """
+    # ``kind_of``: the names of its GPUs and its processor; '' without a GPU.
     own_kind = kind_of(views[0].fingerprint.machine)
     if not own_kind:
         return None

@@ -71,6 +71,7 @@ class _Blocks(HTMLParser):
             self._end_block()
         if tag == "section":
             self._section = values.get("aria-labelledby") or ""  # the section's name
+        # A drawing is written into the page as an image with its data in the address.
         source = values.get("src") or ""
         if tag == "img" and source.startswith(_SVG_DATA):
             self._end_block()
@@ -118,6 +119,7 @@ def drawn_texts(svg: str) -> Iterator[str]:
     ``ytick``.
     """
     root = ET.fromstring(svg)
+    # First the numbers beside ticks, then all other texts.
     on_axes = set()
     for group in root.iter():
         is_tick = re.match(r"[xy]tick", group.get("id") or "")
@@ -151,6 +153,7 @@ def numbers_of_page(
     ``printed``: by the name of a section the figures that became text while the section was made;
     ``sources``: what each figure is in the files.
     """
+    # All texts of all sections, in the order of the sections.
     everything: list[Printed] = []
     for section, printed_there in printed.items():
         if section not in (BEFORE_SECTIONS, AFTER_SECTIONS):
@@ -241,6 +244,7 @@ class _PrintedTexts:
         """The figures whose texts the block has, in the order of the block; of several that begin
         alike, the one with the longest text.
         """
+        # From number to number: each figure begins with one.
         position = 0
         while number := _NUMBER.search(block, position):
             text = self._text_at(block, number)

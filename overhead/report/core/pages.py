@@ -115,7 +115,8 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
 
     ``documents``: the path from there to the documents, if all pages shall link to them.
     """
-    # Files that the report was made from must not be overwritten by it.
+    # First the files that the report was made from, which it must not overwrite; then the sections;
+    # then the pages.
     inputs = []
     for view in machines.runs:
         if view.path is not None and view.path.name:  # a run in memory has no file
@@ -174,6 +175,7 @@ def _write_page(
             answers=page.answers,
             data=_data_path(run),
         )
+    # By section, the figures that became text while it was made.
     printed = {section.name: section.printed for section in sections}
     printed[BEFORE_SECTIONS] = outside
     printed[AFTER_SECTIONS] = outside
@@ -261,6 +263,7 @@ def _planned(machines: Machines, pages: Iterable[ReportPage]) -> dict[str, list[
         planned[section.page].append(
             PlannedSection(section.name, section.title, make, section.order)
         )
+    # Sections over all machines get these in place of a view.
     for across in registered_across():
         make_across = partial(across.build, machines)
         planned[across.page].append(
@@ -289,6 +292,7 @@ def _subpages(
         page = subpage(parent.name, unused_name, title)
         build = partial(_named, each.build, name)
         make = partial(_from_one_run, build, machines.own, machines.others)
+        # The section of such a page is built for the name alone.
         planned = PlannedSection(page.name, title, make)
         sections[page] = site.sections([planned], tables=prefix + page.name)
     return sections
@@ -309,6 +313,7 @@ def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Par
     most = 0
     for other in others:
         other_parts = list(build(other))
+        # Drawings and rows of tables: the run that gives most is shown.
         amount = _amount(other_parts)
         if amount > most:
             most = amount

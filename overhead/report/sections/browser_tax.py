@@ -37,6 +37,7 @@ def browser_tax(view: View) -> Iterator[Part]:
     # Drawn are cases that compiled code ran through the library too.
     compared = [tax for tax in view.once(taxes) if "native" in tax.against]
     if compared:
+        # A single panel needs no title.
         panels = {"": [_row(tax) for tax in compared]}
         draw = partial(dot_figure, panels, "times the cost from compiled code", line_at_one=True)
         yield Drawing("browser-tax", BROWSER_TITLE, alternative(compared), BROWSER_CAPTION, draw)
@@ -85,6 +86,7 @@ def _table(found: Sequence[Tax]) -> Table:
     ``found``: the browser's cases, each with the library's cases beside it (``against``) or the
     reasons why these may not be compared (``refused``), by caller.
     """
+    # ``tax``: what a browser adds in one of its cases.
     rows = []
     for tax in found:
         rows.append(_browser_row(tax))

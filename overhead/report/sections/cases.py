@@ -117,6 +117,7 @@ def missing(view: View) -> Iterator[Part]:
     out. A sentence where nothing is missing.
     """
     run = view.fingerprint
+    # Stacks, then cases, then single figures.
     stacks = []
     for absent in run.unavailable:
         reason, mend = sentence(absent.reason), sentence(absent.mend)
@@ -242,6 +243,7 @@ def _case_row(view: View, record: Record) -> _CaseRow:
     for name in (*_FIRST_FIGURES, *_MORE_FIGURES):
         figures[name] = _with_interval(record.figure(name))
     next_run = next_run_text(record, view.fingerprint.machine)
+    # Figures without a column of their own.
     others = []
     for figure in record.figures:
         if figure.name not in figures:

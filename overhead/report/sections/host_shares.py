@@ -72,6 +72,7 @@ def _rows(label: str, shares: HostShares) -> list[_Row]:
     """
     whole = micro_spread(shares.host) if shares.host is not None else "missing"
     rows = [_Row(ALL_OF_IT, whole, stack=label, case=case(shares))]
+    # ``of_host``: the layer's share of the whole CPU time; ``doubt``: why it may not be trusted.
     for share in shares.shares:
         # A layer is a difference of two measured times, so its interval may reach below zero.
         is_resolved = share.of_host.floor >= 0

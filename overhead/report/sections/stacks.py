@@ -73,6 +73,7 @@ def _row(row: DispatchRow, kind: Kind, view: View) -> _Row:
     cost = micro_cell(record, "complete")
     next_run = next_run_text(record, view.fingerprint.machine)
     cpu_time = micro_cell(record, "host")
+    # "met": the unpinned cost, with the CPU core left to the operating system.
     unpinned_ns = record.measured("met")
     unpinned = ends_text(unpinned_ns / 1e3) if unpinned_ns is not None else ""
     remark = full_remark(row, kind, record)

@@ -109,6 +109,7 @@ def waiting(view: View) -> Iterator[Part]:
     if not rows:
         yield Text([NO_WAIT])
         return
+    # First sentences on some rows, then the table of all.
     sentences = []
     for row in _rows_in_sentences(view, rows):
         sentences.append(waiting_sentence(row.target, row.act, row.waited, row.alone))
@@ -133,6 +134,7 @@ def _rows(view: View, target: TargetView) -> list[_Row]:
     its base case, those first that cost most. Behind them the wait of the base case itself, if that
     is none of these acts.
     """
+    # ``found.act``: the wait or read; ``every``: after how many units it comes.
     acts = []
     for found in synchronised(view):
         # ``alone`` is the case without the act: it must be the base case.
@@ -140,6 +142,7 @@ def _rows(view: View, target: TargetView) -> list[_Row]:
         if is_of_base and found.every == 1:
             acts.append(_Row(target, found.act, found.record))
     acts.sort(key=lambda row: row.waited_cost, reverse=True)
+    # The wait of the base case itself, with the case that waits after each unit, if there is one.
     wait = _Row(target, _base_act(target), waited_each(target))
     if any(row.act == wait.act for row in acts):
         return acts
@@ -315,6 +318,7 @@ def _with_something_to_compare(groups: Iterable[_Group]) -> list[_Group]:
     """
     drawn = []
     for group in groups:
+        # ``is_costly``: its cost lies above zero with its whole interval.
         costly = [case for case in group.found if case.is_costly]
         shown = replace(group, found=costly)
         if len(shown.acts) > 1:
@@ -330,6 +334,7 @@ def _drawing(groups: Iterable[_Group], table: Table) -> Drawing:
     panels = {}
     after_steps = set()
     for group in groups:
+        # By call, its marks; a call has one for each number of steps.
         marks: dict[str, list[Mark]] = {act: [] for act in group.acts}
         for case in group.found:
             after_steps.add(case.every)
@@ -359,6 +364,7 @@ def _mark(found: Synchronised, cost_ns: Value) -> Mark:
     """The mark of what a synchronisation adds. That is a difference of two cases, the steps with it
     and the steps ``alone``, so the mark is hollow (``noisy``) if the cost of either is not ``ok``.
     """
+    # Both costs that the difference is made of.
     both_ok = True
     for record in (found.record, found.alone):
         if record is not None:

@@ -263,6 +263,7 @@ def report_command(options: argparse.Namespace) -> int:
     from overhead.report import build, render
     from overhead.words.report.example_run import example_lines
 
+    # Files that were named, or else runs of this machine with the committed ones beside them.
     if options.paths or files_in_folder(LOCAL):
         page = build(
             options.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()],

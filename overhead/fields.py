@@ -37,6 +37,7 @@ def checked(where: str, value: Any, kind: Any) -> Any:
     Raises ``BadValue``: one line that names the field ``where``, the value, and what is allowed.
     A file of results could not hold a number that is not finite, or an integer of over 64 bits.
     """
+    # ``convert`` raises where the type does not fit.
     value = _plain(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise BadValue(f"{where} is {value}; it must be finite")

@@ -40,6 +40,7 @@ def first_steps() -> FirstSteps:
     torch = importlib.util.find_spec("torch")
     if torch is None:
         return FirstSteps("numpy")
+    # PyTorch's own folder of libraries tells for what it was built.
     libraries = Path(torch.origin or "").parent / "lib"
     is_built_for_gpu = any((libraries / name).is_file() for name in _CUDA_PARTS)
     on_gpu = is_built_for_gpu and _has_gpu()

@@ -43,6 +43,7 @@ def folder() -> Path:
     if it was removed, or if this process was forked from the one that made it.
     """
     global _own
+    # Kept with the id of the process: a forked one must not use its parent's folder.
     with _one_thread:
         if _own is not None:
             process, path = _own

@@ -481,6 +481,7 @@ class _Set(ExitStack):
 
     def _entry(self, period: _Period) -> PeriodEntry:
         """The journal's entry of a period, which names it, still without what was measured."""
+        # Only where each peer has a device of its own, its devices tell records apart.
         devices: list[str] = []
         if self.group.way == "devices":
             devices = [target.device for target in self._targets(period)]
@@ -540,6 +541,7 @@ def _with_rows(
     ``units`` (of a chain) and ``ran`` (what the processes answered) are by process. A process may
     have several peers as its threads.
     """
+    # By peer: units of a chain, rows of its chains, CPU time, and time ready without a processor.
     units_of_peers: list[int] = []
     chains: list[list[list[int]]] = []
     cpu_ns: list[int] = []

@@ -318,6 +318,7 @@ def _answers() -> Callable[[PeerJob, Parent], None]:
             parent(Warm())
             return msgspec.json.decode(next(parent.lines), type=int)
 
+        # To open, to run a period, or to be a busy neighbour until a moment.
         match job:
             case OpenJob():
                 parent(peers.open(job))

@@ -95,6 +95,7 @@ def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
     If only another case has such a twin, that case is measured in place of the base case.
     """
     space = space_of(registry()[target.stack], target)
+    # ``star``: the base case, and cases that differ from it in one parameter.
     like_base = []
     for case in space.star():
         if case.pattern == space.base.pattern and case.workload == "step":

@@ -60,6 +60,7 @@ def devices(machines: Machines) -> Iterator[Part]:
     """
     if all(gpu.software for gpu in machines.own.fingerprint.machine.gpus):
         return
+    # By machine: a later run takes the place of an earlier one.
     newest: dict[str, View] = {}
     for run in sorted(machines.runs, key=lambda run: run.fingerprint.created):
         if rows_of(run, "devices"):

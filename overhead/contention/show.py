@@ -38,6 +38,7 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
         return []
     sentences = [words.most_peers(way, most)]
     sentences += [words.meeting(way, meeting) for meeting in meetings(rows)]
+    # All together do less than one alone.
     worst = losses(way, rows)
     if worst:
         sentences.append(words.losses(way, worst))
@@ -62,6 +63,7 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
         sentences += placing_sentences(rows)
     if sentences:
         yield Text(sentences)
+    # Rows with a cost; the others only give a reason below the table.
     valued = [row for row in rows if row.values("cost")]
     if valued:
         yield _table(way, valued)

@@ -169,6 +169,7 @@ def _ready_to_time(job: AttemptJob) -> StepFunction:
         wait_for_device()
         return run
     except Exception as error:
+        # The text is kept: ``error`` itself is gone after this block.
         reason = error_text(error)
 
     def raise_reason() -> None:

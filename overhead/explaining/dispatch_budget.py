@@ -515,6 +515,7 @@ def add_calls(counts: BlockCounts, trace: Trace) -> None:
     for step in trace.steps:
         calls += step.calls
         waits += step.synchronisations
+    # The first call with this mark as its line is the wait that ends the block.
     end = next((call.start for call in calls if call.site.line == END_OF_BLOCK), None)
     if end is None:
         raise Unavailable(because("no-runtime-call-seen"))

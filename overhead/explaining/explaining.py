@@ -412,6 +412,8 @@ def _step_timing(call: CallTiming, profile: StepProfile) -> record.StepTiming:
     """
     why = call.reason or NOT_MEASURED
     return record.StepTiming(
+        # ``complete``, ``issue``, ``fixed`` and so on: the names of these figures in ``overhead
+        # time``.
         wall=_above_zero(renamed(call.figure("complete"), "wall", why)),
         issue=_above_zero(renamed(call.figure("issue"), "issue", why)),
         fixed=renamed(call.figure("fixed"), "fixed", why),
@@ -425,6 +427,7 @@ def _explained_program(source: StepSource, profile: StepProfile) -> record.Expla
     """What was explained, as the file of the result tells it: the named function, and whether it is
     the step itself or has returned the step (``taken``).
     """
+    # ``taken``: how the named function became the step; '' where no function was called.
     taken: Literal["", "returned", "itself"] = ""
     if profile.is_returned is not None:
         taken = "returned" if profile.is_returned else "itself"
@@ -623,6 +626,7 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[Why]:
         reasons += _not_seen_in_trace(profile, profile.trace)
     if profile.sites_missing:
         reasons.append(because("sites-missing", why=profile.sites_missing))
+    # Flags of the call: what its timing could not check.
     if "values-not-checked" in call.flags:
         reasons.append(because("values-not-checked-while-timed"))
     return reasons

@@ -54,6 +54,8 @@ def _queue_depths(spans: Sequence[ReplayedSpan]) -> list[tuple[float, int]]:
     """When the number of pieces of work in the device's queue changes, ns, and how many there are
     then. A piece is in the queue from the call that issues it until it ends.
     """
+    # One more where a piece is issued, one less where it ends. At one time, ends sort before
+    # issues.
     changes = []
     for span in spans:
         if span.issued is not None:

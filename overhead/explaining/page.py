@@ -74,6 +74,7 @@ def _gaps(explanation: Explanation) -> Iterator[Part]:
     """
     if not explanation.gaps or not explanation.replay.ok:
         return
+    # ``gap.before``: the work that ends the gap; ``gap.host``: the operation in which the host was.
     rows = []
     for gap in explanation.gaps:
         length = f"{micro_of(gap.ns)} {MICRO}"

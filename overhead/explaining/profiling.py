@@ -611,6 +611,7 @@ class _TorchProfile:
         has no work, as each profiled step does; the first one, which warms up, does not count.
         """
         self.processor.leave_if_slow()
+        # ``leave_if_slow``: go to another CPU core if this one is slow now.
         times_ns: list[float] = []
         for _ in range(1 + number):
             self.synchronize()
@@ -656,6 +657,7 @@ class _TorchProfile:
         from torch.autograd import profiler_legacy
 
         self.processor.leave_if_slow()
+        # On from here; each step is marked, and begins when the device has no work.
         profiler_legacy._enable_profiler_legacy(profiler_legacy.profile().config())
         try:
             for index, step in enumerate(steps):
@@ -674,6 +676,7 @@ class _TorchProfile:
         """
         from torch.profiler import ProfilerActivity, profile
 
+        # ``CUDA``: the device and its runtime calls too, by CUPTI.
         kinds = [ProfilerActivity.CPU]
         if self.on_cuda:
             kinds.append(ProfilerActivity.CUDA)
@@ -687,6 +690,7 @@ class _TorchProfile:
                 with self._mark(index), marks:
                     step()
             self.synchronize()
+        # Written after the profiler has ended, which collects what it recorded.
         profiler.export_chrome_trace(str(Path(self.folder) / name))
 
     def _mark(self, index: int) -> Any:

@@ -43,6 +43,7 @@ def dispatch_budget(
                 " synchronisations=N"
             )
         check_limits(launches, synchronisations)
+        # Not used yet; ``counted`` notes that its block began.
         entered.append(False)
         return counted(len(entered) - 1, launches, synchronisations)
 

@@ -231,6 +231,7 @@ def rank_reasons(found: RankComparison) -> list[Why]:
     whose step is longer.
     """
     said: list[Why] = []
+    # ``steps``: how many all traces have; ``left_out``: collectives that not all ranks have.
     if not found.steps:
         said.append(because("no-step-in-all-traces"))
     elif found.collectives:

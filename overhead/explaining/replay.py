@@ -481,6 +481,8 @@ def delays_reason(delays: Sequence[LaunchDelay]) -> Why:
     if not delays:
         return ""
     median_latency_ns = statistics.median(each.latency for each in delays)
+    # ``own``: while the own stream still worked; ``others``: while another one did; the rest is the
+    # latency.
     values = {
         "delay_ns": statistics.fmean(each.delay for each in delays),
         "own_ns": statistics.fmean(each.own for each in delays),

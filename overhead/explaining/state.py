@@ -234,6 +234,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
     Raises ``_WithoutOrder`` for a set without an order, and whatever the class of the program
     raises.
     """
+    # The first kind that fits: arrays, functions, containers; last any other object.
     if is_array(value):
         yield from _of_array(value)
     elif isinstance(value, types.FunctionType):

@@ -357,6 +357,8 @@ def _disturbed(explanation: record.Explanation) -> Why:
     It is asked for after ``_slow_steps``: if that did not say so, the thread waited for its
     processor so long that slow steps cannot be told from a disturbance.
     """
+    # ``everything``: the mean of all samples; ``wall``: the undisturbed time; ``met``: the unpinned
+    # one.
     mean = explanation.step.everything.measured
     times = resolved_times(explanation.step.wall)
     if len(times) != 1:
@@ -377,6 +379,7 @@ def _known_of_unresolved_time(explanation: record.Explanation) -> Why:
     if unpinned is not None:
         processes = explanation.step.met.processes
         return because("step-as-it-runs", **value_named("met_ns", unpinned), processes=processes)
+    # The time that the replay was compared with.
     checked_with = explanation.replay.measured
     if not resolved_times(checked_with):
         return ""
@@ -652,6 +655,7 @@ def _wait_reasons(
         is_upload = FROM_PAGEABLE in codes_of(row.what)
         if is_upload and row.blocked_ns >= _LEAST_SHARE * parts.step:
             reasons.append(_upload_reason(row, gains.get(PINNED)))
+    # The gain of a step without waits, if it was measured, tells better than the replay.
     if synchronisations and parts.synchronisation_share >= _LEAST_SYNCHRONISED:
         without_waits = gains.get(UNSYNCHRONISED)
         reasons.append(_synchronisation_reason(parts, synchronisations, without_waits))
@@ -807,6 +811,8 @@ def judge_processor(
         return StepVerdict(kind="unclear", sentences=[why, no_device])
 
     reasons = [no_device, because("kernels-inside-operations"), *most_host_work(operations)]
+    # Of all host work, the share outside of the library's operations: it stands as the overhead of
+    # a step without a device.
     between_share = _host_split(operations).between_share
     return StepVerdict(kind="host", overhead_share=between_share, sentences=reasons)
 

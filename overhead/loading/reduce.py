@@ -258,6 +258,7 @@ class _Journal:
             pace_ns = self.paces_ns.get(_ProcessId(measured.worker, number), 0.0)
             rounds = measured.rounds.get(number, ())
             processes.append(Process(rounds, measured.one_off.get(number, {}), number, pace_ns))
+        # Runs before this version of the method took no anchors.
         anchored = self.header.method_version >= results.ANCHORED_FROM
         opened = measured.opened
         if opened is None:
@@ -603,6 +604,7 @@ def _point(n: int, samples: Sequence[Sequence[int]]) -> results.Point:
     """The point of the curve T(n) at n units, from all samples of this n: their median and
     quartiles. ``samples``: rows ``[n, issue_ns, total_ns]``, the time to enqueue and in all.
     """
+    # The quartiles are those of the whole time.
     issues = [issue_ns for _, issue_ns, _ in samples]
     totals = sorted(total_ns for _, _, total_ns in samples)
     return results.Point(

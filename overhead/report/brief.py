@@ -129,6 +129,7 @@ def _filled_rows_first(table: Table) -> Table:
     filled = []
     others = []
     for row in table.rows:
+        # ``numeric``: the columns with numbers.
         has_number = any(cell_text(row[i]) for i in table.numeric)
         if has_number:
             filled.append(row)

@@ -158,6 +158,7 @@ def _point_columns(record: Record, processes: Sequence[ProcessMedians]) -> list[
     """The columns of the table of T(n), the time of a chain of n units, by n. Empty columns are
     left out: without ``processes`` (from samples) that with the medians of each.
     """
+    # ``line_of``: the line through T(n).
     off_line = partial(_off_line, line_of(record).line)
     medians = partial(_medians_of_processes, processes)
     columns: list[Column[Point]] = [

@@ -449,6 +449,7 @@ class Campaign:
         """Start a worker for the cases of the task that have not failed so far; None if there are
         none. ``process``: its number among the processes of the target.
         """
+        # ``dropped``: cases that have failed in an earlier process.
         left = task.without(run.dropped)
         if not left.assignments:
             return None

@@ -45,6 +45,7 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
             raise UsageError(together(str(unknown), *broken)) if broken else unknown
     if stacks:
         return list(dict.fromkeys(stacks))
+    # ``on_request``: measured only where the user names it.
     return [name for name, probe in known.items() if not probe.on_request]
 
 

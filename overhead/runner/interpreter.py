@@ -241,6 +241,7 @@ def _parsed(option: str, given: Sequence[str]) -> dict[str, str]:
     """The variables ``NAME=VALUE`` by name. Raises ``UsageError``, which names the option."""
     variables = {}
     for text in given:
+        # ``equals`` is empty if there is no "=".
         name, equals, value = text.partition("=")
         if not name or not equals or not is_utf8(text):
             raise UsageError(f"{option} {name}{equals}: not of the form NAME=VALUE, in UTF-8")

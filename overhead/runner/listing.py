@@ -94,6 +94,7 @@ def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
     """
     if missing:
         yield Heading(words.NOT_HERE)
+    # By ``mend``, the command that adds them; '' for those that nothing adds.
     for mend, stacks in by_mend(missing).items():
         for stack in stacks:
             variables = [f"with {name}={value}" for name, value in stack.environment.items()]

@@ -458,6 +458,7 @@ def _write_plan(journal: Journal, header: results.HeaderEntry, planned: _Interpr
     """Write the header, what is missing or left out, and the planned cases. The journal holds all
     of it back until the first sample.
     """
+    # ``redacted``: without what tells about the user, such as paths.
     journal.write([header])
     for missing in planned.found.missing:
         journal.write([machine.redacted(results.MissingEntry(unavailable=missing))])

@@ -201,6 +201,7 @@ def _answer(job: Job, parent: Parent) -> None:
         for plugin in job.plugins:
             load_plugin(Path(plugin))
     except BadPlugin as error:
+        # One job is all that a worker does.
         raise SystemExit(str(error)) from None
     worker = Worker(job, parent)
     if job.stack:

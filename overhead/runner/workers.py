@@ -182,6 +182,7 @@ class WorkerProcess:
         memory_bytes: int,
     ) -> None:
         self._note = Note()
+        # Until when a released worker may take to exit, by ``time.monotonic``.
         self._release_until = 0.0
         self._child = ChildProcess(
             "overhead.runner.worker",

@@ -148,6 +148,7 @@ def vendors(machines: Machines) -> Iterator[Part]:
         VENDORS_CAPTION,
         partial(_figure, points),
     )
+    # Tables: what each way to measure means, then the published points, then ours.
     meanings = list(publications().contract.items())
     yield Table("How a figure was measured", ["how measured", "meaning"], meanings)
     published = [point for point in points if point.is_published]

@@ -191,6 +191,7 @@ def _draw_band(ax: Axes, y: float) -> None:
     """Draw a grey band behind a row. It goes on beyond the axes, behind the name of the stack too,
     and takes no room in the layout.
     """
+    # In y from half a row above to half a row below; in x, parts of the axis' width.
     band = ax.axhspan(
         y - 0.5,
         y + 0.5,
@@ -415,6 +416,7 @@ def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
     colour = CALL_COLOURS["batched"]
     for kind, costs in row.marks.items():
         if row.records[kind].caller == batch.caller:
+            # From the single launch to the batch, on the row's own line.
             ends = [costs[0].value, batched_cost]
             ax.plot(ends, [y, y], "-", color=colour, linewidth=0.7, zorder=1)
 
@@ -424,6 +426,7 @@ def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) ->
     and a ring where the device limits the cost. ``kind``: who calls.
     """
     colour = CALL_COLOURS[kind]
+    # The interval first, then the mark over it, then the ring around it.
     is_hollow = _is_hollow(row, kind)
     if cost.low is not None and cost.high is not None:
         is_wide = cost.high > _NARROW * cost.low
@@ -504,6 +507,7 @@ def _draw_shares(
     from matplotlib.patches import Patch
 
     for y, row in zip(places, rows, strict=True):
+        # ``python``: Python's share of the CPU time; None where the run could not split it.
         if row.python is not None and row.python.resolved:
             _draw_share(ax, row.python, y)
         else:

@@ -151,6 +151,7 @@ def _named(views: Sequence[View], reference: str) -> View:
     """
     if os.path.isfile(reference):
         return View(load(reference))
+    # Words in which the given letters are looked for.
     names = {}
     for view in views:
         machine = view.fingerprint.machine

@@ -243,6 +243,7 @@ def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSecti
     planned_by_page = _planned(machines, pages)
     sections: dict[ReportPage, list[PageSection]] = {}
     for page in pages:
+        # ``order``: a number by which sections stand on their page.
         planned = sorted(planned_by_page[page.name], key=lambda section: section.order)
         sections[page] = site.sections(planned, tables=page.name)
         for each in registered_each():
@@ -407,6 +408,8 @@ class Site:
         for part in make():
             if not isinstance(part, Part):
                 raise TypeError(f"{part!r} is no part of a section")
+            # A drawing becomes a picture, and its table a file; a table gets a file too; texts
+            # stay.
             if isinstance(part, Drawing):
                 yield self._drawn(part)
                 if part.table is not None:

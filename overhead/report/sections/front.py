@@ -72,6 +72,7 @@ def _without_picture(view: View, costs: DispatchCosts | None) -> Iterator[Part]:
     elsewhere = _measured_elsewhere(view)
     yield Text([without_picture(costs, measured_elsewhere=elsewhere)], lead=True)
 
+    # First stacks that were measured without a cost, then those that are missing.
     reasons = []
     if costs is not None:
         reasons += [row_reasons(row) for row in costs.rows]

@@ -189,6 +189,7 @@ def _with_cell(row: _Row) -> str | Cell:
     """
     if row.waited is None:
         return "not measured"
+    # The cost as text with its interval; of a noisy one the interval alone.
     cost = cost_or_range(row.waited)
     if not cost:
         return row.waited.status

@@ -51,7 +51,6 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
     A case that was measured both unpinned (``free``) and pinned to CPU cores is drawn once,
     unpinned.
     """
-    # Cases that were measured unpinned.
     free = {row.first.key for row in rows if row.first.placement == "free"}
     drawn = []
     for row in rows:
@@ -80,7 +79,6 @@ def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
     left.set_title(words.cost_title(way))
     _make_logarithmic(left, way)
     ends = []
-    # A line for each case, with its name at its end.
     for row in rows:
         costs_us = {peers: cost / 1e3 for peers, cost in row.values("cost").items()}
         ends.append(_line(left, row, costs_us))
@@ -187,7 +185,6 @@ def _moved_apart(places: list[float], ax: Axes) -> list[float]:
     gap = _GAP * math.log(high / low)
     for _ in range(_MOST_PASSES):
         for i in range(1, len(places)):
-            # How much the two are too near.
             missing = max(0.0, gap - (places[i] - places[i - 1]))
             places[i - 1] -= missing / 2
             places[i] += missing / 2

@@ -245,7 +245,6 @@ class _Peers:
                 raise Unverified(because("units-not-executed", issued=issued, executed=executed))
             return measured
 
-        # A chain for each thread.
         of_case = [chains[job.case] for chains in self.chains]
         open_chains = [chain for chain in of_case if chain is not None]
         running = []

@@ -102,8 +102,7 @@ def conditions_s(step_s: float) -> float:
     shortest_s = _STRETCHES * _STRETCH_S
     # Before, after and under the condition, a long step runs until there are enough blocks of it.
     enough_blocks_s = 2 * _FEWEST_BLOCKS * step_s
-    # A stretch goes on until it has its blocks, but for no longer than ``_LONGER`` times its usual
-    # time.
+    # A stretch with too few blocks goes on, up to ``_LONGER`` times its usual time.
     condition_s = min(_LONGER * shortest_s, max(shortest_s, enough_blocks_s))
     return _CONDITIONS * condition_s
 
@@ -188,7 +187,6 @@ def _step(times: Sequence[float], resampled: np.ndarray | None) -> Figure:
 
 def _with_interval(name: str, unit: str, value: np.floating, resampled: np.ndarray) -> Figure:
     """The figure with the interval that holds 95 % of its resampled values."""
-    # The middle 95 %.
     low, high = np.percentile(resampled, (2.5, 97.5))
     return Figure(
         name=name, unit=unit, value=float(value), low=float(low), high=float(high), processes=1
@@ -362,7 +360,6 @@ def _trials(busy_threads: int) -> list[_Trial]:
 
     ``busy_threads``: how many other Python threads of the program are busy.
     """
-    # Each condition only where it would change something.
     trials = []
     if gc.isenabled():
         trials.append(_Trial(WITHOUT_COLLECTION, _without_collection()))

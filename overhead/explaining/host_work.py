@@ -356,7 +356,6 @@ def step_counts(trace: Trace, reason: Why = NO_STEP) -> record.StepCounts:
         names = ("allocations", *_KIND_OF_COUNT)
         return record.StepCounts(**{name: missing(name, reason, "count") for name in names})
 
-    # Each list has a number for each step.
     allocations = [len(step.allocations) for step in trace.steps]
     figures = {"allocations": _count("allocations", allocations)}
     # Where no device takes part there is nothing to count, which is not the same as 0.

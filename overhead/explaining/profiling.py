@@ -610,8 +610,8 @@ class _TorchProfile:
         """How long a call takes until it returns, so many times, ns. Each begins when the device
         has no work, as each profiled step does; the first one, which warms up, does not count.
         """
+        # This thread goes to another CPU core if this one is slow now.
         self.processor.leave_if_slow()
-        # ``leave_if_slow``: go to another CPU core if this one is slow now.
         times_ns: list[float] = []
         for _ in range(1 + number):
             self.synchronize()

@@ -236,8 +236,8 @@ def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
 
     The first step alone may differ: programs warm up in it.
     """
+    # How many steps the mean leaves out: the first one, unless there are few.
     left_out = 1 if len(trace.steps) > _FEW_STEPS else 0
-    # ``left_out``: whether the mean leaves out the first step; of few steps it does not.
     quiet = step_parts(trace.quiet(), host)
     mean = mean_parts(trace, host, left_out)
     if _same_bound(quiet, mean):

@@ -547,7 +547,7 @@ def _alike_but_for_counts(
         params = dict(measured.case.params)
         params.pop("k", None)
         params.pop("bindgroup", None)
-        # A case that stands for all that differ only in these numbers: its key names the group.
+        # This stands for all cases that differ only in these numbers: its key names their group.
         alike = msgspec.structs.replace(measured.case, pattern="one-pass", params=params)
         groups[alike.key].setdefault(counts, measured)
     return list(groups.values())

@@ -81,7 +81,6 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     remarks = [software_sentence(view), missing_sentences(view)]
     yield Text(list(filter(None, remarks)))
 
-    # For each target the cases that the table shows.
     title = ALL_CASES if all_cases else BASE_CASES
     shown = []
     for target in view.targets:

@@ -96,8 +96,8 @@ class Durations:
         none has.
         """
         taken_s = self._taken_s.get(kind, [])
-        # Nothing of this kind has ended: its plan, corrected by what other kinds took beside their
-        # plans.
+        # Nothing of this kind has ended: its plan counts, corrected by how many times as long as
+        # planned other work took.
         if not taken_s:
             return self.planned_s.get(kind, 0.0) * self._times_planned()
         if len(taken_s) == 1:  # a first one may be slow for once
@@ -293,8 +293,9 @@ class RunTimeLeft:
         measuring_s = sum(map(self._measuring.rest_s, group.kinds))
         if group.is_open:
             return measuring_s
-        # While they open, too: an opening that takes longer than expected tells, before it has
-        # ended, that later ones will take longer.
+        # ``_beside``: what processes take beside measuring, here to open. Noted also now: an
+        # opening that takes longer than expected tells, before it has ended, that later ones will
+        # take longer.
         self._note_opening(group, at_s)
         return measuring_s + sum(map(self._beside.rest_s, group.kinds))
 

@@ -51,7 +51,8 @@ class Worker:
         self.opened: set[str] = set()
         self.ran: set[str] = set()
         """Targets by key: those with an opened case, and those with a unit that ran."""
-        # By key of the assignment, as told above.
+        # By key of the assignment: its place in the job, the assignment itself, and the fields that
+        # name it in the journal.
         self.index: dict[str, int] = {}
         self.by_key: dict[str, Assignment] = {}
         self.names: dict[str, dict[str, Any]] = {}

@@ -306,7 +306,6 @@ def _over_time_figure(
     from matplotlib.dates import DateFormatter
     from matplotlib.ticker import MaxNLocator
 
-    # Enough rows for all panels; the last row may not be full.
     rows = math.ceil(len(panels) / _PANEL_COLUMNS)
     figure, axes = new_figure(
         [_PANEL_INCHES] * rows,

@@ -178,7 +178,6 @@ def _fastest(size: _WorkloadSize, own_run: str) -> _Fastest:
     fastest, *slower = size.cheapest_first
     next_variant: str | Cell = ""
     next_takes = ""
-    # The next one that is of another stack.
     for arm in slower:
         if arm.record.stack != fastest.record.stack:
             next_variant = Cell(variant_text(arm), arm.record.stack)

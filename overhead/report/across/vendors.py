@@ -353,14 +353,12 @@ def _figure(points: Sequence[_Point]) -> Picture:
         if point.vendor != "software" and point.api != "CPU" and point.cost.resolved:
             drawn.append(point)
 
-    # A panel without a point is left out.
     panels = {}
     for panel in _PANELS:
         shown = [point for point in drawn if _is_in(panel, point)]
         if shown:
             panels[panel.title] = _rows(shown)
 
-    # The legend has the vendors that are drawn.
     drawn_vendors = {point.vendor for point in drawn}
     shapes = {}
     for name, known in _VENDORS.items():
@@ -392,7 +390,6 @@ def _dots(points: Sequence[_Point]) -> DotRow:
     """The row of one stack, API and caller: a mark for each device, hollow where the interval is
     wide, and the devices with their values at the end.
     """
-    # Published points are smaller.
     marks = []
     devices = []
     for point in points:

@@ -138,7 +138,6 @@ def ratio_ticks(axis: Any) -> None:
 
     low, high = axis.get_view_interval()
     is_short = high <= _LONG_RATIO * low
-    # From 1/512 to 512.
     ticks = [2.0**power for power in range(-9, 10)]
     if is_short:
         ticks += _TICKS_BETWEEN

@@ -167,6 +167,7 @@ class _Stopper:
     """
 
     def __init__(self, pid: int) -> None:
+        """Get ready to stop the main thread of the process ``pid``; ``with`` begins it."""
         self._pid = pid
         self._is_stopped = False
         self._ptrace = ctypes.CDLL(None, use_errno=True).ptrace

@@ -100,15 +100,15 @@ class Recording:
 
 def why_no_verdict(recording: Recording) -> Why:
     """Why the recording allows no verdict; '' if it does."""
-    return together(*_too_many_faults(recording))
+    return together(*_faults_too_large(recording))
 
 
-def _too_many_faults(recording: Recording) -> Iterator[Reason]:
+def _faults_too_large(recording: Recording) -> Iterator[Reason]:
     """Each fault of the recording that is too large for a verdict on what bounds the step: above 2
     % (``MOST_LOST``) the recording may lack just what bounds it.
     """
-    yield from _much_lost(recording)
-    yield from _contradictions(recording)
+    yield from _losses_too_large(recording)
+    yield from _contradictions_too_large(recording)
     most_events = MOST_LOST * max(recording.events, 1)
     if recording.backwards > most_events:
         yield because(
@@ -122,7 +122,7 @@ def _too_many_faults(recording: Recording) -> Iterator[Reason]:
         yield because("times-rounded", rounded_ns=recording.rounded_ns)
 
 
-def _much_lost(recording: Recording) -> Iterator[Reason]:
+def _losses_too_large(recording: Recording) -> Iterator[Reason]:
     """What the recording has lost, where it is too much for a verdict. A call and its device work
     are two halves with one number: there may be calls without work, and work without a call.
     """
@@ -172,7 +172,7 @@ def _calls_without_work(recording: Recording) -> Reason:
     return of_launches if recording.launches_without_work else of_copies
 
 
-def _contradictions(recording: Recording) -> Iterator[Reason]:
+def _contradictions_too_large(recording: Recording) -> Iterator[Reason]:
     """What cannot be true together, if nothing is missing and host and device have one clock; only
     where it is too much for a verdict.
     """
@@ -247,7 +247,7 @@ def left_out(recording: Recording) -> Iterator[Reason]:
     """
     if why_no_verdict(recording):
         return
-    yield from _little_doubts(recording)
+    yield from _small_faults(recording)
     if recording.work_without_call:
         yield _work_left_out(recording)
     if recording.shared:
@@ -276,7 +276,7 @@ def _work_left_out(recording: Recording) -> Reason:
     return because("work-without-call-left-out", pieces=pieces, share=share)
 
 
-def _little_doubts(recording: Recording) -> Iterator[Reason]:
+def _small_faults(recording: Recording) -> Iterator[Reason]:
     """What is missing or contradicts the rest, in a recording that has too little of it to forbid a
     verdict.
     """

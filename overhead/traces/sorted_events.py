@@ -27,6 +27,7 @@ class SortedEvents:
     """
 
     def __init__(self, events: Iterable[TraceEvent]) -> None:
+        """Sort the events by kind, and leave out those that cannot be."""
         self.by_kind: dict[EventKind, list[TraceEvent]] = defaultdict(list)
         self.unreadable = 0
         self.backwards = 0

@@ -373,7 +373,9 @@ def _interval(count: float, total: int) -> tuple[float, float]:
 
 
 class _Files:
-    """Whose a file is: of Python code, or of machine code."""
+    """Whose a file of Python code or of machine code is: the user's, a package's, the
+    interpreter's. The sampled ``thread`` tells the folders of packages.
+    """
 
     def __init__(self, thread: SampledThread) -> None:
         self._thread = thread

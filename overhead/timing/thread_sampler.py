@@ -250,8 +250,9 @@ class _Stopper:
 
 
 class _Reader:
-    """Reads the memory of a stopped thread. ``names``: the file of a function, by the address of
-    its code object.
+    """Reads from the memory of a stopped thread which Python code it runs. ``thread``: the
+    addresses and offsets where the interpreter keeps that. ``names``: the file of a function, by
+    the address of its code object.
     """
 
     def __init__(self, memory: int, thread: SampledThread) -> None:

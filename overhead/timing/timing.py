@@ -731,7 +731,7 @@ def _timing(
     for row, record in zip(first.calls, records, strict=True):
         found = next_run(record, first.machine)
         range_ns = [found.floor, found.ceiling] if found else None
-        rows.append(replace(row, **_of_record(record), next_run=range_ns))
+        rows.append(replace(row, **_of_record(record), next_run=range_ns))  # replaces first answers
 
     notes: list[Why] = []
     for side in sides:

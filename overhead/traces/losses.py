@@ -84,7 +84,7 @@ def _calls_with_and_without_work(
     # By the number of a call: how many pieces of work it issued.
     pieces = Counter(piece.correlation for piece in work if piece.correlation)
     issuing = [call for call in calls if _issues_work(call)]
-    answered = Spans(
+    calls_with_work = Spans(
         Span(call.thread, call.start, call.end, call)
         for call in issuing
         if call.correlation in pieces
@@ -97,11 +97,11 @@ def _calls_with_and_without_work(
         if has_work and _ONE_KERNEL.fullmatch(call.name):
             found.shared += pieces[call.correlation] - 1
         if not has_work:
-            # A launch into a graph that is captured does not run, and one inside another launch is
-            # the same launch.
+            # A launch into a graph that is captured does not run. And of two launches of which one
+            # lies inside the other, both are the same launch, and only one has the work's number.
             is_captured = _lies_in(call.start, captures)
-            around = answered.within(call.thread, call.start, call.end)
-            if is_captured or around is not None:
+            same_launch = calls_with_work.within(call.thread, call.start, call.end)
+            if is_captured or same_launch is not None:
                 continue
         is_launch = call.kind == "launch"
         if is_launch:
@@ -194,7 +194,7 @@ def _longest_lost_ns(
         later = bisect.bisect_right(issuing, call.start, key=_call_start)
         if later < len(issuing):
             until = earliest_from[later]
-        else:
+        else:  # no later work is recorded that shows when this work had ended
             until = max(end, call.end)
         if until > call.start:
             may_run.append((call.start, until))
@@ -236,7 +236,7 @@ def _work_in_steps(
     done = max([end, *ends])
     first_number = min(numbers, default=0)
     starts = [piece.start for piece in work if piece.correlation in numbers]
-    first_start = min(starts, default=math.inf)
+    first_start = min(starts, default=math.inf)  # of the first work that a recorded call issued
 
     found = _WorkInSteps(without_call=[])
     for piece in work:

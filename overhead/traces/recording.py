@@ -33,7 +33,8 @@ _ONE_CLOCK = Clocks()
 
 @dataclass(frozen=True)
 class Recording:
-    """Counts of a recording, and times in ns.
+    """What a profiler's recording holds beside its steps, and what it has lost: counts, and times
+    in ns. A call and the device work that it issued are two halves; either may be missing.
 
     Of the whole recording:
 

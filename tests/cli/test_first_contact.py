@@ -169,7 +169,7 @@ def test_names_differ_in_their_letters_only_keep_their_own() -> None:
     [
         (["run", "-p", "nump"], "numpy"),
         (["run", "-p", "numpy", "--pattern", "per-submt"], "per-submit"),
-        (["run", "--workload", "recurence"], "recurrence"),
+        (["run", "-p", "numpy", "--workload", "recurence"], "recurrence"),
         (["contention", "-p", "nump"], "numpy"),
         (["check", "-p", "nump"], "numpy"),
         (["list", "-p", "nump"], "numpy"),

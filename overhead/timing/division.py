@@ -212,8 +212,9 @@ def _foreign_origin(object: str, files: _Files) -> _Origin:
 
 
 def _instructions_calling_compiled(samples: Sequence[Sample], files: _Files) -> set[int]:
-    """The addresses of the bytecode instructions that run compiled code of a library: those with 5
-    % of their samples in such code. Fewer may be by chance.
+    """The addresses of the bytecode instructions that run compiled code of a library. Such code is
+    called foreign here: neither Python nor the interpreter. An instruction runs it if 5 % of its
+    samples or more hit such code.
     """
     of_all = Counter(sample.instruction for sample in samples)
     of_foreign = Counter(
@@ -321,6 +322,7 @@ class _Counts:
         if self._shared and name in _COMPILED_PARTS:
             # What the part had before it got samples of the shared functions.
             certain = self._before_shared[name]
+            # If no other compiled part has samples, this one made all calls of shared functions.
             is_only_caller = certain == sum(self._before_shared.values())
             least = count if is_only_caller else certain
             most = certain + self._shared

@@ -98,6 +98,7 @@ def _division_sentences(timing: Timing) -> Iterator[str]:
         cost = call.figure("issue" if on_device else "complete")
         name = _name_with_varied(call)
         yield division_words.division_sentence(name, division, cost, on_device=on_device)
+        # Without parts, the sentence has said why there are none, and has no words to explain.
         if division.parts:
             divided.append(division)
             if on_device:

@@ -271,6 +271,7 @@ def _refuse_several(returned: Any, function: str) -> None:
 
     kind = type(returned).__qualname__
     parts = list(returned.values()) if isinstance(returned, dict) else returned
+    # What can be called is the step, also if it is a container.
     if callable(returned) or not isinstance(parts, list | tuple | set | frozenset):
         return
     functions = [part for part in parts if callable(part)]

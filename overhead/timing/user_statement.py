@@ -412,6 +412,7 @@ def _refusing_unawaited(part: str) -> Iterator[None]:
     warned: list[str] = []
     usual = warnings.showwarning
 
+    # It stands in for Python's function that prints a warning.
     def show(message: Warning | str, *more: Any, **named: Any) -> None:
         warned.append(str(message))
         usual(message, *more, **named)
@@ -698,6 +699,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
     and the longest call, s.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the statements print
+    # Each fork is noted, so that ``_refusing_forks`` can refuse a statement that forks.
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=lambda: _forks.append(None))
     spec, longest_s = job
@@ -717,7 +719,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
                 _run_for_samples(statement, finish, found.one_ns, send)
         except UsageError as error:
             send(refusal(error, which))
-            break  # nothing is measured if one statement cannot be
+            break  # the parent refuses all statements if one cannot be measured
 
 
 def _run_for_samples(

@@ -60,8 +60,9 @@ def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
         if name.isidentifier():
             raise unknown_name("wait", name, KNOWN_WAITS)
         return None
+    asked = True
     try:
-        return KNOWN_WAITS[name](names, list(results), True)
+        return KNOWN_WAITS[name](names, list(results), asked)
     except Unavailable as error:
         raise UsageError(about(f"--wait {name}", error.reason)) from None
 
@@ -72,8 +73,9 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
     """
     values = list(results)
     waits: list[Wait] = []
+    asked = False  # a library that the statement does not use gives no wait then
     for make in KNOWN_WAITS.values():
-        wait = make(names, values, False)
+        wait = make(names, values, asked)
         if wait is not None:
             waits.append(wait)
 
@@ -81,7 +83,8 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
         # No library shows how the statement uses CUDA, so the wait is for the whole device.
         torch = sys.modules.get("torch")
         name = "torch" if torch is not None and torch.cuda.is_available() else "cuda"
-        of_device = KNOWN_WAITS[name](names, values, True)
+        asked = True
+        of_device = KNOWN_WAITS[name](names, values, asked)
         if of_device is not None:
             waits.insert(0, of_device)
 
@@ -422,6 +425,7 @@ def _is_installed(package: str) -> bool:
         return False
     module = sys.modules.get(package)
     places = [str(getattr(module, "__file__", None) or "")]
+    # A package without an ``__init__.py`` has folders only.
     places += [str(folder) for folder in getattr(module, "__path__", ())]
     return any(is_in_packages(place) for place in places)
 

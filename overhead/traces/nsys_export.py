@@ -214,6 +214,7 @@ def _events_of(rows: Iterable[_Row]) -> Iterator[TraceEvent]:
     All have start and end.
     """
     for row in rows:
+        # Without what profilers add to it, the name is that of the call or operation.
         name = _ADDED.sub("", row.name)
         kind = _KINDS[row.kind]
         stream = ""

@@ -312,7 +312,7 @@ def _missing_figures(call: CallTiming) -> dict[Why, list[str]]:
         if figure is not None and not figure.measured:
             why = figure.reason or call.reason or figure.status
             names.setdefault(why, []).append(name)
-    # A measured call on a device that has no figure for the device at all: there was no clock.
+    # A measured call that uses a device, and has no figure for how long that is busy.
     if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
         names.setdefault(_why_no_device_time(call), []).append("device")
     return names

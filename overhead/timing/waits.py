@@ -60,7 +60,7 @@ def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
         if name.isidentifier():
             raise unknown_name("wait", name, KNOWN_WAITS)
         return None
-    asked = True
+    asked = True  # by the user, so that a library which cannot be used is an error
     try:
         return KNOWN_WAITS[name](names, list(results), asked)
     except Unavailable as error:
@@ -83,7 +83,7 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
         # No library shows how the statement uses CUDA, so the wait is for the whole device.
         torch = sys.modules.get("torch")
         name = "torch" if torch is not None and torch.cuda.is_available() else "cuda"
-        asked = True
+        asked = True  # so that it is there, though no value of the statement shows the library
         of_device = KNOWN_WAITS[name](names, values, asked)
         if of_device is not None:
             waits.insert(0, of_device)

@@ -41,7 +41,7 @@ class GivenText:
         | ``-``, with ``f(x)`` on standard input | ``f(x)`` |
         | ``-``, with a text of more than 60 characters | ``standard input`` |
         | ``@steps/train.py`` | ``train.py`` |
-        | a text that defines a function: ``def step(): …`` | ``step`` |
+        | the name of a function: ``train.py:step`` | ``train.py:step`` |
         | another text: ``f(x)`` | ``f(x)`` |
         """
         if self.place in _STANDARD_INPUT:

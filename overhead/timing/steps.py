@@ -238,6 +238,7 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     would need arguments.
     """
     _refuse_call_without_body(given, function)
+    # The call may take long, so whoever asked for it (``telling_first_call``) is told before.
     for tell in _told_before_first_call:
         tell()
     began = time.perf_counter()

@@ -229,7 +229,7 @@ def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
 
 def _corrected_clock(clocks: Clocks) -> Iterator[Reason]:
     """By how much the device's clock was corrected to agree with the host's; nothing where it was
-    not. ``clocks.drift``: how much it gains on the host's, ns for each ns.
+    not. ``clocks.drift``: how much the difference grows, ns for each ns.
     """
     if not clocks.drift and not clocks.late_ns:
         return

@@ -285,12 +285,14 @@ def _without_collection() -> Iterator[None]:
     """A context in which Python collects no garbage: one of the conditions that a step is timed
     under.
     """
+    frozen_by_the_program = gc.get_freeze_count() > 0
     gc.freeze()  # the objects there are already are not looked at again
     gc.disable()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not frozen_by_the_program:  # Python cannot tell the program's objects from ours
+            gc.unfreeze()
         gc.enable()
         gc.collect()  # now, so that it does not count in the next stretch
 

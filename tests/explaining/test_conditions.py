@@ -156,7 +156,21 @@ def test_the_pauses_of_the_collector_are_found_and_the_step_without_them_gains_t
     conditions = [each for each in measured.conditions() if each.what == WITHOUT_COLLECTION]
     _, row = condition_rows(conditions)
     assert row.gain.value == pytest.approx(1.5)
-    assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+
+
+def test_objects_that_the_program_froze_stay_frozen() -> None:
+    time_ns = [0]
+
+    def run(steps: int) -> None:
+        time_ns[0] += 10_000_000 * steps
+
+    kept: list[object] = [[]]
+    gc.freeze()
+    HostMeasurement(run, 10e6, now=lambda: time_ns[0]).conditions()
+    collected_from = gc.get_objects()  # has no frozen objects
+    assert not any(each is kept for each in collected_from)
 
 
 @pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])

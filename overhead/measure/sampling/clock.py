@@ -198,6 +198,8 @@ class SystemClock:
         measuring thread. Elsewhere do nothing.
         """
         if sys.platform == "linux" and self._known_threads:
+            # Only threads that are new since the last look: those known from before keep their
+            # processors.
             running = _threads()
             for thread in running - self._known_threads:
                 with contextlib.suppress(OSError):  # the thread has ended

@@ -344,7 +344,7 @@ class _Measurement:
         else:
             limits = Limits(self.settings.precision, case.seconds, knee=knee, facts=self.facts)
             ladder = calibrate(chain, self.clock, limits)
-            # ... and only down from those of a search, which are the largest that it allows.
+            # ... and only down from those that a search found.
             raised = 0.0
         # With a declared poll the sizes stay: the search already began at a random n.
         if not chain.poll_ns:

@@ -330,8 +330,7 @@ class _Answers:
 
     @classmethod
     def of(cls, tests: NodeTests) -> _Answers:
-        # Axes of the deviations: test, run, node; a limit for each test. Runs (axis 1) are summed
-        # up.
+        # Axes of the deviations: test, run, node. A limit for each test; over the runs any, or all.
         beyond = tests.deviations > tests.limits[:, None, None]
         tested: Mask = np.any(np.isfinite(tests.deviations), axis=1)
         return cls(tested, np.any(beyond, axis=1), np.all(beyond, axis=1))

@@ -23,7 +23,6 @@ def verdict_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
     """
     yield Text([words.summary(judged_claims), words.TOLERANCE])
     in_order = by_verdict(judged_claims)
-    # "not testable here" is the only verdict without a measurement to show.
     with_verdict = [judged for judged in in_order if judged.verdict != "not testable here"]
     without_verdict = [judged for judged in in_order if judged.verdict == "not testable here"]
     if with_verdict:

@@ -184,7 +184,6 @@ class SideCase:
         if not values:
             return None
         values.sort(key=lambda value: value.value)
-        # The middle one; of an even number the lower of both.
         return values[(len(values) - 1) // 2]
 
     @property

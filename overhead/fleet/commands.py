@@ -141,7 +141,7 @@ def _words_for_nodes(a: argparse.Namespace) -> list[str]:
     """The arguments with which each node calls overhead: the options of this call that mean the
     same on every node.
     """
-    # Many nodes have a shorter profile by default, ``node``.
+    # The default profile of many nodes is another one.
     words = ["run", f"--profile={a.profile or 'node'}"]
     if a.software:
         words.append("--software")

@@ -86,7 +86,7 @@ class NodeCoverage:
         figures_of = self.newest[:, [*cases.values()]].sum(axis=1)
         nodes_with_stack = int((figures_of > 0).sum())
         best_nodes = max(2, round(_BEST_NODES * figures_of.size))
-        # What the last of the best nodes has: a fault of a few nodes does not move it.
+        # The number that each of the best nodes has at least.
         usual = int(np.sort(figures_of)[-best_nodes])
         # Why no node at all is judged at this stack, if that is so.
         why_nobody: Why = ""

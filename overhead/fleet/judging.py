@@ -265,8 +265,8 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
     if len(nodes) < LEAST_NODES:
         too_few = NotJudged(None, because("too-few-nodes", least=LEAST_NODES))
         return NodeGroup(None, [_unknown_node(runs, too_few) for runs in nodes])
-    # By run, node and figure; NaN where a run lacks the figure.
-    # First the data: which figures count, and the tests over them.
+    # First the data (ln of each figure by run, node and figure; NaN where a run lacks it), which
+    # figures count, and the tests over them.
     logs = _logs(nodes, len(keys))
     has_figure: Mask = np.isfinite(logs)
     in_any_run: Mask = np.any(has_figure, axis=0)

@@ -242,7 +242,7 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
     batched = _batched(view, target, entry, first_caller)
     if batched is not None:
         records["batched"] = batched
-    # Costs above zero are drawn; names and labels are made safe to print.
+    # By kind the costs that are drawn; then labels that are safe to print.
     marks = {}
     for kind, record in records.items():
         costs = _costs(record)

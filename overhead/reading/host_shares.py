@@ -239,7 +239,7 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
     facts = view.facts(compiled.stack)
     if "webgpu" not in facts.roles or compiled.caller != "native":
         return None
-    # ``below``: the stack under this one, here Vulkan itself.
+    # ``below``: the stack under this one, here the Vulkan program.
     same_work = with_fields(
         view.fingerprint.records, stack=facts.below, adapter=compiled.adapter, case=compiled.case
     )

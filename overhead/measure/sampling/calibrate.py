@@ -167,7 +167,7 @@ class Ladder:
             if n <= 8 or n == LEGACY_N:
                 ns.add(n)
             else:
-                # An octave is a factor of two: n moves by up to half an octave within this range.
+                # An octave is a factor of two: by so many of them n is moved up (above 0) or down.
                 octaves = raised - dice.uniform(0, CLIMB.octaves)
                 ns.add(min(most, round(n * 2**octaves)))
         return replace(self, ns=tuple(sorted(ns)))
@@ -364,8 +364,8 @@ class _TopSearch:
         help.
         """
         sampling_ns = CLIMB.sampling_share * self.limits.seconds * 1e9
-        # How many passes fit: a pass has ``CLIMB.sizes`` chains, of which none is longer than
-        # T(top).
+        # How many passes fit. A pass has about ``CLIMB.sizes`` chains, each counted with the time of
+        # the longest and of a warm unit.
         pass_ns = CLIMB.sizes * max(self.total_ns + self.fixed_ns, 1.0)
         passes = min(max(sampling_ns / pass_ns, CLIMB.fewest_averaged), CLIMB.most_averaged)
         # The slope comes from a difference of two samples, which each have noise. Their mean over
@@ -456,8 +456,8 @@ class _TopSearch:
         if wait_is_short or CLIMB.longer * self.total_ns > self.limits.sample_ns:
             return 0.0
 
-        # Pairs of a chain of n and one eight times as long, one right after the other. Index 2 of a
-        # row is T(n).
+        # The units of the near chain after its first one, over those that the far chain has more. A
+        # pair of both chains runs ``CLIMB.looks`` times; index 2 of a row is T(n).
         units_ratio = (self.n - 1) / (far_n - self.n)
         rows = self.trial.run([self.n, far_n] * CLIMB.looks)
         deviations: list[float] = []
@@ -592,8 +592,7 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
     near_ns = trial.shortest_issue(near)
     bent_ns = near_ns + CLIMB.bend * pace_ns * (most - near)
     if far_ns >= bent_ns:
-        # Sampled again: a preemption is not a bend.
-        # Index 1 of a row is the time of ``issue``.
+        # Sampled again: a preemption is not a bend. Index 1 of a row is the time of ``issue``.
         again = [row[1] for row in trial.run([most] * 2)]
         far_ns = min(far_ns, *again)
     if far_ns < bent_ns:

@@ -364,8 +364,8 @@ class _TopSearch:
         help.
         """
         sampling_ns = CLIMB.sampling_share * self.limits.seconds * 1e9
-        # How many passes fit. A pass has about ``CLIMB.sizes`` chains, each counted with the time of
-        # the longest and of a warm unit.
+        # How many passes fit. A pass has about ``CLIMB.sizes`` chains, each counted as long as the
+        # longest one and a warm unit.
         pass_ns = CLIMB.sizes * max(self.total_ns + self.fixed_ns, 1.0)
         passes = min(max(sampling_ns / pass_ns, CLIMB.fewest_averaged), CLIMB.most_averaged)
         # The slope comes from a difference of two samples, which each have noise. Their mean over

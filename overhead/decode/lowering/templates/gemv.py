@@ -209,8 +209,10 @@ for (u32 first = 0u; first < {self.rows}u; first += {self.size}u) {{
         kept_lines = []
         total_lines = []
         for array in self.arrays:
+            # Thread ``lane`` keeps its share of each row at place ``lane`` of that row.
             for row in range(self.size):
                 kept_lines.append(f"{array}[{row * _APART}u + lane] = {array}{column}_{row};")
+            # Then thread ``lane`` adds up the shares of row ``lane`` of the tile.
             total_lines.append(f"f32 {array}_sum = 0.0;")
             added = f"{array}_sum += {array}[lane * {_APART}u + j];"
             total_lines.append(f"for (u32 j = 0u; j < {GROUP_THREADS}u; j += 1u) {{ {added} }}")

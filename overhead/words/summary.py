@@ -19,6 +19,7 @@ def speed_sentence(view: View) -> str:
     if reference_loop is None:
         return ""
     run = view.fingerprint
+    # Where these numbers stand in the run, so that the check of a page's numbers finds them again.
     from_least = Origin(operation="state of the run", of=run, words="canary_us_least")
     from_most = Origin(operation="state of the run", of=run, words="canary_us_most")
     least = Value(reference_loop.least_us, origin=from_least)

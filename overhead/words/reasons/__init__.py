@@ -113,6 +113,7 @@ def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
         names_by_cause.setdefault(cause, []).append(name)
         texts_by_cause.setdefault(cause, []).append(sentence(reason))
     sentences = []
+    # At most three names, and the text of the first reason, stand for all of one cause.
     for cause, names in names_by_cause.items():
         named = "; ".join(names[:_MOST_NAMED])
         left_out = len(names) - _MOST_NAMED

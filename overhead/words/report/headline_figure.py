@@ -59,6 +59,8 @@ def picture_title(costs: DispatchCosts) -> str:
 def alternative(costs: DispatchCosts) -> str:
     """The finding of the picture, for screen readers: each row with its first cost."""
     rows = []
+    # ``marks``: by kind of caller the costs that are drawn, one or both of two speeds. ``first``:
+    # the kind by which rows are sorted, calls from Python where there are any.
     for row in costs.rows:
         if row.marks:
             rows.append(f"{row.label} {costs_text(row.marks[row.first])} {KIND_TITLES[row.first]}")

@@ -204,6 +204,7 @@ class CheckedCalls:
         windows: list[int] = []
         for _ in range(_REPEATS):
             after_one, _ = self._reading(1)
+            # ``window``: how long the n units took with their wait.
             after_many, window = self._reading(n)
             few.append(after_one)
             many.append(after_many)

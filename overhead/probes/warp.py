@@ -43,6 +43,7 @@ class WarpProbe(Probe):
             if device.is_cuda:
                 api = "CUDA"
                 name = device.name
+                # An id of the board that is the same in every API.
                 board = device_id(uuid.UUID(device.uuid.removeprefix("GPU-")).bytes)
             target = Target(
                 stack=self.name,

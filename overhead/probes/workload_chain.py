@@ -364,6 +364,7 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
         reason = because("no-kernel-in-language", why=why, workload=name, language=language)
         raise Unsupported(reason)
 
+    # Without the parameter a step is one kernel.
     body = str(chain.case.params.get("body", "one"))
     if chain.case.pattern == "fused":
         body = "fused"

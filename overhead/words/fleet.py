@@ -85,7 +85,7 @@ def slower_by(test: SlowTest) -> str:
 
 def healthy_so_slow(test: SlowTest) -> str:
     """How many healthy nodes are as slow in a test: ``1 of 30,000``."""
-    # ``chance``: the share of healthy nodes that are at least so slow; 0 cannot be divided by.
+    # ``chance``: at most this share of the healthy nodes is so slow; 0 cannot be divided by.
     nodes = 1 / max(test.chance, 1e-9)
     one_digit = float(f"{nodes:.1g}")
     return f"1 of {one_digit:,.0f}"
@@ -128,7 +128,7 @@ def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
     """How sensitive the test is: the smallest slowdowns that ``runs`` runs of a node reveal, of the
     whole node, and of its stacks the least and the greatest. ``smallest``: all, as shares.
     """
-    # ``NodePart.stack`` is empty for the node as a whole.
+    # Tests of a side of the node, or of all of its devices, name no stack.
     whole_node = [test for test in smallest if not test.stack]
     stacks = [test for test in smallest if test.stack]
     stacks.sort(key=lambda test: smallest[test])

@@ -226,6 +226,7 @@ def triton(workload: Workload, elements: int) -> str:
     constants = [
         f"{name} = tl.constexpr({float(value)!r})" for name, value in workload.constants.items()
     ]
+    # How each field of the state is loaded and saved, and each input loaded or looked up.
     lookups = ""
     loads = []
     saves = []
@@ -238,10 +239,13 @@ def triton(workload: Workload, elements: int) -> str:
         else:
             loads.append(_triton_load(field, "inputs", start))
 
+    # ``t``: for each element the number of its steps so far.
     loads.append("t = tl.load(counters + i, mask=inside, other=0)")
     saves.append("tl.store(counters + i, t, mask=inside)")
+    # ``inside``: the last block may reach beyond the last element.
     index = f"i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\ninside = i < {elements}"
     loaded = f"{index}\n{_lines(loads)}"
+    # The step, once and in a loop.
     body = _with_lookups(dedent(workload.triton).strip(), workload, "inputs, i, inside")
     step = f"{body}\nt = t + 1"
     loop = f"for turn in range(steps):\n{indent(step, '    ')}"

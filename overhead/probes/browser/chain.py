@@ -86,6 +86,7 @@ class PageChain(Chain):
             answer = self.ask(
                 "time", ns=asked, idle_ms=idle_ms, warm=self._warms_up, **self.write_first
             )
+            # A row begins with its n.
             if [row[0] for row in answer.samples] != asked:
                 raise Unverified(because("page-answered-for-other-n"))
             rows += answer.samples

@@ -58,6 +58,7 @@ class TorchGraphs:
         if not can_instantiate_later:
             graph = torch.cuda.CUDAGraph()
             return graph, {"capture": capture_timed(graph, self._stream, run)}
+        # So that the end of the capture does not instantiate it.
         graph = torch.cuda.CUDAGraph(keep_graph=True)
         capture_ns = capture_timed(graph, self._stream, run)
         began = time.perf_counter_ns()

@@ -140,6 +140,7 @@ class Timer:
         """True if the wait spins: waiting for 10 ms of device work, it uses the caller's CPU for
         more than half of that time. Else it sleeps.
         """
+        # As many turns of the kernel's loop as take 10 ms.
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
         self._first.start(self._burn, self._gpu.ffi.NULL)
@@ -189,6 +190,7 @@ class Timer:
         """
         adapter = self._gpu.adapter
         valid_bits = (1 << adapter.timestamp_bits) - 1
+        # Right also where the clock has started again from 0 between both.
         ticks = (end - begin) & valid_bits
         span_ns = ticks * adapter.timestamp_period
         if span_ns < _MIN_QUANTA * self.quantum:

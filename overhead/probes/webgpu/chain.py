@@ -296,6 +296,7 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
         if step == "release":
             release_encoder = call("CommandEncoderRelease", step, _ENCODER)
             return release_encoder, call("CommandBufferRelease", step, _COMMANDS)
+        # Its arguments are those that every case has, and then those of this case.
         function = _CALLS[step]
         of_case = given.get(step, ())
         return (call(function.name, step, *function.first, *of_case, result=function.result),)

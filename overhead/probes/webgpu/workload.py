@@ -91,6 +91,7 @@ class WebGpuWork(WorkChain):
         device = self.session.device
         flags = self.resources.flags
         storage = self.resources.storage
+        # Zeros for the state: ``put`` sets it later.
         state = sources.pack_state(self.workload, self.zeros(), self.elements)
         inputs = sources.pack_inputs(self.workload, self.inputs)
         largest = max(state.nbytes, inputs.nbytes)
@@ -98,6 +99,7 @@ class WebGpuWork(WorkChain):
         if largest > most:
             raise Unsupported(because("device-binds-less", bytes=largest))
 
+        # The buffers in the order of the bindings in the WGSL.
         self._state = self.resources.buffer(state, storage)
         self._counters = self.resources.buffer(self._zeros, storage)
         input_buffer = self.resources.buffer(inputs, flags.STORAGE)

@@ -161,6 +161,7 @@ def in_words(data: Any) -> Any:
     ``data``: builtins, as ``msgspec.to_builtins`` makes them. ``{"reason": {"code": "too-few"}}``
     becomes ``{"reason": "too few", "reason_code": "too-few"}``.
     """
+    # A reason becomes its sentence. Of other data the parts are looked at.
     reason = _reason_in(data)
     if reason is not None:
         return sentence(reason)

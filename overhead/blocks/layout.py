@@ -375,6 +375,7 @@ def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) 
         grown = columns[i].heights(width)
         shorter = sum(heights[i]) - sum(grown)
         if shorter > 0:
+            # The table with this column in the new width.
             heights_then = [*heights[:i], grown, *heights[i + 1 :]]
             saved = _lines(heights) - _lines(heights_then)
             return _Step(i, width - own_width, saved, shorter)

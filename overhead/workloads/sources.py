@@ -67,6 +67,7 @@ def unpack_state(workload: Workload, buffer: Array, elements: int) -> dict[str, 
             of_elements = numbers.reshape(elements, -1)
         else:
             of_elements = numbers.reshape(-1, elements).T
+        # So far it has a row for each element.
         fields[field.name] = of_elements.reshape(elements, *field.shape)
         start = end
     return fields

@@ -120,6 +120,7 @@ class StatementLoop:
         scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
         exec(self._code, scope)  # defines the generator function
         make_loop = scope[f"{_OWN}statement"]
+        # The two objects that the template uses: what counts the turns, and what keeps a result.
         loop = self._loop = make_loop(itertools.repeat, self.results.append)
         self._send: Callable[[int | None], None]
         if self._awaits:

@@ -58,6 +58,7 @@ class TritonChain(HeldChain, InOrderChain):
         self._words.copy_(seeds)
         wait()
         words = self._words
+        # For a grid of 4 programs, each of which changes a part of the words.
         launch = compiled[(4, 1, 1)]
 
         def by_jit(n: int) -> None:

@@ -120,6 +120,7 @@ def _band(spreads: Spreads, view: View) -> str:
             " (make report)."
         )
     machine = view.fingerprint.machine
+    # ``boards``: from how many boards (GPUs), or runs of this machine, a spread is known.
     most = max(spread.boards for spread in spreads.values())
     if has_next_run(machine):
         boards = whole(most, formed("boards of a spread", words=kind_of(machine)))

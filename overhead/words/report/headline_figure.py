@@ -88,6 +88,7 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
             "A strip shows the unpinned cost: its range over several processes that are not pinned"
             " to a CPU core, and a tick at the median."
         )
+    # ``python``: the share of the CPU time of a call that Python takes, where it is known.
     if any(row.python for row in costs.rows):
         sentences.append("The bars at the right show who uses the CPU during a call from Python.")
     if not_drawn:

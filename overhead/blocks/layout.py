@@ -215,6 +215,8 @@ def _text_column(heading: str, cells: Sequence[str]) -> _Column:
     tight = max(_longest_word(heading), whole_piece)
     whole_word = min(_NARROWEST_TEXT, longest_word)
     narrowest = max(tight, whole_word)
+    # 24 characters, or as many as the longest word has, up to 32; but no more than the longest
+    # text.
     wanted = max(_COMFORTABLE_TEXT, min(_COMFORTABLE_WORD, longest_word))
     comfortable = max(narrowest, min(longest, wanted))
     return _Column(texts, False, tight, narrowest, comfortable, longest)

@@ -137,8 +137,8 @@ def explanation(judged: Judged) -> str:
     if claim.flawed:
         flawed = [value for value in judged.flawed if value.measured]
         sentences += _value_sentences(claim.flawed, flawed, "with the source's method, ")
-    shares = [value for value in judged.shares if value.measured]
     # Then the share of the time that the part takes which the source names.
+    shares = [value for value in judged.shares if value.measured]
     if claim.attribution and shares:
         sentences.append(f"The source says that {claim.attribution.said} takes this time.")
         sentences += _value_sentences(claim.attribution.test, shares)

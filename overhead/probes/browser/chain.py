@@ -247,6 +247,7 @@ def step_space() -> Space:
         Case(pattern="one-pass", caller="browser", dependency="independent", params=rotated),
         Case(pattern="one-pass", caller="browser", params=rotated),
     ]
+    # None stands for the base case, which does not have the parameter.
     axes: dict[str, Sequence[Scalar | None]] = {
         "pattern": ["one-pass", "fused", "per-pass", "wait-each", "read-each"],
         "wait": [None, "map"],

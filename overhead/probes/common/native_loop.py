@@ -188,9 +188,9 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
         """Run n units with new logs, and return the durations by stage, ns."""
         logs = []
         for runs, readings in zip(_runs_of_sections(program, n), counts, strict=True):
+            # Axes: the runs of the section, the readings of a run, the two words of a reading.
             # Filled before the loop, because the first write to a memory page would cause a page
             # fault inside a stage.
-            # Axes: the runs of the section, the readings of a run, the two words of a reading.
             logs.append(np.ones((runs, readings, 2), np.int64))
         # The loop writes to these addresses.
         table[_LOGS_AT : _LOGS_AT + len(logs)] = [log.ctypes.data for log in logs]

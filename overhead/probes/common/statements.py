@@ -184,6 +184,7 @@ class StatementLoop:
         # the StopIteration.
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
             error = error.__cause__
+        # Of an error without a message the name alone is left.
         message = f"{type(error).__name__}: {message_of(error)[:300]}".rstrip(": ")
         line = self._line_of(error)
         if line is None:

@@ -153,9 +153,11 @@ class WebGpuWork(WorkChain):
         head = _statements(begin)
         body = _statements(of_step)
         if self._fused:
+            # One dispatch runs all steps.
             head += body
             body = ()
         elif len(dispatches) == 1:
+            # There is one kernel, so its pipeline need not be set again for each step.
             set_pipeline = body[:1]
             head += set_pipeline
             body = body[1:]

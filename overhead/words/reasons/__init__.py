@@ -56,6 +56,7 @@ def templates() -> Mapping[str, str]:
         "with-mend": "{why} (to add it: {mend})",
         "with-text": "{why}: {text}",
     }
+    # Each module of this folder has the templates of one package.
     for module in pkgutil.iter_modules(__path__):
         own: dict[str, str] = importlib.import_module(f"{__name__}.{module.name}").TEMPLATES
         assert found.keys().isdisjoint(own), f"{module.name}: a code that another module has too"

@@ -90,7 +90,7 @@ def _handed_over(variant: MeasuredVariant) -> str:
     graph or pass for a whole token.
     """
     record, facts = variant.record, variant.target.facts
-    # Stacks with this role, those of WebGPU, have submissions and passes; the others launch.
+    # The stacks of WebGPU have the role "one-pass" and submissions; the others launch.
     if record.pattern == "per-submit":
         return (
             "a submission for each dispatch"

@@ -198,8 +198,7 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
         texts = []
         for row in limited(costs, limit):
             record = row.records["compiled"]
-            # ``host``: the CPU's own time for a launch; the rest of its cost is a wait for the
-            # device.
+            # ``host``: how long the CPU works for a launch.
             host = record.figure("host")
             busy = micro(host) if host is not None else ""
             cost = f"{costs_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"

@@ -354,6 +354,7 @@ def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWr
     require(writers[0] < before)
     write = flow.operation_at(writers[0], IndexWrite)
     require(write.target == cache)
+    # Shapes are (batch, heads, rows, width): it writes into the rows, and one row alone.
     require(write.dimension == 2)
     require(write.source.shape[2] == 1)
     return writers[0], write

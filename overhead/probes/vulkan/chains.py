@@ -268,8 +268,7 @@ class BatchedSubmissions(VulkanChain):
             whole, rest = divmod(n, batch)
             for turn in range(whole):
                 wait_until_free, record = batches[turn % BATCHES]
-                # A unit of this loop is a wait for the fence, and a unit of the next one a
-                # dispatch.
+                # The first loop waits once. The second records and submits so many units.
                 wait_until_free(1)
                 record(batch)
             record_rest(rest)

@@ -110,6 +110,7 @@ def divided(of: DividedNodes) -> str:
     """That the nodes, which should be alike, are two groups by one test, and how much slower one
     is.
     """
+    # ``times``: how many times as long the slower nodes take, with its interval.
     times = spread(Value(of.times, of.low, of.high)) + TIMES
     slower, faster = _named_nodes(of.slower), _named_nodes(of.faster)
     return (

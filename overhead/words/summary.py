@@ -55,6 +55,7 @@ def missing_sentences(view: View, where: str = "below") -> str:
     """
     missing = missing_stacks(view)
     sentences = []
+    # ``addable``: those that this machine could have. ``by_command``: their names, by what adds them.
     if missing.addable:
         names = listed([one.stack for one in missing.addable])
         sentences.append(f"Not measured here: {names}. The reasons are {where}.")

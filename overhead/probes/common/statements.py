@@ -226,6 +226,7 @@ class StatementLoop:
         """
         self._number_lines(texts)
         call = self._parts["CALL"]
+        # Copied first, because ``_keeping`` changes ``call`` itself.
         plain_call = copy.deepcopy(call)
         keeping = _keeping(call) if keep else None
         self.keeps = keeping is not None

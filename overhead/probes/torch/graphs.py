@@ -104,6 +104,7 @@ class TorchReplay(GraphedAdditions):
     def __init__(self, device: Any, body: AddOne) -> None:
         super().__init__(device, body)
         self.overlap = "serial"
+        # All units together are one launch.
         self.launches = 0
 
     def prepare(self, n: int) -> None:
@@ -148,6 +149,7 @@ class TorchGraphLaunches(GraphedAdditions):
         if nodes == 1:
             captured = captured_synchronisations(device)
         super().__init__(device, body)
+        # For ``held_n``: a launch of a graph counts as so many launches in the queue.
         self.launches = 4
         self.steps_of_a_unit = nodes
         self._loop = repeated(self.graphs.launcher(nodes))

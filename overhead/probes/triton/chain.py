@@ -125,6 +125,7 @@ class TritonWork(WorkChain):
         self._fused = case.pattern == "fused"
         if self._fused:
             self.overlap = "serial"
+            # All units together are one launch.
             self.launches = 0
             self.max_n = 1 << 26
         else:

@@ -41,6 +41,7 @@ def other_run(found: Beside) -> str:
     one, also whether that had another GPU board; and its day, profile and method.
     """
     own, run = found.view.fingerprint, found.other.fingerprint
+    # The id of a machine is a hash of what it has.
     if own.machine.id != run.machine.id:
         name = machine_name(run.machine)
     else:

@@ -142,6 +142,7 @@ def cost_or_range(record: Record | None) -> str:
         return ""
     if figure.status == "ok":
         return micro_spread(figure)
+    # Not clear, and without an interval: the value with its status.
     if figure.low is None or figure.high is None:
         return f"{micro_spread(figure)} ({figure.status})"
     return positive_range(cost_ns)

@@ -55,7 +55,8 @@ def missing_sentences(view: View, where: str = "below") -> str:
     """
     missing = missing_stacks(view)
     sentences = []
-    # ``addable``: those that this machine could have. ``by_command``: their names, by what adds them.
+    # ``addable``: those that this machine could have. ``by_command``: their names, by the command
+    # that adds them.
     if missing.addable:
         names = listed([one.stack for one in missing.addable])
         sentences.append(f"Not measured here: {names}. The reasons are {where}.")

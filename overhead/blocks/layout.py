@@ -215,6 +215,8 @@ def _text_column(heading: str, cells: Sequence[str]) -> _Column:
     tight = max(_longest_word(heading), whole_piece)
     whole_word = min(_NARROWEST_TEXT, longest_word)
     narrowest = max(tight, whole_word)
+    # 24 characters, or as many as the longest word has, up to 32; but no more than the longest
+    # text.
     wanted = max(_COMFORTABLE_TEXT, min(_COMFORTABLE_WORD, longest_word))
     comfortable = max(narrowest, min(longest, wanted))
     return _Column(texts, False, tight, narrowest, comfortable, longest)
@@ -375,6 +377,7 @@ def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) 
         grown = columns[i].heights(width)
         shorter = sum(heights[i]) - sum(grown)
         if shorter > 0:
+            # The table with this column in the new width.
             heights_then = [*heights[:i], grown, *heights[i + 1 :]]
             saved = _lines(heights) - _lines(heights_then)
             return _Step(i, width - own_width, saved, shorter)

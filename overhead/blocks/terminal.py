@@ -148,6 +148,7 @@ def _table(console: Console, table: Table) -> bool:
         _say(console, table.caption, "bold")
     console.print(_drawn(table, rows, layout))
 
+    # Below it what is left out, and what the columns mean.
     said_below = []
     rows_left_out = len(table.rows) - len(rows)
     if rows_left_out:
@@ -170,6 +171,7 @@ def _drawn(table: Table, rows: Sequence[Sequence[str]], layout: Layout) -> RichT
     ``rows``: the texts of the cells.
     """
     # Rich adds a character between two columns, and one more at the right of each cell.
+    # At the top, right, bottom and left.
     padding = (0, layout.gap - 2, 0, 1)
     has_headings = any(table.columns[i] for i in layout.shown)
     drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_header=has_headings, padding=padding)

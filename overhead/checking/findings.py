@@ -108,6 +108,7 @@ class Findings:
         """Add an exception that a stack raised: as an error with the line of the stack's code, or,
         if it says that the stack cannot run here, as the reason why the case is ``unavailable``.
         """
+        # ``judge`` gives another error if this machine is the cause, and not the stack.
         if isinstance(error, Exception):
             error = self.judge(error) or error
         if status_of(error) == "unavailable":

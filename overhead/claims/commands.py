@@ -46,6 +46,7 @@ def claims_command(a: argparse.Namespace) -> int:
     from overhead.loading.files import files_in_folder
     from overhead.words.report.example_run import NO_RUN_YET
 
+    # Without files named, the local folder is meant: it must hold a run.
     if not a.paths and not files_in_folder(LOCAL):
         raise UsageError(f"{NO_RUN_YET} To judge by files of others: overhead claims FILE")
     judged_claims = judge(a.paths or [LOCAL])

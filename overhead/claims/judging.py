@@ -122,6 +122,7 @@ def gather_evidence(view: View) -> RunEvidence:
         by_test = measure(claim.test, view)
         if not by_test:
             continue
+        # The same by the published method, and the share of the part that the source names.
         flawed = measure(claim.flawed, view) if claim.flawed else []
         shares = measure(claim.attribution.test, view) if claim.attribution else []
         by_claim[claim.id] = ClaimEvidence(run.machine.id, by_test, flawed, shares)
@@ -142,7 +143,8 @@ def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
 
     preferred: list[RunEvidence] = []
     for others in by_machine.values():
-        # What a reader finds on the page of the machine comes first.
+        # What a reader finds on the page of the machine comes first; of the others those without
+        # environment variables of their own, the newest first.
         shown = others.pop(run_to_show([run.cases for run in others]))
         others.sort(key=lambda run: bool(run.cases.environment))
         preferred += [shown, *others]
@@ -154,6 +156,7 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     run first. A claim without a test is not testable here; the published figures alone decide one
     that is ``implied``; all others rest on measured values.
     """
+    # First claims that no measured value decides.
     source = sources()[claim.source]
     test = claim.test
     if test is None:
@@ -162,6 +165,7 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
         refuted = rules.evaluate(test.formula, claim.parts) > test.limit
         return Judged(claim, source, "refuted" if refuted else "inconclusive")
 
+    # Then the values, each with its verdict; of every machine those of one run.
     evidence = [run.by_claim[claim.id] for run in runs if claim.id in run.by_claim]
     if test.kind != "fails":
         # A run with a value comes before a run without one. The claim that a case fails needs none.
@@ -176,6 +180,7 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
         [_Values(of_run.machine, of_run.shares) for of_run in evidence if _has_value(of_run.shares)]
     )
 
+    # The verdict on the claim, and for a refuted one whether the effect has another size.
     verdict = rules.overall_verdict([judged.verdict for judged in measured])
     size: Size = ""
     if verdict == "refuted":
@@ -213,6 +218,7 @@ def _of_first_runs(runs: Iterable[_Values]) -> tuple[ClaimValue, ...]:
     """The values of one run of each machine, its first in ``runs``: several runs of a machine would
     count it several times.
     """
+    # Earlier runs in the list win.
     first: dict[str, Sequence[ClaimValue]] = {}
     for run in runs:
         first.setdefault(run.machine, run.values)

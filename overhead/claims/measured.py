@@ -138,6 +138,7 @@ def _measured(test: ClaimTest, view: View, pair: RecordPair) -> ClaimValue:
     gpus = ", ".join(gpu.name for gpu in machine.gpus)
     of = pair.of
     records = [of] if pair.against is None else [of, pair.against]
+    # All that names the value; the value itself, or the reason, is added below.
     without_value = ClaimValue(
         machine=plain(gpus or machine.cpu),
         cases=_cases(view, records),
@@ -151,6 +152,7 @@ def _measured(test: ClaimTest, view: View, pair: RecordPair) -> ClaimValue:
         created=view.fingerprint.created[:16],
     )
     try:
+        # ``scale``: a factor that the test has for its result.
         if test.kind == "slope":
             slope = _slope(test, view, of)
             scaled = slope.per_dispatch * test.scale
@@ -165,6 +167,7 @@ def failure_of(reason: Why) -> FailedBy:
     reason, or from what a library or a driver said; else ''. A reason may contain others, which are
     searched too. The claim that a case fails is tested with it.
     """
+    # Text is from a library or a driver; reasons of the suite have codes.
     if isinstance(reason, str):
         for text, failure in _FAILURES_IN_TEXT.items():
             if text in reason:
@@ -187,6 +190,7 @@ def _quantity(test: ClaimTest, view: View, pair: RecordPair) -> Value:
     of the test. Raises ``_Missing`` with the reason if a figure has no value.
     """
     of = pair.of
+    # One record alone: a share, a count, a rate, or a time in the unit of the test.
     if test.kind == "stage-share":
         return _stage_share(of, test.of.figure or "complete")
     if test.kind == "count":
@@ -197,6 +201,7 @@ def _quantity(test: ClaimTest, view: View, pair: RecordPair) -> Value:
         return _amount(of, test.of) * (1 / _NS_PER_UNIT.get(test.unit, 1.0))
 
     # A named comparison was formed in each round, so it is surer than a ratio of two figures.
+    # Two records: their ratio, or the share that the one saves beside the other.
     if test.via:
         ratio_of_both = _by_comparison(test.via, view, of)
     else:
@@ -214,6 +219,7 @@ def _ratio(test: ClaimTest, pair: RecordPair) -> Value:
     """
     if pair.against is None:
         raise _Missing(because("nothing-to-set-against"))
+    # Both in ns.
     amount_of = _amount(pair.of, test.of)
     amount_against = _amount(pair.against, against_of(test) or test.of)
     ratio_of_both = ratio(amount_of, amount_against)
@@ -246,6 +252,7 @@ def _slope(test: ClaimTest, view: View, of: Record) -> _DispatchSlope:
     line = slope_over_dispatches(variants)
     if line is None:
         raise _Missing(because("too-few-cases-for-line", over=test.over))
+    # From ns to the unit of the test.
     per_dispatch = line.slope * (1 / _NS_PER_UNIT[test.unit])
     intercept_ms = line.intercept / _NS_PER_UNIT["ms"]
     return _DispatchSlope(per_dispatch, LineOfCases(intercept_ms, line.points))
@@ -258,6 +265,7 @@ def _variants_with(test: ClaimTest, view: View, of: Record) -> list[MeasuredVari
     """
     variants: list[MeasuredVariant] = []
     for decoder in decoder_results(view):
+        # Lists of variants that differ in nothing but fusions, or but padding.
         groups = decoder.levels if test.over == "fusions" else decoder.padded
         for group in groups:
             keys = [variant.record.key for variant in group]
@@ -303,6 +311,7 @@ def _stage_share(record: Record, figure: str) -> Value:
     """The share of one stage in the sum of all stages: the calls of a unit, timed one by one.
     ``figure``: the name of the stage. Raises ``_Missing`` if the calls were not timed.
     """
+    # ``stage:NAME``: the time of one kind of call in a unit.
     stages = [stage for stage in record.figures if stage.name.startswith("stage:")]
     values = [stage.measured for stage in stages]
     total = sum(value.value for value in values if value)
@@ -335,6 +344,7 @@ def against_of(test: ClaimTest) -> Selector | None:
     """
     if test.against is None:
         return None
+    # Fields that ``against`` names replace those of ``of``.
     fields = {name: getattr(test.against, name) for name in Selector.__struct_fields__}
     named = {name: value for name, value in fields.items() if value is not None}
     return msgspec.structs.replace(test.of, **named)
@@ -347,6 +357,7 @@ def record_pairs(test: ClaimTest, view: View) -> Iterator[RecordPair]:
     Two records of one target (a stack on a device) also have the same pattern and caller, unless
     the selectors name others.
     """
+    # ``wanted``: the selector of the second record, None where the test has only one.
     wanted = against_of(test)
     for of in plainest_records(test.of, view):
         if wanted is None or test.against is None:
@@ -357,6 +368,8 @@ def record_pairs(test: ClaimTest, view: View) -> Iterator[RecordPair]:
                 if same_device_across_apis(of, against):
                     yield RecordPair(of, against)
         else:
+            # The same target: pattern and caller as in the first record, unless a selector names
+            # them.
             alike = msgspec.structs.replace(
                 wanted,
                 pattern=wanted.pattern or of.pattern,
@@ -380,6 +393,7 @@ def plainest_records(selector: Selector, view: View, like: Record | None = None)
             continue
         if like is not None and not _has_equal_params(record, like, selector):
             continue
+        # Fewer parameters: a plainer case.
         best = plainest.setdefault(record.target_key, record)
         if len(record.params) < len(best.params):
             plainest[record.target_key] = record
@@ -404,12 +418,14 @@ def _matches(selector: Selector, record: Record) -> bool:
     """
     if selector.stack is not None and record.stack not in selector.stack:
         return False
+    # Fields with a usual value, which must be named to select another one.
     if record.workload != (selector.workload or "step"):
         return False
     if record.dependency != (selector.dependency or "chained"):
         return False
     if not record.executes and selector.api != "Null":
         return False
+    # Fields without one: any value, unless the selector names it.
     if selector.pattern and record.pattern != selector.pattern:
         return False
     if selector.caller and record.caller != selector.caller:
@@ -439,6 +455,7 @@ def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
     all stacks, patterns and workloads that they select. ``NO_COMMAND`` for a workload that only an
     older version measured.
     """
+    # All records that the tests need.
     selectors: list[Selector] = []
     for test in tests:
         if test is None:
@@ -450,6 +467,7 @@ def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
     if any(selector.workload == UNROLLED for selector in selectors):
         return NO_COMMAND
 
+    # What these select, each once, as options of the command.
     stacks: list[str] = []
     for selector in selectors:
         stacks += selector.stack or ()

@@ -71,11 +71,14 @@ def bounds(claim: Claim, test: ClaimTest) -> Bounds:
     much.
     """
     least, most = published(claim)
+    # The factors apply to the value itself: down from the least published one, up from the most.
     near = Range(least / REPRODUCED_WITHIN, most * REPRODUCED_WITHIN)
     far = Range(least / PARTIAL_WITHIN, most * PARTIAL_WITHIN)
+    # The claim is that there is no difference: only ratios near 1 reproduce it.
     if test.no_effect:
         no_difference = Range(1 / SAME_DIRECTION, SAME_DIRECTION)
         return Bounds(no_difference, no_difference)
+    # Counts are exact, so they must agree nearly.
     if test.kind == "count":
         same_count = Range(least / SAME_DIRECTION, most * SAME_DIRECTION)
         return Bounds(same_count, near)
@@ -129,9 +132,11 @@ def size_beside_published(claim: Claim, test: ClaimTest, found: Sequence[ClaimVa
     if test.unit != "ratio" or not has_published_gain or not values:
         return ""
     least, most = published(claim)
+    # Which side of 1 the published ratio is on.
     side = 1.0 if least > 1 else -1.0
     # Gains are logarithms towards the published side: the gain of no difference is 0.
     published_gains = [side * math.log(least), side * math.log(most)]
+    # Both ends of the interval of each value.
     gains: list[float] = []
     for value in values:
         gains += [side * _log(value.floor), side * _log(value.ceiling)]
@@ -176,6 +181,7 @@ def verdict_on_value(claim: Claim, test: ClaimTest, value: ClaimValue) -> ClaimV
     measured = value.measured
     if measured is None or not measured.bounded:
         return "inconclusive"
+    # The whole interval must lie inside, or outside of both ranges on one side; else it is open.
     limits = bounds(claim, test)
     if limits.reproduced.holds(measured):
         return "reproduced"
@@ -197,6 +203,7 @@ def attribution_verdict(values: Sequence[ClaimValue]) -> AttributionVerdict:
     shares = [share for share in measured if share and share.bounded]
     if not shares:
         return "undecided"
+    # ``floor``, ``ceiling``: the ends of the interval.
     if all(share.floor >= LEAST_SHARE for share in shares):
         return "right"
     if all(share.ceiling <= LEAST_SHARE for share in shares):
@@ -209,6 +216,7 @@ def _verdict_on_failure(test: ClaimTest, value: ClaimValue) -> ClaimVerdict:
     it failed by what the claim says, ``partial`` if by something else. A case that the suite itself
     stopped, after too long, is inconclusive.
     """
+    # ``failure``: by what it failed, as ``test.reason`` names it.
     if value.status in VALUED:
         return "refuted"
     if value.status != "failed" or value.failure == "time":
@@ -227,6 +235,7 @@ def overall_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """
     if not verdicts:
         return "not testable here"
+    # Different verdicts that are not "inconclusive".
     decided = set(verdicts) - {"inconclusive"}
     if not decided:
         return "inconclusive"

@@ -58,6 +58,7 @@ def values_table(judged_claims: Sequence[Judged]) -> Table:
             continue
         for judged_value in judged.measured:
             value = judged_value.value
+            # The value where there is one, else its status.
             text: str = value.status
             if value.measured:
                 text = words.quantity(value.measured, test.unit)
@@ -75,6 +76,7 @@ def overview_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
     yield Text([words.summary(judged_claims), words.TOLERANCE])
     in_order = by_verdict(judged_claims)
     columns = ["verdict", "claim", "measured", "published", "with their method", "attribution"]
+    # Positions of the columns, for the alignment and for narrow terminals.
     measured, published, their_method, attribution = range(2, 6)
     yield Table(
         "",
@@ -86,6 +88,7 @@ def overview_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
         important=(attribution,),
         meanings={attribution: words.ATTRIBUTION},
     ).without_empty()
+    # Claims whose verdict needs more than its one word.
     with_more_words = [judged for judged in in_order if words.verdict(judged) != judged.verdict]
     yield Text([words.verdict_of(judged) for judged in with_more_words])
     yield Text([words.REASONS])

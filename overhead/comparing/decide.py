@@ -169,6 +169,8 @@ class Shifts:
         for shift in self.estimates:
             # An estimate falls short of the true shift by this at most, with probability POWER.
             shortfall = student_t_quantile(POWER, shift.df) * shift.error
+            # The shift must exceed both together: what the test asks for, and what chance may take
+            # off.
             detectable.append(shift.half_width(alpha) + shortfall)
         return max(detectable)
 
@@ -182,10 +184,12 @@ def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     are left. S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6
     (1979) 65.
     """
+    # The positions of the hypotheses, that with the smallest p first.
     smallest_first = sorted(range(len(p_values)), key=p_values.__getitem__)
     levels = [0.0] * len(p_values)
     not_rejected = len(p_values)
     for position in smallest_first:
+        # ``alpha`` is shared by all hypotheses that are not rejected so far.
         levels[position] = alpha / not_rejected
         if p_values[position] <= levels[position]:
             not_rejected -= 1
@@ -219,6 +223,7 @@ def side_shifts(
     processes of BASE and of NEW, to compare at the same speed of the processor; None to compare at
     the speed that each side had.
     """
+    # First part the cases by what their test can count. Positions keep the order of the result.
     cases = [SideRuns(*sides) for sides in zip(base, new, strict=True)]
     by_runs: list[int] = []
     by_processes: list[int] = []
@@ -235,6 +240,7 @@ def side_shifts(
         of_one_run.append(_OneRunEach.of(cases[position], times))
     shifts_of_processes = _shifts_by_processes(of_one_run, floor)
 
+    # Then put both kinds back in the order of the cases.
     shifts = dict(zip(by_runs, shifts_of_runs, strict=True))
     shifts.update(zip(by_processes, shifts_of_processes, strict=True))
     return [shifts[position] for position in range(len(cases))]
@@ -251,6 +257,8 @@ def _shifts_by_runs(cases: Sequence[SideRuns], floor: float) -> list[Shifts]:
         between_runs = variance_between_runs(case.base, case.new)
         variances.append(Variance(between_runs, df))
         within_runs = _variance_within_runs([*case.base, *case.new])
+        # What the variance of a run's mean is expected to be: the assumed spread between runs, and
+        # what the processes inside a run alone cause.
         expected.append(floor**2 + within_runs)
     moderated = moderated_variances(variances, expected)
 
@@ -274,6 +282,7 @@ def _shifts_by_processes(cases: Sequence[_OneRunEach], floor: float) -> list[Shi
     """
     if len(cases) < MODERATE_FROM:
         return [case.shifts(None, floor) for case in cases]
+    # Two variances for each case, BASE then NEW: they come back in this order.
     variances = []
     for case in cases:
         variances += [case.base.variance, case.new.variance]
@@ -298,6 +307,7 @@ def paired_shifts(differences: Sequence[FloatArray]) -> list[Shifts]:
         variances.append(Variance(float(pairs.var(ddof=1)), df))
     moderated = moderated_variances(variances, most=MODERATE_PAIRS)
     shifts = []
+    # The mean of the differences; its standard error has the moderated variance.
     for pairs, variance in zip(differences, moderated, strict=True):
         error = math.sqrt(variance.value / pairs.size)
         shift = Shift(float(pairs.mean()), error, variance.df)
@@ -333,6 +343,7 @@ def moderated_variances(
         prior = _prior_of_all(s2, d)
         # Fewer cases tell the prior less surely, so it weighs less.
         share_of_weight = min(1.0, (s2.size - 1) / (MODERATE_FROM - 1))
+        # The prior has at most the weight that ``most`` allows.
         d0 = min(prior.df, most * share_of_weight)
         s0_2 = np.full(s2.size, prior.value)
     # The posterior variance of the paper, and its degrees of freedom.
@@ -357,6 +368,7 @@ def _prior_of_all(s2: FloatArray, d: FloatArray) -> Variance:
     # e has the mean ln(s0_2) - digamma(d0/2) + ln(d0/2) and the variance trigamma(d/2) +
     # trigamma(d0/2): chance explains the first part, the second tells d0.
     digammas = [digamma(half) for half in halves]
+    # One e for each case, as the paper names it.
     e = np.log(s2) - digammas + np.log(d / 2)
     mean_e = float(e.mean())
     trigammas = [trigamma(half) for half in halves]
@@ -365,10 +377,12 @@ def _prior_of_all(s2: FloatArray, d: FloatArray) -> Variance:
     if excess <= 0:
         return Variance(math.exp(mean_e), math.inf)
 
+    # The d0 for which trigamma(d0/2) is this excess, searched over the logarithm of d0/2.
     def too_much(log_half: float) -> float:
         return trigamma(math.exp(log_half)) - excess
 
     half_d0 = math.exp(find_root(too_much, -50, 50, tolerance=1e-12))
+    # From the mean of e, solved for s0_2.
     s0_2 = math.exp(mean_e + digamma(half_d0) - math.log(half_d0))
     return Variance(s0_2, 2 * half_d0)
 
@@ -378,6 +392,7 @@ def _variance_within_runs(runs: Runs) -> float:
     runs; 0 if each run has one process. The spread between runs comes on top of it.
     """
     several = [run for run in runs if run.size > 1]
+    # Each run fixes its own mean, which costs a degree of freedom.
     df = sum(run.size - 1 for run in several)
     if not df:
         return 0.0
@@ -443,16 +458,22 @@ class _OneRunEach:
         speed of the processor: one line through the costs of a side and these times, with the same
         slope for both sides, is subtracted (analysis of covariance).
         """
+        # ln(cost) of each process of a side less the mean of the side; all runs of a side together.
         deviations = [_deviations(np.concatenate(side)) for side in case]
         base_mean = _means(case.base).mean()
         new_mean = _means(case.new).mean()
         centre = float(new_mean - base_mean)
+        # ``df_used``: degrees of freedom that the fit took of each side (its mean).
         lever = 0.0
         df_used = 1.0
         if loop_times is not None:
+            # The same for ln(time of the reference loop). ``gap``: how much slower NEW's processors
+            # were.
             speeds = [_deviations(times) for times in loop_times]
             gap = float(loop_times.new.mean() - loop_times.base.mean())
             fitted = _common_slope(speeds, deviations, gap)
+            # Subtract what the speed explains: of each process from the costs, of the means from
+            # the shift.
             base_costs, new_costs = deviations
             base_speeds, new_speeds = speeds
             deviations = [
@@ -477,6 +498,7 @@ class _OneRunEach:
         """
         variances = moderated or (self.base.variance, self.new.variance)
         sizes = self.base.processes, self.new.processes
+        # The variance of a process over both sides, each weighted by its degrees of freedom.
         pooled_df = sum(variance.df for variance in variances)
         pooled = sum(variance.value * variance.df for variance in variances) / pooled_df
         # What the mean of each side, and the slope, add to the variance of the shift.
@@ -484,10 +506,13 @@ class _OneRunEach:
         for variance, size in zip(variances, sizes, strict=True):
             components.append(Variance(variance.value / size, variance.df))
         components.append(Variance(pooled * self.lever, pooled_df))
+        # At the same speed of the processor runs differ less, so a lower spread is assumed.
         between_runs = floor
         if self.lever and not moderated:
             between_runs = min(floor, SAME_SPEED_FLOOR)
 
+        # Both variances of the shift: without and with the assumed spread between runs. That spread
+        # has no uncertainty of its own, so it is missing from the third sum.
         of_processes = sum(part.value for part in components)
         of_runs = between_runs**2 * self.inverse_runs
         uncertainty = sum(part.value**2 / part.df for part in components)
@@ -531,12 +556,15 @@ def _common_slope(
     where the speed hardly varies within a side: the result is the mean of the posterior, (S_xy +
     mean * w) / (S_xx + w), where ``w`` is the weight of the prior.
     """
+    # Sums of squares and products, as in a regression: x is the speed, y the cost.
     s_xx = sum(float(speed @ speed) for speed in speeds)
     s_xy = sum(float(speed @ cost) for speed, cost in zip(speeds, costs, strict=True))
     s_yy = sum(float(cost @ cost) for cost in costs)
     left_by_fit = s_yy - s_xy**2 / s_xx
     # Two means and one slope were fitted.
     df = max(sum(cost.size for cost in costs) - 3, 1)
+    # The variance of a process around the line, and with it the weight of the prior: the worse the
+    # line fits, the more the prior counts.
     noise = max(left_by_fit / df, TINY)
     prior_weight = noise / SLOPE_PRIOR_DEVIATION**2
     # Over so large a gap the slope seen within a side would be extended too far: the prior decides.
@@ -544,6 +572,7 @@ def _common_slope(
         s_xy = 0.0
         s_xx = 0.0
     slope = (s_xy + SLOPE_PRIOR_MEAN * prior_weight) / (s_xx + prior_weight)
+    # The slope's variance is noise / (s_xx + w); what it adds to the shift is gap² times that.
     return _CommonSlope(slope, gap, gap**2 / (s_xx + prior_weight))
 
 
@@ -555,6 +584,7 @@ def comparable_loop_times(base: FloatArray, new: FloatArray) -> LoopTimes | None
     base_range = float(np.ptp(base))
     new_range = float(np.ptp(new))
     widest_range = max(base_range, new_range)
+    # A loop that was not timed has the logarithm -inf.
     is_known = np.isfinite([*base, *new]).all()
     if widest_range > MEAN.negligible and is_known:
         return LoopTimes(base, new)

@@ -63,12 +63,15 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     shared = base.held_too(new)
     if shared is not None:
         untestable = because("run-on-both-sides", file=plain(shared.path.name))
+    # First each case alone: it gets a verdict, or its samples are collected for the test.
     preparation = _Preparation(base, new, runs_taken_together(base, new), untestable)
     prepared = [preparation.of_pair(pair) for pair in pair_cases(base, new)]
 
+    # What spread the test assumes; of two machines there is none.
     yardstick = Yardstick("two-machines")
     if same_machine:
         yardstick = yardstick_of(_to_test(prepared))
+    # What differs between the sides is told by their newest runs. The test is in ``_tested``.
     newest_base = base.runs[-1].fingerprint
     newest_new = new.runs[-1].fingerprint
     cases = _tested(prepared, fail_over)
@@ -95,6 +98,7 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
     """
     variants = read_variants(asked, run)
     base, *others = variants.names
+    # Variants without a partner in any case are only listed.
     paired = {pair.new.name for pair in variants.pairs}
     alone = []
     for name in others:
@@ -132,6 +136,7 @@ def _tested(
     """The verdict on every case, in the same order: those that were given without a test stay, the
     others come from the test of all of them together.
     """
+    # The results come in the order of the cases that have samples.
     by_test = iter(verdicts_by_test(_to_test(prepared), fail_over))
     verdicts = []
     for case in prepared:
@@ -176,6 +181,7 @@ class _Preparation:
             return _only_on_one_side(pair.new, "only in NEW", lacking=self.base)
         if pair.new is None:
             return _only_on_one_side(pair.base, "only in BASE", lacking=self.new)
+        # Both sides have the case: a verdict still without a result, named as in BASE.
         so_far = _undecided(pair.base)
         new_target = _undecided(pair.new).target
         if new_target != so_far.target:
@@ -193,6 +199,7 @@ class _Preparation:
         new = pair.new
         of_base = _undecided(base)
         other_changes = window_changes(axis, base.record, new.record)
+        # The verdict is that on the other variant (NEW), beside the key of the first one.
         so_far = replace(
             _undecided(new),
             target=of_base.target,
@@ -209,6 +216,7 @@ class _Preparation:
                 "unit-differs", one=base.name, other=new.name, mine=base_unit, theirs=new_unit
             )
         else:
+            # Each variant alone: its runs must have measured the same thing.
             refused = why_incomparable(base) or why_incomparable(new)
         return self._of_both(so_far, base, new, refused)
 
@@ -231,6 +239,7 @@ class _Preparation:
         left_out = (*_runs_left_out(base), *_runs_left_out(new))
         so_far = replace(so_far, verdict="not tested", left_out=left_out)
         so_far = replace(so_far, measured=is_measured, missing=is_missing)
+        # The first of these that applies ends it. ``measured`` and ``missing`` are for a gate.
         if refused:
             return replace(so_far, verdict="refused", reason=refused)
         if base_value is None:
@@ -265,6 +274,7 @@ class _Preparation:
                 return replace(so_far, reason=no_samples)
         base_samples = base.samples
         new_samples = new.samples
+        # Measured in turn: only pairs of runs in which both have a value.
         if self.in_turn:
             counted = []
             for pair in self.in_turn:
@@ -273,6 +283,7 @@ class _Preparation:
             if not counted:
                 return replace(so_far, reason=because("no-pair-of-runs-with-values"))
             base_samples, new_samples = samples_in_turn(base.key, new.key, counted)
+        # The reference loop is a loop in Python: two versions of it cannot be compared by its time.
         pythons = {run.fingerprint.versions.get("python") for run in runs}
         case = CaseSamples.of(
             so_far,
@@ -302,6 +313,7 @@ def _why_no_value(case: SideCase) -> Reason:
     """Why a side has no value. For a nonlinear one the reason says that a busy machine may be the
     cause: it bends a line, and another run may give a straight one.
     """
+    # What the record itself says of the missing value.
     lacking = why(case.record, FIGURE)
     figure = case.record.figure(FIGURE)
     if figure is not None and figure.status == "nonlinear":
@@ -358,6 +370,7 @@ def _differing(
     that a side lacks counts as ``absent``.
     """
     differences = []
+    # Without an order: every name of either side, sorted.
     for name in order or sorted({*base, *new}):
         base_value = base.get(name, ABSENT)
         new_value = new.get(name, ABSENT)
@@ -456,6 +469,7 @@ class CaseSamples:
 
         Also the same samples over all rounds, whose verdict is shown where it differs.
         """
+        # By run a mask of the processes that have enough undisturbed rounds.
         base_masks = [run.counted for run in base]
         new_masks = [run.counted for run in new]
         if paired:
@@ -467,6 +481,7 @@ class CaseSamples:
         processes = _processes_in(base_runs), _processes_in(new_runs)
         case = replace(case, processes=processes, runs=(len(base_runs), len(new_runs)))
 
+        # With several runs a side the test counts runs instead of processes.
         tests_runs = decide.shows_spread_of_runs(len(base_runs), len(new_runs))
         # Pairs and several runs show how the speed differs; one run a side does not.
         loop_times = None
@@ -474,6 +489,7 @@ class CaseSamples:
             base_times = np.concatenate([run.loop_time for run in base_runs])
             new_times = np.concatenate([run.loop_time for run in new_runs])
             loop_times = decide.comparable_loop_times(base_times, new_times)
+        # The same processes over all their rounds, for the second verdict.
         base_over_all = tuple(run.of_all_rounds for run in base)
         new_over_all = tuple(run.of_all_rounds for run in new)
         over_all_rounds = cls(case, base_over_all, new_over_all, paired)
@@ -520,6 +536,7 @@ def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> l
     # A caller may give a case without its samples over all rounds; then no case has that verdict.
     if len(over_all_rounds) < len(cases):
         return judged
+    # Without a limit: only the first verdict can fail a gate.
     judged_over_all = _judge_together(over_all_rounds, None)
     found = []
     for verdict, over_all in zip(judged, judged_over_all, strict=True):
@@ -546,6 +563,7 @@ def _judge_together(cases: Sequence[CaseSamples], fail_over: float | None) -> li
     corrects for their number, twice: for the hypotheses of no change, and for those that a case is
     slower by at most ``fail_over`` %. A case fails (``failed``) if the latter is rejected.
     """
+    # The shift of each case: from pairs of processes, or from both sides as they are.
     if all(case.paired for case in cases):
         shifts = decide.paired_shifts([case.differences for case in cases])
     else:
@@ -553,9 +571,11 @@ def _judge_together(cases: Sequence[CaseSamples], fail_over: float | None) -> li
         new = [case.new_slopes for case in cases]
         loop_times = [case.loop_times for case in cases]
         shifts = decide.side_shifts(base, new, loop_times=loop_times)
+    # ``fail_over`` % slower as a logarithm, like the shifts: ln(1 + fail_over / 100).
     limit = math.log1p((fail_over or 0.0) / 100)
     p_values = [shift.p() for shift in shifts]
     p_over_limit = [shift.p_over(limit) for shift in shifts]
+    # By case the level that its p must not exceed, for both families of hypotheses.
     levels = decide.holm_levels(p_values)
     gate_levels = decide.holm_levels(p_over_limit)
 
@@ -575,6 +595,7 @@ def _verdict_by_shift(
     1 exactly if there is a verdict.
     """
     # For ``same`` the uncorrected interval counts.
+    # The end of the interval that is farther from no change, as a logarithm.
     widest = max(map(abs, shift.interval(ALPHA)))
     verdict: Verdict = "undecided"
     reason: Why = ""
@@ -586,6 +607,7 @@ def _verdict_by_shift(
         # The processes alone show the change; only the allowance for runs hides it.
         reason = because("only-between-runs")
 
+    # Shifts are logarithms: as a ratio of NEW to BASE they are raised to e.
     log_low, log_high = shift.interval(level)
     times = math.exp(shift.centre)
     ratio = Value(times, math.exp(log_low), math.exp(log_high))
@@ -616,6 +638,7 @@ def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn
         deviations = [float(case.differences.std(ddof=1)) for case in cases]
         return Yardstick(in_turn, statistics.median(deviations))
 
+    # Cases whose spread between runs was seen; without any, the assumed one is told.
     several_runs = []
     for case in cases:
         if decide.shows_spread_of_runs(len(case.base), len(case.new)):
@@ -626,6 +649,7 @@ def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn
         floor = decide.SAME_SPEED_FLOOR if same_speed and few_cases else decide.FLOOR
         return Yardstick("one-run", floor, same_speed=same_speed)
 
+    # The numbers of runs told are those of the case that has most.
     with_most_runs = max(several_runs, key=lambda case: len(case.base) + len(case.new))
     deviations = []
     for case in several_runs:

@@ -25,9 +25,11 @@ def may_use(record: Record, facts: StackFacts, file: str, workloads: Collection[
     other workloads are excluded. Raw samples tell the files of each case; a test compares all
     committed ones.
     """
+    # The stack has no kernel files at all.
     if facts.kernel_files == []:
         return False
     if facts.kernel_files is None:
+        # The endings are unknown: a file may be of this case unless it has another workload's name.
         others = [name for name in workloads if name not in (_STEP, record.workload)]
         return not any(_is_of(file, workload) for workload in others)
     endings = tuple(facts.kernel_files)

@@ -52,6 +52,8 @@ def pair_cases(base: Side, new: Side) -> list[CasePair]:
     driver may give differently. So of the other cases two form a pair if each is the only one on
     its side with this stack, API, kind of device and coordinates.
     """
+    # The cases without a case of the same key on the other side, by what must be equal all the
+    # same.
     unmatched_base = _unmatched_by_kind(base, new)
     unmatched_new = _unmatched_by_kind(new, base)
     partners: dict[str, SideCase] = {}
@@ -60,6 +62,7 @@ def pair_cases(base: Side, new: Side) -> list[CasePair]:
         if len(base_cases) == len(new_cases) == 1:
             partners[base_cases[0].key] = new_cases[0]
 
+    # All cases of BASE in its order, then those that only NEW has.
     pairs = []
     for key, case in base.cases.items():
         same_case = new.cases.get(key) or partners.get(key)
@@ -92,6 +95,7 @@ def runs_taken_together(base: Side, new: Side) -> list[RunPair]:
         for new_run in new.runs:
             if _taken_together(base_run, new_run):
                 pairs.append(RunPair(base_run, new_run))
+    # One partner each: as many pairs as runs on either side, and no run of NEW twice.
     different_new_runs = {id(pair.new) for pair in pairs}
     is_one_to_one = len(pairs) == len(base.runs) == len(different_new_runs)
     if is_one_to_one and len(pairs) == len(new.runs):
@@ -133,10 +137,12 @@ def _aligned(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
     first those whose numbers are equal, then the others in their order, as far as both sides have
     some.
     """
+    # ``at_base``, ``at_new``: where the processes with a common number stand on each side.
     common, at_base, at_new = np.intersect1d(base.numbers, new.numbers, return_indices=True)
     rest_base = np.flatnonzero(~np.isin(base.numbers, common))
     rest_new = np.flatnonzero(~np.isin(new.numbers, common))
     more_pairs = min(rest_base.size, rest_new.size)
+    # Equal positions of both lists are pairs.
     chosen_base = np.concatenate([at_base, rest_base[:more_pairs]])
     chosen_new = np.concatenate([at_new, rest_new[:more_pairs]])
     return base.at(chosen_base), new.at(chosen_new)
@@ -150,6 +156,7 @@ def why_incomparable(*cases: SideCase) -> Why:
     without raw samples lists the kernels of all its cases, so only the kernels that every run lists
     count.
     """
+    # First what was timed (the window), then the kernels.
     windows: list[_FieldsOfRun] = []
     for case in cases:
         for run in case.runs:
@@ -215,6 +222,7 @@ def _kernels_of_all(cases: Sequence[SideCase]) -> list[_FieldsOfRun]:
     """The kernel files that every run of these cases lists, with the first characters of their
     hashes, by run. A file that one run lacks tells nothing: it may be of another case.
     """
+    # By run the side, and the hash of each kernel file.
     listed: list[tuple[str, Mapping[str, str]]] = []
     for case in cases:
         for run in case.runs:
@@ -309,6 +317,7 @@ def read_variants(asked: str, run: Side) -> Variants:
     values = _asked_values(asked, axis, listed, _values_by_axis(cases))
 
     # Cases that are equal on all other axes, by their variant.
+    # The key of a group is its target with the values on all axes but this one.
     groups: dict[tuple[object, ...], dict[str, SideCase]] = {}
     for case in cases:
         other_axes = dict(case.values)
@@ -317,6 +326,7 @@ def read_variants(asked: str, run: Side) -> Variants:
         groups.setdefault(equal_in, {})[variant] = replace(case.case, name=variant)
 
     names = [f"{axis}={value}" for value in values]
+    # In each group the base is paired with every other variant that the group has.
     base, *others = names
     pairs = []
     for group in groups.values():
@@ -346,12 +356,14 @@ def _values_by_axis(cases: Sequence[_CaseOnAxes]) -> dict[str, list[str]]:
     """The values of each axis (a parameter of cases) on which the cases differ, in the order of the
     run; ``absent`` for cases without it. On other axes there is nothing to compare.
     """
+    # A dict without values keeps the order in which the axes appear.
     axes: dict[str, None] = {}
     for case in cases:
         axes.update(dict.fromkeys(case.values))
     varied = {}
     for axis in axes:
         of_cases = [case.values.get(axis, ABSENT) for case in cases]
+        # Each value once, in the order of the run.
         different = list(dict.fromkeys(of_cases))
         if len(different) > 1:
             varied[axis] = different
@@ -375,6 +387,7 @@ def _asked_values(
     for value in values:
         if value not in known[axis]:
             raise unknown_name(f"value of {axis}", value, known[axis])
+    # At least two values, and none of them named twice.
     if len(set(values)) < max(2, len(values)):
         raise UsageError(f"--across {asked}: name two or more different values")
     return values

@@ -78,6 +78,7 @@ def reason_sentences(found: Verdicts) -> list[str]:
     they have no test), followed by all cases of which it is to say.
     """
     labels = _labels(found).by_case
+    # Remarks of one fact become one sentence; the order is that of the first of each.
     groups: dict[Hashable, list[_Remark]] = {}
     for remark in _remarks(found):
         groups.setdefault(remark.fact, []).append(remark)
@@ -131,6 +132,7 @@ def _labels(found: Verdicts) -> _Labels:
     """
     on_base = [case for case in found.cases if case.verdict != "only in NEW"]
     on_new = [case for case in found.cases if case.verdict != "only in BASE"]
+    # Names without the device where all cases of a side share it; the title names it then.
     base_targets, base_device = without_device([case.target for case in on_base])
     targets_of_new = [case.target_new or case.target for case in on_new]
     new_targets, new_device = without_device(targets_of_new)
@@ -140,6 +142,7 @@ def _labels(found: Verdicts) -> _Labels:
 
     labels = {}
     for case in found.cases:
+        # A case has the name of BASE, and that of NEW behind an arrow if it is another one.
         target = base_target.get(case.case) or new_target[case.case]
         on_other_side = new_target.get(case.case, target)
         if on_other_side != target:
@@ -159,6 +162,7 @@ def _row(case: CaseVerdict, label: str) -> list[str | Cell]:
     cells[_VERDICT] = Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, ""))
     ratio = case.ratio
     if ratio is not None:
+        # A ratio of which both ends are known is shown with its interval.
         cells[_RATIO] = spread(ratio) + TIMES if ratio.bounded else factor(ratio)
     if case.base_ns is not None:
         cells[_BASE] = _microseconds(case.base_ns)
@@ -188,6 +192,7 @@ def comparison_blocks(found: Verdicts) -> Iterator[Part]:
         rows.append(_row(case, labels.by_case[case.case]))
     if rows:
         title = words.table_title(labels.devices)
+        # Columns in which every cell is empty are left out.
         table = Table(title, words.COMPARED_COLUMNS, rows, _NUMERIC, optional=_OPTIONAL)
         yield table.without_empty()
     last_lines = [*change_lines(found), *reason_sentences(found)]
@@ -246,6 +251,7 @@ def _case_data(case: CaseVerdict) -> dict[str, Any]:
     data["reason_code"] = code_of(case.reason)
     data["base_ns"] = case.base_ns
     data["new_ns"] = case.new_ns
+    # Three names: ``ratio``, ``low``, ``high``.
     data.update(_ratio_data(case))
     for name in _AS_THEY_ARE:
         data[name] = getattr(case, name)

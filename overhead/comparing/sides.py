@@ -193,6 +193,7 @@ class SideCase:
         """
         of_runs = []
         for run in self.counted:
+            # A run without raw samples counts for the value alone.
             sampled = run.sampled.get(self.key) if run.sampled is not None else None
             if sampled is not None and sampled.slopes.size:
                 of_runs.append(sampled)
@@ -242,6 +243,7 @@ class Side:
     @cached_property
     def cases(self) -> dict[str, SideCase]:
         """All cases of the side by key, each with the runs that hold it, the oldest run first."""
+        # Runs are in the order of age, so those of a case are too.
         holders: dict[str, list[Run]] = {}
         for run in self.runs:
             for key in run.records:
@@ -259,6 +261,7 @@ def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
     Raises ``BadFile`` if a file is bad or the runs differ in machine, versions, environment
     variables or method version. Among several runs, a run with bad raw samples is skipped instead.
     """
+    # First all runs: those in memory, and those that the files and folders hold.
     loaded: list[Loaded] = []
     paths: list[Path] = []
     for run_or_path in given:
@@ -269,14 +272,17 @@ def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
             sound = with_sound_figures(run_or_path.path, run_or_path.fingerprint)
             loaded.append(Loaded(run_or_path.path, sound))
     skipped: list[SkippedRun] = []
-    # Without any run this call raises the error of that.
+    # Without a path there is nothing to read, but if no run is in memory either, ``load_paths``
+    # says so.
     if paths or not loaded:
         from_files, unread = load_paths(paths)
         loaded += from_files
+        # Files that could not be read are told in the result.
         skipped = [SkippedRun(file.path.name, file.reason) for file in unread]
     loaded.sort(key=_by_age)
     _refuse_different_kinds(loaded)
 
+    # Then each with its samples, and each run once.
     runs: list[Run] = []
     for candidate in loaded:
         try:
@@ -343,10 +349,12 @@ def _difference(first: Fingerprint, other: Fingerprint) -> _FieldOfKind | None:
         return _FieldOfKind("machine", first.machine.id, other.machine.id)
     if not same_figures(first.method_version, other.method_version):
         return _FieldOfKind("method_version", first.method_version, other.method_version)
+    # Packages that only one run names do not count, nor those that may differ on a side.
     in_both = first.versions.keys() & other.versions.keys()
     for package in sorted(in_both - {*_MAY_DIFFER}):
         if first.versions[package] != other.versions[package]:
             return _FieldOfKind(package, first.versions[package], other.versions[package])
+    # A variable that a run did not set counts as "absent".
     for variable in sorted({*first.environment, *other.environment}):
         mine = first.environment.get(variable, "absent")
         theirs = other.environment.get(variable, "absent")
@@ -360,14 +368,17 @@ def same_run(one: Run, other: Run) -> bool:
     some of its cases. Two runs share hardly a sample to the last digit; without raw samples their
     figures tell it.
     """
+    # Machine, date and mark of the command are those of one run.
     if _identity(one.fingerprint) == _identity(other.fingerprint):
         return True
+    # Sets of (case, number to the last digit).
     if one.exact_samples and other.exact_samples:
         mine = one.exact_samples
         theirs = other.exact_samples
     else:
         mine = one.exact_figures
         theirs = other.exact_figures
+    # A copy may lack some cases, so the smaller set decides.
     smaller = min(len(mine), len(theirs))
     return len(mine & theirs) > _SHARED_BY_COPIES * smaller
 
@@ -383,10 +394,12 @@ def _with_samples(loaded: Loaded) -> Run:
     """
     path = loaded.path
     fingerprint = loaded.fingerprint
+    # A journal holds its own samples; a fingerprint has them in a file of nearly the same name.
     samples = path if files.is_journal(path) else path.with_suffix(".samples.jsonl.gz")
     if not samples.is_file():
         return Run(path, fingerprint, None, _possible_kernels(fingerprint))
     this_run = fingerprint.created, fingerprint.machine.id
+    # By record key ("TARGET CASE") the hash of each of the case's kernel sources.
     kernels: dict[str, Mapping[str, str]] = {}
     for entry in files.read_journal(samples):
         if isinstance(entry, results.HeaderEntry) and (entry.created, entry.machine.id) != this_run:
@@ -394,6 +407,7 @@ def _with_samples(loaded: Loaded) -> Run:
         # A case may run in the worker of another target too, to alternate with it.
         if isinstance(entry, results.OpenedEntry) and entry.worker == entry.target:
             kernels[f"{entry.target} {entry.case}"] = entry.kernels
+    # Then the samples: one slope for each case and process.
     series_of_cases = series_by_record(samples)
     by_case = {key: sampled(series) for key, series in series_of_cases.items()}
     return Run(path, fingerprint, by_case, kernels)
@@ -423,12 +437,14 @@ def sampled(series: Series) -> Sampled:
 
     This is the last form of a sample before the test.
     """
+    # By process the slope over all rounds, and over those that are not disturbed.
     over_all = _slopes_by_process(series)
     undisturbed = without_slow_rounds(series)
     over_counted = over_all
     if undisturbed is not series:
         over_counted = _slopes_by_process(undisturbed)
 
+    # A row for each process; turned into one array for each column.
     rows = []
     for process in series.processes:
         whole = over_all.get(process.number, 0.0)

@@ -72,6 +72,7 @@ def compare_logits(
 
     # The next token is the largest logit. If the two largest logits of the reference are closer
     # than twice the tolerance, an allowed difference of each can swap them: no wrong token.
+    # Axes: steps, sequences, and the second largest and the largest logit.
     two_largest = np.partition(reference, -2, axis=-1)[..., -2:]
     is_tie = two_largest[..., 1] - two_largest[..., 0] <= 2 * tolerance
     is_other_token = computed.argmax(axis=-1) != reference.argmax(axis=-1)

@@ -155,6 +155,7 @@ def _computed(name: str, batch: int) -> DecodeReference:
     _check_memory(2 * weight_bytes(name))
     exact = _in_float64(step)
     tokens = _given_tokens(name, batch)
+    # The decoder takes (batch, steps), and the reference has the steps first.
     by_sequence = torch.from_numpy(tokens.T)
     positions = torch.arange(len(tokens))
 
@@ -167,6 +168,7 @@ def _computed(name: str, batch: int) -> DecodeReference:
         after_prompt = state_copies(exact)
         of_others = exact.decoder.logits(by_sequence[:, PROMPT:], positions[PROMPT:])
 
+    # From (batch, steps, vocabulary) to (steps, batch, vocabulary).
     logits = torch.cat((of_prompt, of_others), 1).transpose(0, 1).numpy()
     if batch > 1:
         # Half the bytes: a batch has up to 64 times as many logits.

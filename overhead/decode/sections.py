@@ -157,6 +157,7 @@ def _measured_way(decoder: DecoderResults, compared: _ComparedVariant) -> ChainW
         # None stands for a parameter that this case does not have, as in ``compared.fields``.
         absent = {"fusions": None, "maker": None}
         fields = {"pattern": record.pattern, **absent, **record.params}
+        # Whether the case has each of these fields with this value.
         has_fields = compared.fields.items() <= fields.items()
         if has_fields and variant.complete is not None:
             cost = by_interval(dataclasses.replace(variant.complete, status=record.status))

@@ -60,6 +60,7 @@ def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
     ``command``: how the shell calls overhead. ``words``: the arguments. ``limit_s``: seconds until
     it is ended.
     """
+    # One line: comments are left out, since they would end it.
     source = Path(__file__).with_name("node.sh").read_text("utf-8").splitlines()
     script = "; ".join(row for row in source if not row.startswith("#"))
     run = shlex.quote(f'{command} {shlex.join(words)} --out "$0"')
@@ -90,6 +91,7 @@ async def run_program(command: Sequence[str], limit_s: float) -> Sent:
             return Sent(await process.wait(), output, errors)
     except TimeoutError:
         return Sent(_TIMED_OUT, b"", b"")
+    # Whatever happened, neither it nor its children stay behind.
     finally:
         _kill(process)
         await process.wait()
@@ -138,6 +140,7 @@ def files_of(output: bytes) -> dict[str, bytes]:
     """
     found: dict[str, bytes] = {}
     size = 0
+    # What the shell of the node printed before the archive is skipped.
     archive_bytes = io.BytesIO(output.partition(_BEGIN)[2])
     with tarfile.open(fileobj=archive_bytes, mode="r:") as archive:
         for member in archive:
@@ -145,6 +148,7 @@ def files_of(output: bytes) -> dict[str, bytes]:
                 continue
             path = PurePosixPath(member.name)
             is_inside = ".." not in path.parts and not path.is_absolute()
+            # Only plain files: no links and no devices.
             content = archive.extractfile(member) if member.isreg() else None
             if content is None or not is_inside or not _FILE.fullmatch(path.name):
                 raise BadFile(f"sent {member.name}, which is no file of a run; nothing was saved")
@@ -184,6 +188,7 @@ def save(sent: Sent, folder: Path, limit_s: float) -> Collected:
         files.save_file(path, content)
         saved.append(str(path))
     saved.sort()
+    # Why not all arrived: the time limit, the last line of the errors, or the exit code.
     if sent.code == 0 and saved:
         return Collected(saved)
     if sent.code == _TIMED_OUT:
@@ -203,6 +208,7 @@ def collect_files(
     with Progress() as listener, opened as nodes:
         files.check_writable(out / "file")
 
+        # Measures one node, and notes what it sent or why nothing.
         async def collect(name: str) -> None:
             try:
                 found[name] = save(await nodes[name](), out / name, limit_s)

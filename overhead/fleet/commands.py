@@ -61,10 +61,12 @@ def fleet_command(a: argparse.Namespace) -> int:
         raise UsageError("fleet: name the folder with the files of the nodes: overhead fleet DIR")
     found = judge_fleet(a.folder)
     answer(a, lambda: fleet_data(found), fleet_blocks(found))
+    # Only with ``--fail`` do the verdicts decide about the exit code: slow nodes first.
     if not a.fail:
         return DONE
     if found.named("slow"):
         return GATE
+    # No node is slow; one that was not judged in full may be.
     not_ok = [node for node in found.nodes if node.verdict != "ok"]
     if not not_ok:
         return DONE
@@ -120,6 +122,7 @@ def run_command(
     from overhead.fleet.ray_nodes import COMMAND, ray_nodes
     from overhead.fleet.show import collected_data, collected_table
 
+    # With ``--ray``: the same options as here, as a script that each node runs.
     script = node_script(a.remote_command or COMMAND, _words_for_nodes(a), a.node_limit)
     cluster = ray_nodes(a.ray_address, script, a.node_limit)
     collected = collect_files(a.out, a.node_limit, cluster)
@@ -138,6 +141,7 @@ def _words_for_nodes(a: argparse.Namespace) -> list[str]:
     """The arguments with which each node calls overhead: the options of this call that mean the
     same on every node.
     """
+    # The default profile of many nodes is another one.
     words = ["run", f"--profile={a.profile or 'node'}"]
     if a.software:
         words.append("--software")
@@ -158,6 +162,7 @@ def _check(a: argparse.Namespace) -> None:
             if getattr(a, option):
                 name = option.replace("_", "-")
                 raise UsageError(f"--{name}: not with --ray; nodes do not get it")
+        # ``--out`` must be a folder, or free to become one.
         is_file = a.out is not None and a.out.exists() and not a.out.is_dir()
         if a.out is None or a.out.suffix == ".json" or is_file:
             raise UsageError("--ray: name a folder for the files of the nodes: --out DIR")

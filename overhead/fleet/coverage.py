@@ -51,10 +51,12 @@ class NodeCoverage:
         that have a test.
         """
         not_judged: list[dict[NodePart, Why]] = [{} for _ in self.runs]
+        # First by stack and by test: too few figures.
         for part, columns in _by_part(self.keys).items():
             self._note_stack(part, columns, not_judged)
         for test in tests:
             self._note_test(test, not_judged)
+        # Then by case: one that works on other nodes but failed here.
         counted_keys = itertools.compress(self.keys, self.counted)
         # A case that fails on all nodes has no counted figure: it sets none of them apart.
         works_elsewhere = {(key.stack, key.case) for key in counted_keys}
@@ -64,6 +66,7 @@ class NodeCoverage:
                 if (stack, case) in works_elsewhere:
                     of_node.setdefault(NodePart(stack), because("case-without-its-work", why=why))
             for stack in newest.refused:
+                # A stack of which the newest run has no figure, since all were refused.
                 of_stack = [key.stack == stack for key in self.keys]
                 if not self.newest[node, of_stack].any():
                     of_node.setdefault(NodePart(stack), why_missing(newest, stack))
@@ -79,10 +82,13 @@ class NodeCoverage:
         """
         # The host-bound and the device-bound figure of a case count once.
         cases = {self.keys[column].case: column for column in columns}
+        # By node how many cases of the stack its newest run has.
         figures_of = self.newest[:, [*cases.values()]].sum(axis=1)
         nodes_with_stack = int((figures_of > 0).sum())
         best_nodes = max(2, round(_BEST_NODES * figures_of.size))
+        # The number that each of the best nodes has at least.
         usual = int(np.sort(figures_of)[-best_nodes])
+        # Why no node at all is judged at this stack, if that is so.
         why_nobody: Why = ""
         if nodes_with_stack < LEAST_NODES:
             why_nobody = because("few-nodes-with-stack", having=nodes_with_stack, least=LEAST_NODES)
@@ -109,9 +115,12 @@ class NodeCoverage:
         stack on it, is computed from. Where the stack as a whole is noted already, that reason says
         it.
         """
+        # A mask of the figures that the test is computed from: of its side, and of its stack if it
+        # has one.
         of_test = []
         for key in self.keys:
             of_test.append(key.side == test.side and test.stack in ("", key.stack))
+        # Rows: nodes; columns: figures of the test that are judged.
         has_figure = self.newest[:, np.array(of_test) & self.counted]
         usual = has_figure.shape[1]
         for node, of_node in enumerate(not_judged):
@@ -133,9 +142,11 @@ def figures_that_count(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
     """
     counted = np.zeros(len(keys), bool)
     for columns in _by_part(keys).values():
+        # Rows: nodes; columns: the figures of this part.
         has_of_part = has[:, columns]
         nodes_with_part = has_of_part.any(axis=1)
         if nodes_with_part.sum() >= LEAST_NODES:
+            # By figure the share of the nodes with the stack that have it.
             shares = has_of_part[nodes_with_part].mean(axis=0)
             counted[columns] = shares >= SHARED
     return counted
@@ -146,6 +157,7 @@ def on_either_side(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
     The same case is another figure where the device bounds it instead of the host, and a node on
     which that changed does not lack the case.
     """
+    # The columns of each case: one for each side that bounds it on some node.
     columns_of_case: dict[tuple[str, str], list[int]] = defaultdict(list)
     for column, key in enumerate(keys):
         columns_of_case[key.stack, key.case].append(column)

@@ -162,6 +162,7 @@ def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:
     """
     files = read_nodes(folder, now)
     with_runs = [runs for runs in files.runs.values() if runs]
+    # Groups of equal nodes, then one of all nodes without a run that counts.
     groups = []
     for kind, nodes in _groups(with_runs):
         group = judge_nodes(nodes, [*files.keys])
@@ -187,6 +188,7 @@ def _with_unread(node: JudgedNode, newest: NodeRun, files: NodeFiles) -> JudgedN
     """
     if node.verdict in ("slow", "suspect"):
         return node
+    # Files without a date may be newer than any.
     may_be_newer = []
     for file in files.unread.get(node.name, ()):
         if not file.created or file.created >= newest.created:
@@ -219,6 +221,7 @@ def _groups(nodes: Sequence[Sequence[NodeRun]]) -> Iterator[_EqualNodes]:
     versions of packages. ``nodes``: of each all runs, the newest first; a group has the few newest
     of each.
     """
+    # First by machine, then by the versions that most nodes of this machine have.
     by_machine: dict[MachineKind, list[Sequence[NodeRun]]] = defaultdict(list)
     for runs in nodes:
         by_machine[MachineKind.of(runs[0])].append(runs)
@@ -262,7 +265,8 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
     if len(nodes) < LEAST_NODES:
         too_few = NotJudged(None, because("too-few-nodes", least=LEAST_NODES))
         return NodeGroup(None, [_unknown_node(runs, too_few) for runs in nodes])
-    # By run, node and figure; NaN where a run lacks the figure.
+    # First the data (ln of each figure by run, node and figure; NaN where a run lacks it), which
+    # figures count, and the tests over them.
     logs = _logs(nodes, len(keys))
     has_figure: Mask = np.isfinite(logs)
     in_any_run: Mask = np.any(has_figure, axis=0)
@@ -271,6 +275,7 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
     # A node must have a figure in its newest run: an older one does not show the node as it is.
     coverage = NodeCoverage(nodes, keys, counted, on_either_side(has_figure[0], keys))
 
+    # Then the answers of the tests, and the verdict on each node (by its position ``i``).
     names = [runs[0].node for runs in nodes]
     answers = _Answers.of(tests)
     divided = _divided(tests, answers.once, names)
@@ -288,6 +293,7 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
             healthy.append(runs[0])
     judged = []
     for i, (runs, verdict) in enumerate(zip(nodes, verdicts, strict=True)):
+        # The tests in which it is slow, and by test the smallest slowdown that so many runs find.
         slow = [_slow_test(tests, test, i) for test in answers.slow_tests(i, verdict)]
         smallest = {}
         for test in np.flatnonzero(answers.tested[:, i]).tolist():
@@ -324,6 +330,7 @@ class _Answers:
 
     @classmethod
     def of(cls, tests: NodeTests) -> _Answers:
+        # Axes of the deviations: test, run, node. A limit for each test; over the runs any, or all.
         beyond = tests.deviations > tests.limits[:, None, None]
         tested: Mask = np.any(np.isfinite(tests.deviations), axis=1)
         return cls(tested, np.any(beyond, axis=1), np.all(beyond, axis=1))
@@ -377,11 +384,13 @@ def _divided(tests: NodeTests, beyond: Mask, names: Sequence[str]) -> list[Divid
     """
     divided = []
     for test, part in enumerate(tests.parts):
+        # Two groups among the nodes that no limit names; or a few far faster than all the others.
         groups = tests.two_groups(test, ~beyond[test])
         far_faster = tests.far_faster(test)
         if groups is not None:
             slower = [names[i] for i in sorted(groups.slower)]
             faster = [names[i] for i in sorted(groups.faster)]
+            # Logarithms of the ratio of both groups and its interval.
             log_times = (groups.log, groups.low, groups.high)
             divided.append(DividedNodes(part, slower, faster, *map(math.exp, log_times)))
         elif far_faster.any():
@@ -394,6 +403,7 @@ def _few_fast(tests: NodeTests, test: int, fast: Mask, names: Sequence[str]) -> 
     may be the slow ones, such as 9 of 10 nodes, which no limit finds, since limits are set by the
     most nodes. ``fast``: by node.
     """
+    # The others are at the level, 0, so the fast ones are below it by ln of the ratio.
     log_times = -float(np.nanmean(tests.deviations[test][:, fast]))
     half_width = float(tests.half_widths[test])
     measured = np.any(np.isfinite(tests.deviations[test]), axis=0)
@@ -417,6 +427,7 @@ def _not_judged_anywhere(tests: NodeTests, divided: Sequence[DividedNodes]) -> d
     for test, part in enumerate(tests.parts):
         log_spread = tests.too_wide(test)
         if log_spread:
+            # From logarithms to shares: exp(x) - 1.
             spread = math.expm1(log_spread)
             usual = math.expm1(FLOORS[tests.kinds[test]])
             reasons[part] = because("nodes-differ-too-much", spread=spread, usual=usual)
@@ -432,6 +443,7 @@ def _slow_test(tests: NodeTests, test: int, node: int) -> SlowTest:
     with a range, as shares. ``chance`` is computed from the run that is nearest to the limit, the
     weakest evidence.
     """
+    # Of each run of the node, NaN where it has no result.
     deviations = tests.deviations[test, :, node]
     log_slower = float(np.nanmean(deviations))
     half_width = float(tests.half_widths[test])

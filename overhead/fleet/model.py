@@ -114,6 +114,8 @@ class NodeTests:
         limit names.
         """
         kind = self.kinds[test]
+        # Nodes beyond a limit are left out: they are told as slow. Of the others the mean over the
+        # runs (axis 0).
         means = np.where(alike, _mean_of_runs(self.deviations[test], 0), np.nan)
         return two_groups(means, FLOORS[kind], APART[kind])
 
@@ -126,6 +128,7 @@ class NodeTests:
         60. With 9 of 10 hosts 1.5 times slow the tenth is one in 81 to 88 of 100 fleets, with 29 of
         30 in 99.
         """
+        # By run and node how far each is above the usual level; NaN without a result.
         runs = self.deviations[test]
         is_below_or_absent = (runs < -self.limits[test]) | np.isnan(runs)
         has_a_run = np.any(np.isfinite(runs), axis=0)
@@ -139,6 +142,7 @@ class NodeTests:
         kind = self.kinds[test]
         if kind == "stacks":
             return 0.0
+        # The last axis of the deviations is that of the nodes.
         nodes = self.deviations.shape[-1]
         # The scale contains an allowance for few nodes, which is taken off.
         spread = float(self.scales[test]) / (1 + _FEW / nodes)
@@ -167,6 +171,7 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
     """
     fastest_first = np.argsort(values)[: int(np.isfinite(values).sum())]
     count = fastest_first.size
+    # The smallest size of a group. NaN sorts last, so the first ``count`` nodes have a value.
     least = max(2, math.ceil(_LEAST_GROUP * count))
     if count < LEAST_NODES or count < 2 * least:
         return None
@@ -207,19 +212,25 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     ``logs``: ln(figure) by run, node and figure, NaN where there is none. ``keys``: what the
     figures are.
     """
+    # The axes below: test, run, node. First how far each run is from the level, in each test.
     runs, nodes = logs.shape[:2]
     by_part = _deviations_by_part(logs, keys)
     parts = [*by_part]
     kinds = ["stacks" if part.stack else str(part.side) for part in parts]
     deviations = np.array([*by_part.values()]).reshape(len(parts), runs, nodes)
     # The median node, by the mean of its runs, is at 0.
+    # Mean over the runs (axis 1), then the median over the nodes (axis 1 of what is left): one
+    # number for each test.
     deviations -= median_of(_mean_of_runs(deviations, 1), 1)[:, None, None]
+    # A test with results of too few nodes has none.
     nodes_with_test = np.isfinite(deviations).any(axis=1).sum(axis=1)
     deviations[nodes_with_test < LEAST_NODES] = np.nan
 
     # The tests of all stacks share one part of the false alarms (Bonferroni).
     shares = np.array([SHARES[kind] for kind in kinds])
     shares[[kind == "stacks" for kind in kinds]] /= max(1, kinds.count("stacks"))
+    # Then the scale and the limit of each test: ``limits`` = quantile of Student's t times the
+    # scale.
     least_scales = [FLOORS[kind] for kind in kinds]
     few_nodes = 1 + _FEW / nodes
     # The spread of few nodes is often too small by chance: it is enlarged, and has a floor.
@@ -228,10 +239,13 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
 
     # Of a slow node each of 1, 2, ... runs must be beyond the limit, with the power for all.
     spread_of_runs = np.fmax(scales, _spread(deviations.reshape(len(parts), runs * nodes)))
+    # Rows of ``smallest``: 1, 2, ... runs; columns: tests. By chance a run may fall short of the
+    # true slowdown by ``powers`` times the spread of runs.
     powers = _quantiles(1 - (1 - _POWER) / np.arange(1, NEWEST_RUNS + 1))
     another_fleet = 1 + _OTHER_FLEET / nodes
     beyond_limits = limits + powers[:, None] * spread_of_runs
     smallest = _OWN_PART * few_nodes * another_fleet * beyond_limits
+    # 95 % of the healthy nodes are so near their level.
     half_widths = student_t_quantile((1 + _POWER) / 2, DEGREES) * scales
     return NodeTests(parts, kinds, deviations, scales, limits, half_widths, smallest, shares)
 
@@ -241,20 +255,26 @@ def _deviations_by_part(logs: Floats, keys: Sequence[JudgedFigure]) -> dict[Node
     level, and how far each stack on a side lies from that side. A slow host then shows in its side
     alone, and a slow stack in the stack alone. ``logs``: ln(figure) by run, node and figure.
     """
+    # The usual level of each figure: the mean over the runs of each node (axis 0 of logs), then the
+    # median over the nodes (axis 0 of what is left).
     from_level = logs - median_of(_mean_of_runs(logs, 0), 0)
     stack_of = np.array([key.stack for key in keys])
     side_of = np.array([key.side for key in keys])
     by_part: dict[NodePart, Floats] = {}
     for side in get_args(NodeSide):
+        # A mask of the figures (axis 2) of this side.
         of_side = side_of == side
         if not of_side.any():
             continue
+        # By run and node the median over these figures: how far the side as a whole is off.
         factor = median_of(from_level[:, :, of_side], 2)
         by_part[NodePart(side=side)] = factor
+        # Figures of all devices together are not split into stacks.
         if side == "together":
             continue
         for stack in sorted({*stack_of[of_side].tolist()}):
             of_both = of_side & (stack_of == stack)
+            # What is left of the stack when the side's own factor is taken off.
             by_part[NodePart(stack, side)] = median_of(from_level[:, :, of_both], 2) - factor
     return by_part
 
@@ -282,6 +302,7 @@ def median_of(values: Floats, axis: int) -> Floats:
     ``numpy.nanmedian``, but much faster.
     """
     ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)  # NaN comes last
+    # The positions of the middle values among those that are not NaN; equal for an odd number.
     count = np.isfinite(ordered).sum(axis=-1, keepdims=True)
     lower_middle = np.maximum((count - 1) // 2, 0)
     upper_middle = count // 2

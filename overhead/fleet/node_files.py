@@ -138,6 +138,7 @@ class NodeFiles:
             self.runs.setdefault(path.name, [])
             for file in sorted(path.glob("*.json")):
                 self.add(path.name, file)
+            # Journals without a fingerprint: runs that did not end.
             for journal in _lone_journals(path):
                 self.add_journal(path.name, journal)
         elif path.suffix == ".json":
@@ -153,6 +154,7 @@ class NodeFiles:
         runs = self.runs.setdefault(node, [])
         try:
             written = read_as_written(path)
+            # A copy in which impossible values are dropped.
             run = with_sound_figures(path, written)
         except BadFile as error:
             self.not_counted(node, path, error.fault, _created_in(path))
@@ -196,6 +198,7 @@ class NodeFiles:
         slowest: dict[JudgedFigure, float] = {}
         for key, value in figures_of(run):
             slowest[key] = max(value.value, slowest.get(key, 0.0))
+        # A figure that no run had so far gets the next index.
         indices = [self.keys.setdefault(key, len(self.keys)) for key in slowest]
         logs = np.log(list(slowest.values()))
         return NodeRun(
@@ -250,6 +253,7 @@ def leave_out_copies(found: NodeFiles) -> None:
     count as a run of that node, and is no older run of it either. A copy counted twice would make
     one slow run look like two.
     """
+    # From the oldest run on, so that the first of equal runs counts as the original.
     oldest_first: list[NodeRun] = []
     for runs in found.runs.values():
         oldest_first += runs
@@ -260,6 +264,7 @@ def leave_out_copies(found: NodeFiles) -> None:
     copies: set[str] = set()
     for place, run in enumerate(oldest_first):
         figures = list(zip(run.figures.tolist(), run.logs.tolist(), strict=True))
+        # By the place of an older run, how many figures this run shares with it.
         shared_with: Counter[int] = Counter()
         for figure in figures:
             if figure in first_with:
@@ -335,6 +340,7 @@ def _refused_figures(run: Fingerprint) -> dict[str, Why]:
     """By stack why figures of its cases are not judged although the stack was there: the first
     reason, and for how many cases there is one.
     """
+    # By stack the reason of each case that has one.
     by_stack: dict[str, list[Why]] = {}
     for record in run.records:
         if record.status == "unavailable":
@@ -352,6 +358,7 @@ def _why_refused(record: Record) -> Why:
     """Why a record has no figure to judge, or one that cannot be judged; '' if all can. A cost
     below the resolution of the clock is no fault of the node: it is too short.
     """
+    # Whether the record has any of the figures that are judged.
     has_judged = False
     for figure in record.figures:
         if figure.name in _JUDGED and class_of(record, figure.name):
@@ -402,6 +409,7 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
     """
     for record in run.records:
         for figure in _JUDGED:
+            # "host", or what else bounds a cost; None for a figure that is not judged.
             bound_by = class_of(record, figure)
             value = _usable(record, figure)
             if bound_by and value is not None:
@@ -420,6 +428,7 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
             yield from _alone(together, case)
             continue
         stack_and_case = (together.target.stack, case)
+        # Keep the measurement with the most devices that ran at once (peers).
         known = most_peers.get(stack_and_case)
         if together.peers > (known.peers if known is not None else 1):
             most_peers[stack_and_case] = together
@@ -441,6 +450,7 @@ def _alone(alone: Contention, case: str) -> Iterator[tuple[JudgedFigure, Value]]
         return
     yield JudgedFigure(stack, "host", f"{case} alone issue"), enqueue
     if cost is not None:
+        # On software (no real device) the host bounds every cost.
         device_bounds = enqueue.value < cost.value / 2 and not alone.target.software
         side: NodeSide = "device" if device_bounds else "host"
         yield JudgedFigure(stack, side, f"{case} alone cost"), cost

@@ -38,6 +38,7 @@ def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapp
     os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")
     import ray
 
+    # Ray replaces the handler of SIGTERM: it is put back.
     before = signal.getsignal(signal.SIGTERM)
     with contextlib.redirect_stdout(sys.stderr):  # Ray prints what happens to nodes
         try:
@@ -71,6 +72,7 @@ def _nodes() -> dict[str, dict[str, Any]]:
             name = f"{name}-{node['NodeID'][:6]}"
         by_name[name] = node
     for node in dead:
+        # A dead node under the name of a living one was replaced.
         if node["DeathReason"] not in _ORDERLY:
             by_name.setdefault(_name_of(node), node)
     return by_name
@@ -97,10 +99,12 @@ async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent
         raise UsageError(f"dead: {node['DeathReasonMessage']}")
     gpus = node["Resources"].get("GPU", 0)
     here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    # On this node only, with all of its GPUs, and once.
     options = {"num_cpus": 0, "num_gpus": gpus, "max_retries": 0, "scheduling_strategy": here}
     task = ray.remote(**options)(_script).remote(script, limit_s)
     answer = asyncio.wrap_future(task.future())
     try:
+        # Longer than the script itself may take.
         await asyncio.wait([answer], timeout=limit_s + END_S)
         if answer.done():
             sent: Sent = answer.result()

@@ -41,6 +41,7 @@ def settings_apart(node: NodeRun, healthy: Sequence[NodeRun]) -> list[SettingApa
     names = {*of_node}.union(*of_healthy)
     apart = []
     for name in sorted(names):
+        # The value of each healthy node; None where it lacks the setting.
         values = [settings.get(name) for settings in of_healthy]
         setting = _apart(name, of_node.get(name), values)
         if setting is not None:
@@ -60,6 +61,7 @@ def _apart(name: str, own: object, others: Sequence[object]) -> SettingApart | N
         assert isinstance(own, int | float)
         return _number_apart(name, own, sorted(numbers))
 
+    # How many healthy nodes have each text, and the most frequent one.
     texts = Counter(map(_text, others))
     usual, having_usual = texts.most_common(1)[0]
     text = _text(own)
@@ -74,6 +76,7 @@ def _number_apart(name: str, own: float, others: Sequence[float]) -> SettingApar
     sorted), else None.
     """
     middle = others[len(others) // 2]
+    # If all healthy nodes agree this is 0: any other number is apart.
     farthest_healthy = max(abs(value - middle) for value in others)
     if abs(own - middle) > _FAR * farthest_healthy:
         return SettingApart(name, _text(own), _text(middle))

@@ -37,6 +37,7 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     judged, and the commands that measure suspects once more.
     """
     yield Text([words.all_nodes(found.nodes, found.false_alarms)])
+    # ``slow``: the tests in which a node is slow or suspect.
     not_ok = [node for node in found.nodes if node.slow]
     if not_ok:
         not_ok.sort(key=lambda node: (node.verdict, node.name))
@@ -80,6 +81,7 @@ def _group_sentences(group: NodeGroup) -> Iterator[str]:
     """
     yield words.group(group)
     yield from map(words.divided, group.divided)
+    # By number of runs of a node: in each test the smallest slowdown found.
     smallest_by_runs: dict[int, dict[NodePart, float]] = {}
     for node in group.nodes:
         if node.smallest:

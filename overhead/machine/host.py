@@ -92,6 +92,8 @@ class Host:
 
         ``bus``: as in ``pci.bus_id`` of ``nvidia-smi``.
         """
+        # nvidia-smi writes the PCI domain with 8 digits, Linux with 4: ``0000:3b:00.0`` has 12
+        # characters.
         return self.read(f"/sys/bus/pci/devices/{bus.lower()[-12:]}/local_cpulist")
 
     def psutil(self, function: str, **arguments: Any) -> Any:

@@ -159,6 +159,7 @@ def _windows_gpus(host: Host) -> list[_HardwareGpu]:
     )
     gpus = []
     for row in host.run("powershell", "-NoProfile", "-Command", query).splitlines():
+        # Such as ``PCI\VEN_10DE&DEV_2330&...|NVIDIA H100``: the maker, the device, the name.
         match = re.match(r"PCI\\VEN_(\w{4})&DEV_(\w{4}).*?\|(.*)", row)
         if match is None:
             continue

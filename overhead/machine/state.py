@@ -89,6 +89,7 @@ def hypervisor(host: Host) -> str:
         model = host.run("powershell", "-NoProfile", "-Command", query)
         is_virtual = "virtual" in model.lower() or "vmware" in model.lower()
         return model[:200] if is_virtual else ""
+    # The Linux inside of Windows has a kernel of Microsoft.
     if "microsoft" in host.read("/proc/version").lower():
         return "wsl"
     # The processor itself tells whether there is a hypervisor, but not which.

@@ -84,6 +84,7 @@ def _load_installed_packages() -> None:
     declared = importlib.metadata.entry_points(group=entry_points.GROUP)
     entries = sorted(declared, key=entry_points.text_of)
     reasons: list[Why]
+    # None in the parent process. A worker may load what its parent has tried.
     if _allowed is None:
         reasons = entry_points.import_failures(entries)
     else:
@@ -171,6 +172,7 @@ def load_entry_point(entry: EntryPoint) -> Why:
     try:
         with _importing(entry_points.package_of(entry)) as added:
             entry.load()
+            # The first of ``_REGISTRIES`` is that of stacks.
             added_stacks = added[0]
             # A module that was imported before has registered its stacks then.
             if not any(added) and not imported_before:

@@ -43,6 +43,7 @@ class WarpProbe(Probe):
             if device.is_cuda:
                 api = "CUDA"
                 name = device.name
+                # An id of the board that is the same in every API.
                 board = device_id(uuid.UUID(device.uuid.removeprefix("GPU-")).bytes)
             target = Target(
                 stack=self.name,
@@ -164,6 +165,8 @@ class WarpLaunches(InOrderChain):
         # A turn takes at least 1 ns, and wp.launch up to 20 us: the kernel outlasts the launches
         # behind it.
         turns = n * 20_000
+        # In the queue of the device: the blocker, the mark of its end, the units, the mark of their
+        # end.
         wp.launch(self._words.kernels.spin, dim=1, inputs=[scratch, turns], device=device)
         device.stream.record_event(start)
         self.issue(n)
@@ -185,6 +188,7 @@ class WarpGraph(Chain):
         self._graphs: dict[int, Any] = {}  # by number of launches
         self._nodes = int(case.params.get("nodes", 1))  # launches in a graph of fixed size
         self.recorded = case.pattern == "replay"
+        # In ``replay`` one graph has all n units, so the size of a graph limits n.
         self.max_n = MOST_NODES if self.recorded else 1 << 20
         self.synchronous = words.device.is_cpu
         self.wait_spins = words.device.is_cuda  # CUDA's wait for a stream keeps the CPU busy

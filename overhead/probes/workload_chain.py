@@ -62,6 +62,7 @@ def with_workloads(space: Space, arms: Sequence[WorkloadArm], *, software: bool)
         cases = _cases(workload, early_arms, software)
         early += cases[: len(early_arms)]  # the cases of the first variant in its first size
 
+    # Then every workload with every arm. A case that is among the early ones too is measured once.
     extra = list(space.extra)
     for workload in registered:
         extra += _cases(workload, arms, software)
@@ -363,6 +364,7 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
         reason = because("no-kernel-in-language", why=why, workload=name, language=language)
         raise Unsupported(reason)
 
+    # Without the parameter a step is one kernel.
     body = str(chain.case.params.get("body", "one"))
     if chain.case.pattern == "fused":
         body = "fused"

@@ -138,6 +138,7 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
     other; {} without any. The variance of ln(figure) is averaged over the steady key figures of a
     class.
     """
+    # What the table knows of this kind of machine is preferred.
     from_table: dict[FigureClass, ClassSpread] = {}
     for figure_class in _CLASSES:
         spread = spread_of(figure_class, view.fingerprint.machine)
@@ -147,6 +148,7 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
     if from_table or len(runs) < 2:
         return from_table
 
+    # Else by class the mean variance over its figures; ``s`` is its root.
     spreads: dict[FigureClass, ClassSpread] = {}
     for figure_class in _CLASSES:
         variances = _variances_of_figures(runs, figure_class)
@@ -168,6 +170,7 @@ def _variances_of_figures(runs: Sequence[View], figure_class: FigureClass) -> li
     A figure counts where two runs or more measured it in the same case, with a narrow interval (a
     *steady* one): the width of a wide one would be taken for a difference between runs.
     """
+    # By figure and case ln of its value in each run that has a steady one.
     logs: dict[tuple[str, str], list[float]] = {}
     for run in runs:
         for figure in run.once(key_figures):
@@ -183,6 +186,7 @@ def full_runs(runs: Sequence[View]) -> list[View]:
     """The runs with at least half as many key figures as the run with most of them, the oldest
     first. Others measured a few stacks only; none is full if no run has a key figure.
     """
+    # By run the number of key figures with a value.
     measured = {run: _figures_with_value(run) for run in runs}
     most = max(measured.values(), default=0)
     full = [run for run in runs if most > 0 and measured[run] >= most / 2]

@@ -45,6 +45,7 @@ class Tax:
         # "complete" is the slope of the time until the device has finished.
         browser = self.figure("complete")
         library = self.figure("complete", caller)
+        # A slope that may be zero makes no ratio.
         for slope in (browser, library):
             if slope is not None and slope.low is not None and slope.low <= 0:
                 return None
@@ -73,6 +74,7 @@ def taxes(view: View) -> list[Tax]:
     found = []
     for target in view.executing:
         for named in between_workers():
+            # The comparison names the browser (``of``) and the library inside it (``against``).
             if named.of["stack"] == target.stack:
                 for record in by_patterns(target.records):
                     found.append(_tax(view, target, record, named))
@@ -110,6 +112,7 @@ def _counterpart(
 
     ``named``: which fields of the two cases must be alike.
     """
+    # First the targets of the library, then those on the browser's device.
     measured = [target for target in view.executing if target.stack == library]
     if not measured:
         return _Counterpart(None, because("library-not-measured", library=library))
@@ -131,8 +134,10 @@ def _counterpart(
                 comparable.append(candidate)
     if not comparable:
         return _Counterpart(None, because("library-lacks-case", library=library, caller=caller))
+    # Of several cases the one with the browser's own parameters, else the first.
     same_params = first_with(comparable, params=record.params)
     best = same_params if same_params is not None else comparable[0]
+    # Last: both timed the same thing, and the library's case has the value.
     difference = _difference_of_windows(record.window, best.window, named.differs)
     if difference:
         return _Counterpart(None, difference)

@@ -65,6 +65,7 @@ class ArmFit:
         # A line without an interval cannot widen that of the measured time.
         if not line.bounded:
             return dataclasses.replace(measured, status=line.status, reason=line.reason)
+        # The distances from the line to the ends of its interval.
         below = line.value - line.floor
         above = line.ceiling - line.value
         low = max(min(measured.floor, measured.value - below), 0.0)
@@ -114,6 +115,7 @@ def groups(view: View) -> list[Group]:
     """The measured ways of the run to do a chain of steps, in groups that may be compared: each has
     the ways that compute the same on one board.
     """
+    # By what is computed (workload, variant, elements) the records; then apart by board.
     by_work: dict[_Work, list[Record]] = {}
     # The floor, a call that does nothing, runs no chain.
     for target in view.without_floor:
@@ -174,6 +176,7 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     slope = record.measured("complete")
     if slope is None or not resolved(record.figure("complete")) or bends_below_zero(record):
         return None
+    # The parameters of its own: without those that all arms of the group share.
     own = dict(sorted(record.params.items()))
     for shared in ("elements", "maker", *dict(_variant(record))):
         own.pop(shared, None)
@@ -193,6 +196,7 @@ def measured_time(record: Record, steps: float) -> Value | None:
     lengths = [point.n for point in points]
     if not points or not lengths[0] <= steps <= lengths[-1]:
         return None
+    # At each measured length the median total and its quartiles, joined by straight lines.
     value = float(np.interp(steps, lengths, [point.total for point in points]))
     if value <= 0:
         return None
@@ -212,6 +216,7 @@ def bends_below_zero(record: Record) -> bool:
     fixed = record.measured("fixed")
     if fixed is None or fixed.ceiling >= 0:
         return False
+    # ``curve``: the measured points T(n) of the case; ``total`` is the time.
     longest_ns = max((point.total for point in record.curve), default=0.0)
     return -fixed.value > _LEAST_BEND * longest_ns
 

@@ -191,11 +191,13 @@ def targets_shown(view: View) -> ShownTargets:
     A target counts if it ran the step, the small kernel that is dispatched. Without a GPU all of
     them are shown.
     """
+    # Of each stack its best target, if that ran the step.
     with_step = []
     for stack in view.stacks:
         target = view.best(stack)
         if target is not None and target.has_step:
             with_step.append(target)
+    # Those on a real GPU, and of these the ones on the first board or on none that is named.
     gpus = [target for target in with_step if target.first.api != "CPU" and not target.software]
     # Targets of a second board may not be compared with those of the first.
     other_boards = boards_of(target.first for target in gpus)[1:]
@@ -227,6 +229,7 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
     ``entry``: the row as the facts of the stack describe it: its label, and the parameters of its
     case.
     """
+    # The case of each caller: from Python, from compiled code, from a browser.
     records: dict[Kind, Record] = {}
     for kind, caller in _CALLERS.items():
         record = _case(target, entry, caller)
@@ -239,6 +242,7 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
     batched = _batched(view, target, entry, first_caller)
     if batched is not None:
         records["batched"] = batched
+    # By kind the costs that are drawn; then labels that are safe to print.
     marks = {}
     for kind, record in records.items():
         costs = _costs(record)
@@ -248,6 +252,7 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
     label = plain(entry.label, 60)
     name = plain(entry.name, 60) or label
     split = plain(entry.split_name, 60) or name
+    # "one-pass": the stack can put many dispatches into one pass.
     lacks_batch = batched is None and "one-pass" in target.facts.roles
     operand = _other_operand(target, entry, records.get("compiled"))
     python = _python_share(view, records)
@@ -297,6 +302,7 @@ def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
     if compiled is None:
         return None
     for split in view.once(host_shares):
+        # ``levels``: the same calls from Python first, from compiled code last.
         share = split.python
         if share and share.bounded and split.levels[-1].key == compiled.key:
             is_resolved = resolved(split.host) and resolved(compiled.figure("host"))
@@ -311,6 +317,7 @@ def _case(target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
     Compiled code does not always run the same operation as Python. So for a row without parameters
     of its own, its case may have another operand.
     """
+    # The row's parameters replace those of the base case; the rest is as in the base case.
     base = target.base
     wanted = {**base.params, **entry.params}
     same = with_fields(
@@ -341,6 +348,7 @@ def _batched(view: View, target: TargetView, entry: StackRow, caller: Caller) ->
     # Batches were measured for the base case only, which is the row without parameters.
     if entry.params:
         return None
+    # A CUDA graph of this stack's launches: a node of it is the batch.
     recorded = view.graph_of(target.stack)
     if recorded is not None and target.first.api == "CUDA":
         graph = view.best(recorded.stack)
@@ -348,6 +356,7 @@ def _batched(view: View, target: TargetView, entry: StackRow, caller: Caller) ->
             return None
         nodes = with_fields(graph.records, pattern="replay", workload="step")
         return next((node for node in nodes if node.params.get("maker") == recorded.maker), None)
+    # Any other stack: a pass with many dispatches, or a replay.
     by_caller = with_fields(target.records, workload="step", caller=caller)
     for one_pass in with_fields(by_caller, pattern="one-pass"):
         has_parameters_of_base = not target.varied(one_pass)
@@ -366,6 +375,7 @@ def doubt_of(record: Record) -> Doubt | None:
     cost = record.measured("complete")
     if figure is None:
         return "no-value"
+    # ``modes``: the costs that were found in short and in long chains.
     if cost is None:
         bends = figure.status == "nonlinear" and figure.modes
         return "bends" if bends else "no-value"
@@ -386,6 +396,7 @@ def _other_operand(
     base = target.base
     if compiled is None or compiled.params.get("operand") == base.params.get("operand"):
         return None
+    # "binding": called from Python.
     python = first_with(
         target.records,
         params=compiled.params,
@@ -407,6 +418,7 @@ def unpinned_range(record: WithFigures) -> tuple[float, float] | None:
     unpinned = record.measured("met")
     if unpinned is None:
         return None
+    # A single process gives no range: its value is both ends.
     low = unpinned.value if unpinned.low is None else unpinned.low
     high = unpinned.value if unpinned.high is None else unpinned.high
     return low / 1e3, high / 1e3

@@ -172,6 +172,7 @@ class WorkRow:
         graph of the same steps); None where either is unknown.
         """
         base = self.base(way)
+        # The base beside itself, without an interval.
         if way is base:
             return exactly(1.0, "ratio")
         # A way of another run is compared with the base there, which may be on another board.
@@ -194,6 +195,7 @@ class WorkRow:
             return "cheaper"
         if times.floor > 1 and times.value > 1 + SAME_WITHIN:
             return "dearer"
+        # The ratio is near 1 or its interval holds 1: a tie, if the interval is narrow.
         is_narrow = times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor
         return "tie" if is_narrow else "unclear"
 
@@ -208,6 +210,7 @@ class WorkRow:
             return None
         if base.step is None or base.fixed is None or way.step is None or way.fixed is None:
             return None
+        # The whole interval of what a step saves must lie above zero.
         saved_a_step = base.step - way.step
         if saved_a_step.floor <= 0:
             return None
@@ -232,6 +235,7 @@ class WorkRow:
         """
         graph = self.graph
         cuda = next(iter(self.of_kind("fused-cuda")), None)
+        # ``step``: the time of one step; None for a way whose line is not known.
         wgsl = [way.step for way in self.of_kind("fused-wgsl") if way.step is not None]
         if graph is None or graph.step is None or cuda is None or cuda.step is None or not wgsl:
             return None
@@ -249,6 +253,7 @@ class WorkRow:
             return None
         if any(self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl")):
             return None
+        # ``added``: what the graph adds to a step, beside the time of a step of fused CUDA.
         if times.added.floor < _LITTLE * times.cuda.value:
             return "graph-adds-little"
         kernel_ratio = times.wgsl / times.cuda
@@ -281,6 +286,7 @@ def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
     fused WGSL in the run shown comes from the one of them that has it with most ways timed. Where
     another way of any run is surely cheaper than all ways of the row, the row has it too.
     """
+    # By name of the work its rows in all runs; '' in ``run`` marks the run shown.
     by_name: dict[str, list[WorkRow]] = {}
     for row in _rows_of(own):
         row_shown = dataclasses.replace(row, run="")
@@ -327,11 +333,13 @@ def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
     """
     if not row.is_chain or row.graph is None:
         return row
+    # How many times the graph's time each way takes. A new way must lie below all their intervals.
     relative = [row.relative(way) for way in row.ways]
     floors = [times.floor for times in relative if times is not None]
     if not floors:
         return row
     lowest_floor = min(floors)
+    # Of the ways that do, the one with the lowest ratio to the graph of its own run.
     cheapest: ChainWay | None = None
     least_times = math.inf
     for view in views:
@@ -365,6 +373,7 @@ def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
         steps = steps_of(group.workload)
         for arm in group.arms:
             if arm.record.caller == "binding" and arm.processor == "gpu":
+                # The way as one of kind "other", without a label; its arm tells what it is.
                 way = _way(OTHER, "", arm.record, arm, steps)
                 created = view.fingerprint.created
                 yield dataclasses.replace(way, run=created, run_base=graph.cost, arm=arm)
@@ -388,6 +397,7 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
     Of several sizes (numbers of elements) it is the workload's usual one, the first in its
     definition, and of several groups of that size the one with most ways timed.
     """
+    # By workload its groups, one for each number of elements and board.
     by_workload: dict[str, list[_GroupWays]] = {}
     for group in view.once(groups):
         ways = _GroupWays(group, _ways(view, group))
@@ -400,6 +410,7 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
         chosen = max(at_usual_size or sizes, key=lambda each: _timed(each.ways))
         if not any(way.is_fused and way.cost is not None for way in chosen.ways):
             continue
+        # Every run on a GPU measures it: it is not ``heavy``, or ``usual`` all the same.
         is_usual = workload is not None and (workload.usual or not workload.heavy)
         group = chosen.group
         work = _work(group)
@@ -434,6 +445,7 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
         way = _cheapest_of(view, group, known)
         if way is not None:
             ways.append(way)
+    # Then leave out what only stands in for something that is there.
     timed_kinds = {way.kind for way in ways if way.cost}
     kept = []
     for way in ways:
@@ -455,6 +467,7 @@ def _cheapest_of(view: View, group: Group, known: _KnownWay) -> ChainWay | None:
     facts = known.facts
     label = plain(facts.label, 60)
     steps = steps_of(group.workload)
+    # By record its arm: the line fitted to its times. Records in ``failed`` have none.
     arms = {id(arm.record): arm for arm in group.arms}
     records = [*(arm.record for arm in group.arms), *group.failed]
     ways = []
@@ -475,6 +488,7 @@ def _cheapest_of(view: View, group: Group, known: _KnownWay) -> ChainWay | None:
             ways = [ChainWay(facts.kind, known.stack, label, None, reason=reason)]
     if not ways:
         return None
+    # A way without a time comes last.
     cheapest = min(ways, key=lambda way: way.cost.value if way.cost else math.inf)
     through = plain(view.facts(known.stack).label, 40)
     return dataclasses.replace(cheapest, through=through)
@@ -514,10 +528,12 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
         cost = by_interval(dataclasses.replace(arm.cost(steps), status=record.status))
         beyond = arm.is_extrapolated(steps)
         return ChainWay(kind, stack, label, cost, arm.slope, arm.fixed, beyond=beyond)
+    # No line: T(n) may bend, and its measured points tell the time.
     figure = record.figure("complete")
     time = _read_off(record, steps)
     if figure is None or time is None:
         return ChainWay(kind, stack, label, None, failed=record)
+    # ``modes``: the costs of a further step that were found, in short and in long chains.
     step = _step_between_modes(record, figure) if figure.modes else None
     beyond = measured_time(record, steps) is None
     return ChainWay(kind, stack, label, time, step, reason=record.reason, beyond=beyond)
@@ -545,6 +561,7 @@ def _read_off(record: Record, steps: int) -> Value | None:
     figure = record.figure("complete")
     if figure is None or figure.status != "nonlinear" or not record.curve:
         return None
+    # First between two measured lengths; beyond the longest by the costs of a further step.
     measured = measured_time(record, steps)
     if measured is None and len(figure.modes) > 1:
         measured = _beyond_longest(record, steps, figure.modes)
@@ -561,6 +578,7 @@ def _beyond_longest(record: Record, steps: int, modes: Sequence[float]) -> Value
     from the cheapest to the most expensive.
     """
     longest = max(record.curve, key=lambda point: point.n)
+    # Quartiles of the longest chain (``q1``, ``q3``) with the cheapest and the dearest step.
     more = steps - longest.n
     return Value(
         longest.total + more * modes[0],
@@ -580,6 +598,7 @@ def _why_not_in_run(run: Fingerprint, stack: str, case: str) -> Why:
         return absent.reason
     for left_out in run.left_out:
         # The name of a target is STACK@DEVICE; any device of the stack serves.
+        # The plan names whole cases, with their parameters behind ``case``.
         if left_out.target.startswith(f"{stack}@") and left_out.case.startswith(case):
             return left_out.reason
     return ""

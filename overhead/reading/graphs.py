@@ -39,6 +39,7 @@ class Graph:
         Where the upload to the device was not timed by itself, the first launch does it, and stands
         for it.
         """
+        # Making has a cost a node (the slope) and one for the whole graph (``:fixed``).
         has_slope = self.record.figure("making:upload") is not None
         has_intercept = self.record.figure("making:upload:fixed") is not None
         if has_slope or has_intercept:
@@ -50,6 +51,7 @@ class Graph:
         parts of making it; None where a part has no value.
         """
         total: Value | None = None
+        # A missing part makes the sum unknown.
         for part in self.parts:
             time = self._part(part, nodes)
             if time is None:
@@ -90,6 +92,7 @@ class Graph:
         saved = self.saved_per_node
         if making is None or saved is None or saved.value <= 0:
             return None
+        # A replay of all nodes saves what one node saves, times their number.
         return making / (saved * nodes)
 
     def no_break_even(self, nodes: int) -> NoBreakEven | None:
@@ -126,6 +129,7 @@ def _eager_target(view: View, graph: Record) -> TargetView | None:
     A stack of graphs may have several makers, such as the CUDA driver and a library. The parameter
     ``maker`` of the graph names one; without it the first is meant.
     """
+    # By maker, whose launches such a graph records.
     makers = view.facts(graph.stack).graphs
     usual_maker = next(iter(makers))
     maker = makers.get(str(graph.params.get("maker", usual_maker)))

@@ -35,6 +35,7 @@ def not_told_apart(costs: DispatchCosts, cheapest: DispatchRow) -> list[Dispatch
         if row is cheapest or "python" not in row.marks:
             continue
         cost = row.marks["python"][0]
+        # The interval of the other row begins at or below the end of the cheapest one's.
         least = cost.value if cost.low is None else cost.low
         if least <= most:
             found.append(row)
@@ -79,6 +80,7 @@ def batches(costs: DispatchCosts) -> list[Batch]:
         # With an interval that reaches 1 the batch may save nothing.
         saves = less is not None and less.floor > 1
         found.append(Batch(row, alone, less if saves else None))
+    # Of WebGPU, else of the first row; and of these those by the caller of the first.
     told = [batch for batch in found if "webgpu" in batch.row.facts.roles] or found[:1]
     return [batch for batch in told if batch.alone.caller == told[0].alone.caller]
 
@@ -143,6 +145,7 @@ def most_overstated(costs: DispatchCosts) -> Overstated | None:
         times = overstatement(row.records[row.first], "naive") if row.marks else None
         if times is None or times.status != "ok" or times.floor <= 1:
             continue
+        # Only a precise cost that the CPU bounds.
         if row.is_resolved(row.first) and row.limit(row.first) == "host":
             found.append(Overstated(row, times))
     return max(found, key=lambda one: one.times.value, default=None)

@@ -87,6 +87,7 @@ def host_shares(view: View) -> list[HostShares]:
     The calls from compiled code are compared with those from Python: what they save is Python's. So
     a case that others are compared with is no whole to split.
     """
+    # Keys of cases that another case is compared with, from a level above.
     lower_levels: set[str] = set()
     for name in _NEXT_LEVEL:
         for comparison in view.comparisons(name):
@@ -116,6 +117,7 @@ def _split(view: View, top: Record) -> HostShares:
     minimal = None
     python = None
     if levels:
+        # With less between than any other measured level.
         lowest = levels[-1]
         program = minimal_program(view, lowest.record)
         if program is not None and program.measured("host"):
@@ -156,6 +158,7 @@ def _levels(view: View, top: Record) -> list[_Level]:
     levels = {top.key: _Level(top, _WHOLE)}
     for comparison in _compared(view, top):
         record = view.record(comparison.against[0])
+        # The top's CPU time over that of this level, from cases that took turns.
         times = comparison.measured("ratio")
         if record is None or times is None or times.value <= 0:
             continue
@@ -179,6 +182,7 @@ def _shares(view: View, levels: Sequence[_Level]) -> Iterator[Share]:
     if not levels:
         return
     top = levels[0].record
+    # Neighbours: what the upper takes more than the lower, as a share of the top.
     for upper, lower in itertools.pairwise(levels):
         left_out = upper.share_of_top - lower.share_of_top
         yield _share(top, _layer_between(upper.record, lower.record), left_out)
@@ -218,6 +222,7 @@ def _share(top: Record, name: Layer, share: Value) -> Share:
     share_ends = [end for end in (share.low, share.high) if end is not None]
     whole_ends = [end for end in (whole.low, whole.high) if end is not None]
     if len(share_ends) == len(whole_ends) == 2:
+        # All four products of the ends: the lowest and the highest bound the time.
         products = [part * ns for part, ns in itertools.product(share_ends, whole_ends)]
         low = min(products)
         high = max(products)
@@ -234,6 +239,7 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
     facts = view.facts(compiled.stack)
     if "webgpu" not in facts.roles or compiled.caller != "native":
         return None
+    # ``below``: the stack under this one, here the Vulkan program.
     same_work = with_fields(
         view.fingerprint.records, stack=facts.below, adapter=compiled.adapter, case=compiled.case
     )

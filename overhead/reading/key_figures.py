@@ -104,6 +104,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
 
     A line of a named comparison takes its value from there: what one case saves beside another.
     """
+    # First the case that the line is of, ...
     target = view.best(line.stack)
     # ``step`` is the small kernel that all stacks run; other work says nothing general of a stack.
     if target is None or not target.has_step:
@@ -113,6 +114,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     if record is None:
         return KeyFigure(line.key, of=target.named, reason=_not_measured(line))
     made = KeyFigure(line.key, record=record, of=target.named)
+    # ... then its value: of the case itself, or of its comparison with another case ...
     source = view.comparison(line.compared, record.key) if line.compared else record
     if source is None:
         return dataclasses.replace(made, reason=because("not-compared-in-this-run"))
@@ -125,6 +127,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     # The lines that compare tell a share that is saved, not how many times as long it takes.
     if value.unit == "ratio":
         value = value.share_saved
+    # ... and last what a reader must know beside it.
     reason = "" if value.status == "ok" else about(value.status, value.reason)
     speeds = two_speeds(figure)
     condition: NodeCondition = ""
@@ -174,6 +177,7 @@ def _case_of_line(target: TargetView, line: _Line) -> Record | None:
     """
     by_caller = with_fields(target.records, caller=line.caller)
     if line.pattern is None:
+        # The base case with another caller differs in nothing else (``varied`` is empty).
         for record in with_fields(by_caller, pattern=target.base.pattern):
             if not target.varied(record):
                 return record

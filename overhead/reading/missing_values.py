@@ -90,6 +90,7 @@ def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
     for absent in absent_stacks(fingerprint, [like.stack]):
         return MissingValue(detail=absent.reason)
     for left_out in fingerprint.left_out:
+        # The plan left out one case, or (``_WHOLE_TARGET``) every case of the target.
         is_target = left_out.target == like.target_key
         if is_target and left_out.case in (_WHOLE_TARGET, like.case.key):
             return MissingValue(detail=left_out.reason)

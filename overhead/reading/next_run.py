@@ -148,6 +148,7 @@ def next_run(record: Record, machine: Machine, figure: str = "complete") -> Valu
     measured = record.measured(figure)
     if measured is None or measured.value <= 0 or record.software:
         return None
+    # The class of the figure, such as ``host``, and how much it varies between boards (ln).
     figure_class = class_of(record, figure)
     spread = spread_of(figure_class, machine)
     if spread is None:

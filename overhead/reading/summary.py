@@ -34,6 +34,7 @@ def speed_change(view: View) -> CanaryRange | None:
     most = state.get("canary_us_most")
     if not isinstance(least, float | int) or not isinstance(most, float | int):
         return None
+    # A smaller ratio of both counts as steady.
     if not 0 < least * _STEADY_RATIO < most:
         return None
     return CanaryRange(least, most)
@@ -72,6 +73,7 @@ def missing_stacks(view: View) -> MissingStacks:
     A stack counts as lacking only if none of its devices was measured: on another device, or with
     other environment variables, it may have failed.
     """
+    # Stacks with records; of the others the file says why they are missing.
     measured = {target.stack for target in view.targets}
     # A stack that the file names twice keeps its first reason, at the place of its last one.
     absent: dict[str, MissingStack] = {}

@@ -56,6 +56,7 @@ def waited_each(target: TargetView) -> Record | None:
         target.records, pattern="wait-each", caller=target.base.caller, workload="step"
     )
     for record in waiting:
+        # ``ACT_PARAMETERS``: those that say which act waits, and how often.
         differs_in_act_alone = set(target.varied(record)) <= ACT_PARAMETERS
         if differs_in_act_alone and record.params.get("sync", "stream") == "stream":
             return record
@@ -81,6 +82,7 @@ def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
         base = target.base
         for record in target.records:
             called_alike = (record.pattern, record.caller) == (base.pattern, base.caller)
+            # "p50": waits were timed one by one, so they have percentiles.
             waits_otherwise = called_alike and set(target.varied(record)) == {"wait"}
             has_percentiles = record.figure("p50") is not None
             if waits_otherwise or has_percentiles or record is base:
@@ -117,6 +119,7 @@ def in_capture(view: View) -> dict[str, str]:
         if not target.facts.graphs:
             continue
         for record in target.records:
+            # By the name of the act what the window says of it.
             captured = {}
             for field, value in record.window.items():
                 if field.startswith(_CAPTURED):
@@ -174,6 +177,7 @@ class Synchronised:
         without = self._steps_alone
         if with_act is None or without is None or without.value <= 0:
             return None
+        # Without a paired comparison: from the two cases alone.
         return with_act / without
 
     @property
@@ -190,6 +194,7 @@ class Synchronised:
         cost = self.cost
         if cost is None:
             return ""
+        # ``ceiling``, ``floor``: the ends of the interval.
         if cost.ceiling < 0:
             return "below-zero"
         return "no-effect" if cost.bounded and cost.floor <= 0 else ""
@@ -223,6 +228,7 @@ def _without_act(view: View, acting: Record) -> Record | None:
     """The case with the same steps as ``acting`` but without its act, the call that waits; None
     where it was not measured.
     """
+    # All that names the case, but for its act and its pattern.
     same = ("stack", "api", "adapter", "workload", "caller", "dependency", "device")
     fields = {name: getattr(acting, name) for name in same}
     params = {name: v for name, v in acting.params.items() if name not in ACT_PARAMETERS}

@@ -62,6 +62,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[Cells]:
 
     Nothing is dropped. The reasons are still codes; the caller puts them in words.
     """
+    # Each row begins with the cells of its run, then those of its case, then the figure.
     run = (
         fingerprint.machine.id,
         fingerprint.created,
@@ -129,6 +130,7 @@ def _figure_rows(
     Without figures, one row with the status and the reason of the whole, so that it is not lost.
     """
     for figure in figures or [Figure(name="none", unit="", status=status, reason=reason)]:
+        # The cells of the figure, in the order of the columns.
         interval = (figure.value, figure.low, figure.high)
         how_sure = (figure.status, figure.reason, figure.rule, figure.processes)
         modes = " ".join(map(str, figure.modes))

@@ -72,6 +72,7 @@ def placed_records(costs: DispatchCosts) -> list[Record]:
         for kind in _SINGLE_DISPATCHES:
             if kind in row.marks:
                 record = row.records[kind]
+                # "host": the CPU bounds the cost. ``marks``: the row has a cost of this kind.
                 if class_of(record) == "host" and not record.software:
                     bound_by_cpu.append(record)
     return bound_by_cpu
@@ -82,8 +83,11 @@ def place_of(costs: DispatchCosts) -> Place | None:
     its kind of machine; None where too few other boards have its costs.
     """
     fingerprint = costs.view.fingerprint
+    # By case, the cost that each other board had in committed runs of this kind of machine.
     committed = committed_table().costs.get(kind_of(fingerprint.machine), {})
     own_boards = boards_of(fingerprint.records)
+    # Over the costs: how many are the lowest or highest of all boards, and by what factor the other
+    # boards' median is above this cost.
     lowest = 0
     highest = 0
     times: list[Value] = []
@@ -101,14 +105,18 @@ def place_of(costs: DispatchCosts) -> Place | None:
             lowest += 1
         if cost.value > max(others.values()):
             highest += 1
+        # Above 1: the median of the other boards is dearer than this run. A pure ratio; its origin
+        # says that the numerator is of other boards.
         median_over_cost = statistics.median(others.values()) / cost.value
         origin_of_times = formed("times of other boards", cost.origin)
         times.append(Value(median_over_cost, origin=origin_of_times))
+        # What a reader can trace the answer back to, and how many boards it rests on.
         if cost.origin is not None:
             placed.append(cost.origin)
         boards |= others.keys()
     if len(times) < _LEAST_COSTS:
         return None
+    # The middle of these factors is the place of the run.
     origin = formed("median", *(each.origin for each in times))
     median = Value(statistics.median(each.value for each in times), origin=origin)
     return Place(len(times), lowest, highest, median, len(boards), tuple(placed))
@@ -151,7 +159,9 @@ def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
     runs_with: collections.Counter[str] = collections.Counter()
     for candidate in candidates:
         runs_with.update(candidate.stacks)
+    # The stacks that at least half of these runs have.
     headline = {stack for stack, count in runs_with.items() if count >= len(candidates) / 2}
+    # Runs with all of these; without any such run, all runs.
     with_headline = [each for each in candidates if headline <= each.stacks]
     whole = with_headline or candidates
     newest = max(each.method_version for each in whole)

@@ -164,6 +164,7 @@ class TargetView:
         if record.is_ufunc_loop:
             of_record["entry"] = record.window["entry"]
         varied = {}
+        # A parameter that one of both lacks counts as different too.
         for name in sorted({*of_base, *of_record}):
             if of_base.get(name) != of_record.get(name):
                 varied[name] = of_record.get(name, "")
@@ -248,14 +249,18 @@ class View:
         """Every target (a stack on a device) that has records, with what it is called, in the
         file's order.
         """
+        # By target (its key names stack and device) the records; the first of each tells the names.
         groups: dict[str, list[Record]] = {}
         for record in self.fingerprint.records:
             groups.setdefault(record.target_key, []).append(record)
         firsts = [records[0] for records in groups.values()]
+        # By key the full name, and a short one, without the device where the file has one only.
         labels = _labels(firsts)
         short = _without_device(firsts, labels)
         found = []
         for key, records in groups.items():
+            # ``_without_device`` appends "(CPU)" to a short name of the CPU only where the stack
+            # has a target on the GPU too; elsewhere the short name is the full one.
             facts = self.facts(records[0].stack)
             # A short label of a target on the CPU that is not its usual one ends with "(CPU)".
             names_cpu = records[0].api == "CPU" and short[key] != labels[key]
@@ -334,6 +339,7 @@ def by_board(records: Sequence[Record]) -> list[list[Record]]:
     """
     boards = boards_of(records)
     by_board = []
+    # A list for each board: its own records, and those that name no board but may be of it.
     for board in boards:
         on_board = first_with(records, device=board)
         assert on_board is not None
@@ -372,6 +378,7 @@ def base_cases(target: TargetView) -> list[Record]:
         if target.has_step and record.workload != target.base.workload:
             continue
         kind = (record.workload, record.pattern, record.caller)
+        # ``varied``: in what a case differs from the base case.
         nearest_so_far = nearest.setdefault(kind, record)
         if len(target.varied(record)) < len(target.varied(nearest_so_far)):
             nearest[kind] = record
@@ -446,6 +453,7 @@ def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
     # A run with few stacks may have many records of them, so it sets no measure here.
     least_records = _COMPLETE_SHARE * max(run.records for run in with_stacks)
 
+    # The lowest comes first: complete runs, then those without variables, then the newest.
     def preference(index: int) -> tuple[bool, bool, int]:
         """What sorts the runs: the one with the lowest is shown."""
         run = runs[index]
@@ -463,6 +471,7 @@ def without_device(labels: Sequence[TargetLabel]) -> tuple[list[str], str]:
     device, as both would have the same label.
     """
     devices = {label.device for label in labels if label.device and not label.runs_nothing}
+    # A target that runs nothing has no device of its own.
     if len(devices) != 1:
         return [label.text for label in labels], ""
     (device,) = devices
@@ -485,6 +494,7 @@ def _labels(firsts: list[Record]) -> dict[str, TargetLabel]:
     The label names stack and adapter; then, as far as needed to be unique, also the API, the id of
     the device (each is one ``depth`` more), and at last a number.
     """
+    # For each depth how many targets would have each label.
     times_used = []
     for depth in _DEPTHS:
         times_used.append(Counter(_label(record, depth).text for record in firsts))
@@ -498,6 +508,7 @@ def _labels(firsts: list[Record]) -> dict[str, TargetLabel]:
             if times_used[depth][candidate.text] == 1:
                 label = candidate
                 break
+        # The second target with this label gets the number 2, and so on.
         taken[label.text] += 1
         number = taken[label.text]
         labels[record.target_key] = label.followed_by(f" [{number}]") if number > 1 else label
@@ -512,6 +523,7 @@ def _label(record: Record, depth: int) -> TargetLabel:
     """A label for the target of this record, which names its stack and its adapter; from depth 1 on
     also its API, at depth 2 also the id of its device. One on the CPU names no adapter.
     """
+    # The parts that tell where: adapter, API, device, as far as ``depth`` asks for them.
     place = []
     if record.api != "CPU":
         place.append(plain(without_brackets(record.adapter), 28))
@@ -535,10 +547,12 @@ def _without_device(firsts: list[Record], labels: dict[str, TargetLabel]) -> dic
     runs_work = [record for record in firsts if record.executes and not record.software]
     gpus = {without_brackets(record.adapter) for record in runs_work if record.api != "CPU"}
     short = dict(labels)
+    # Labels without the device, where all work is done on one GPU (and the CPU).
     if len(gpus) == 1:
         for record in runs_work:
             where = " (CPU)" if record.api == "CPU" else ""
             short[record.target_key] = TargetLabel(plain(record.stack, 40) + where)
+    # Then back to the label with the device where the short one does not do.
     times_used = Counter(label.text for label in short.values())
     on_cpu = {record.stack for record in firsts if record.api == "CPU"}
     only_on_cpu = on_cpu - {record.stack for record in firsts if record.api != "CPU"}

@@ -90,18 +90,18 @@ def check_does_something(call: str) -> None:
     if not body or all(isinstance(statement, ast.Pass) for statement in body):
         return
     last = body[-1]
-    _refuse_single(body)
+    _refuse_single_without_work(body)
     if all(isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) for statement in body):
         name = getattr(last, "name", "f")
         raise UsageError(
             f"CALL defines {name} and does not call it: put the def into --setup, and write"
             f" {name}()"
         )
-    if _is_idle(body):
+    if _compiles_to_nothing(body):
         raise UsageError(because("call-does-nothing", why=_why_idle(last)))
 
 
-def _refuse_single(body: Sequence[ast.stmt]) -> None:
+def _refuse_single_without_work(body: Sequence[ast.stmt]) -> None:
     """Raise ``UsageError`` for one statement that makes a function or generator and does not run
     it, or that Python computes before it runs, such as ``2 * 3``.
     """
@@ -154,12 +154,13 @@ def _why_idle(last: ast.stmt) -> Reason:
     return because("call-compiles-to-nothing")
 
 
-def _is_idle(body: list[ast.stmt]) -> bool:
+def _compiles_to_nothing(body: list[ast.stmt]) -> bool:
     """Whether these statements, inside a function, compile to no instruction that computes or
-    stores anything.
+    stores anything, so that they do nothing when they run. Statements that do not compile count as
+    doing something: their error is raised elsewhere.
     """
     try:
-        code = _in_function(body)
+        code = _code_in_function(body)
     except (SyntaxError, ValueError):
         return False
     return _does_nothing(code)
@@ -169,7 +170,7 @@ def _does_nothing(code: CodeType) -> bool:
     return all(instruction.opname in _DOES_NOTHING for instruction in dis.get_instructions(code))
 
 
-def _in_function(body: list[ast.stmt]) -> CodeType:
+def _code_in_function(body: list[ast.stmt]) -> CodeType:
     """The compiled code of a function that has these statements as its body. The callers look
     whether an instruction of it computes or stores something.
 
@@ -203,7 +204,7 @@ def assignments(vary: str) -> list[dict[str, str]]:
         return [{}]  # each statement is measured once, with nothing assigned before
     name_text, _, values_text = vary.partition("=")
     name = name_text.strip()
-    values = _at_commas(values_text)
+    values = _split_at_commas(values_text)
     is_name = name.isidentifier() and not keyword.iskeyword(name)
     if not is_name or "" in values:
         raise UsageError(f"--vary {vary}: not of the form NAME=VALUE,VALUE, such as n=64,256")
@@ -254,7 +255,7 @@ def check_varied(
     ``reaches_functions``: a function that is named gets the value as an argument, so no text needs
     to use the name.
     """
-    if _is_replaced(setup, name):
+    if _is_overwritten(setup, name):
         raise UsageError(
             f"--vary {name}: SETUP gives {name} another value afterwards; take that out of --setup"
         )
@@ -267,7 +268,7 @@ def check_varied(
         )
 
 
-def _is_replaced(setup: str, name: str) -> bool:
+def _is_overwritten(setup: str, name: str) -> bool:
     """Whether a statement of SETUP assigns a name without using it, so that the value of ``--vary``
     is lost: ``n = int(n)`` still depends on what it was, ``n = 5`` does not.
     """
@@ -295,7 +296,7 @@ def _assigns(body: list[ast.stmt], name: str) -> bool:
     return scope.lookup(name).is_assigned() or scope.lookup(name).is_imported()
 
 
-def _at_commas(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     """The values of ``--vary``: the parts of a text between commas that stand in no brackets and no
     quotes. Raises ``UsageError`` for a bracket or quote that is not closed.
     """
@@ -342,7 +343,9 @@ def shown_statement(call: str) -> str:
 
 
 def _is_one_block(lines: Sequence[str]) -> bool:
-    """Whether each line is a statement of its own, and none is nested."""
+    """Whether each line is a statement of its own, and none is nested in another, so that ``;`` can
+    join them.
+    """
     indents = {len(line) - len(line.lstrip()) for line in lines}
     if len(indents) > 1:
         return False

@@ -153,10 +153,11 @@ def divide(samples: Sequence[Sample], thread: SampledThread) -> Division:
             samples=len(kept), reason=because("too-few-samples", samples=len(kept), fewest=_FEWEST)
         )
     # A sample alone does not tell whether its instruction calls compiled code: all of them do.
-    native = _native_instructions(kept, files)
+    calling_compiled = _instructions_calling_compiled(kept, files)
     counts = _Counts()
     for sample in kept:
-        counts.add(_origin_of(sample, files, is_native=sample.instruction in native))
+        calls_compiled = sample.instruction in calling_compiled
+        counts.add(_origin_of(sample, files, calls_compiled=calls_compiled))
     # In this order: each step divides in proportion to the samples that the steps before have given
     # to the parts.
     counts.share_out_unknown_python()
@@ -177,9 +178,10 @@ class _Origin:
     object: str = ""
 
 
-def _origin_of(sample: Sample, files: _Files, *, is_native: bool) -> _Origin:
-    """Which kind of code the thread ran in one sample, of which package and file. ``is_native``:
-    its bytecode instruction calls compiled code of a library, as other samples show.
+def _origin_of(sample: Sample, files: _Files, *, calls_compiled: bool) -> _Origin:
+    """Which kind of code the thread ran in one sample, of which package and file.
+    ``calls_compiled``: its bytecode instruction calls compiled code of a library, as other samples
+    show.
 
     The interpreter's own machine code runs for every instruction. It is Python's time where the
     instruction is plain Python. Where the instruction calls compiled code, it is the time of the
@@ -189,7 +191,7 @@ def _origin_of(sample: Sample, files: _Files, *, is_native: bool) -> _Origin:
         return _Origin("system")
     if files.is_foreign(sample.object):
         return _foreign_origin(sample.object, files)
-    if is_native:
+    if calls_compiled:
         is_shared = _file_name(sample.object).startswith(_SYSTEM_OBJECTS)
         return _Origin("shared" if is_shared else "interpreter")
     package = files.package_of_python(sample.file)
@@ -209,9 +211,10 @@ def _foreign_origin(object: str, files: _Files) -> _Origin:
     return _Origin(kind, files.package_of_object(object), name or GENERATED)
 
 
-def _native_instructions(samples: Sequence[Sample], files: _Files) -> set[int]:
-    """The addresses of the bytecode instructions that run compiled code of a library: those with 5
-    % of their samples in such code. Fewer may be by chance.
+def _instructions_calling_compiled(samples: Sequence[Sample], files: _Files) -> set[int]:
+    """The addresses of the bytecode instructions that run compiled code of a library. Such code is
+    called foreign here: neither Python nor the interpreter. An instruction runs it if 5 % of its
+    samples or more hit such code.
     """
     of_all = Counter(sample.instruction for sample in samples)
     of_foreign = Counter(
@@ -234,7 +237,7 @@ class _Counts:
         self._packages: dict[_Kind, Counter[str]] = defaultdict(Counter)
         self._objects: dict[_Kind, Counter[str]] = defaultdict(Counter)
         self._shared = 0.0
-        self._certain: dict[PartName, float] = {}
+        self._before_shared: dict[PartName, float] = {}
 
     def add(self, origin: _Origin) -> None:
         """Count one sample."""
@@ -279,7 +282,7 @@ class _Counts:
         them.
         """
         self._shared = self._samples["shared"]
-        self._certain = {part: self._samples[part] for part in _COMPILED_PARTS}
+        self._before_shared = {part: self._samples[part] for part in _COMPILED_PARTS}
         self._share_out("shared", _COMPILED_PARTS)
 
     def parts(self, total: int) -> list[CallPart]:
@@ -318,8 +321,9 @@ class _Counts:
         count = least = most = self._samples[name]
         if self._shared and name in _COMPILED_PARTS:
             # What the part had before it got samples of the shared functions.
-            certain = self._certain[name]
-            is_only_caller = certain == sum(self._certain.values())
+            certain = self._before_shared[name]
+            # If no other compiled part has samples, this one made all calls of shared functions.
+            is_only_caller = certain == sum(self._before_shared.values())
             least = count if is_only_caller else certain
             most = certain + self._shared
         # Beside what is unknown, samples hit a part by chance: the ends are those of intervals.
@@ -371,7 +375,9 @@ def _interval(count: float, total: int) -> tuple[float, float]:
 
 
 class _Files:
-    """Whose a file is: of Python code, or of machine code."""
+    """Whose a file of Python code or of machine code is: the user's, a package's, the
+    interpreter's. The sampled ``thread`` tells the folders of packages.
+    """
 
     def __init__(self, thread: SampledThread) -> None:
         self._thread = thread

@@ -41,7 +41,7 @@ class GivenText:
         | ``-``, with ``f(x)`` on standard input | ``f(x)`` |
         | ``-``, with a text of more than 60 characters | ``standard input`` |
         | ``@steps/train.py`` | ``train.py`` |
-        | a text that defines a function: ``def step(): …`` | ``step`` |
+        | the name of a function: ``train.py:step`` | ``train.py:step`` |
         | another text: ``f(x)`` | ``f(x)`` |
         """
         if self.place in _STANDARD_INPUT:
@@ -67,17 +67,17 @@ def given_texts(
         raise UsageError(
             "-: standard input can be read once; put one of the texts into a file: @FILE"
         )
-    return [_given(one) for one in calls], [_given(one) for one in setup]
+    return [_read_argument(one) for one in calls], [_read_argument(one) for one in setup]
 
 
-def _given(argument: str) -> GivenText:
+def _read_argument(argument: str) -> GivenText:
     """The text of one argument: the argument itself, or what the file ``@FILE`` or standard input
     holds. Not more of these is read than shows that they are too long.
     """
     one_too_many = _MOST_BYTES + 1
     if argument in _STANDARD_INPUT:
         content = sys.stdin.buffer.read(one_too_many)
-        return _checked(content, argument, "standard input")
+        return _checked_python(content, argument, "standard input")
     # A decorator begins with the same sign, but has a line below it. And the name of a function may
     # begin with it: ``@FILE.py:FUNCTION`` names a file with that sign.
     is_function = "\n" in argument or bool(named_function(argument))
@@ -85,11 +85,11 @@ def _given(argument: str) -> GivenText:
         file = argument[1:]
         with open(file, "rb") as opened:
             content = opened.read(one_too_many)
-        return _checked(content, file, file)
+        return _checked_python(content, file, file)
     return GivenText(argument)
 
 
-def _checked(content: bytes, place: str, name: str) -> GivenText:
+def _checked_python(content: bytes, place: str, name: str) -> GivenText:
     """The text of a file, if it is Python; else raises ``UsageError``. ``place``: the file as the
     command line gives it; ``name``: what an error calls it.
 

@@ -130,10 +130,10 @@ def this_thread(phase: Phase) -> SampledThread:
         raise Unavailable(because("sampling-needs-main-thread"))
     with open("/proc/self/mem", "rb", buffering=0) as memory:
         places = _Places(memory.fileno())
-        shallow = places.here(0)
+        shallow = places.offsets_at_depth(0)
         # Another word of the state may have the frame's address by chance, or keep that of one
         # frame for ever. Only a path to the running frame is right at two depths of the stack.
-        deep = places.here(3)
+        deep = places.offsets_at_depth(3)
         common_paths = [path for path in shallow.paths if path in deep.paths]
         if not common_paths:
             raise _unknown_layout()
@@ -155,7 +155,7 @@ def this_thread(phase: Phase) -> SampledThread:
         )
 
 
-class _Here(Struct, frozen=True):
+class _FrameOffsets(Struct, frozen=True):
     """What was found in one running frame. ``paths``: offsets that lead from the interpreter's
     state of the thread to this frame, the shortest first. ``code``, ``instruction``: offsets in the
     frame, of its code object and of the pointer to its running instruction.
@@ -180,12 +180,12 @@ class _Places:
         thread_state.restype = ctypes.c_void_p
         self.state = int(thread_state())
 
-    def here(self, depth: int) -> _Here:
+    def offsets_at_depth(self, depth: int) -> _FrameOffsets:
         """Where the frame of this function is found, and what lies where in it. The function calls
         itself ``depth`` times before, so that its frame is another one for each depth.
         """
         if depth:
-            return self.here(depth - 1)
+            return self.offsets_at_depth(depth - 1)
         frame = sys._getframe()
         address, code = self._interpreter_frame(frame)
         instruction = self._instruction(address, frame.f_code)
@@ -207,7 +207,7 @@ class _Places:
                 if value == address:
                     paths.append((index * WORD, inner * WORD))
         paths.sort(key=len)
-        return _Here(paths, code, instruction)
+        return _FrameOffsets(paths, code, instruction)
 
     def filename(self, code: CodeType) -> int:
         """The offset in a code object of the name of its file."""

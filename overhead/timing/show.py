@@ -42,7 +42,7 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     calls_wait = any(call.is_awaited for call in timing.calls)
     names = [name for name in words.MEANINGS if calls_wait or name != "issue"]
     yield _timing_table(timing, names).without_empty()
-    yield Text([*_divisions(timing)])
+    yield Text([*_division_sentences(timing)])
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
 
@@ -83,7 +83,7 @@ def _timing_table(timing: Timing, names: Sequence[str]) -> Table:
     )
 
 
-def _divisions(timing: Timing) -> Iterator[str]:
+def _division_sentences(timing: Timing) -> Iterator[str]:
     """How the host's time of each call divides into Python, libraries and so on: a sentence for
     each call that was sampled, and then what the words in these sentences mean.
     """
@@ -98,6 +98,7 @@ def _divisions(timing: Timing) -> Iterator[str]:
         cost = call.figure("issue" if on_device else "complete")
         name = _name_with_varied(call)
         yield division_words.division_sentence(name, division, cost, on_device=on_device)
+        # Without parts, the sentence has said why there are none, and has no words to explain.
         if division.parts:
             divided.append(division)
             if on_device:
@@ -128,7 +129,7 @@ def timing_sentences(timing: Timing) -> list[str]:
     missing.
     """
     calls = timing.calls
-    sentences = [_ratio(ratio) for ratio in timing.ratios]
+    sentences = [_ratio_sentence(ratio) for ratio in timing.ratios]
     if any(_is_first_answer(call) for call in calls):
         sentences.append(words.ONE_PROCESS)
         interrupted = [
@@ -146,7 +147,7 @@ def timing_sentences(timing: Timing) -> list[str]:
     numbers_by_wait: dict[Why, list[str]] = {}
     numbers_by_libraries: dict[str, list[str]] = {}
     for number, call in enumerate(calls, 1):
-        sentences += _of_call(call, words.of_rows([str(number)], len(calls)))
+        sentences += _sentences_of_call(call, words.of_rows([str(number)], len(calls)))
         numbers_by_wait.setdefault(call.wait, []).append(str(number))
         libraries = listed(_libraries(call))
         numbers_by_libraries.setdefault(libraries, []).append(str(number))
@@ -162,7 +163,7 @@ def timing_sentences(timing: Timing) -> list[str]:
     return sentences
 
 
-def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
+def _doubts_of_cost(call: CallTiming, which: str) -> Iterator[str]:
     """Why the cost of a statement is not sure, and from how many calls in a row on it holds.
     ``which``: the statement in words, `` of 2``; '' if there is only one.
     """
@@ -176,16 +177,16 @@ def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
         yield words.holds_from(complete, which)
 
 
-def _of_call(call: CallTiming, which: str) -> Iterator[str]:
+def _sentences_of_call(call: CallTiming, which: str) -> Iterator[str]:
     """What is said of one statement: doubts about its cost, and what differs from it. ``which``:
     `` of 2`` where there are several statements.
     """
     if _is_first_answer(call):  # one sentence says of all such answers that they are of one process
         return
-    yield from _doubts_of(call, which)
-    yield from _single_call(call, which)
-    yield from _unpinned(call, which)
-    yield from _falls(call, which)
+    yield from _doubts_of_cost(call, which)
+    yield from _single_call_misleads(call, which)
+    yield from _unpinned_differs(call, which)
+    yield from _cost_falls(call, which)
     next_run = range_text(_range(call.next_run))
     if next_run:
         yield words.next_run(next_run, which)
@@ -194,7 +195,7 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     if call.status != "ok" and call.value("complete") is not None:
         yield words.unclear_cost(call, which)
     # The sentence before has told the status of the cost already, if that is what is missing.
-    for reason, names in _missing(call).items():
+    for reason, names in _missing_figures(call).items():
         again_after = call.status if "complete" in names else ""
         yield words.no_figures(names, reason, which, again_after)
 
@@ -210,7 +211,7 @@ def _libraries(call: CallTiming) -> list[str]:
     return [f"{name} {version}".rstrip() for name, version in call.libraries.items()]
 
 
-def _single_call(call: CallTiming, which: str) -> Iterator[str]:
+def _single_call_misleads(call: CallTiming, which: str) -> Iterator[str]:
     """How many times the cost a single timed call takes (the figure ``naive``), where it is far
     more, and the cost is sure.
     """
@@ -220,8 +221,8 @@ def _single_call(call: CallTiming, which: str) -> Iterator[str]:
     if call.status != "ok" or figure is None or single_shot is None or complete is None:
         return
     # Nothing can be divided by a cost of 0. And where all unpinned processes met far more than the
-    # cost, ``_unpinned`` says that instead.
-    if complete.floor <= 0 or _lies_above(call):
+    # cost, ``_unpinned_differs`` says that instead.
+    if complete.floor <= 0 or _unpinned_far_above(call):
         return
     least = single_shot.floor / complete.ceiling
     most = single_shot.ceiling / complete.floor
@@ -229,13 +230,13 @@ def _single_call(call: CallTiming, which: str) -> Iterator[str]:
         yield words.single_call(figure, least, most, which)
 
 
-def _falls(call: CallTiming, which: str) -> Iterator[str]:
+def _cost_falls(call: CallTiming, which: str) -> Iterator[str]:
     """Says so if fresh processes, which make few calls, met far more than a single call takes among
     many: the cost falls while a process runs, and so has no one value.
     """
     first = call.figure("met")
     later = call.figure("naive")
-    # With a cost, ``_unpinned`` says how the fresh processes differ from that.
+    # With a cost, ``_unpinned_differs`` says how the fresh processes differ from that.
     if call.value("complete") is not None or first is None or later is None:
         return
     unpinned = first.measured
@@ -246,7 +247,7 @@ def _falls(call: CallTiming, which: str) -> Iterator[str]:
         yield words.cost_falls(first, later, which)
 
 
-def _lies_above(call: CallTiming) -> bool:
+def _unpinned_far_above(call: CallTiming) -> bool:
     """Whether all processes that are not pinned met far more than the cost."""
     unpinned = call.measured("met")
     complete = call.measured("complete")
@@ -255,7 +256,7 @@ def _lies_above(call: CallTiming) -> bool:
     return unpinned.floor > _UNPINNED_APART * complete.ceiling
 
 
-def _unpinned(call: CallTiming, which: str) -> Iterator[str]:
+def _unpinned_differs(call: CallTiming, which: str) -> Iterator[str]:
     """What the call takes in processes that are not pinned to a processor (the figure ``met``),
     where that differs from the cost, which is measured in pinned ones.
     """
@@ -268,7 +269,7 @@ def _unpinned(call: CallTiming, which: str) -> Iterator[str]:
         return
     low_us, high_us = unpinned_range(call) or (unpinned_ns / 1e3, unpinned_ns / 1e3)
     yield words.unpinned(low_us, high_us, which)
-    if _lies_above(call):
+    if _unpinned_far_above(call):
         yield words.LEFT_OUT
 
 
@@ -289,7 +290,7 @@ def _cell(call: CallTiming, name: str) -> str:
     return micro_spread(figure)
 
 
-def _ratio(ratio: CallRatio) -> str:
+def _ratio_sentence(ratio: CallRatio) -> str:
     """How two statements compare: no ratio was formed, or its interval holds 1 so that they do not
     differ, or one takes so many times as long.
     """
@@ -301,15 +302,17 @@ def _ratio(ratio: CallRatio) -> str:
     return words.takes_as_long(ratio, times)
 
 
-def _missing(call: CallTiming) -> dict[Why, list[str]]:
-    """The names of the figures without a value, by the reason why they have none."""
+def _missing_figures(call: CallTiming) -> dict[Why, list[str]]:
+    """The names of the figures that the table shows without a value, by the reason why they have
+    none, so that one sentence tells each reason.
+    """
     names: dict[Why, list[str]] = {}
     for name in words.MEANINGS:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
             why = figure.reason or call.reason or figure.status
             names.setdefault(why, []).append(name)
-    # A measured call on a device that has no figure for the device at all: there was no clock.
+    # A measured call that uses a device, and has no figure for how long that is busy.
     if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
         names.setdefault(_why_no_device_time(call), []).append("device")
     return names

@@ -79,7 +79,7 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
     place, colon, function = text.rpartition(":")
     is_name = all(part.isidentifier() for part in function.split("."))
     if not (place and colon and is_name):
-        raise _no_function(text)
+        raise _error_without_function(text)
     check_text(text)
     given = {}
     for argument in arguments:
@@ -115,7 +115,7 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
     )
 
 
-def _no_function(text: str) -> UsageError:
+def _error_without_function(text: str) -> UsageError:
     """The error for a text that names no function. If the text is a file, with or without ``.py``,
     the error names the functions of that file.
     """
@@ -153,7 +153,7 @@ def step_given(step: Callable[[], object]) -> StepSource:
     file = getattr(module, "__file__", None) or module_name or "a notebook"
     folder = str(Path(file).resolve().parent) if os.path.isfile(file) else os.getcwd()
     name = str(getattr(step, "__qualname__", type(step).__qualname__))
-    _refuse_other_code(step, name)
+    _refuse_call_without_body(step, name)
     setup = (
         f"from {__name__} import step_from\n"
         f"{setup_of(step, 'given_step')}\n"
@@ -197,7 +197,7 @@ def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundS
     ``place``: the file or module; ``function``: its name there, perhaps with dots, as in
     ``Class.function``.
     """
-    module = _module(place)
+    module = _loaded_module(place)
     named: Any = module
     for name in function.split("."):
         if not hasattr(named, name):
@@ -206,7 +206,7 @@ def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundS
         named = getattr(named, name)
     if not callable(named):
         raise UsageError(f"{function} is {type(named).__name__} and no function")
-    lacking = _lacking(named, arguments)
+    lacking = _missing_arguments(named, arguments)
     # ``Class.method`` would need an object, which no argument can give.
     if "." in function and lacking[:1] == ["self"]:
         raise UsageError(
@@ -237,11 +237,12 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     Calls the function once. Raises ``UsageError`` for a step whose call would not run its code, or
     would need arguments.
     """
-    _refuse_other_code(given, function)
+    _refuse_call_without_body(given, function)
+    # The call may take long, so whoever asked for it (``telling_first_call``) is told before.
     for tell in _told_before_first_call:
         tell()
     began = time.perf_counter()
-    returned = _result_of(given)
+    returned = _result_in_program(given)
     first_s = time.perf_counter() - began
     # A coroutine or generator is what an async or generator function returns: none of it has run.
     refuse_unfinished(returned, function)
@@ -249,8 +250,8 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     kind = "" if returned is None else type(returned).__qualname__
     if not callable(returned):
         return FoundStep(given, function, kind, is_returned=False, first_s=first_s)
-    _refuse_other_code(returned, function, is_returned=True)
-    lacking = _lacking(returned, {})
+    _refuse_call_without_body(returned, function, is_returned=True)
+    lacking = _missing_arguments(returned, {})
     if lacking:
         raise UsageError(
             f"the {kind} that {function} returns needs {', '.join(lacking)}; a step takes no"
@@ -271,6 +272,7 @@ def _refuse_several(returned: Any, function: str) -> None:
 
     kind = type(returned).__qualname__
     parts = list(returned.values()) if isinstance(returned, dict) else returned
+    # What can be called is the step, also if it is a container.
     if callable(returned) or not isinstance(parts, list | tuple | set | frozenset):
         return
     functions = [part for part in parts if callable(part)]
@@ -302,7 +304,7 @@ def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
     return defined_here or public
 
 
-def _refuse_other_code(
+def _refuse_call_without_body(
     function: Callable[..., Any], name: str, *, is_returned: bool = False
 ) -> None:
     """Raise ``UsageError`` for an async or generator function, whose call does not run its body: it
@@ -372,16 +374,16 @@ def refuse_long(found: FoundStep, longest_s: float) -> None:
 def _seconds(call: Callable[[], Any]) -> float:
     """How long one call takes, s. Raises ``UsageError`` for whatever it raises."""
     began = time.perf_counter()
-    _result_of(call)
+    _result_in_program(call)
     return time.perf_counter() - began
 
 
-def _module(place: str) -> Any:
+def _loaded_module(place: str) -> Any:
     """The module of this name, or the one that a file holds; its code runs now. Raises
     ``UsageError`` for whatever that code raises.
     """
     if not place.endswith(".py"):
-        return _result_of(functools.partial(importlib.import_module, place))
+        return _result_in_program(functools.partial(importlib.import_module, place))
     name = Path(place).stem
     spec = importlib.util.spec_from_file_location(name, place)
     if spec is None or spec.loader is None:
@@ -392,11 +394,11 @@ def _module(place: str) -> Any:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     sys.modules.setdefault(name, module)
-    _result_of(functools.partial(spec.loader.exec_module, module))
+    _result_in_program(functools.partial(spec.loader.exec_module, module))
     return module
 
 
-def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list[str]:
+def _missing_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list[str]:
     """The names of the arguments without a default that are not among those given (``arguments``).
     Raises ``UsageError`` for a given one that the function does not have.
     """
@@ -428,7 +430,7 @@ def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.forward if is_module else function  # type: ignore[attr-defined]
 
 
-def _result_of(call: Callable[[], Any]) -> Any:
+def _result_in_program(call: Callable[[], Any]) -> Any:
     """What a call of the user's program returns. Whatever it raises becomes a ``UsageError``, which
     is shown as one line and names the line of the program.
     """

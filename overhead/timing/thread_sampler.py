@@ -167,6 +167,7 @@ class _Stopper:
     """
 
     def __init__(self, pid: int) -> None:
+        """Get ready to stop the main thread of the process ``pid``; ``with`` begins it."""
         self._pid = pid
         self._is_stopped = False
         self._ptrace = ctypes.CDLL(None, use_errno=True).ptrace
@@ -215,6 +216,7 @@ class _Stopper:
                 return False
             # The thread has stopped. Only that news is taken.
             LINUX.waitid(LINUX.P_PID, self._pid, LINUX.WSTOPPED | LINUX.WNOHANG)
+            # Another status is a signal that the thread is to get.
             self._is_stopped = found.si_status == _EVENT_STOP
             if self._is_stopped:
                 return True
@@ -249,8 +251,9 @@ class _Stopper:
 
 
 class _Reader:
-    """Reads the memory of a stopped thread. ``names``: the file of a function, by the address of
-    its code object.
+    """Reads from the memory of a stopped thread which Python code it runs. ``thread``: the
+    addresses and offsets where the interpreter keeps that. ``names``: the file of a function, by
+    the address of its code object.
     """
 
     def __init__(self, memory: int, thread: SampledThread) -> None:

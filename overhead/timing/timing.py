@@ -217,7 +217,7 @@ class TimeInterrupted(SaidInOneLine, KeyboardInterrupt):
         return in_words(self.args[0])
 
 
-class _Named(Struct, frozen=True, kw_only=True):
+class _Statements(Struct, frozen=True, kw_only=True):
     """The calls to measure as statements (``texts``), what the table calls them (``labels``), and
     what workers need to find functions: Python text that runs ``before``, and entries of
     ``sys.path``.
@@ -271,7 +271,7 @@ def time(  # noqa: PLR0913 - a public interface
     calls = [call, *others]
     varied_names = list(assignments(vary)[0])
     variable = varied_names[0] if varied_names else ""
-    named = _named(calls, arguments, variable)
+    named = _as_statements(calls, arguments, variable)
     path = list(named.path)
     if pythons:
         path.append(os.getcwd())  # another interpreter starts elsewhere than this one
@@ -322,9 +322,9 @@ def _check_number(spec: CallSpec) -> None:
         )
 
 
-def _named(
+def _as_statements(
     calls: Sequence[str | Callable[[], object]], arguments: Sequence[str], variable: str
-) -> _Named:
+) -> _Statements:
     """The calls of ``time`` as statements, which other processes run. A function, or the name of
     one such as ``FILE.py:FUNCTION``, becomes the call of a name that a text defines before. Raises
     ``UsageError``.
@@ -364,7 +364,7 @@ def _named(
             check_does_something(call)
             texts.append(call)
             labels.append(shown_statement(call))
-    return _Named(texts=texts, labels=labels, before="".join(before), path=_different(path))
+    return _Statements(texts=texts, labels=labels, before="".join(before), path=_different(path))
 
 
 def _check_module(named: str) -> None:
@@ -405,11 +405,11 @@ def time_statements(
     check_text(*spec.calls, spec.setup, spec.wait, spec.vary, *labels)
     listener = listener or Listener()
     began = monotonic()
-    variants = _variants(spec)
+    process_kinds = _process_kinds(spec)
     rows: list[CallTiming] = []
     with _keeping_first_answers(spec, rows):
-        trials = _try_all(spec, variants, listener, silence_s, labels, rows)
-        first = _with_versions(_first_answers(spec, rows), spec, variants, trials[0])
+        trials = _try_all(spec, process_kinds, listener, silence_s, labels, rows)
+        first = _with_versions(_first_answers(spec, rows), spec, process_kinds, trials[0])
         if not quick:
             for row in rows:
                 if row.figures:
@@ -418,7 +418,7 @@ def time_statements(
         return first
 
     if not spec.found:
-        # The trials of all variants found the same waits, or they would have been refused.
+        # The trials of all kinds of processes found the same waits, or they would be refused.
         spec = replace(spec, found=trials[0])
         trial_s = monotonic() - began
         silence_s = min(silence_s, _silence_s(trial_s, spec.found))
@@ -431,12 +431,12 @@ def time_statements(
 def _with_versions(
     first: Timing,
     spec: CallSpec,
-    variants: Sequence[_Variant],
+    process_kinds: Sequence[_ProcessKind],
     trials: Iterable[FoundCall],
 ) -> Timing:
     """The first answers with the versions of the packages that the statements use, in each of the
-    interpreters, of which there are two at most. ``variants``: how their processes are started;
-    ``trials``: what the trials found out, of each statement the packages that it uses.
+    interpreters, of which there are two at most. ``process_kinds``: how their processes are
+    started; ``trials``: what the trials found out, of each statement the packages that it uses.
     """
     used: set[str] = set()
     for trial in trials:
@@ -444,10 +444,10 @@ def _with_versions(
     packages = sorted(used)
     second_versions: dict[str, str] = {}
     if len(spec.pythons) > 1:
-        second_versions = variants[-1].interpreter.versions(packages)
+        second_versions = process_kinds[-1].interpreter.versions(packages)
     return replace(
         first,
-        versions=variants[0].interpreter.versions(packages),
+        versions=process_kinds[0].interpreter.versions(packages),
         second_versions=second_versions,
     )
 
@@ -475,28 +475,28 @@ def _keeping_first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Iterat
     except KeyboardInterrupt:
         if not rows:  # there is nothing to keep
             raise
-        raise TimeInterrupted(_cut_short(_first_answers(spec, rows))) from None
+        raise TimeInterrupted(_until_interruption(_first_answers(spec, rows))) from None
 
 
 def _try_all(
     spec: CallSpec,
-    variants: Sequence[_Variant],
+    process_kinds: Sequence[_ProcessKind],
     listener: Listener,
     silence_s: float,
     labels: Sequence[str],
     rows: list[CallTiming],
 ) -> list[list[FoundCall]]:
-    """Try each statement in a child process of each variant, which is an interpreter or a number of
-    library threads. Returns what the trials found, a list for each variant.
+    """Try each statement in a child process of each kind, which is an interpreter or a number of
+    library threads. Returns what the trials found, a list for each kind of process.
 
     Appends the first answers to ``rows`` as they come, so that an interruption keeps them.
     """
     trials: list[list[FoundCall]] = []
-    for variant in variants:
+    for process_kind in process_kinds:
         listener.working(because("trying-each-statement"))
         found_calls = spec.found
         if not found_calls:
-            found_calls = try_statements(spec, variant.interpreter, silence_s=silence_s).found
+            found_calls = try_statements(spec, process_kind.interpreter, silence_s=silence_s).found
         trials.append(found_calls)
         # The measurement waits in the way that the first trial found.
         if [call.waits for call in found_calls] != [call.waits for call in trials[0]]:
@@ -504,7 +504,7 @@ def _try_all(
                 "the two interpreters need different waits, so nothing is compared; give --wait"
             )
         for number, call in enumerate(found_calls):
-            rows.append(_first_row(call, spec, labels, variant.varied, number))
+            rows.append(_first_row(call, spec, labels, process_kind.varied, number))
     return trials
 
 
@@ -562,9 +562,9 @@ def _measured(
             ) from None
         except Interrupted as stopped:
             # Its journals are in this folder, which ends with this block.
-            raise TimeInterrupted(_cut_short(first, stopped.journals)) from None
+            raise TimeInterrupted(_until_interruption(first, stopped.journals)) from None
         except KeyboardInterrupt:
-            raise TimeInterrupted(_cut_short(first)) from None
+            raise TimeInterrupted(_until_interruption(first)) from None
         finally:
             unload_plugin(_STACK, "call")
         verdicts = compare(outcome, outcome.second).cases if outcome.second else ()
@@ -596,7 +596,7 @@ def _first_row(
     )
 
 
-def _cut_short(first: Timing, journals: Sequence[Path] = ()) -> Timing:
+def _until_interruption(first: Timing, journals: Sequence[Path] = ()) -> Timing:
     """What was measured before an interruption: the costs in the journals, which the run wrote
     while it measured, and first answers where there is none.
     """
@@ -626,7 +626,7 @@ def _of_record(record: Record) -> dict[str, Any]:
     return {name: getattr(record, name) for name in _OF_RECORD}
 
 
-class _Variant(NamedTuple):
+class _ProcessKind(NamedTuple):
     """One kind of process of a measurement, and how to start such a process. ``varied``: what makes
     it different, as the column of the table and its value, such as ``threads`` and ``4``; empty
     where all processes are alike.
@@ -636,19 +636,21 @@ class _Variant(NamedTuple):
     interpreter: Interpreter
 
 
-def _variants(spec: CallSpec) -> list[_Variant]:
+def _process_kinds(spec: CallSpec) -> list[_ProcessKind]:
     """The kinds of processes to measure in: one for each number of library threads, or for each
     interpreter; else a single one.
     """
     if spec.threads:
-        variants = []
+        process_kinds = []
         for number in spec.threads:
             environment = dict.fromkeys(THREAD_VARIABLES, number)
-            variants.append(_Variant({"threads": number}, Interpreter(environment=environment)))
-        return variants
+            process_kinds.append(
+                _ProcessKind({"threads": number}, Interpreter(environment=environment))
+            )
+        return process_kinds
     varied = [{"python": path} for path in spec.pythons] or [{}]
     interpreters = find_interpreters(spec.pythons)
-    return [_Variant(*each) for each in zip(varied, interpreters, strict=True)]
+    return [_ProcessKind(*each) for each in zip(varied, interpreters, strict=True)]
 
 
 def sampling_plan(found: Sequence[FoundCall]) -> Plan:
@@ -675,7 +677,7 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     )
 
 
-def _notes_of(side: Fingerprint, wall_s: float | None) -> Iterator[Why]:
+def _notes_of_run(side: Fingerprint, wall_s: float | None) -> Iterator[Why]:
     """What disturbed a run, for the reader of ``overhead time``: the flags of the run, without the
     names that it has for its processes, which say nothing to this reader. ``wall_s``: the limit of
     the run.
@@ -729,21 +731,21 @@ def _timing(
     for row, record in zip(first.calls, records, strict=True):
         found = next_run(record, first.machine)
         range_ns = [found.floor, found.ceiling] if found else None
-        rows.append(replace(row, **_of_record(record), next_run=range_ns))
+        rows.append(replace(row, **_of_record(record), next_run=range_ns))  # replaces first answers
 
     notes: list[Why] = []
     for side in sides:
-        notes += _notes_of(side, wall_s)
+        notes += _notes_of_run(side, wall_s)
     notes = list(dict.fromkeys(notes))  # what holds for both sides is said once
     if len(sides) > 1:
         notes += _different_versions(*sides)
-    ratios = [*_ratios_of_comparisons(sides), *_ratios_of_variants(records, judged)]
+    ratios = [*_ratios_of_comparisons(sides), *_ratios_of_process_kinds(records, judged)]
     return replace(first, calls=rows, ratios=ratios, notes=notes, quick=False)
 
 
 def _refuse_without_figure(records: Sequence[Record], *, others_may_fail: bool) -> None:
-    """Raise ``UsageError`` for a statement that failed and has no figure; for the first one only,
-    if the others may fail.
+    """Raise ``UsageError`` for a statement that failed and has no figure at all; for the first one
+    only, if the others may fail. ``records``: the results, one for each statement.
     """
     needed = records[:1] if others_may_fail else records
     for number, record in enumerate(needed, 1):
@@ -789,7 +791,7 @@ def _ratios_of_comparisons(sides: Sequence[Fingerprint]) -> Iterator[CallRatio]:
             )
 
 
-def _ratios_of_variants(
+def _ratios_of_process_kinds(
     records: Sequence[Record], judged: Mapping[str, CaseVerdict]
 ) -> Iterator[CallRatio]:
     """How the same statement compares in processes of different kinds (another interpreter, or
@@ -815,7 +817,7 @@ def _ratios_of_variants(
             times = verdict.ratio
         else:
             times = ratio(record.measured("complete"), base.measured("complete"))
-        reason = _without_cost(without_cost)
+        reason = _why_without_cost(without_cost)
         if not reason and verdict is not None:
             reason = verdict.reason
         yield CallRatio(
@@ -833,7 +835,7 @@ def _ratio_figure(times: Value | None, reason: Why) -> Figure:
     return Figure(name="ratio", unit="ratio", value=times.value, low=times.low, high=times.high)
 
 
-def _without_cost(rows: Sequence[int]) -> Why:
+def _why_without_cost(rows: Sequence[int]) -> Why:
     """Why there is no ratio of two rows: these of them have no cost; '' if both have one."""
     match rows:
         case [row]:

@@ -71,7 +71,7 @@ def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
         elif isinstance(value, dict):
             left += list(value.values())[:_LOOKED_AT]
         else:
-            unfinished = _of_value(value)
+            unfinished = _unfinished_value(value)
             if unfinished:
                 return unfinished
     return None
@@ -94,7 +94,7 @@ class Kept:
         for value in _held_by(names):
             if id(value) in self._known:
                 continue
-            unfinished = _running(value)
+            unfinished = _unfinished_work_elsewhere(value)
             if unfinished:
                 return unfinished
         return None
@@ -114,7 +114,7 @@ def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
             yield from itertools.islice(items, _LOOKED_AT)
 
 
-def _of_value(value: Any) -> Unfinished | None:
+def _unfinished_value(value: Any) -> Unfinished | None:
     """What is unfinished about one value, and what to write to get its work; None if its work is
     done. The value may be of Python, such as a generator, or of a known library.
     """
@@ -125,10 +125,10 @@ def _of_value(value: Any) -> Unfinished | None:
     # Other iterators, such as files, may have done their work.
     if isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
         return Unfinished(because("idle-iterator", type=type(value).__name__), "list(...)")
-    return _running(value) or _of_library(value)
+    return _unfinished_work_elsewhere(value) or _unfinished_of_library(value)
 
 
-def _running(value: Any) -> Unfinished | None:
+def _unfinished_work_elsewhere(value: Any) -> Unfinished | None:
     """What is unfinished about a value that stands for work in another thread, process or event
     loop, and how to wait for it; None for any other value. A future counts even if it is done; a
     process or thread only while it runs.
@@ -147,7 +147,7 @@ def _running(value: Any) -> Unfinished | None:
     return None
 
 
-def _of_library(value: Any) -> Unfinished | None:
+def _unfinished_of_library(value: Any) -> Unfinished | None:
     """What is unfinished about an array or a table of a library that computes later; None if it is
     computed, or of no such library.
     """
@@ -163,7 +163,9 @@ def _of_library(value: Any) -> Unfinished | None:
 
 
 def _mlx(value: Any) -> Unfinished | None:
-    """An array of MLX that is not evaluated; None if it is."""
+    """What is unfinished about an array of MLX that is not evaluated; None if it is. MLX notes
+    operations in a graph, and computes them only when somebody needs the values.
+    """
     import mlx.core as mx
 
     if not isinstance(value, mx.array):
@@ -204,7 +206,9 @@ def _tinygrad(value: Any) -> Unfinished | None:
     return None if realized else Unfinished(because("lazy-tinygrad"), "(...).realize()")
 
 
-def _named(names: tuple[str, ...], what: Reason, finish: str) -> Callable[[Any], Unfinished | None]:
+def _of_classes(
+    names: tuple[str, ...], what: Reason, finish: str
+) -> Callable[[Any], Unfinished | None]:
     """A function that finds values of a library's lazy classes, which compute later, by the names
     of the classes; also of classes that are derived from them. The library need not be imported for
     that. ``what``, ``finish``: what it says of such a value, and how to get its work.
@@ -226,11 +230,11 @@ _OF_LIBRARY: dict[str, Callable[[Any], Unfinished | None]] = {
     "torch": _torch,
     "torch_xla": _torch,
     "tinygrad": _tinygrad,
-    "polars": _named(("LazyFrame",), because("lazy-polars"), "(...).collect()"),
-    "pyspark": _named(("DataFrame", "RDD"), because("lazy-spark"), "(...).collect()"),
-    "ibis": _named(("Expr",), because("lazy-ibis"), "(...).execute()"),
-    "duckdb": _named(("DuckDBPyRelation",), _DUCKDB, "(...).fetchall()"),
-    "_duckdb": _named(("DuckDBPyRelation",), _DUCKDB, "(...).fetchall()"),
-    "ray": _named(("ObjectRef",), because("ray-object"), "ray.get(...)"),
+    "polars": _of_classes(("LazyFrame",), because("lazy-polars"), "(...).collect()"),
+    "pyspark": _of_classes(("DataFrame", "RDD"), because("lazy-spark"), "(...).collect()"),
+    "ibis": _of_classes(("Expr",), because("lazy-ibis"), "(...).execute()"),
+    "duckdb": _of_classes(("DuckDBPyRelation",), _DUCKDB, "(...).fetchall()"),
+    "_duckdb": _of_classes(("DuckDBPyRelation",), _DUCKDB, "(...).fetchall()"),
+    "ray": _of_classes(("ObjectRef",), because("ray-object"), "ray.get(...)"),
 }
 """By the top-level package of a value's class: what is unfinished about the value."""

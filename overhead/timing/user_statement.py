@@ -253,14 +253,14 @@ def try_call(
     setup_name, call_name = names
     doing(setup_name)
     statement = StatementLoop(call, spec.setup, before=spec.before, keep=True)
-    with _no_copy(setup_name):
+    with _refusing_forks(setup_name):
         _checked(statement, statement.open)
     doing(call_name)
     kept = Kept(statement.names)
-    with _no_copy(call_name), _no_unawaited(call_name):
-        _issue(statement, 1, 0, call_name)
+    with _refusing_forks(call_name), _refusing_unawaited(call_name):
+        _run_statement(statement, 1, 0, call_name)
     _check_clocks(setup_name, call_name)
-    _refuse_uncalled(call, statement, call_name)
+    _refuse_uncalled_function(call, statement, call_name)
 
     returned = unfinished_of(list(statement.results))
     unfinished = returned or kept.running_since(statement.names)
@@ -280,8 +280,8 @@ def try_call(
     _checked(statement, finish)
 
     doing(call_name)
-    one_ns = _time(statement, finish, longest_s, call_name)
-    how_awaited = _said_of(spec.wait, waits)
+    one_ns = _rough_time_ns(statement, finish, longest_s, call_name)
+    how_awaited = _how_awaited(spec.wait, waits)
     if unfinished is not None:
         doubt = because("kept-work-may-be-missing", what=unfinished.what)
         if returned is not None:
@@ -307,7 +307,7 @@ def try_call(
     return TriedCall(found, statement, finish)
 
 
-def _refuse_uncalled(call: str, statement: StatementLoop, call_name: str) -> None:
+def _refuse_uncalled_function(call: str, statement: StatementLoop, call_name: str) -> None:
     """Raise ``UsageError`` for a statement such as ``x.sum``, which reads a function and does not
     call it. Other attributes may compute when they are read, so they are measured. ``call``: the
     text of the statement, which has run; ``call_name``: what the error calls it.
@@ -389,7 +389,7 @@ def _why_unfinished(unfinished: Unfinished, call_name: str, *, is_returned: bool
     return together(why, because("wait-none-leaves-it-out"))
 
 
-def _said_of(asked: str, waits: list[Wait]) -> Why:
+def _how_awaited(asked: str, waits: list[Wait]) -> Why:
     """How the end of the work is awaited, for the reader. ``asked``: the value of ``--wait``; if
     that is a statement, there are no known ``waits``.
     """
@@ -404,7 +404,7 @@ def _said_of(asked: str, waits: list[Wait]) -> Why:
 
 
 @contextlib.contextmanager
-def _no_unawaited(part: str) -> Iterator[None]:
+def _refusing_unawaited(part: str) -> Iterator[None]:
     """A ``with`` block that raises ``UsageError`` at its end if it made coroutines that nothing
     awaits: these have not run, and Python only warns of them. ``part``: what the block runs, for
     the error.
@@ -412,6 +412,7 @@ def _no_unawaited(part: str) -> Iterator[None]:
     warned: list[str] = []
     usual = warnings.showwarning
 
+    # It stands in for Python's function that prints a warning.
     def show(message: Warning | str, *more: Any, **named: Any) -> None:
         warned.append(str(message))
         usual(message, *more, **named)
@@ -426,8 +427,9 @@ def _no_unawaited(part: str) -> Iterator[None]:
 
 
 def _check_clocks(setup_name: str, call_name: str) -> None:
-    """Raise ``UsageError`` if the program has replaced a clock of the module ``time``: the figures
-    would be those of its own clock.
+    """Raise ``UsageError`` if SETUP or CALL, which have run, replaced a clock of the module
+    ``time``: the figures would be those of that other clock. ``setup_name``, ``call_name``: what
+    the error calls the two.
     """
     for name, clock in _TRUE_CLOCKS.items():
         if getattr(time, name, None) is not clock:
@@ -459,7 +461,7 @@ def _why_raised(error: BaseException, statement: StatementLoop) -> Why:
 
 
 @contextlib.contextmanager
-def _no_copy(part: str) -> Iterator[None]:
+def _refusing_forks(part: str) -> Iterator[None]:
     """A ``with`` block whose code must not fork this process. In a copy that leaves the block it
     raises ``UsageError``, which the copy sends to the process that reads the answers. ``part``:
     what the block runs, for the error.
@@ -490,7 +492,7 @@ def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
         raise StatementError(_why_raised(error, statement)) from None
 
 
-def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
+def _run_statement(statement: StatementLoop, n: int, made: int, name: str) -> None:
     """Run the statement ``n`` times more, after it has run ``made`` times. ``name``: what an error
     calls it. Raises ``UsageError``.
     """
@@ -504,7 +506,7 @@ def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
         raise UsageError(why) from None
 
 
-def _time(
+def _rough_time_ns(
     statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str
 ) -> float:
     """A rough time of one call with its wait (``finish``), ns. The shortest of several counts,
@@ -518,7 +520,7 @@ def _time(
     while made <= _MOST_CALLS:
         if made >= _FEWEST_CALLS and time.perf_counter_ns() - began >= _ENOUGH_NS:
             break
-        took_ns = _timed(statement, finish, n, made, name)
+        took_ns = _time_of_calls_ns(statement, finish, n, made, name)
         best_ns = min(best_ns, took_ns / n)
         # The first time may be one of compiling, so it refuses nothing.
         if best_ns > longest_s * 1e9 and made > 1:
@@ -534,20 +536,20 @@ def _time(
                 f"the clock of this machine does not move during {n:,} calls, so nothing can be"
                 " timed"
             )
-        best_ns = _timed(statement, finish, n, made, name) / n
+        best_ns = _time_of_calls_ns(statement, finish, n, made, name) / n
         made += n
         n *= 4
     return best_ns
 
 
-def _timed(
+def _time_of_calls_ns(
     statement: StatementLoop, finish: Callable[[], object], n: int, made: int, name: str
 ) -> int:
     """The time of n calls and the wait for their work (``finish``), ns. ``made``: how many calls
     were made before; ``name``: what an error calls the statement. Raises ``UsageError``.
     """
     began = time.perf_counter_ns()
-    _issue(statement, n, made, name)
+    _run_statement(statement, n, made, name)
     _checked(statement, finish)
     return time.perf_counter_ns() - began
 
@@ -591,7 +593,7 @@ def first_answer(
     )
 
 
-def _alone(spec: CallSpec, number: int) -> CallSpec:
+def _spec_of_case(spec: CallSpec, number: int) -> CallSpec:
     """The spec with the statement of one case alone: the statement at its position, with one value
     of ``--vary``, which is assigned before SETUP runs.
     """
@@ -613,7 +615,10 @@ class CallChain(HeldChain):
     flags = ("values-not-checked",)  # the values of an unknown call prove nothing
 
     def __init__(self, spec: CallSpec, number: int) -> None:
-        spec = _alone(spec, number)
+        """Run SETUP and prepare to repeat the statement of case ``number``, with the wait that its
+        trial found.
+        """
+        spec = _spec_of_case(spec, number)
         (found,) = spec.found
         waits_by_statement = not found.waits  # ``--wait`` gave a statement instead of a name
         self._statement = StatementLoop(
@@ -638,7 +643,7 @@ class CallChain(HeldChain):
         self._made = 0
         clocks = [wait.clock for wait in waits if wait.clock]
         self._clock = clocks[0] if clocks else None
-        self._held_part = 1  # ``device`` measures an n-th of the calls, see there
+        self._device_divisor = 1  # ``device`` measures an n-th of the calls, see there
         # Long calls need longer samples, else only one or two lengths would fit into a sample.
         self.least_ns = int(4 * found.one_ns) if found.one_ns > _LONG_CALL_NS else 0
         self.synchronous = found.waits == [NOTHING.name]
@@ -673,11 +678,11 @@ class CallChain(HeldChain):
         if self._clock is None:
             return None
         while True:
-            held = self.held(self._clock(), max(1, n // self._held_part))
+            held = self.held(self._clock(), max(1, n // self._device_divisor))
             # Not busy: the queue was full before all calls were in it. Four fit into any queue.
             if held.busy or held.n <= 4:
                 return held
-            self._held_part *= 4
+            self._device_divisor *= 4
 
     def window(self) -> dict[str, Scalar]:
         """How the end of the work is awaited, for the record."""
@@ -694,6 +699,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
     and the longest call, s.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the statements print
+    # Each fork is noted, so that ``_refusing_forks`` can refuse a statement that forks.
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=lambda: _forks.append(None))
     spec, longest_s = job
@@ -701,7 +707,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
     gc.disable()  # a collection in the middle of a call would count as its time
     for number in range(len(spec.cases)):
         which = f"statement {number + 1}" if len(spec.cases) > 1 else ""
-        own = _alone(spec, number)
+        own = _spec_of_case(spec, number)
 
         def doing(what: Why, which: str = which) -> None:
             send(DoesNext(about(which, what)))
@@ -713,7 +719,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
                 _run_for_samples(statement, finish, found.one_ns, send)
         except UsageError as error:
             send(refusal(error, which))
-            break  # nothing is measured if one statement cannot be
+            break  # the parent refuses all statements if one cannot be measured
 
 
 def _run_for_samples(

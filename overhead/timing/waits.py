@@ -60,8 +60,9 @@ def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
         if name.isidentifier():
             raise unknown_name("wait", name, KNOWN_WAITS)
         return None
+    asked = True  # by the user, so that a library which cannot be used is an error
     try:
-        return KNOWN_WAITS[name](names, list(results), True)
+        return KNOWN_WAITS[name](names, list(results), asked)
     except Unavailable as error:
         raise UsageError(about(f"--wait {name}", error.reason)) from None
 
@@ -72,8 +73,9 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
     """
     values = list(results)
     waits: list[Wait] = []
+    asked = False  # a library that the statement does not use gives no wait then
     for make in KNOWN_WAITS.values():
-        wait = make(names, values, False)
+        wait = make(names, values, asked)
         if wait is not None:
             waits.append(wait)
 
@@ -81,7 +83,8 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
         # No library shows how the statement uses CUDA, so the wait is for the whole device.
         torch = sys.modules.get("torch")
         name = "torch" if torch is not None and torch.cuda.is_available() else "cuda"
-        of_device = KNOWN_WAITS[name](names, values, True)
+        asked = True  # so that it is there, though no value of the statement shows the library
+        of_device = KNOWN_WAITS[name](names, values, asked)
         if of_device is not None:
             waits.insert(0, of_device)
 
@@ -155,7 +158,7 @@ def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
     # ``bool`` stands for a module without this function: it returns False.
     if getattr(getattr(torch, kind), "is_initialized", bool)():
         return True
-    for value in _flat(values):
+    for value in _with_inner_values(values):
         if isinstance(value, torch.nn.Module):
             tensors = list(value.parameters())
         elif isinstance(value, torch.Tensor):
@@ -168,8 +171,9 @@ def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
 
 
 def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
-    """The wait of CuPy for its current device. None if the statement has not imported CuPy and
-    nobody ``asked`` for the wait.
+    """The wait of CuPy, which waits for all work of its current device. None if the statement has
+    not imported CuPy and nobody ``asked`` for the wait. Raises ``Unavailable`` if it cannot be
+    imported.
     """
     cupy = _imported("cupy", asked)
     if cupy is None:
@@ -191,8 +195,8 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
 
 
 def has_cuda_context() -> bool:
-    """Whether this process has started a CUDA device, by any library: a kernel without arrays shows
-    nowhere else.
+    """Whether this process has started a CUDA device, by any library, as CUDA's driver tells. A
+    statement that runs a kernel without arrays has no value that shows a library of the GPU.
     """
     from overhead.probes.cuda.api import CudaDriver, CudaError, open_library
 
@@ -238,7 +242,7 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
     jax = _imported("jax", asked)
     if jax is None:
         return None
-    arrays = _jax_arrays(jax, [*results, *_flat(names.values())])
+    arrays = _jax_arrays(jax, [*results, *_with_inner_values(names.values())])
     is_used = bool(arrays) or _jax_has_started()
     if not is_used and not asked:
         return None
@@ -249,6 +253,8 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
     api = _API_OF_JAX.get(device.platform, device.platform.upper())
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        """A function that waits. It looks into ``results`` each time: calls add to them."""
+
         def wait() -> None:
             """Wait for the arrays among the results; without any, for all that JAX has."""
             found = _jax_arrays(jax, list(results))
@@ -286,8 +292,8 @@ def _jax_has_started() -> bool:
 
 
 def _mlx(names: Names, results: list[Any], asked: bool) -> Wait | None:
-    """The wait of MLX for its default device. None if the statement has not imported MLX and nobody
-    ``asked`` for the wait.
+    """The wait of MLX, which waits for the arrays that are being evaluated on its default device.
+    None if the statement has not imported MLX and nobody ``asked`` for the wait.
     """
     mx = _imported("mlx.core", asked)
     if mx is None:
@@ -315,7 +321,7 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
     wgpu = _imported(module, asked)
     if wgpu is None:
         return None
-    values = _flat([*names.values(), *results])
+    values = _with_inner_values([*names.values(), *results])
     devices = [value for value in values if isinstance(value, wgpu.GPUDevice)]
     if not devices:
         if asked:
@@ -326,7 +332,11 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
     from overhead.probes.webgpu.library import library, wait_call
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
-        own = next(value for value in _flat(names.values()) if isinstance(value, wgpu.GPUDevice))
+        own = next(
+            value
+            for value in _with_inner_values(names.values())
+            if isinstance(value, wgpu.GPUDevice)
+        )
         return library(stack).waiter(own, own.queue)
 
     info = device.adapter.info
@@ -334,7 +344,7 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
     return Wait(stack, wait_call(stack), api, adapter[:200], make)
 
 
-def _flat(values: Iterable[Any]) -> list[Any]:
+def _with_inner_values(values: Iterable[Any]) -> list[Any]:
     """The values, those inside lists, tuples and dicts among them, and those that the callables
     hold or name: a function may keep a tensor in its closure. At most 200 are looked at; they show
     which libraries a statement uses.
@@ -390,7 +400,7 @@ def libraries_seen(names: Names, results: Iterable[Any]) -> dict[str, str]:
     Those of its results come first: a title names the first one.
     """
     found: dict[str, str] = {}
-    for value in [*_flat(results), *_flat(names.values())]:
+    for value in [*_with_inner_values(results), *_with_inner_values(names.values())]:
         module = value.__name__ if isinstance(value, ModuleType) else _module_of(value)
         package = module.partition(".")[0]
         package = _SAME_LIBRARY.get(package, package)
@@ -415,6 +425,7 @@ def _is_installed(package: str) -> bool:
         return False
     module = sys.modules.get(package)
     places = [str(getattr(module, "__file__", None) or "")]
+    # A package without an ``__init__.py`` has folders only.
     places += [str(folder) for folder in getattr(module, "__path__", ())]
     return any(is_in_packages(place) for place in places)
 

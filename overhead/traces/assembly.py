@@ -99,13 +99,13 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
         by_correlation=by_correlation,
     )
 
-    recording = _counted(by_kind, source, clocks)
+    recording = _recording_with_counts(by_kind, source, clocks)
     windows = marked
     if not marked:
-        windows, recording = _one_window(activity, recording, trimmed=trimmed)
+        windows, recording = _window_without_marks(activity, recording, trimmed=trimmed)
     if windows:
         recording = _with_losses_and_doubts(recording, activity, windows)
-        recording = _with_profiler(recording, activity, windows, by_kind)
+        recording = _with_profiler_time(recording, activity, windows, by_kind)
 
     # Memory that is given back has a size below 0.
     allocated = [event for event in by_kind.of(EventKind.MEMORY) if event.size > 0]
@@ -145,7 +145,7 @@ def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
         raise ValueError(f"more than {_MOST_STREAMS:,} streams")
 
 
-def _counted(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Recording:
+def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Recording:
     """The recording with the counts of its events, and how its clocks differ. Later functions add
     what it has lost.
     """
@@ -164,7 +164,7 @@ def _counted(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Reco
     )
 
 
-def _one_window(
+def _window_without_marks(
     activity: _Activity, recording: Recording, *, trimmed: bool
 ) -> tuple[list[StepWindow], Recording]:
     """The time of the only step of a recording without marks of steps; none where the host does
@@ -313,7 +313,7 @@ def _with_losses_and_doubts(
     )
 
 
-def _with_profiler(
+def _with_profiler_time(
     recording: Recording,
     activity: _Activity,
     windows: Sequence[StepWindow],

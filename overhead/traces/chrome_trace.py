@@ -165,12 +165,12 @@ def _decoded(raw: bytes) -> _Decoded:
     try:
         whole = msgspec.json.decode(raw, type=_File | list[_FileEvent], strict=False)
     except msgspec.ValidationError as error:
-        return _decoded_one_by_one(raw, error)
+        return _decoded_event_by_event(raw, error)
     file = _File(whole) if isinstance(whole, list) else whole
     return _Decoded(file, unreadable=0)
 
 
-def _decoded_one_by_one(raw: bytes, why: msgspec.ValidationError) -> _Decoded:
+def _decoded_event_by_event(raw: bytes, why: msgspec.ValidationError) -> _Decoded:
     """The file with the events that can be read, each decoded on its own. Raises ``why``, the error
     of decoding it as a whole, if none of them is of a category of PyTorch: then it is another file.
     """

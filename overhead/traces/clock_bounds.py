@@ -34,7 +34,7 @@ def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> C
         by_correlation[piece.correlation].append(piece)
     one_device = len({piece.device for piece in work}) == 1
     one_stream = len({piece.stream for piece in work}) == 1
-    copies_alone = _without_wait_after(calls)
+    without_wait_after = _without_wait_after(calls)
 
     waits: list[ClockBound] = []
     starts: list[ClockBound] = []
@@ -57,7 +57,7 @@ def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> C
         first_start = min(piece.start for piece in issued)
         starts.append(ClockBound(call.start, first_start - call.start))
         # The call of a copy to pageable memory is a wait for that copy.
-        if call.correlation in copies_alone:
+        if call.correlation in without_wait_after:
             for piece in issued:
                 if piece.copies_to_pageable:
                     waits.append(ClockBound(call.end, piece.end - call.end))

@@ -251,7 +251,7 @@ def _best_line(bounds: _Bounds, steepest: float) -> _Line | None:
         return flat
     # The best slope has the sign that makes the line cross less.
     steep = bounds.best(math.copysign(steepest, -flat.change))
-    lowest = _lowest_between(flat, steep, bounds)
+    lowest = _least_crossing_between(flat, steep, bounds)
     if lowest.crossed > -_WAKE_NS:
         return lowest if abs(lowest.slope) < steepest else None
     # There is more room than a line needs: turn the flat one until it has just enough.
@@ -260,7 +260,7 @@ def _best_line(bounds: _Bounds, steepest: float) -> _Line | None:
     return flat
 
 
-def _lowest_between(down: _Line, up: _Line, bounds: _Bounds) -> _Line:
+def _least_crossing_between(down: _Line, up: _Line, bounds: _Bounds) -> _Line:
     """The line that crosses the bounds least, between the slopes of two lines; ``up`` if the
     minimum is not between them. From ``down`` towards ``up`` a line crosses less at first.
 

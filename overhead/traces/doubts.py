@@ -88,7 +88,7 @@ def graph_nodes(
         largest = max(replays, key=Counter.total)
         for replay in replays:
             recorded += replay.total()
-            # Else it is of another graph, and nobody knows how much that one has.
+            # It has no kernel more often than the largest, so it counts as one of the same graph.
             if replay <= largest:
                 missing += largest.total() - replay.total()
     return GraphNodes(recorded, missing)

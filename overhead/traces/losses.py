@@ -40,8 +40,8 @@ def with_losses(
     ``calls``: all of them, by start; a call before ``begin`` may have issued work that runs later.
     """
     halves = _calls_with_and_without_work(calls, work, begin, end)
-    lost_ns = _longest_lost_ns(halves.lost, _issuing(calls, work), work, end)
-    found = _work_in_time(calls, work, begin, end)
+    lost_ns = _longest_lost_ns(halves.lost, _calls_with_recorded_work(calls, work), work, end)
+    found = _work_in_steps(calls, work, begin, end)
     # The device moves managed memory by itself, so this work has no call, and none was lost.
     migrations = [piece for piece in found.without_call if piece.name.startswith(MIGRATION)]
     return dataclasses.replace(
@@ -84,7 +84,7 @@ def _calls_with_and_without_work(
     # By the number of a call: how many pieces of work it issued.
     pieces = Counter(piece.correlation for piece in work if piece.correlation)
     issuing = [call for call in calls if _issues_work(call)]
-    answered = Spans(
+    calls_with_work = Spans(
         Span(call.thread, call.start, call.end, call)
         for call in issuing
         if call.correlation in pieces
@@ -97,11 +97,11 @@ def _calls_with_and_without_work(
         if has_work and _ONE_KERNEL.fullmatch(call.name):
             found.shared += pieces[call.correlation] - 1
         if not has_work:
-            # A launch into a graph that is captured does not run, and one inside another launch is
-            # the same launch.
+            # A launch into a graph that is captured does not run. And of two launches of which one
+            # lies inside the other, both are the same launch, and only one has the work's number.
             is_captured = _lies_in(call.start, captures)
-            around = answered.within(call.thread, call.start, call.end)
-            if is_captured or around is not None:
+            same_launch = calls_with_work.within(call.thread, call.start, call.end)
+            if is_captured or same_launch is not None:
                 continue
         is_launch = call.kind == "launch"
         if is_launch:
@@ -142,16 +142,18 @@ def _captures(calls: Iterable[HostCall]) -> list[TimeRange]:
     return captures
 
 
-class _Issue(NamedTuple):
+class _RecordedIssue(NamedTuple):
     """When a call that issues work began, and when its work began; ns."""
 
     call_start: float
     work_start: float
 
 
-def _issuing(calls: Sequence[HostCall], work: Sequence[DeviceWork]) -> list[_Issue]:
+def _calls_with_recorded_work(
+    calls: Sequence[HostCall], work: Sequence[DeviceWork]
+) -> list[_RecordedIssue]:
     """The calls whose work is in the recording, by start: when each began, and when the first of
-    its work did.
+    its work did. A call and its work have the same number, ``correlation``. ``calls``: by start.
     """
     first_start: dict[int, float] = {}
     for piece in work:
@@ -159,14 +161,17 @@ def _issuing(calls: Sequence[HostCall], work: Sequence[DeviceWork]) -> list[_Iss
             earlier = first_start.get(piece.correlation, math.inf)
             first_start[piece.correlation] = min(piece.start, earlier)
     return [
-        _Issue(call.start, first_start[call.correlation])
+        _RecordedIssue(call.start, first_start[call.correlation])
         for call in calls
         if call.correlation in first_start
     ]
 
 
 def _longest_lost_ns(
-    lost: Iterable[HostCall], issuing: Sequence[_Issue], work: Iterable[DeviceWork], end: float
+    lost: Iterable[HostCall],
+    issuing: Sequence[_RecordedIssue],
+    work: Iterable[DeviceWork],
+    end: float,
 ) -> float:
     """The longest time that the work of the ``lost`` calls may have taken beside the recorded
     work, ns. A lost call is one whose work is not in the recording.
@@ -184,29 +189,28 @@ def _longest_lost_ns(
     earliest_from.reverse()
 
     # The times in which work of a lost call may have run.
-    open_ranges: list[TimeRange] = []
+    may_run: list[TimeRange] = []
     for call in lost:
         later = bisect.bisect_right(issuing, call.start, key=_call_start)
         if later < len(issuing):
             until = earliest_from[later]
-        else:
+        else:  # no later work is recorded that shows when this work had ended
             until = max(end, call.end)
         if until > call.start:
-            open_ranges.append((call.start, until))
+            may_run.append((call.start, until))
 
     times = WorkTimes((piece.start, piece.end) for piece in work)
     return sum(
-        until - since - times.busy_between(since, until)
-        for since, until in union_of_spans(open_ranges)
+        until - since - times.busy_between(since, until) for since, until in union_of_spans(may_run)
     )
 
 
-def _call_start(issue: _Issue) -> float:
+def _call_start(issue: _RecordedIssue) -> float:
     return issue.call_start
 
 
 @dataclass
-class _WorkInTime:
+class _WorkInSteps:
     """The device work in the time of the steps. ``earlier``: pieces that were issued before the
     recording began, which do not count. ``without_call``: pieces that no recorded call issued.
     """
@@ -216,9 +220,9 @@ class _WorkInTime:
     work_ns: float = 0.0
 
 
-def _work_in_time(
+def _work_in_steps(
     calls: Sequence[HostCall], work: Iterable[DeviceWork], begin: float, end: float
-) -> _WorkInTime:
+) -> _WorkInSteps:
     """The device work that starts from ``begin`` on, until the work of the steps is done: the
     device may be far behind the host. ``begin``, ``end``: of the steps on the host.
 
@@ -232,9 +236,9 @@ def _work_in_time(
     done = max([end, *ends])
     first_number = min(numbers, default=0)
     starts = [piece.start for piece in work if piece.correlation in numbers]
-    first_start = min(starts, default=math.inf)
+    first_start = min(starts, default=math.inf)  # of the first work that a recorded call issued
 
-    found = _WorkInTime(without_call=[])
+    found = _WorkInSteps(without_call=[])
     for piece in work:
         if not begin <= piece.start < done:
             continue

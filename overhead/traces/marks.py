@@ -37,6 +37,7 @@ def kind_of_range(name: str, otherwise: EventKind) -> EventKind:
     """What a range on the host is, by its name: a mark of a step or of a line of the program, or an
     operation; ``otherwise`` where the name is none of these.
     """
+    # PyTorch annotates the ``next`` of a DataLoader like a mark; but it is work of the host.
     if name.startswith(LOADER):
         return EventKind.OPERATION
     if _STEP.fullmatch(name):

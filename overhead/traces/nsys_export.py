@@ -54,8 +54,8 @@ def is_of_nsys(path: Path) -> bool:
 
 
 def read_nsys_file(path: Path) -> Trace:
-    """The steps of an exported database. Raises ``BadFile``, also for a report that is not
-    exported yet.
+    """The steps in a database that Nsight Systems has exported. Raises ``BadFile``, also for one of
+    its reports that is not exported yet: only its own program can read that.
     """
     if path.suffix in _REPORTS:
         raise BadFile(
@@ -214,6 +214,7 @@ def _events_of(rows: Iterable[_Row]) -> Iterator[TraceEvent]:
     All have start and end.
     """
     for row in rows:
+        # Without what profilers add to it, the name is that of the call or operation.
         name = _ADDED.sub("", row.name)
         kind = _KINDS[row.kind]
         stream = ""

@@ -33,7 +33,8 @@ _ONE_CLOCK = Clocks()
 
 @dataclass(frozen=True)
 class Recording:
-    """Counts of a recording, and times in ns.
+    """What a profiler's recording holds beside its steps, and what it has lost: counts, and times
+    in ns. A call and the device work that it issued are two halves; either may be missing.
 
     Of the whole recording:
 
@@ -100,15 +101,15 @@ class Recording:
 
 def why_no_verdict(recording: Recording) -> Why:
     """Why the recording allows no verdict; '' if it does."""
-    return together(*_too_many_faults(recording))
+    return together(*_faults_too_large(recording))
 
 
-def _too_many_faults(recording: Recording) -> Iterator[Reason]:
+def _faults_too_large(recording: Recording) -> Iterator[Reason]:
     """Each fault of the recording that is too large for a verdict on what bounds the step: above 2
     % (``MOST_LOST``) the recording may lack just what bounds it.
     """
-    yield from _much_lost(recording)
-    yield from _contradictions(recording)
+    yield from _losses_too_large(recording)
+    yield from _contradictions_too_large(recording)
     most_events = MOST_LOST * max(recording.events, 1)
     if recording.backwards > most_events:
         yield because(
@@ -122,7 +123,7 @@ def _too_many_faults(recording: Recording) -> Iterator[Reason]:
         yield because("times-rounded", rounded_ns=recording.rounded_ns)
 
 
-def _much_lost(recording: Recording) -> Iterator[Reason]:
+def _losses_too_large(recording: Recording) -> Iterator[Reason]:
     """What the recording has lost, where it is too much for a verdict. A call and its device work
     are two halves with one number: there may be calls without work, and work without a call.
     """
@@ -172,7 +173,7 @@ def _calls_without_work(recording: Recording) -> Reason:
     return of_launches if recording.launches_without_work else of_copies
 
 
-def _contradictions(recording: Recording) -> Iterator[Reason]:
+def _contradictions_too_large(recording: Recording) -> Iterator[Reason]:
     """What cannot be true together, if nothing is missing and host and device have one clock; only
     where it is too much for a verdict.
     """
@@ -228,7 +229,7 @@ def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
 
 def _corrected_clock(clocks: Clocks) -> Iterator[Reason]:
     """By how much the device's clock was corrected to agree with the host's; nothing where it was
-    not. ``clocks.drift``: how much it gains on the host's, ns for each ns.
+    not. ``clocks.drift``: how much the difference grows, ns for each ns.
     """
     if not clocks.drift and not clocks.late_ns:
         return
@@ -247,7 +248,7 @@ def left_out(recording: Recording) -> Iterator[Reason]:
     """
     if why_no_verdict(recording):
         return
-    yield from _little_doubts(recording)
+    yield from _small_faults(recording)
     if recording.work_without_call:
         yield _work_left_out(recording)
     if recording.shared:
@@ -276,7 +277,7 @@ def _work_left_out(recording: Recording) -> Reason:
     return because("work-without-call-left-out", pieces=pieces, share=share)
 
 
-def _little_doubts(recording: Recording) -> Iterator[Reason]:
+def _small_faults(recording: Recording) -> Iterator[Reason]:
     """What is missing or contradicts the rest, in a recording that has too little of it to forbid a
     verdict.
     """

@@ -27,6 +27,7 @@ class SortedEvents:
     """
 
     def __init__(self, events: Iterable[TraceEvent]) -> None:
+        """Sort the events by kind, and leave out those that cannot be."""
         self.by_kind: dict[EventKind, list[TraceEvent]] = defaultdict(list)
         self.unreadable = 0
         self.backwards = 0
@@ -56,6 +57,7 @@ class SortedEvents:
             return
         # A profiler may write calls and device work twice. Equal operations are different ones.
         if event.kind in _HALVES:
+            # Device work runs in a stream, a call in a thread.
             track = event.stream or (event.process, event.thread)
             identity = (event.start, track, event.correlation, event.name)
             if identity in self._seen:

@@ -225,8 +225,8 @@ _NOTHING_LOST = Recording()
 
 @dataclass(frozen=True)
 class Trace:
-    """The profiled steps, in order. ``device``: its name. ``processes``: how many were recorded;
-    one is read.
+    """The steps of a program that a profiler recorded, in order. ``device``: its name.
+    ``processes``: how many were recorded; one is read.
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
     has; 0 if unknown.

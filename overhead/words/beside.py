@@ -34,6 +34,8 @@ def beside_sentence(found: Beside, name: str) -> str:
 
     outside = []
     for pair in found.pairs.values():
+        # ``outside``: the ratio lies outside of the range in which two runs of one machine differ.
+        # ``this``: the figure of this run.
         if pair.outside:
             times = number(within(pair.ratio, 0.01))  # three digits
             outside.append(f"{label(pair.this)} ({times} times)")

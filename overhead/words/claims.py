@@ -71,6 +71,7 @@ def summary(found: Sequence[Judged]) -> str:
         texts.append(f"{number_of} {words}")
     summed_up = f"{len(found)} published claims: {', '.join(texts)}."
 
+    # ``attribution``: the verdict on the part that the source names as the cause of its number.
     wrong = [claim for claim in found if claim.attribution == "wrong"]
     if not wrong:
         return summed_up
@@ -132,9 +133,11 @@ def explanation(judged: Judged) -> str:
         return _not_measured(judged.measuring)
     else:
         sentences = [*_value_sentences(test, [value for value, _ in judged.measured])]
+    # Then the same by the source's own method, where that has a flaw.
     if claim.flawed:
         flawed = [value for value in judged.flawed if value.measured]
         sentences += _value_sentences(claim.flawed, flawed, "with the source's method, ")
+    # Then the share of the time that the part takes which the source names.
     shares = [value for value in judged.shares if value.measured]
     if claim.attribution and shares:
         sentences.append(f"The source says that {claim.attribution.said} takes this time.")
@@ -228,6 +231,7 @@ def published_figure(claim: Claim) -> str:
 
 def publication(claim: Claim) -> str:
     """The published figure, and the hardware it was measured on."""
+    # A claim that something fails publishes no figure.
     has_figure = claim.test is None or claim.test.kind != "fails"
     if not has_figure:
         return claim.hardware
@@ -274,6 +278,7 @@ def _value_sentences(
     ``test.quantity``: the sentence, with a place for the values. ``begin``: what stands before the
     machine.
     """
+    # A sentence for each machine and run, with all values from there.
     groups: dict[tuple[str, str], list[ClaimValue]] = {}
     for claim_value in found:
         groups.setdefault((claim_value.machine, run_name(claim_value)), []).append(claim_value)
@@ -322,10 +327,13 @@ def _short_name(test: ClaimTest, claim_value: ClaimValue) -> str:
     allows several; '' where the sentence names all of them.
     """
     open_stacks: set[str] = set()
+    # The two sides of a ratio, or one. ``stack``: the stacks that may stand on that side; None for
+    # any.
     for side in (test.of, test.against):
         if side is not None and side.stack is not None and len(side.stack) > 1:
             open_stacks.update(side.stack)
     cases = [case for case in claim_value.cases if case.target.stack in open_stacks]
+    # The sentence names the device (``machine``) already.
     names = dict.fromkeys(_without_adapter(case.target, claim_value.machine) for case in cases)
     return plain(listed([*names]), _LONGEST_LABEL)
 
@@ -346,6 +354,7 @@ def _cases(named: Sequence[tuple[str, MeasuredCase]]) -> str:
     """The one or two cases of a value, each with the name of its target (a stack on a device); one
     target of both is named once.
     """
+    # One or two cases, as of a ratio.
     names = {name for name, _ in named}
     if len(names) == 1:
         name = names.pop()

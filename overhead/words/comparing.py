@@ -66,6 +66,7 @@ def case_label(case: CaseVerdict, target: str = "", *, with_variant: bool = True
     if case.caller:
         label = f"{label}, {CALLER_WORDS[case.caller]}"
     label = plain(label)
+    # ``variant``: such as ``wait=event``, where variants inside of runs are compared.
     if case.variant and with_variant:
         return f"{label} \u2192 {plain(case.variant)}"
     return label
@@ -168,6 +169,7 @@ def changes(found: Verdicts) -> str:
     """
     in_both = []
     in_one = []
+    # ``ABSENT`` stands for the value of a side that does not have the field.
     for change in found.differences:
         if change.field == "id":
             continue  # a hash, which tells a reader nothing
@@ -233,6 +235,8 @@ def gate(found: Verdicts) -> str:
         return f"Nothing could be tested for a change of {limit}: {_without_test(found)}."
     failed = count(len(found.failed), "case") if found.failed else "No case"
     are = "are" if len(found.failed) > 1 else "is"
+    # ``measured``: how many cases have a value on a side. ``untested``: those of them whose test
+    # could not find a change of this size, or that have no test.
     tested = found.measured - len(found.untested)
     with_value = f"{count(found.measured, 'case')} with a value"
     sentences = [

@@ -65,6 +65,7 @@ def variant_name(variant: MeasuredVariant) -> str:
         return f"torch.compile, {params['mode']}"
     if "maker" in params:
         return "CUDA graph by PyTorch"
+    # A stack with this role runs the whole model in one call.
     return "one call for each token" if "whole-model" in variant.target.facts.roles else "eager"
 
 
@@ -89,6 +90,7 @@ def _handed_over(variant: MeasuredVariant) -> str:
     graph or pass for a whole token.
     """
     record, facts = variant.record, variant.target.facts
+    # The stacks of WebGPU have the role "one-pass" and submissions; the others launch.
     if record.pattern == "per-submit":
         return (
             "a submission for each dispatch"

@@ -85,6 +85,7 @@ def slower_by(test: SlowTest) -> str:
 
 def healthy_so_slow(test: SlowTest) -> str:
     """How many healthy nodes are as slow in a test: ``1 of 30,000``."""
+    # ``chance``: at most this share of the healthy nodes is so slow; 0 cannot be divided by.
     nodes = 1 / max(test.chance, 1e-9)
     one_digit = float(f"{nodes:.1g}")
     return f"1 of {one_digit:,.0f}"
@@ -109,6 +110,7 @@ def divided(of: DividedNodes) -> str:
     """That the nodes, which should be alike, are two groups by one test, and how much slower one
     is.
     """
+    # ``times``: how many times as long the slower nodes take, with its interval.
     times = spread(Value(of.times, of.low, of.high)) + TIMES
     slower, faster = _named_nodes(of.slower), _named_nodes(of.faster)
     return (
@@ -127,6 +129,7 @@ def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
     """How sensitive the test is: the smallest slowdowns that ``runs`` runs of a node reveal, of the
     whole node, and of its stacks the least and the greatest. ``smallest``: all, as shares.
     """
+    # Tests of a side of the node, or of all of its devices, name no stack.
     whole_node = [test for test in smallest if not test.stack]
     stacks = [test for test in smallest if test.stack]
     stacks.sort(key=lambda test: smallest[test])

@@ -112,6 +112,7 @@ def _positive_spread(of: Value) -> _Spread:
     rounded_low = round(of.low, -_place(of))
     if rounded_low > 0:
         return _spread(of)
+    # An end at zero or below is not shown.
     least = f"{number(of.low)} to" if of.low > 0 else "at most"
     return _Spread(number(of.value), f"{least} {number(of.high)}", of)
 

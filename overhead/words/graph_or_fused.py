@@ -34,9 +34,11 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
     """
     # Chains of equal steps only: remarks() tells of whole programs.
     chains = [row for row in found if row.is_chain and row.of_kind("fused-wgsl")]
+    # ``row.graph``: the CUDA graph of the same steps, which the driver made; None without its time.
     with_graph = [row for row in chains if row.graph]
     if not with_graph:
         return _beside_dispatches(chains)
+    # Won: all fused WGSL kernels of the workload are faster than the graph.
     won = [row for row in with_graph if row.fused_wgsl_wins]
     not_won = [row for row in with_graph if row not in won]
     sentences = []
@@ -58,6 +60,7 @@ def _won(rows: Sequence[WorkRow]) -> str:
     """
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in rows])
     faster = f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}."
+    # ``step_below_added``: a fused step surely takes less time than the graph adds to a step.
     if not all(row.step_below_added for row in rows):
         return faster
     return (
@@ -85,6 +88,7 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
     another run measured.
     """
     sentences = []
+    # First the fused CUDA kernels (megakernels).
     fused_cuda = []
     for row in found:
         if row.graph and row.is_chain:
@@ -98,6 +102,8 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
     for row in found:
         if isinstance(row.work, ProgramWork):
             sentences.append(_program(row, row.work))
+    # At last the workloads whose times are of another run, by that run; '' stands for the run
+    # shown.
     runs: dict[str, list[str]] = {}
     for row in found:
         if row.run:
@@ -116,6 +122,7 @@ def _program(row: WorkRow, program: ProgramWork) -> str:
     verdicts = []
     for variant in fused_wgsl:
         verdicts.append(f"{compared(row, variant)} through {variant.through}")
+    # ``ways``: all variants of the row, each with its time (``cost``).
     fastest = min(row.ways, key=_cost_or_infinity)
     times = _faster_than(fused_wgsl, fastest)
     first = (
@@ -142,6 +149,7 @@ def _faster_than(fused_wgsl: Sequence[ChainWay], fastest: ChainWay) -> str:
     costs = [variant.cost for variant in fused_wgsl if variant.cost is not None]
     if not costs or fastest.cost is None:
         return ""
+    # How many times as long the fastest fused WGSL variant takes.
     times = min(costs, key=lambda cost: cost.value) / fastest.cost
     if times.value <= 1:
         return ""
@@ -200,12 +208,15 @@ def compared(row: WorkRow, variant: ChainWay) -> str:
     """How a variant's time compares with that of the row's base, the CUDA graph where there is one:
     ``11 times faster``, ``1.2 times slower``, ``equal`` or ``not told apart``.
     """
+    # ``relative``: the time of the variant over that of the base. ``verdict``: "cheaper", "dearer",
+    # "tie" or "unclear".
     times, verdict = row.relative(variant), row.verdict(variant)
     if times is None or verdict is None:
         return WAY_VERDICTS["unclear"]
     if verdict == "dearer":
         return f"{point(times)} times {WAY_VERDICTS[verdict]}"
     if verdict == "cheaper":
+        # The inverse of the ratio: how many times faster.
         return f"{point(exactly(1.0) / times)} times {WAY_VERDICTS[verdict]}"
     return WAY_VERDICTS[verdict]
 
@@ -216,6 +227,7 @@ def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
     """
     sentences = []
     for row in found:
+        # A row has such a variant only if it is surely faster than all the others.
         for variant in row.of_kind(OTHER):
             where = f" in the run of {run_time(variant.run)}" if variant.run else ""
             fastest = (
@@ -245,8 +257,11 @@ def _why_lost(row: WorkRow) -> str:
     if times is None or row.why_lost is None:
         return ""
     if row.why_lost == "graph-adds-little":
+        # ``cuda``: a step of the fused CUDA kernel. ``added``: what the graph takes longer than
+        # that. In ns, shown in µs.
         cuda, added = point(times.cuda / 1e3), point(times.added / 1e3)
         return f", because the graph adds only {added} {MICRO} to each step of {cuda} {MICRO}"
+    # Else the kernels differ: ``wgsl`` is a step of the fastest fused WGSL kernel, ns.
     slower = point(times.wgsl / times.cuda)
     return (
         f", because a step of the WGSL kernel takes {slower} times as long as a step of the CUDA"
@@ -263,6 +278,7 @@ def _range(row: WorkRow) -> str:
         times = row.relative(variant)
         if times is not None:
             relative_times.append(times.value)
+    # The largest time is the least gain.
     least = number(1 / max(relative_times))
     most = number(1 / min(relative_times))
     return f"{least} times" if least == most else f"{least} to {most} times"

@@ -80,8 +80,11 @@ def _cheapest(costs: DispatchCosts) -> str:
     row = cheapest(costs)
     if row is None:
         return ""
+    # By kind of caller: ``records`` has the measured cases, and ``marks`` the costs as they are
+    # drawn.
     record = row.records["python"]
     unit = "launch" if costs.hardware else "call"
+    # The range in which 9 of 10 other runs on such a machine would put this cost.
     next_run = next_run_text(record, costs.view.fingerprint.machine)
     again = f" (run-to-run range {next_run})" if next_run else ""
     cost = f"{costs_text(row.marks['python'])} {MICRO}{_doubt(record)}"
@@ -126,6 +129,8 @@ def _batches(costs: DispatchCosts) -> str:
     if not found:
         return ""
     texts = []
+    # ``record``: the case of the batch. ``alone``: the single dispatch by the same caller.
+    # ``less``: the cost alone over that in the batch; None where the batch may save nothing.
     for batch in found:
         # A noisy cost in the batch is followed by its interval, the single one by "noisy" alone.
         noisy = " (noisy)" if _doubt(batch.alone) else ""
@@ -157,6 +162,7 @@ def _python(costs: DispatchCosts) -> str:
     another than the row's.
     """
     texts = []
+    # ``share``: from 0 to 1. ``row``: the stack in the headline figure.
     for found in python_shares(costs):
         texts.append(f"{percent_spread(found.share)} through {found.row.split_name}")
     if not texts:
@@ -174,6 +180,7 @@ def _overstated(costs: DispatchCosts) -> str:
     row = found.row
     caller = row.records[row.first].caller  # the first kind of caller that has a cost
     through = f"{row.name}, {CALLER_WORDS[caller]}"
+    # ``times``: the time of one launch with its wait, over the cost of a launch.
     times = factor_spread(found.times)
     return (
         f"A stopwatch around one launch and its wait would show up to {times} the cost of one more"
@@ -191,6 +198,7 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
         texts = []
         for row in limited(costs, limit):
             record = row.records["compiled"]
+            # ``host``: how long the CPU works for a launch.
             host = record.figure("host")
             busy = micro(host) if host is not None else ""
             cost = f"{costs_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"
@@ -250,6 +258,8 @@ def _unpinned_less(costs: DispatchCosts) -> str:
     than the cost on a core that nothing disturbs; '' where there are none.
     """
     below = []
+    # ``kind``: who calls (Python, compiled code, a browser), or "batched" for one dispatch of many
+    # in a batch.
     for row, kind in unpinned_pays_less(costs):
         called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[row.records[kind].caller]
         below.append(f"{row.name}, {called}")

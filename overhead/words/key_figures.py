@@ -67,6 +67,7 @@ def figure_remark(figure: KeyFigure) -> str:
     """What is to know of the value, in few words: its status, or the condition that it was measured
     in.
     """
+    # Such a reason is a status (``what``), alone or with what caused it: the status is enough here.
     if isinstance(figure.reason, Reason) and figure.reason.code in ("about", "bare"):
         return str(figure.reason.values["what"])
     return sentence(figure.reason) or _CONDITIONS[figure.condition]

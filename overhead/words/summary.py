@@ -19,6 +19,7 @@ def speed_sentence(view: View) -> str:
     if reference_loop is None:
         return ""
     run = view.fingerprint
+    # Where these numbers stand in the run, so that the check of a page's numbers finds them again.
     from_least = Origin(operation="state of the run", of=run, words="canary_us_least")
     from_most = Origin(operation="state of the run", of=run, words="canary_us_most")
     least = Value(reference_loop.least_us, origin=from_least)
@@ -54,6 +55,8 @@ def missing_sentences(view: View, where: str = "below") -> str:
     """
     missing = missing_stacks(view)
     sentences = []
+    # ``addable``: those that this machine could have. ``by_command``: their names, by the command
+    # that adds them.
     if missing.addable:
         names = listed([one.stack for one in missing.addable])
         sentences.append(f"Not measured here: {names}. The reasons are {where}.")

@@ -228,6 +228,7 @@ class Formatter(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """The text of one value."""
+        # "count step": the name of a format, and what follows it.
         name, _, more = format_spec.partition(" ")
         if name in VALUE_FORMATS:
             return VALUE_FORMATS[name](value, more)

@@ -22,12 +22,14 @@ def _sentence(place: Place) -> str:
 
     ``place``: how many of the costs are lower and higher than in all those runs.
     """
+    # The origins of the costs, by which the check of the page's numbers counts them again.
     counted = place.counted
     boards = count(place.boards, "other board", formed("boards", *counted))
     others = f"the published runs on {boards} of this kind"
     costs = whole(place.costs, formed("count", *counted))
     times = number(within(place.times, 0.01))  # three digits
     median = f"In the median, the other runs take {times} times as long as this run."
+    # ``lowest``: how many costs lie below those of all other boards; ``highest``: above them.
     if not place.lowest and not place.highest:
         return f"All {costs} CPU-bound costs of this run lie within the range of {others}. {median}"
 

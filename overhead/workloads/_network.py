@@ -90,6 +90,7 @@ def network_on_arrays(
     """
     for layer in range(1, layers + 1):
         # A row vector times the weights of each element.
+        # Shapes: (elements, 1, inputs) times (elements, inputs, neurons).
         product = (x[:, None, :] @ fixed[f"w{layer}"])[:, 0, :]
         x = product + fixed[f"b{layer}"]
         function = last if layer == layers else hidden

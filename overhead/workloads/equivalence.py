@@ -201,6 +201,7 @@ class Reference:
             period = self.workload.periods.get(name)
             if period is not None:
                 # Two angles may be apart by nearly a whole turn, and yet be neighbours.
+                # The shorter way around.
                 apart = np.minimum(apart % period, -apart % period)
                 if np.max(np.abs(state[name])) > _WITHIN * period / 2:
                     return float("inf")

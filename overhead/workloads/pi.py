@@ -124,6 +124,7 @@ class Pi(Workload):
         t = xp.asarray(t, dtype=xp.int32)
         # Each worker and step has its own numbers of the counter, two for each point.
         first = (worker * _STEPS + t) * (2 * _POINTS)
+        # A row for each worker, a column for each point.
         counter = first[:, None] + 2 * points
         x = _coordinate(counter)
         y = _coordinate(counter + 1)
@@ -143,6 +144,7 @@ def _coordinate(counter: Any) -> Any:
     """
     # The constant 2891336453 as an int32.
     mixed = counter * 747796405 + (2891336453 - 2**32)
+    # PCG's hash shifts by a number that its four highest bits give.
     high = (mixed >> 28) & 15
     one = high * 0 + 1  # in the type of the array
     kept_bits = (one << (28 - high)) - 1

@@ -103,6 +103,7 @@ class Rastrigin(Workload):
         values, the best value so far is kept, and the value changes the shift.
         """
         c = self.constants
+        # A row for each individual, a column for each gene.
         y = fixed["genes"] + state["shift"][:, None]
         # As in the kernels: whole turns do not change a cosine.
         cosine = xp.cos(c["TURN"] * (y - xp.round(y)))

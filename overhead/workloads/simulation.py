@@ -107,6 +107,8 @@ class Simulation(_network.NetworkWorkload):
         """
         day = t % DAYS
         memory = state["memory"]
+        # ``t`` has one number, so the signals of the day have the shape (1, 6): each policy sees
+        # the same.
         signals = xp.broadcast_to(fixed["signals"][day], (memory.shape[0], SIGNALS))
         seen = xp.concatenate([signals, memory], axis=1)
         out = _network.network_on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1)

@@ -67,6 +67,7 @@ def unpack_state(workload: Workload, buffer: Array, elements: int) -> dict[str, 
             of_elements = numbers.reshape(elements, -1)
         else:
             of_elements = numbers.reshape(-1, elements).T
+        # So far it has a row for each element.
         fields[field.name] = of_elements.reshape(elements, *field.shape)
         start = end
     return fields
@@ -226,6 +227,7 @@ def triton(workload: Workload, elements: int) -> str:
     constants = [
         f"{name} = tl.constexpr({float(value)!r})" for name, value in workload.constants.items()
     ]
+    # How each field of the state is loaded and saved, and each input loaded or looked up.
     lookups = ""
     loads = []
     saves = []
@@ -238,10 +240,13 @@ def triton(workload: Workload, elements: int) -> str:
         else:
             loads.append(_triton_load(field, "inputs", start))
 
+    # ``t``: for each element the number of its steps so far.
     loads.append("t = tl.load(counters + i, mask=inside, other=0)")
     saves.append("tl.store(counters + i, t, mask=inside)")
+    # ``inside``: the last block may reach beyond the last element.
     index = f"i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\ninside = i < {elements}"
     loaded = f"{index}\n{_lines(loads)}"
+    # The step, once and in a loop.
     body = _with_lookups(dedent(workload.triton).strip(), workload, "inputs, i, inside")
     step = f"{body}\nt = t + 1"
     loop = f"for turn in range(steps):\n{indent(step, '    ')}"

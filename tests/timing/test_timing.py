@@ -139,7 +139,7 @@ def test_notes_of_a_run_name_no_worker_and_say_whether_the_time_was_too_short(
         "processor-drifts": because("processor-drifts", early_us=1.0, late_us=2.0),
     }
     side = fingerprint(flags=[all_flags[name] for name in flags])
-    notes = list(timing._notes_of(side, 45.0))
+    notes = list(timing._notes_of_run(side, 45.0))
     assert [code_of(note) for note in notes] == codes
     assert not any("call@" in sentence(note) for note in notes)
 

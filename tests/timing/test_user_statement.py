@@ -179,10 +179,10 @@ def test_a_clock_with_long_steps_gives_a_time_and_one_that_stands_still_a_refusa
     )
     statement: Any = SimpleNamespace(issue=call, describe_error=str)
     if works:
-        assert user_statement._time(statement, lambda: None, 0.5, "CALL") > 0
+        assert user_statement._rough_time_ns(statement, lambda: None, 0.5, "CALL") > 0
     else:
         with pytest.raises(UsageError):
-            user_statement._time(statement, lambda: None, 0.5, "CALL")
+            user_statement._rough_time_ns(statement, lambda: None, 0.5, "CALL")
 
 
 @pytest.mark.skipif(

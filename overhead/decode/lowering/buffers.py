@@ -135,6 +135,7 @@ class TensorView:
         for size, stride in zip(self.shape, self.strides, strict=True):
             if size == 1:
                 continue
+            # A step in the outer dimension skips just the whole inner one.
             if merged and merged[-1][1] == stride * size:
                 outer_size, _ = merged.pop()
                 merged.append((outer_size * size, stride))

@@ -97,6 +97,7 @@ class _Attention(nn.Module):  # type: ignore[misc]
         query = _rotated(query, cos, sin)
         key = _rotated(key, cos, sin)
         # The new key and value go into the slot of their position; ``visible`` hides later slots.
+        # The cache has the shape (batch, heads, slots, width of a head).
         keys = self.keys.index_copy_(2, position, key)
         values = self.values.index_copy_(2, position, value)
         mixed = functional.scaled_dot_product_attention(

@@ -96,6 +96,7 @@ def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
     The four operations are two matrix products with the same input x, an activation of the first
     (``gate``), and the product of the activation with the second (``up``).
     """
+    # First go on from the activation to the product that reads it; its other factor is ``up x``.
     activation = flow.operation_at(position, Elementwise)
     require(activation.kind in REAL)
     require(len(activation.inputs) == 1)
@@ -106,6 +107,7 @@ def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
     require(up_output.shape == activation.output.shape)
     require(up_output.shape == product.output.shape)
 
+    # Then back to the two matrix products, which must have the same input.
     at_gate = _product_of(flow, activation.inputs[0], position)
     at_up = _product_of(flow, up_output, at_product)
     require(at_gate != at_up)
@@ -217,6 +219,8 @@ def _rotary(flow: DataFlow, position: int) -> Replacement:
     concat(-high half of x, low half of x) * sin``. The concat is at this position. Raises
     ``NoMatch`` if the operations around it are others.
     """
+    # First the operations beside the concat: the negation before it, and the product with sin after
+    # it.
     concat = flow.operation_at(position, Concat)
     require(len(concat.inputs) == 2)
     require(flow.only_reader(concat.inputs[0]) == position)
@@ -226,6 +230,7 @@ def _rotary(flow: DataFlow, position: int) -> Replacement:
     negation = flow.operation_at(at_negation, Elementwise)
     sine = flow.operation_at(at_sine, Elementwise)
 
+    # Then the sum, which reads that product and ``x * cos``.
     at_add = flow.only_reader(sine.output)
     add = flow.operation_at(at_add, Elementwise)
     cosine_output = other_input(add, sine.output)
@@ -237,6 +242,7 @@ def _rotary(flow: DataFlow, position: int) -> Replacement:
     require(cosine.output == cosine_output)
     require(flow.only_reader(cosine.output) == at_add)
 
+    # At last x itself, whose two halves the concat has exchanged.
     x, cos = _x_and_cos(cosine, low_half, negation.inputs[0])
     sin = other_input(sine, concat.output)
     require(add.output.shape == x.shape)
@@ -288,6 +294,7 @@ def _attention(flow: DataFlow, position: int) -> Replacement:
         at_value, write_value = _write(flow, value.view, position)
         require(write_key.index == write_value.index)
         removed.update((at_key, at_value))
+        # The same attention, with three fields more.
         fields = {field.name: getattr(new, field.name) for field in dataclasses.fields(new)}
         new = CachedAttention(
             **fields,
@@ -347,6 +354,7 @@ def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWr
     require(writers[0] < before)
     write = flow.operation_at(writers[0], IndexWrite)
     require(write.target == cache)
+    # Shapes are (batch, heads, rows, width): it writes into the rows, and one row alone.
     require(write.dimension == 2)
     require(write.source.shape[2] == 1)
     return writers[0], write

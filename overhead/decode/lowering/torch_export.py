@@ -168,6 +168,7 @@ class GraphReader(OperationReader):
             role = "input"
         elif is_written:
             role = "state"
+        # ``target``: its name in the module. An input has none.
         name = spec.target or spec.arg.name
         number = number_type(example.dtype, name)
         view = self._buffer(name, number, tuple(example.shape), role)

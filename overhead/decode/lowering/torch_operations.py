@@ -170,6 +170,7 @@ class OperationReader:
         name = operation_name(target)
         if name in _VIEWS:
             return self._view(target, given)
+        # Operations that have a kernel of their own, such as a matrix product.
         if name in _METHODS:
             return _METHODS[name](self, result, given)
         # ``add_`` is ``add`` in place.
@@ -232,8 +233,10 @@ class OperationReader:
 
         ``kind``: its name, such as ``mul``. ``in_place``: it writes into its first operand.
         """
+        # PyTorch's ``alpha`` is a factor of the second operand, which the expressions do not have.
         if given.get("alpha", 1) != 1 or given.get("rounding_mode"):
             raise self._refused(kind, "is supported only without alpha and rounding_mode")
+        # PyTorch calls the operands ``self`` and ``other``, or ``src`` in a copy.
         operands = [given[name] for name in ("self", "other", "src") if name in given]
         form, taken = self._form(kind, operands, result)
         into = operands[0] if in_place else None

@@ -56,6 +56,7 @@ def below_resolution_unless_above_zero(figure: Figure, case: CaseFits) -> Figure
     """The figure is ``below-resolution`` if its slope is zero or less in a process: noise then
     hides it. The reason names the clock where that is too coarse for any slope.
     """
+    # The slope in each process, ns per unit.
     slopes = case.all_rounds.values(figure.name)
     if not slopes or min(slopes) > 0:
         return figure
@@ -87,6 +88,7 @@ def below_resolution_if_clock_is_coarse(figure: Figure, case: CaseFits) -> Figur
     if figure.value is None or _at_two_speeds(figure, case) is not None:
         return figure
 
+    # What the slope adds to the time of a chain from the smallest to the largest n.
     added_ns = abs(figure.value) * _shortest_range_of_n(case.at_usual_speed)
     step_ns = _clock_step(case.at_usual_speed)
     if added_ns >= _CLOCK.clock_steps * step_ns:
@@ -104,6 +106,7 @@ def _coarse_for_longest_chain(fitted: FittedCase) -> Why:
 
     The reader then learns that the clock is at fault, and not the small cost.
     """
+    # Columns of ``wall``: n, the time of ``issue``, and T(n), the time until the wait ended.
     totals = [fit.wall[:, 2] for fit in fitted.fits]
     longest_ns = max(float(times.max()) for times in totals if times.size)
     step_ns = _clock_step(fitted)
@@ -145,6 +148,7 @@ def _at_two_speeds(figure: Figure, case: CaseFits) -> Figure | None:
     if name not in case.at_two_speeds:
         both = figure_at_two_speeds(case, name, split_by=name)
         if both is not None:
+            # Remarks, such as how many rounds were left out, are those of the rounds searched.
             both = with_remarks(both, case, case.searched_for_speeds)
         case.at_two_speeds[name] = both
     return case.at_two_speeds[name]
@@ -158,6 +162,7 @@ def nonlinear_off_the_line(figure: Figure, case: CaseFits) -> Figure:
     if figure.value is None or figure.status == "bimodal":
         return figure
 
+    # Of each process its largest distance from the line, as a share of the line's whole rise.
     misfits: list[Misfit] = []
     for fitted_process in case.at_usual_speed.fitted_processes:
         misfit = _misfit(figure.name, fitted_process.process, fitted_process.fit)
@@ -166,6 +171,7 @@ def nonlinear_off_the_line(figure: Figure, case: CaseFits) -> Figure:
     if not misfits:
         return figure
 
+    # The median process decides; the one with the largest misfit is told.
     median_share = median([misfit.share for misfit in misfits])
     if abs(median_share) <= max(case.precision, LINE.misfit):
         return figure
@@ -180,10 +186,12 @@ def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:
     Nor for ``complete`` if the wait polls: polls round these times up, so they are never on the
     line.
     """
+    # ``complete`` is fitted to T(n); ``issue`` and ``host`` to the time until ``issue`` returned.
     of_enqueue = name != "complete"
     line = fit.line(of_enqueue=of_enqueue)
     if line is None or line.slope == 0:
         return None
+    # Only T(n) contains the wait, and so what a poll adds; the time of ``issue`` does not.
     if not of_enqueue and wait_quantum(process):
         return None
     samples = fit.samples(of_enqueue=of_enqueue)
@@ -221,11 +229,13 @@ def _why_bent(figure: Figure, fitted: FittedCase) -> Why:
     if fitted.polls:
         return ""
     of_enqueue = figure.name != "complete"
+    # First: an intercept clearly below zero, judged against the longest T(n).
     if not of_enqueue:
         too_low = why_intercept_too_low(fitted.mean("fixed"), _longest_total_ns(fitted))
         if too_low:
             return too_low
 
+    # Then: by process how much steeper one half of the ladder is than the other.
     changes: list[float] = []
     for fit in fitted.fits:
         samples = fit.samples(of_enqueue=of_enqueue)
@@ -247,6 +257,7 @@ def _longest_total_ns(fitted: FittedCase) -> float:
     """
     medians: list[float] = []
     for fit in fitted.fits:
+        # Columns of ``wall``: n, the time of ``issue``, T(n).
         n = fit.wall[:, 0]
         totals_ns = fit.wall[n == n.max(), 2]
         medians.append(median(totals_ns))
@@ -264,6 +275,9 @@ def nonlinear_at_anchors(figure: Figure, case: CaseFits) -> Figure:
     """
     if not _is_judged_by_anchors(figure, case):
         return figure
+    # ``bends``: why T(n) is no line, '' if it may be one. ``holds_to``: the n up to which the line
+    # was seen to hold, 0 if it was not. ``slopes``: ns per unit up to the line's largest n, and
+    # from there to the anchor.
     verdict = _anchors_of(figure, case)
     if not verdict.bends or verdict.holds_to or _enqueue_of_pipeline(figure, case):
         return figure
@@ -300,6 +314,7 @@ def noisy_if_drifting_in_rounds(figure: Figure, case: CaseFits) -> Figure:
     """
     if figure.value is None or figure.status == "bimodal":
         return figure
+    # By process the figure in each round; the reference loop of these rounds shows the speed.
     slopes = case.at_usual_speed.slopes_by_round(figure.name)
     drift = find_drift_beyond_reference(
         slopes, case.at_usual_speed.reference_by_round, case.precision
@@ -328,6 +343,7 @@ def noisy_unless_checked_beyond(figure: Figure, case: CaseFits) -> Figure:
     """
     if not _is_judged_by_anchors(figure, case):
         return figure
+    # ``unclear``: why the anchors do not tell whether the line goes on.
     verdict = _anchors_of(figure, case)
     if verdict.holds_to:
         return replace(figure, holds_to=verdict.holds_to)
@@ -351,6 +367,8 @@ def noisy_if_slow_samples_are_work(figure: Figure, case: CaseFits) -> Figure:
     if all_rounds.polls:
         return figure
 
+    # Time in the samples left out, as a share of the cost; 0 if it is small, or explained by
+    # something else than the stack.
     share = share_of_slow_samples(all_rounds.processes, all_rounds.fits)
     if share and figure.name != "complete":
         # Alone, a long ``issue`` only takes from the wait that follows, so both must be slow.
@@ -358,6 +376,7 @@ def noisy_if_slow_samples_are_work(figure: Figure, case: CaseFits) -> Figure:
     if not share:
         return figure
 
+    # What a unit costs on average with the slow samples included.
     mean_us = figure.value * (1 + share) / 1e3
     are_work = because("slow-samples-are-work", share=share, mean_us=mean_us)
     return replace(figure, status="noisy", reason=together(figure.reason, are_work))
@@ -422,7 +441,9 @@ def noisy_if_waits_differ(fixed: Figure, case: CaseFits, beside_ns: float) -> Fi
     processes = case.at_usual_speed.processes
     if fixed.value is None or fixed.low is None or fixed.high is None or case.at_usual_speed.polls:
         return fixed
+    # How far the mean of all T(1) is from their median; None with few processes or waits.
     slow = slow_waits(processes, [single_waits(process) for process in processes])
+    # It counts if it exceeds both the interval and what the precision allows of this size.
     half_width = (fixed.high - fixed.low) / 2
     size_ns = abs(fixed.value) + beside_ns
     if slow is None or not slow.make_noisy(size_ns, half_width, case.precision):

@@ -57,6 +57,7 @@ def slope_change(n: Floats, y: Floats) -> float | None:
     None if a half has fewer than two n, if an n has too few samples, or if a slope is not above
     zero. n = 1 counts in neither half: a single unit may cost something else.
     """
+    # Without interrupted samples; the n that are left, above 1, and how many samples each has.
     clear = undisturbed_mask(n, y)
     n = n[clear]
     y = y[clear]
@@ -64,6 +65,7 @@ def slope_change(n: Floats, y: Floats) -> float | None:
     if not sizes.size or counts.min() < _RULE.samples_per_n:
         return None
     largest_n = float(sizes.max())
+    # Cut the range of n at the largest n that is at most 0.6 of the top.
     middles = sizes[sizes <= _RULE.middle * largest_n]
     if not middles.size:
         return None
@@ -90,6 +92,7 @@ def why_bent(changes: Sequence[float], precision: float) -> Why:
     if len(changes) < _RULE.processes:
         return ""
     interval = interval_of_mean(changes, _RULE.upper_quantile)
+    # A change counts beyond what the precision allows and beyond its own uncertainty.
     least = max(_RULE.change * precision, interval.half_width)
     if abs(interval.mean) <= least:
         return ""
@@ -106,6 +109,7 @@ def why_intercept_too_low(fixed: Figure, longest: float) -> Why:
     """
     if fixed.value is None or fixed.high is None:
         return ""
+    # Its whole interval lies below zero, and it is not tiny beside the longest T(n).
     if fixed.high >= 0 or -fixed.value <= _RULE.negative_share * longest:
         return ""
     return because("intercept-below-zero", intercept_us=fixed.value / 1e3)

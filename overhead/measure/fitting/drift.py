@@ -56,6 +56,7 @@ def find_drift(values: ByRound, least: float) -> Drift | None:
     is clear if the mean trend exceeds ``least``, and if its 99.5 % interval over the processes does
     not hold zero.
     """
+    # Only processes with enough rounds, all of a value above zero (the logarithm needs that).
     long_enough: list[Mapping[int, float]] = []
     for by_round in values:
         all_positive = all(value > 0 for value in by_round.values())
@@ -64,7 +65,9 @@ def find_drift(values: ByRound, least: float) -> Drift | None:
     if len(long_enough) < _RULE.processes:
         return None
 
+    # Rows: processes; columns: the first and the last third.
     trends = np.array([_trend(by_round) for by_round in long_enough])
+    # An outlier is clipped, so that one process does not hide the others.
     interval = interval_of_mean(without_outliers(trends), _RULE.upper_quantile)
     if abs(interval.mean) <= max(least, interval.half_width):
         return None
@@ -111,6 +114,7 @@ def find_drift_beyond_reference(values: ByRound, reference: ByRound, least: floa
     if drift is None:
         return None
 
+    # By process and round, the value over its reference loop, where that was timed.
     relative: list[dict[int, float]] = []
     for by_round, times in zip(values, reference, strict=True):
         relative_by_round: dict[int, float] = {}

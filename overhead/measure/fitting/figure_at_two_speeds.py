@@ -35,10 +35,13 @@ def figure_at_two_speeds(case: CaseFits, name: str, *, split_by: str) -> Figure 
     """
     fitted = case.searched_for_speeds
     rounds = _rounds_of(fitted, split_by)
+    # ``split.slow``: for each round whether it is of the slower speed; ``split.by``: whether the
+    # values ("rounds") or the reference loop ("canary") told it.
     split = split_speeds(rounds.values, rounds.reference, rounds.owners)
     if split is None:
         return None
 
+    # By process the numbers of its slow rounds, from which each speed is fitted anew.
     slow_numbers = _slow_numbers(rounds, split)
     fast = _mean_of_rounds(fitted, name, rounds, slow_numbers, slow=False)
     slow = _mean_of_rounds(fitted, name, rounds, slow_numbers, slow=True)
@@ -138,11 +141,13 @@ def _anchors_are_alike(fitted: FittedCase, slow: Mask, owners: Owners, ratio: fl
     slow_costs: list[float] = []
     fast_costs: list[float] = []
     for position, fitted_process in enumerate(fitted.fitted_processes):
+        # The rounds of this process; here all of them have one speed, or the answer is no.
         is_slow = slow[owners == position]
         if not is_slow.size or fitted_process.fit.complete is None:
             continue
         if is_slow.any() and not is_slow.all():
             return False
+        # ns a unit between the line's largest n and the anchor; 0 without an anchor.
         cost = slope_to_anchor(fitted_process.process, fitted_process.fit.complete)
         if not cost:
             continue

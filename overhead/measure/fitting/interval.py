@@ -80,6 +80,7 @@ def mean_of_processes(
         )
 
     mean = float(np.mean(values))
+    # What each process differs from the mean by, and how many of these are independent.
     residuals = np.asarray(values, dtype=np.float64) - mean
     degrees_of_freedom = count - 1
     mean_pace = 0.0
@@ -92,9 +93,11 @@ def mean_of_processes(
         residuals = residuals - away * float(away @ residuals) / square
         degrees_of_freedom = count - 2
 
+    # Half-width: Student's t times the standard error of the mean.
     variance = float(residuals @ residuals) / degrees_of_freedom
     standard_error = math.sqrt(variance / count)
     half_width = student_t_quantile(MEAN.upper_quantile, degrees_of_freedom) * standard_error
+    # The half-width as a share of the size of the figure decides between ``ok`` and ``noisy``.
     size = beside + (abs(mean) if scale is None else scale)
     share = _share(half_width, size)
     reason: Why = ""
@@ -137,6 +140,7 @@ def _rule(count: int, share: float, precision: float, pace: float) -> Reason:
     work), in ns, at which the figure is the cost; 0 if it was not reduced to one.
     """
     finite = math.isfinite(share)  # a file cannot hold infinity
+    # "canary" is the reference loop. Of each sentence there is one without a share, beside zero.
     if pace:
         canary_us = pace / 1e3
         if not finite:
@@ -170,6 +174,7 @@ def _too_wide(share: float, precision: float, count: int) -> Why:
     if not math.isfinite(share):
         return because("too-wide-beside-zero", target=precision)
     reason = because("too-wide", share=share, target=precision)
+    # Half as wide needs four times as many processes.
     needed = math.ceil(count * (share / precision) ** 2)
     if needed > _MOST_PROCESSES:
         return reason

@@ -100,12 +100,14 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
     sizes = np.unique(n[n >= 1])
     if sizes.size < _RULE.sizes_below + _RULE.sizes_above:
         return None
+    # By n the times of ``issue``, their median and how uncertain that is.
     groups = [issue[n == size] for size in sizes]
     medians = [median(group) for group in groups]
     errors = [_error(group) for group in groups]
     curve = _Curve(sizes, np.array(medians), np.array(errors))
 
     bends: list[_Bend] = []
+    # ``split``: how many of the sizes lie below the knee.
     last_split = sizes.size - _RULE.sizes_above
     for split in range(_RULE.sizes_below, last_split + 1):
         bend = _bend_at(curve, split)
@@ -128,12 +130,14 @@ def _bend_at(curve: _Curve, split: int) -> _Bend | None:
     sizes = curve.sizes
     low = _weighted_line(curve.part(slice(None, split)))
     high = _weighted_line(curve.part(slice(split, None)))
+    # The upper piece must be clearly steeper, as a ratio and beyond the errors of both slopes.
     if low.slope <= 0 or high.slope < _RULE.slope_ratio * low.slope:
         return None
     change = high.slope - low.slope
     if change < _RULE.change_sigmas * (low.error + high.error):
         return None
 
+    # The n at which both pieces give the same time.
     crossing = (low.intercept - high.intercept) / change
     # Else the sizes beside the crossing would not lie on the pieces that were fitted to them.
     least = sizes[split - 1] * (1 - _RULE.beside)
@@ -141,10 +145,12 @@ def _bend_at(curve: _Curve, split: int) -> _Bend | None:
     if not least <= crossing <= most:
         return None
 
+    # How badly both pieces together fit the medians.
     model = np.concatenate([low.at(sizes[:split]), high.at(sizes[split:])])
     relative_residuals = (curve.medians - model) / np.maximum(curve.medians, 1.0)
     # While the host issued the other units, the device finished this many of them.
     finished = (crossing - 1) * (low.slope / high.slope)
+    # Units issued, less units finished, are those in flight (the depth of the queue).
     knee = Knee(float(crossing), float(crossing - finished), low.slope, high.slope)
     return _Bend(knee, float(np.sum(relative_residuals**2)))
 
@@ -155,6 +161,7 @@ def _error(issue: Floats) -> float:
     """
     if issue.size < LINE.samples_per_n:
         return median(issue) / 100
+    # The error of the mean of normal samples, times what a median's is larger by.
     error = MEDIAN_ERROR * lower_spread(issue) / issue.size**0.5
     return max(error, 1.0)
 
@@ -164,12 +171,15 @@ def _weighted_line(curve: _Curve) -> _Piece:
     residuals, so that the long times do not count more than the short ones. The error of the slope
     follows from the errors of the medians.
     """
+    # Weights of relative residuals: 1 / time². ``square`` is the weighted variance of n, not
+    # divided.
     weights = 1 / np.maximum(curve.medians, 1.0) ** 2
     mean_n = np.average(curve.sizes, weights=weights)
     mean_time = np.average(curve.medians, weights=weights)
     centred = curve.sizes - mean_n
     square = float(np.sum(weights * centred**2))
     slope = float(np.sum(weights * centred * curve.medians)) / square
+    # The slope is a weighted sum of the medians, so its error is the root of the sum of squares.
     errors = weights * centred * curve.errors
     slope_error = float(np.sqrt(np.sum(errors**2))) / square
     return _Piece(slope, float(mean_time - slope * mean_n), slope_error)

@@ -80,6 +80,7 @@ def theil_sen(n: Floats, y: Floats) -> Line | None:
     if slope is None:
         return None
     intercepts = y - slope * n
+    # The weighted median: sort, add up the weights, take the value where half is reached.
     order = np.argsort(intercepts)
     weights = 1 / _spreads(n, y)
     weight_so_far = np.cumsum(weights[order])
@@ -97,6 +98,7 @@ def siegel_slope(n: Floats, y: Floats) -> float | None:
     """
     if n.size == 0 or n.min() == n.max():
         return None
+    # Matrices with a row and a column for each sample: the slope of every pair.
     distances = np.subtract.outer(n, n)
     apart = distances != 0
     # A pair at the same n has no slope. It is infinite here, so that it sorts behind the others.
@@ -105,6 +107,7 @@ def siegel_slope(n: Floats, y: Floats) -> float | None:
     np.divide(rises, distances, out=slopes, where=apart)
     slopes.sort(axis=1)
 
+    # The median of each row, over the finite slopes alone: ``others`` of them come first.
     sample = np.arange(n.size)
     others = np.count_nonzero(apart, axis=1)
     below_middle = slopes[sample, (others - 1) // 2]
@@ -141,6 +144,7 @@ def sen_slope(n: Floats, y: Floats) -> float | None:
     samples with different n (of random pairs, if there are very many); None without such a pair.
     """
     pairs = _pairs_to_fit(n.size)
+    # A pair at the same n has no slope.
     apart = n[pairs.first] != n[pairs.second]
     first = pairs.first[apart]
     second = pairs.second[apart]
@@ -181,6 +185,7 @@ def _quantile(y: Floats, share: float) -> float:
     """The value below which this share of sorted values lies, linear between the two values beside
     the position: ``numpy.quantile`` without sorting them again.
     """
+    # The position in the list, which may lie between two values.
     position = (y.size - 1) * share
     below = int(position)
     above = min(below + 1, y.size - 1)
@@ -196,6 +201,7 @@ def undisturbed_mask(n: Floats, y: Floats) -> Mask:
     samples by less than 0.1 %. At an n with few samples all count, since their spread is uncertain.
     """
     clear = np.ones(n.size, dtype=np.bool_)
+    # The smallest difference of two values stands for the resolution of the clock.
     steps = np.diff(np.unique(y))
     resolution = float(steps.min()) if steps.size else 1.0
     for size in np.unique(n):
@@ -216,7 +222,9 @@ def _ceiling(y: Floats, resolution: float) -> float:
     """
     while True:
         spread = max(_lower_spread(y), resolution)
+        # The median and some standard deviations (``LINE.outlier_sigmas``).
         highest = _quantile(y, 0.5) + LINE.outlier_sigmas * spread
+        # How many of the sorted values lie at or below that.
         kept = int(np.searchsorted(y, highest, side="right"))
         if kept == y.size or kept < LINE.samples_per_n // 2:
             return highest
@@ -255,6 +263,7 @@ def worst_misfit(n: Floats, y: Floats, line: Line) -> Misfit:
     n = n[clear]
     y = y[clear]
     range_of_n = max(float(n.max() - n.min()), 1.0)
+    # What the line rises by in all, ns: distances are given as a share of it.
     rise = abs(line.slope) * range_of_n
     worst = Misfit(0.0, 0.0, 0)
     for size in np.unique(n):
@@ -264,6 +273,7 @@ def worst_misfit(n: Floats, y: Floats, line: Line) -> Misfit:
         on_line = line.intercept + line.slope * float(size)
         away = float(np.median(times)) - on_line
         spread = max(lower_spread(times), 1.0)
+        # The standard error of the median: noise alone may move it by a few of these.
         error = MEDIAN_ERROR * spread / float(np.sqrt(times.size))
         misfit = Misfit(away / rise, away / error, int(size))
         is_noise = abs(misfit.sigmas) <= LINE.misfit_sigmas

@@ -101,6 +101,7 @@ class _Size:
         """Add this size of one more process, with its line. What the line is off by less than a
         step of the clock counts as 0.
         """
+        # What the line gives at this n, ns.
         on_line = line.intercept + line.slope * at.n
         off = at.time - on_line
         self.n.append(at.n)
@@ -167,10 +168,14 @@ def line_start(
     sizes = _sizes(processes, fits, max(precision, LINE.misfit), of_enqueue)
     if not sizes.above_one:
         return LineStart()
+    # First where the line begins; then whether T(1) is off it (``n_1``: the single units of all
+    # processes, apart from the larger sizes).
     n = _first_n(sizes)
     single = sizes.n_1
     if single is None or not _is_clearly_off(single.shares_off, sizes.allowed):
         return LineStart(n)
+    # ``times``: by process the measured T(1); ``on_line``: what the line of that process gives at
+    # 1.
     return LineStart(n, single=median(single.times), expected=median(single.on_line))
 
 
@@ -183,6 +188,7 @@ def _sizes(
     Sizes belong together by a label, since each process draws its own n: see ``_medians``.
     ``allowed``: the share by which T(n) may be off.
     """
+    # First gather the sizes of all processes. A process is known by its position in ``processes``.
     by_label: dict[int, _Size] = {}
     slopes: dict[int, float] = {}
     for position, (process, fit) in enumerate(zip(processes, fits, strict=True)):
@@ -194,6 +200,7 @@ def _sizes(
             size = by_label.setdefault(label, _Size())
             size.add(position, at, line, clock_step(process))
 
+    # Then keep the sizes that enough processes have, and take T(1) apart.
     enough: dict[int, _Size] = {}
     for label, size in by_label.items():
         if len(size.n) >= _RULE.processes:
@@ -215,6 +222,7 @@ def _first_n(sizes: _Sizes) -> int:
     on the line as all above it do or may do.
     """
     above_one = sizes.above_one
+    # For each size: "on" the line, "shifted" beside it by what T(1) is, "open" (unclear) or "off".
     places = [_place(size, sizes) for size in above_one]
     first = _first_on_line(sizes, places)
     # T(10) may meet the line by chance: the units up to 100 then cost something else.
@@ -239,9 +247,12 @@ def _begins_at_one(sizes: _Sizes, places: Sequence[_Place], first: int) -> bool:
     Noise may hide whether shorter chains are on the line. So all shorter sizes must be too
     uncertain to tell, and nothing may say that the units below cost something else.
     """
+    # The sizes below the first one on the line: each must be too uncertain to tell ("open"), and of
+    # so few units (10) that it can stand for one.
     for size, place in zip(sizes.above_one[:first], places[:first], strict=True):
         if place != "open" or size.largest_n > _RULE.few:
             return False
+    # What T(1) adds must not contradict it either.
     if not _may_reach_one(sizes):
         return False
     if first == 0:
@@ -250,6 +261,8 @@ def _begins_at_one(sizes: _Sizes, places: Sequence[_Place], first: int) -> bool:
     # of them too.
     if sizes.n_1 is None:
         return False
+    # Per process the share by which the units from the second one up to this size cost more than
+    # the line says. What the first unit costs in addition cancels.
     excess = sizes.excess_between(sizes.n_1, sizes.above_one[first])
     return _is_close(excess, sizes.allowed)
 
@@ -267,15 +280,18 @@ def _medians(
     samples = fit.samples(of_enqueue=of_enqueue)
     if not samples.n.size:
         return {}
+    # ``clear``: for each sample whether nothing interrupted it.
     clear = undisturbed_mask(samples.n, samples.times)
     medians: dict[int, float] = {}
     for n in np.unique(samples.n):
         clear_at_n = clear & (samples.n == n)
         medians[int(n)] = median(samples.times[clear_at_n])
+    # Short chains that were sampled beside the rounds fill in what these lack.
     for short_n, time in _short_chains(process, line, of_enqueue).items():
         if short_n <= samples.n.max():
             medians.setdefault(short_n, time)
 
+    # Then label each n: as itself, or -1, -2, ... for drawn ones from the largest down.
     sizes: dict[int, _SizeOfProcess] = {}
     drawn: list[int] = []
     for n, time in medians.items():
@@ -314,9 +330,11 @@ def _beside_anchors(process: Process, line: Line, of_enqueue: bool) -> dict[int,
     times = np.asarray(process.values(name), dtype=np.float64)
     if not times.size:
         return {}
+    # The n of each of these times.
     ns = np.asarray(process.one_off[name].at)
     top = int(ns.max())
     top_on_line = line.intercept + line.slope * top
+    # Above 1: the processor is slower now than it was in the rounds.
     slowdown = 1.0
     if top_on_line > 0:
         slowdown = median(times[ns == top]) / top_on_line
@@ -340,6 +358,7 @@ def _place(size: _Size, sizes: _Sizes) -> _Place:
     if _is_close(size.shares_off, sizes.allowed):
         return "on"
     if sizes.n_1 is not None:
+        # Per process the share by which the units after the first cost more than the line says.
         excess = sizes.excess_between(sizes.n_1, size)
         if _is_close(excess, sizes.allowed):
             return "shifted"
@@ -354,6 +373,7 @@ def _first_on_line(sizes: _Sizes, places: Sequence[_Place]) -> int:
     from the largest down, up to the first that is clearly off; the largest counts in any case.
     """
     first = len(sizes.above_one) - 1
+    # "open" sizes are passed over: they count if a smaller one is on the line again.
     for position in reversed(range(len(sizes.above_one))):
         if places[position] == "off" or _jumps_above(sizes, places, position):
             break
@@ -370,6 +390,7 @@ def _jumps_above(sizes: _Sizes, places: Sequence[_Place], position: int) -> bool
     is_last = position + 1 == len(sizes.above_one)
     if is_last or places[position] != "shifted" or places[position + 1] == "shifted":
         return False
+    # Per process the share by which the units between the two sizes cost more than the line says.
     excess = sizes.excess_between(sizes.above_one[position], sizes.above_one[position + 1])
     return _is_clearly_off(excess, _RULE.increment)
 
@@ -386,10 +407,13 @@ def _may_reach_one(sizes: _Sizes) -> bool:
     single = sizes.n_1
     if single is None:
         return bool(short) and short[0].largest_n <= _RULE.few
+    # T(1) itself is on the line, or too uncertain to tell.
     if not _is_clearly_off(single.shares_off, sizes.allowed):
         return True
     if not short:
         return False
+    # T(1) is off. Do the units that follow it, up to the largest short chain, cost what the line
+    # says? Then only the first unit differs.
     excess = sizes.excess_between(single, short[-1])
     return not _is_clearly_off(excess, sizes.allowed)
 
@@ -413,6 +437,9 @@ def _is_close(shares: Floats, allowed: float) -> bool:
     interval = _mean(shares)
     if interval is None or _is_clearly_off(shares, allowed):
         return False
+    # Two measures of how far T(n) may be off: the far end of the interval of the mean, and the
+    # distance within which most processes (three of four) lie. The smaller one counts, since a
+    # single disturbed process widens the interval.
     end_of_interval = abs(interval.mean) + interval.half_width
     distances = np.abs(shares)
     most = float(np.quantile(distances, _RULE.most_processes, method="inverted_cdf"))

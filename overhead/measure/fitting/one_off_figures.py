@@ -86,6 +86,7 @@ def one_off_figures(series: Series, precision: float) -> dict[str, Figure]:
 
     A figure whose values no process could measure is ``unavailable`` with the reason.
     """
+    # By figure its value in each process that measured it.
     values: dict[str, list[float]] = {}
     figures: dict[str, Figure] = {}
     for process in series.processes:
@@ -145,6 +146,7 @@ def _spread(name: Literal["met", "met_rounds"], values: Sequence[float]) -> Figu
     """
     count = len(values)
     many = count >= _RULE.percentiles_from
+    # The median in the middle; the ends are percentiles or, of few values, the extremes.
     low, middle, high = np.percentile(values, [10, 50, 90] if many else [0, 50, 100])
     rule = _rule_of_turns(count, many)
     if name == "met":
@@ -210,6 +212,7 @@ def _below_resolution_if_device_clock_is_coarse(figure: Figure, series: Series) 
     """
     if figure.value is None:
         return figure
+    # The coarsest clock, and the widest range of n, of all processes.
     step_ns = 0.0
     range_of_n = 0
     for process in series.processes:
@@ -221,6 +224,7 @@ def _below_resolution_if_device_clock_is_coarse(figure: Figure, series: Series) 
             if ns:
                 range_of_n = max(range_of_n, max(ns) - min(ns))
 
+    # What the slope adds to a device time over that range.
     added_ns = figure.value * range_of_n
     if added_ns >= _RULE.clock_steps * step_ns:
         return figure
@@ -237,7 +241,9 @@ def _noisy_if_waits_differ(figure: Figure, series: Series, precision: float) -> 
         return figure
     if any(wait_quantum(process) for process in series.processes):
         return figure
+    # By process all waits; those of the rounds if ``anchored`` (a method that takes anchors).
     waits = [_values(process, figure.name, series.anchored) for process in series.processes]
+    # How far their mean is from their median; None with few processes or waits.
     slow = slow_waits(series.processes, waits)
     half_width = (figure.high - figure.low) / 2
     if slow is None or not slow.make_noisy(figure.value, half_width, precision):
@@ -250,6 +256,7 @@ def _values_of_process(process: Process, in_rounds: bool) -> dict[str, float]:
     same or another name. ``in_rounds``: waits are taken from the samples of the rounds too, which
     are more and spread over more time.
     """
+    # By name all values of the process, ns.
     measured: dict[str, Floats] = {}
     for name, entry in process.one_off.items():
         if entry.values:
@@ -258,11 +265,13 @@ def _values_of_process(process: Process, in_rounds: bool) -> dict[str, float]:
     for name in _MEDIANS:
         if name in measured:
             values[name] = median(measured[name])
+    # Percentiles over its waits for single units, ...
     if "latency" in measured:
         for name, percent in _PERCENTILES.items():
             values[name] = float(np.percentile(measured["latency"], percent))
     if "prepare" in measured:
         values["prepare"] = float(measured["prepare"][0])
+    # ... and what takes a computation of its own.
     values |= _device_slopes(process, measured)
     values |= _stages(measured)
     values |= _making(process, measured)
@@ -280,6 +289,7 @@ def _device_slopes(process: Process, measured: Mapping[str, Floats]) -> dict[str
     for name in _DEVICE_SLOPES:
         if name not in measured:
             continue
+        # ``at``: the n of the chain behind each value.
         ns = np.asarray(process.one_off[name].at, dtype=np.float64)
         if ns.size != measured[name].size:
             continue
@@ -298,6 +308,7 @@ def _stages(measured: Mapping[str, Floats]) -> dict[str, float]:
     values = {name: median(times) for name, times in stages.items()}
     if stages and UNSTAGED in measured:
         unstaged = measured[UNSTAGED]
+        # One value per round; the lists may differ in length, so the rounds that all have.
         rounds = min(times.size for times in [*stages.values(), unstaged])
         sums = sum(times[:rounds] for times in stages.values())
         values["stages_gap"] = median(sums - unstaged[:rounds])
@@ -313,6 +324,7 @@ def _making(process: Process, measured: Mapping[str, Floats]) -> dict[str, float
     for name, times in measured.items():
         if not name.startswith("making:"):
             continue
+        # ``at``: the units of the recording behind each value.
         units = np.asarray(process.one_off[name].at, dtype=np.float64)
         line = theil_sen(units, times)
         if line is not None:
@@ -329,6 +341,7 @@ def _values(process: Process, name: str, in_rounds: bool) -> Floats:
     values = np.asarray(process.values(name), dtype=np.float64)
     if not in_rounds or name not in _IN_ROUNDS or not values.size:
         return values
+    # ``_IN_ROUNDS``: by name the n that stands for it in the rounds (T(0), T(1)).
     totals = totals_at(process, _IN_ROUNDS[name])
     return totals if totals.size >= _RULE.in_rounds else values
 

@@ -64,6 +64,7 @@ class PerDispatch(NamedTuple):
         if case.pattern == "per-submit":
             return cls(submits=1.0, passes=1.0, binds=binds)
         if case.pattern == "per-k":
+            # One submit with one pass holds k dispatches.
             share = 1 / int(case.params["k"])
             return cls(submits=share, passes=share, binds=binds)
         if case.pattern == "per-pass":
@@ -91,6 +92,7 @@ def difference_and_ratio(
         nothing = Figure(name="difference", status="failed", reason=because("no-round-in-common"))
         return Paired(nothing, replace(nothing, name="ratio", unit="ratio"))
 
+    # Each list has one value per process, the median over its rounds.
     sizes: list[float] = []
     differences: list[float] = []
     ratios: list[float] = []
@@ -104,6 +106,8 @@ def difference_and_ratio(
             ratios.append(median(pair.of / against_times))
             paces_of_ratios.append(pair.pace)
 
+    # ``scale``: the cost of ``of``, to which the half-width of the difference is relative.
+    # ``paces``: the reference loop of each process, which shows its processor's speed.
     difference = mean_of_processes(
         "difference",
         differences,
@@ -121,10 +125,12 @@ def _undisturbed_pairs(of: Series, against: Series, figure: str) -> list[_Pair]:
     """
     undisturbed_of = without_slow_rounds(of)
     undisturbed_against = without_slow_rounds(against)
+    # The same object comes back where no round was slow.
     if undisturbed_of is of and undisturbed_against is against:
         return _pairs(of, against, figure)
 
     pairs = _pairs(undisturbed_of, undisturbed_against, figure, UNDISTURBED.rounds)
+    # Dropping slow rounds must not lose too many of the processes that both cases have.
     sampled_of = {process.number for process in of.processes if process.rounds}
     sampled_against = {process.number for process in against.processes if process.rounds}
     if has_enough_processes(len(pairs), len(sampled_of & sampled_against)):
@@ -141,6 +147,7 @@ def _pairs(of: Series, against: Series, figure: str, least: int = 1) -> list[_Pa
     pairs: list[_Pair] = []
     for number, slopes_of in _slopes_by_process(of, figure).items():
         slopes_against = rounds_against.get(number, {})
+        # Rounds that both cases have: in each they alternated, so a change of speed meets both.
         common = sorted(slopes_of.keys() & slopes_against.keys())
         if len(common) < least:
             continue
@@ -159,6 +166,8 @@ def _slopes_by_process(series: Series, figure: str) -> dict[int, dict[int, float
     for process in series.processes:
         if process.number in by_process:
             raise ValueError("two processes have the same number")
+        # The knee: the n from which on the device's queue is full. Calls of ``issue`` then wait for
+        # the device, so its slope is taken below the knee alone.
         knee = fit_process(process, series).knee
         by_process[process.number] = slopes_by_round(process, series, figure, knee)
     return by_process
@@ -189,10 +198,12 @@ def marginal_costs(
     squares on relative residuals; then follows the mean of the processes. A cost that these
     patterns do not determine is ``unavailable``; one whose interval reaches 0 is ``noisy``.
     """
+    # Rows: patterns; columns: submits, passes, dispatches and binds for one dispatch.
     counts = np.array([*members])
     # Zeros in its column leave a cost undetermined.
     if not passes:
         counts[:, MARGINAL_COSTS.index("per_pass")] = 0.0
+    # By name the cost in each process, and the reference loop of the same process.
     costs: dict[str, list[float]] = {name: [] for name in MARGINAL_COSTS}
     paces: dict[str, list[float]] = {name: [] for name in MARGINAL_COSTS}
     for process in _values_by_process([*members.values()], figure):
@@ -222,10 +233,13 @@ def _solved(counts: Floats, values: Sequence[float | None]) -> dict[str, float]:
     if not measured:
         return {}
     known = [value is not None and value > 0 for value in values]
+    # A row for each measured pattern: counts @ costs = value. Divided by the value, it is relative
+    # @ costs = 1.
     equations = counts[np.array(known)]
     relative = equations / np.array(measured)[:, None]
     solution = np.linalg.lstsq(relative, np.ones(len(measured)), rcond=None)[0]
 
+    # Least squares also give a number to a cost that the patterns do not determine: drop it.
     costs: dict[str, float] = {}
     for column, name in enumerate(MARGINAL_COSTS):
         if _determined(equations, column):
@@ -238,6 +252,7 @@ def _values_by_process(members: Sequence[Series], figure: str) -> list[_ProcessV
     that their equations can be solved together. Slow rounds are left out, unless too few processes
     would be left.
     """
+    # First choose the rounds (without slow ones, if enough processes stay), ...
     counted = [without_slow_rounds(member) for member in members]
     common = _common_processes(counted)
     common_of_all_rounds = _common_processes(members)
@@ -245,6 +260,7 @@ def _values_by_process(members: Sequence[Series], figure: str) -> list[_ProcessV
         counted = [*members]
         common = common_of_all_rounds
 
+    # ... then put the figure of every member side by side for each process.
     columns = [_figure_by_process(member, figure, common) for member in counted]
     paces = {process.number: process.pace for process in members[0].processes}
     by_process: list[_ProcessValues] = []

@@ -65,7 +65,10 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     """
     if np.unique(n).size < 3 or np.ptp(total) < quantum / 2:
         return None
+    # First between which times each sample's work ended, in polls.
     ends = _bounds(n, total, quantum)
+    # Then scale: times in quanta, n as a share of the largest. A grid finds a start for the
+    # minimiser.
     largest_n = float(n.max())
     earliest = ends.earliest / ends.quantum
     latest = ends.latest / ends.quantum
@@ -74,6 +77,7 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     best = find_minimum(likelihood.cost_of_one, start, tolerance=1e-6, most_steps=1500)
     intercept = float(best[0])
     slope = float(best[1])
+    # Back to ns, and to ns per unit.
     return Line(slope * ends.quantum / largest_n, intercept * ends.quantum)
 
 
@@ -91,6 +95,7 @@ class _Likelihood:
         self.high = high
         # The longer samples: their intercept is a small part of them.
         far = x > 0.5
+        # The middle of both ends over x, with the intercept neglected, is about the slope.
         low_plus_high = (low + high)[far]
         self.rough_slope = median(low_plus_high / (2 * x[far]))
         # A scatter below half of what the narrowest step between samples adds cannot be measured.
@@ -103,10 +108,14 @@ class _Likelihood:
         first axis of ``parameters`` is intercept, slope, log scatter. The end of the work scatters
         normally around the line, and by more the longer it takes.
         """
+        # The new last axis is that of the samples.
         intercept, slope, log_scatter = parameters[..., np.newaxis]
         middle = intercept + slope * self.x
+        # The scatter of each sample: a floor, and a part that grows with x. Clipped, so that
+        # ``exp`` stays finite.
         free_scatter = np.exp(np.clip(log_scatter, -20.0, 3.0))
         scatter = self.least_scatter + free_scatter * self.scatter_weight
+        # The ends in standard deviations from where the line puts the end of the work.
         upper = (self.high - middle) / scatter
         lower = (self.low - middle) / scatter
         inside = _log_probability_between(lower, upper)
@@ -126,6 +135,7 @@ class _Likelihood:
         intercepts = self.high.min() * _GRID_INTERCEPTS
         slopes = self.rough_slope * _GRID_SLOPES
         axes = np.meshgrid(intercepts, slopes, _GRID_LOG_SCATTERS)
+        # Shape (3, points): all combinations.
         grid = np.stack(axes, axis=0).reshape(3, -1)
         most_likely = np.argmin(self.cost(grid))
         return np.asarray(grid[:, most_likely])
@@ -139,6 +149,7 @@ def _log_probability_between(lower: Floats, upper: Floats) -> Floats:
     is mirrored there: the difference is formed in the lower tail.
     """
     above_mean = lower > 0
+    # The logarithms of both tails, the larger one first.
     larger = log_normal_cdf(np.where(above_mean, -lower, upper))
     smaller = log_normal_cdf(np.where(above_mean, -upper, lower))
     # ln(a - b) = ln(a) + ln(1 - b / a); an empty interval gets a tiny probability, not ln(0).
@@ -176,6 +187,8 @@ def _bounds(n: Floats, total: Floats, quantum: float) -> _Ends:
     after_first_poll = total > first_poll + slack
     latest_first_poll = first_poll + _RULE.surely_first * quantum
     at_late_first_poll = ~is_least & (total < latest_first_poll)
+    # The work ended at most so long before the poll that was seen: a quantum, or little if the work
+    # itself delayed the poll.
     before_poll = np.where(at_late_first_poll, _RULE.busy_delay * slack, quantum)
     # A wait that returned at the first poll tells only that the work ended before that.
     earliest = np.where(after_first_poll, total - before_poll, 0.0)
@@ -189,6 +202,7 @@ def _refined_quantum(total: Floats, first_poll: float, quantum: float) -> float:
     the number of their poll, through the samples that ended close to a whole number of polls, since
     these began right after one.
     """
+    # The number of the poll at which each sample ended, and how far it is from that poll.
     poll = np.round((total - first_poll) / quantum)
     away = np.abs(total - first_poll - poll * quantum)
     exact = (poll >= 0) & (away < _RULE.on_step * quantum)

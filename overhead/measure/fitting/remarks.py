@@ -45,12 +45,15 @@ def _remarks(name: str, all_rounds: FittedCase) -> list[Why]:
     contains a spinning wait, over how many seconds a drift was looked for.
     """
     remarks: list[Why] = []
+    # A loop that was not timed counts as 0 in the list, and is left out.
     times = all_rounds.reference_times()
     off = reference_changed(times[times != 0])
     if off.any():
         remarks.append(because("canary-was-off", by=SPEEDS.reference_change, share=off.mean()))
 
     ladders = [process.one_off.get("ladder") for process in all_rounds.processes]
+    # Why a process could not make its largest n as large as the precision requires; each reason
+    # once.
     shortfalls = [ladder.reason for ladder in ladders if ladder is not None and ladder.reason]
     for shortfall in dict.fromkeys(shortfalls):
         remarks.append(because("ladder-too-short", why=shortfall))
@@ -59,6 +62,7 @@ def _remarks(name: str, all_rounds: FittedCase) -> list[Why]:
         remarks.append(because("wait-spins"))
 
     if name == "complete" and is_drift_judged(all_rounds.series):
+        # The age of a process when its anchors were taken: a drift was looked for up to then.
         ages_ns = [process.values("anchor_age") for process in all_rounds.processes]
         judged_ns = [float(ages[0]) for ages in ages_ns if ages]
         if judged_ns:

@@ -73,6 +73,7 @@ def share_of_slow_samples(
         on_line = line.intercept + line.slope * samples.n
         if on_line.sum() <= 0:
             continue
+        # Of the slow samples only the part above the line counts: the rest is usual cost.
         slow = ~undisturbed_mask(samples.n, samples.times)
         above_line = (samples.times - on_line)[slow].sum()
         share = float(above_line / on_line.sum())
@@ -122,7 +123,9 @@ def slow_waits(processes: Sequence[Process], waits: Sequence[Floats]) -> SlowWai
         middle = median(times)
         medians.append(middle)
         means.append(float(times.mean()))
+        # The mean without the fastest and the slowest tenth, less the median, ns.
         extras.append(_trimmed_mean(times) - middle)
+        # What other threads may have added to a wait, ns.
         explained.append(_share_of_host(process) * middle)
     if len(medians) < _RULE.processes:
         return None
@@ -148,12 +151,15 @@ def _share_of_host(process: Process) -> float:
     queued_ns = 0
     times: list[float] = []
     for entry in process.rounds:
+        # Three columns, of which the third is T(n): rows of four also read the CPU clock.
         sampled_ns += sum(row[2] for row in entry.samples if len(row) == 3)
         queued_ns += entry.queued
         time = reference_ns(entry)
         if time:
             times.append(time)
 
+    # ``queued``: time in which the thread waited for a processor; without it the samples would have
+    # been so much shorter.
     share_of_samples = queued_ns / max(sampled_ns - queued_ns, 1)
     share_of_reference = 0.0
     if times and process.pace:

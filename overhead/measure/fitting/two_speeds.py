@@ -83,8 +83,10 @@ def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> M
     logs = np.log(np.maximum(values, 1e-9))
     lowest, highest = np.percentile(logs, [5, 95])
     clipped = np.sort(np.clip(logs, lowest, highest))
+    # Both groups in logarithms, with their true values.
     low, high = np.split(np.sort(logs), [_best_cut(clipped)])
 
+    # The smaller group must be no accident, and the gap wide against the scatter in the groups.
     smaller_group = min(low.size, high.size)
     if smaller_group < max(SPEEDS.rounds, least * count):
         return None
@@ -95,6 +97,7 @@ def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> M
     if gap < SPEEDS.gap_sigmas * larger_spread:
         return None
 
+    # A value belongs to the nearer median. The ratio of the medians must be large enough too.
     upper = np.asarray(logs > (low_median + high_median) / 2)
     least_ratio = SPEEDS.ratio_of_processes
     if _some_process_has_both(upper, owners):
@@ -112,10 +115,12 @@ def _best_cut(ordered: Floats) -> int:
     (1979) 62.
     """
     count = ordered.size
+    # For each cut the size of the lower group and the means below and above it.
     sizes = np.arange(1, count)
     sums = np.cumsum(ordered)[:-1]
     mean_below = sums / sizes
     mean_above = (ordered.sum() - sums) / (count - sizes)
+    # The variance between the groups, times the square of the count.
     between = (mean_below - mean_above) ** 2 * sizes * (count - sizes)
     return int(np.argmax(between)) + 1
 
@@ -151,6 +156,7 @@ def split_speeds(values: Floats, reference: Floats, owners: Owners) -> SpeedSpli
     lower = values[~slow]
     low = median(lower)
     high = median(upper)
+    # The standard error of the mean of a group stands for that of its median.
     error_of_low = _spread(lower) / np.sqrt(lower.size)
     error_of_high = _spread(upper) / np.sqrt(upper.size)
     least_gap = SPEEDS.gap_sigmas * float(error_of_high + error_of_low)
@@ -167,6 +173,7 @@ def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) 
     assert fast.value is not None
     assert slow.value is not None
     slow_share = speeds.slow.mean()
+    # The interval goes from the lowest to the highest end of both.
     ends = [fast.value, fast.low, fast.high, slow.value, slow.low, slow.high]
     known_ends = [end for end in ends if end is not None]
     rule = because("rounds-of-two-speeds", processes=processes, slow_share=slow_share)
@@ -210,6 +217,7 @@ def _spread(values: Floats) -> float:
     """How far the values of a group scatter: their standard deviation, estimated from the median
     absolute deviation, which outliers do not widen; half the range if there are few values.
     """
+    # With few values a median of deviations is too uncertain.
     if values.size < 2 * SPEEDS.rounds:
         return float(np.ptp(values)) / 2
     deviations = np.abs(values - np.median(values))

@@ -63,10 +63,12 @@ def without_slow_rounds(series: Series) -> Series:
     processes = [process for process in series.processes if process.rounds]
     if any(wait_quantum(process) for process in processes):
         return series
+    # By process the times of the reference loop by round; ``times.all()``: none was left out (0).
     reference = [_reference_times(process) for process in processes]
     every_round_has_one = all(times.all() for times in reference)
     if not processes or not every_round_has_one:
         return series
+    # By process a mask over its rounds: True where the round is left out.
     slow_by_process = slow_rounds(reference)
     if not any(slow.any() for slow in slow_by_process):
         return series
@@ -138,8 +140,10 @@ def slow_rounds(reference: Sequence[Floats]) -> list[Mask]:
     from that of the others, since its processor ran at another clock. ``reference``: by process and
     round the time of the reference loop, ns.
     """
+    # First the processes at another clock: by how much is the best of each off the median process?
     best = np.array([_best(times) for times in reference])
     change = np.abs(best / np.median(best) - 1)
+    # If the best times of all processes scatter more than that, the clock varies all the time.
     spread_of_all = LINE.outlier_sigmas * MAD * median(change)
     at_usual_clock = change <= max(UNDISTURBED.clock_change, spread_of_all)
     # With too few processes at one clock none is unusual.
@@ -147,6 +151,7 @@ def slow_rounds(reference: Sequence[Floats]) -> list[Mask]:
     if not has_enough_processes(left, best.size):
         at_usual_clock[:] = True
 
+    # Then the slow rounds of each process at the usual clock.
     masks: list[Mask] = []
     for position, times in enumerate(reference):
         if at_usual_clock[position]:
@@ -165,6 +170,7 @@ def _slowest_that_counts(times: Floats, best: float) -> float:
     some.
     """
     part = -(-times.size // UNDISTURBED.quietest_part)  # rounded up
+    # So many of the fastest rounds count in any case: one in three, three at least.
     always = min(times.size, max(UNDISTURBED.rounds, part))
     slowest_of_fastest = float(np.sort(times)[always - 1])
     return max((1 + UNDISTURBED.slowdown) * best, slowest_of_fastest)

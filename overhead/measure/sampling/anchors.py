@@ -165,6 +165,7 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
     seems to be done only when the values are read.
     """
     top = case.ladder.ns[-1]
+    # The anchor's n, roughly its time, and whether it is worth taking.
     n = min(ANCHORS.times * top, case.chain.max_n)
     expected_ns = case.ladder.one_ns + n * case.ladder.unit_ns
     refused = _why_no_anchor(case, n, expected_ns)
@@ -179,12 +180,15 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
     # One unit after a read: the time of the next read is compared with a read after an anchor.
     _rows(case, [1], clock)
     taken = _Turns(n, top, is_short, few_ns=_reading_ns(case, clock))
+    # Turns (anchor and chains beside it) until a rule says that they are enough.
     while not any(rule(taken) for rule in TURN_RULES):
         _take_turn(case, clock, taken)
 
+    # Each column of the rows is one list of values, with the n of each row.
     ns = [row[0] for row in taken.rows]
     for column in _COLUMNS:
         yield case.once(column.name, column.of(taken.rows), ns)
+    # ``is_lazy``: reading the values took longer after an anchor than after one unit.
     if taken.is_lazy:
         raise Unverified(
             because(
@@ -223,6 +227,7 @@ def _take_turn(case: CaseInProgress, clock: Clock, taken: _Turns) -> None:
         chains_beside = [top] * (taken.n // top // 2)
     # The first chain after a read is slow, and left out: Dawn's takes up to twice its time.
     rows = _rows(case, [top, *chains_beside, taken.n, *chains_beside], clock)[1:]
+    # The read after an anchor: slow if the work was left undone until then.
     taken.many_ns = min(taken.many_ns, _reading_ns(case, clock))
     taken.last_turn_ns = sum(row[2] for row in rows)
     taken.rows += rows
@@ -240,6 +245,7 @@ def _take_far(case: CaseInProgress, clock: Clock, n: int) -> Iterator[OneOffEntr
     far_ns = far_n * case.ladder.unit_ns
     if far_n > case.chain.max_n or far_ns > ANCHORS.longest_ns:
         return
+    # Ten anchors and a chain of ten times their n: the same number of units on both sides.
     ns = [n] * (far_n // n) + [far_n]
     rows = _rows(case, ns, clock)
     for column in _FAR_COLUMNS:
@@ -257,6 +263,7 @@ def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """
     ladder = case.ladder
     top = ladder.ns[-1]
+    # Only n that the rounds lack; the chain of ``top`` shows the processor's speed meanwhile.
     short = [n for n in ANCHORS.near if n < top and n not in ladder.ns]
     if not short or ladder.stairs:
         return

@@ -167,6 +167,7 @@ class Ladder:
             if n <= 8 or n == LEGACY_N:
                 ns.add(n)
             else:
+                # An octave is a factor of two: by so many of them n is moved up (above 0) or down.
                 octaves = raised - dice.uniform(0, CLIMB.octaves)
                 ns.add(min(most, round(n * 2**octaves)))
         return replace(self, ns=tuple(sorted(ns)))
@@ -265,6 +266,7 @@ def retime_ladder(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
     trial.run([1])
     one_ns = max(trial.total(1, 3).median, 1.0)
     top_ns = trial.total(ns[-1]).median
+    # Between T(1) and T(top) lie top - 1 units.
     units = max(ns[-1] - 1, 1)
     unit_ns = max(top_ns - one_ns, 1.0) / units
     pass_ns = _pass_ns(ns, chain, _Estimate(one_ns, unit_ns))
@@ -291,6 +293,7 @@ def _pass_ns(ns: Sequence[int], chain: Chain, estimate: _Estimate) -> float:
     unit.
     """
     once = sum(estimate.fixed_ns + n * estimate.unit_ns for n in ns)
+    # Warm units: as many again of a recording, else one unit before each sample.
     if chain.recorded:
         return once + once
     return once + len(ns) * estimate.fixed_ns
@@ -361,10 +364,15 @@ class _TopSearch:
         help.
         """
         sampling_ns = CLIMB.sampling_share * self.limits.seconds * 1e9
+        # How many passes fit. A pass has about ``CLIMB.sizes`` chains, each counted as long as the
+        # longest one and a warm unit.
         pass_ns = CLIMB.sizes * max(self.total_ns + self.fixed_ns, 1.0)
         passes = min(max(sampling_ns / pass_ns, CLIMB.fewest_averaged), CLIMB.most_averaged)
+        # The slope comes from a difference of two samples, which each have noise. Their mean over
+        # the passes is less noisy by the root of the number of passes.
         noise_of_difference = 2.0 * statistics.median(_measured_noises(self.noises_of_short_chains))
         against_noise = noise_of_difference / (self.limits.precision / 3 * passes**0.5)
+        # What a reading of the clock is uncertain by: its step, and its own cost.
         step_ns = self.facts.resolution_ns + self.facts.cost_ns
         return max(against_noise, self.least_rise_ns, CLIMB.clock_steps * step_ns)
 
@@ -373,6 +381,7 @@ class _TopSearch:
         time of a sample has met its limit, which is then the ``shortfall``.
         """
         while True:
+            # A rule returns None to go on, or why the search ends.
             for rule in TOP_RULES:
                 stop = rule(self)
                 if stop is not None:
@@ -384,6 +393,7 @@ class _TopSearch:
         """Raise n once and time it: n doubles, or grows by ``CLIMB.fast_factor`` as long as T(n)
         hardly exceeds T(1).
         """
+        # Far below what is needed (a sixteenth), what the units add is still hidden by T(1).
         rise_is_hidden = self.rise_ns < self.needed_rise_ns() / 16
         if rise_is_hidden:
             self.n_without_rise = self.n
@@ -392,11 +402,13 @@ class _TopSearch:
         factor = 2
         if rise_is_hidden and self.n > 1 and not near_limit:
             factor = CLIMB.fast_factor
+        # Time the larger n, and keep the one before for comparison.
         before = _Tried(self.n, self.total_ns)
         self.n = min(self.n * factor, self.most_n)
         tried = self.trial.total(self.n)
         self.total_ns = tried.median
         self.noises.append(tried.noise)
+        # A deviation below this may be noise: two standard deviations of a sample.
         hidden_ns = CLIMB.clear * max(tried.noise, self.noise)
         self.first_units_ns = self._first_units(before, hidden_ns)
         # Noise that grows with the sample must not raise ``needed_rise_ns``: only short chains are
@@ -415,10 +427,12 @@ class _TopSearch:
         part_before``. A value of E found earlier is kept if the noise is now too large to confirm
         it.
         """
+        # Where the n before lies between 1 and the last n, as a share of that range.
         part_before = (before.n - 1) / max(self.n - 1, 1)
         off_line = abs(before.total_ns - self.fixed_ns - part_before * self.rise_ns)
         if off_line > hidden_ns and part_before < 1:
             return off_line / (1 - part_before)
+        # An E found earlier would show as ``E * (1 - part_before)``, which the noise now hides.
         if hidden_ns > self.first_units_ns * (1 - part_before):
             return self.first_units_ns
         return 0.0
@@ -442,6 +456,8 @@ class _TopSearch:
         if wait_is_short or CLIMB.longer * self.total_ns > self.limits.sample_ns:
             return 0.0
 
+        # The units of the near chain after its first one, over those that the far chain has more. A
+        # pair of both chains runs ``CLIMB.looks`` times; index 2 of a row is T(n).
         units_ratio = (self.n - 1) / (far_n - self.n)
         rows = self.trial.run([self.n, far_n] * CLIMB.looks)
         deviations: list[float] = []
@@ -463,10 +479,12 @@ class _TopSearch:
         """
         # Above this rise the samples would take too long.
         highest_ns = max(self.least_rise_ns, min(CLIMB.head_ns, self.limits.sample_ns / 2))
+        # The share of the rise that an extra cost may be without the fit calling T(n) bent.
         most_off = CLIMB.head * max(self.limits.precision, LINE.misfit)
         needed_ns = 0.0
         while not self.shortfall:
             first_units_ns = max(self.first_units_ns, by_longer_chain_ns)
+            # At this rise the extra cost is just that share.
             needed_ns = min(first_units_ns / most_off, highest_ns)
             if self.rise_ns >= needed_ns or self.n >= self.most_n:
                 break
@@ -479,6 +497,7 @@ class _TopSearch:
         tried. ``straight_rise_ns``: as ``raise_until_straight`` returned it.
         """
         needed_ns = max(self.needed_rise_ns(), straight_rise_ns)
+        # One unit more than those that add the rise: T(1) contains no rise.
         units_needed = 1 + needed_ns / self.unit_ns
         least = max(float(CLIMB.least_n), units_needed)
         top = self.n
@@ -529,6 +548,7 @@ def _sample_is_too_long(search: _TopSearch) -> TopStop | None:
     """
     longest_ns: float = search.limits.sample_ns
     if search.n >= CLIMB.least_n:
+        # The next n is at least twice this one, and must not exceed the longest sample.
         longest_ns /= 2
     if search.rise_ns <= longest_ns:
         return None
@@ -559,24 +579,27 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
     """
     most = min(trial.chain.max_n, int(limits.sample_ns / unit_ns))
     short = max(2, min(top, most) // 2)
+    # The host's time per unit at small n, from the shortest times of ``issue`` (no waiting yet).
     of_short_ns = trial.shortest_issue(short)
     pace_ns = (of_short_ns - trial.shortest_issue(1)) / (short - 1)
     # A host that is not clearly faster than the device does not fill its queue.
     if most < 8 or pace_ns <= 0 or unit_ns < CLIMB.bend * pace_ns:
         return 0
 
+    # Is ``issue`` steeper over the last quarter up to the longest chain than at small n?
     near = most - most // 4
     far_ns = trial.shortest_issue(most)
     near_ns = trial.shortest_issue(near)
     bent_ns = near_ns + CLIMB.bend * pace_ns * (most - near)
     if far_ns >= bent_ns:
-        # Sampled again: a preemption is not a bend.
+        # Sampled again: a preemption is not a bend. Index 1 of a row is the time of ``issue``.
         again = [row[1] for row in trial.run([most] * 2)]
         far_ns = min(far_ns, *again)
     if far_ns < bent_ns:
         return 0
 
     # When the host has issued the longest chain, the device has finished all but ``depth`` units.
+    # ``far_ns / unit_ns`` units are finished by then.
     depth = most - far_ns / unit_ns
     # At the knee the host has issued ``knee`` units; all but ``depth`` of them are finished.
     knee = round(depth / (1 - pace_ns / unit_ns))
@@ -600,6 +623,8 @@ def _sizes(
     ``first_units_differ``: the first units cost something else, so 1 and 100 are left out: they
     would tilt the line.
     """
+    # The largest n to halve: the top, or with a full queue a size safely below the knee, since
+    # ``issue`` is fitted there.
     largest_halved = top
     if knee:
         largest_halved = min(top, max(3, int(knee * 0.8)))
@@ -611,11 +636,13 @@ def _sizes(
     else:
         sizes = {0, 1, top, largest_halved}
 
+    # Halve until enough sizes are found, or below 4 units.
     halved = largest_halved
     while halved >= 4 and len(sizes) < CLIMB.sizes + 1:
         halved //= 2
         sizes.add(halved)
 
+    # T(100), which published figures divide by 100, if a sample of it is short enough.
     legacy_ns = estimate.fixed_ns + LEGACY_N * estimate.unit_ns
     if not first_units_differ and most >= LEGACY_N and legacy_ns < CLIMB.legacy_ns:
         sizes.add(LEGACY_N)

@@ -93,8 +93,10 @@ class CaseInProgress:
         or the other.
         """
         chain = self.chain
+        # Units of this work may be in ``executed`` or in ``aside``; the sum of both growths counts.
         executed = chain.executed()
         ran_in_this_work = executed - self.issued + chain.aside - aside
+        # Missing if ``executed`` fell, or if the work ran fewer units than it must have.
         missing = max(self.issued - executed, least - ran_in_this_work)
         if missing > 0 and chain.executes and chain.counts_device:
             raise Unverified(because("uncounted-units-not-run", units=missing))
@@ -108,6 +110,7 @@ class CaseInProgress:
         """
         if self.rounds < ROUNDS.least:
             return 1
+        # ``cost``: ns per pass so far.
         affordable = min(ROUNDS.most_passes, round(self.credit / self.cost))
         if is_due and self.credit > 0:
             return max(1, affordable)
@@ -119,5 +122,6 @@ class CaseInProgress:
         """
         self.credit -= ns
         self.rounds += 1
+        # The running mean: each round moves it by its difference over the number of rounds.
         mean = self.cost + (ns / passes - self.cost) / self.rounds
         self.cost = max(1.0, mean)

@@ -118,6 +118,7 @@ def undisturbed_processors() -> list[int]:
     try:
         serving = processors_serving_gpus(INTERRUPTS.read_text(encoding="ascii", errors="replace"))
     except OSError:
+        # Without that file nothing is known of interrupts, so no processor is left out.
         serving = set()
     return sorted(everything - serving or everything)
 
@@ -125,6 +126,7 @@ def undisturbed_processors() -> list[int]:
 def processors_serving_gpus(table: str) -> set[int]:
     """The processors that served a GPU's interrupts, from the text of ``/proc/interrupts``."""
     head, *rows = table.splitlines() or [""]
+    # The head has a column for each processor that is on: CPU0, CPU1, ...
     names = [word for word in head.split() if word.startswith("CPU")]
     processors = [int(name.removeprefix("CPU")) for name in names]
     serving: set[int] = set()
@@ -139,6 +141,7 @@ def processors_serving_gpus(table: str) -> set[int]:
         # Some rows, such as those of errors, have one count for all processors.
         if len(counts) < len(processors) or not all(count.isdigit() for count in counts):
             continue
+        # A processor serves the GPU if it took at least a share of this row's interrupts.
         interrupts = [int(count) for count in counts]
         least = max(1, _RULE.serving_share * sum(interrupts))
         for processor, count in zip(processors, interrupts, strict=True):
@@ -195,6 +198,8 @@ class SystemClock:
         measuring thread. Elsewhere do nothing.
         """
         if sys.platform == "linux" and self._known_threads:
+            # Only threads that are new since the last look: those known from before keep their
+            # processors.
             running = _threads()
             for thread in running - self._known_threads:
                 with contextlib.suppress(OSError):  # the thread has ended
@@ -227,6 +232,7 @@ def clock_facts(clock: Clock) -> ClockFacts:
     until it moves.
     """
     readings = [clock.now() for _ in range(_RULE.readings)]
+    # Two readings may be equal; a step above 0 is one of the clock.
     steps = [after - before for before, after in itertools.pairwise(readings)]
     steps_forward = [step for step in steps if step > 0]
     resolution_ns = min(steps_forward) if steps_forward else _next_step(clock)
@@ -254,6 +260,7 @@ def cpu_clock_counts(clock: Clock) -> bool:
     """
     if not clock.cpu_is_fine:
         return False
+    # Several tries: one in which the thread kept its processor is enough.
     for _ in range(_RULE.blocks):
         wall_began = clock.now()
         cpu_began = clock.thread_cpu()

@@ -46,9 +46,11 @@ def describe(chain: Chain) -> Description:
     good: dict[str, Any] = {}
     for attribute, kind in _ATTRIBUTES.items():
         good[attribute] = checked(f"{kind_of_chain}.{attribute}", getattr(chain, attribute), kind)
+    # What methods return, and sequences, are checked by kinds of their own.
     good["window"] = checked_mapping(f"{kind_of_chain}.window()", chain.window(), Scalar)
     good["kernels"] = checked_mapping(f"{kind_of_chain}.kernels()", chain.kernels(), _Digest)
     good["flags"] = checked(f"{kind_of_chain}.flags", list(chain.flags), list[Name])
+    # Only a part of the attributes is recorded.
     recorded = [field.name for field in fields(Description)]
     return Description(**{name: good[name] for name in recorded})
 

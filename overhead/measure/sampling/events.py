@@ -93,6 +93,7 @@ def reason_of(error: BaseException) -> Why:
     Where the case counts as ``failed``, the type of the exception precedes the message, and the
     line of the stack's own code follows: both help to find the mistake.
     """
+    # First what happened: a reason that was given, one that the exception carries, or its message.
     reason: Why = reason_given(error) or ""
     if not reason and isinstance(error, WithReason):
         reason = error.reason
@@ -107,6 +108,7 @@ def reason_of(error: BaseException) -> Why:
     if isinstance(error, BadValue) and isinstance(error.why, Reason):
         return error.why
 
+    # Now the case failed: add the type, and the line of the stack's code if it is known.
     where = stack_code_of(error)
     kind = type(error).__name__
     if isinstance(reason, Reason):

@@ -60,6 +60,7 @@ def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]
     chain.wait()
     done = clock.now()
     case.issued += 1
+    # The list behind the times names the n that they belong to: one unit.
     yield case.once("first", [float(done - began)], [1])
     if chain.recorded:
         yield case.once("prepare", [float(prepared - began)], [1])
@@ -75,9 +76,11 @@ def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterat
     """
     chain = case.chain
     ladder = case.ladder
+    # Each timed unit is preceded by a warm one, so a value costs about two T(1).
     pair_ns = 2 * ladder.one_ns
     fitting = int(_RULE.share * case.seconds * 1e9 / pair_ns)
     times = max(2, min(_RULE.times, fitting))
+    # T(0), with nothing to wait for, and T(1), what a naive benchmark times.
     yield _timed(case, "empty_wait", window.totals(chain, 0, times, clock), 0)
     yield _timed(case, "naive", window.totals(chain, 1, times, clock), 1)
     if chain.latency:
@@ -85,6 +88,7 @@ def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterat
         yield _timed(case, "latency", window.totals(chain, 1, count, clock), 1)
     if not extra:
         return
+    # Each of these sleeps ``IDLE_S`` first, which takes most of the time.
     fitting_idle = int(_RULE.idle_share * case.seconds / window.IDLE_S)
     idle_times = max(1, min(times, fitting_idle))
     yield _timed(case, "naive_idle", window.single_shot_after_idle(chain, idle_times, clock), 1)
@@ -110,6 +114,7 @@ def _legacy(case: CaseInProgress, clock: Clock) -> OneOffEntry:
     if chain.max_n < LEGACY_N:
         return case.once("legacy", reason=because("n-is-bounded", most=chain.max_n))
     cost_ns = case.ladder.one_ns + case.ladder.unit_ns * LEGACY_N
+    # One such value may take ``_RULE.share`` of the seconds of the case.
     budget_ns = _RULE.share * case.seconds * 1e9
     if cost_ns > 2 * budget_ns:
         too_long = because("units-too-long", units=LEGACY_N, milliseconds=cost_ns / 1e6)
@@ -138,10 +143,13 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
 
     The reason instead where no slope can be formed; nothing if the stack has no device time.
     """
+    # ``held_n``: the largest n that the chain can time on the device.
     top = min(case.ladder.ns[-1], case.chain.held_n)
     try:
         spans = _device_spans(case, clock, top)
     except Exception as error:
+        # "Unavailable" is an answer (the stack has no device times here); other errors drop the
+        # case.
         if status_of(error) != "unavailable":
             raise
         yield case.once("device_span", reason=reason_of(error))
@@ -149,6 +157,8 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     if not spans:
         return
 
+    # A slope needs two lengths. Where T(n) is a staircase (``stairs``: the wait polls), one was
+    # taken on purpose.
     lengths = {span.n for span in spans}
     if len(lengths) < 2 and not case.ladder.stairs:
         yield case.once("device_span", reason=because("one-length-of-device-time", units=top))
@@ -157,6 +167,7 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     if min(times) <= 0:
         yield case.once("device_span", reason=because("device-clock-stands", spans=str(times)))
         return
+    # ``busy``: the device provably never waited inside the chain. ``method``: how it was timed.
     name = "device_busy" if all(span.busy for span in spans) else "device_span"
     ns = [span.n for span in spans]
     yield case.once(name, [float(time) for time in times], ns, spans[0].method)
@@ -170,9 +181,13 @@ def _device_spans(case: CaseInProgress, clock: Clock, top: int) -> list[DeviceTi
     polls, one length, once. Raises ``Unsupported``.
     """
     chain = case.chain
+    # Two are taken in any case: the first two already differ in length, as a slope needs.
     ns = [top, max(1, top // 2), max(1, top // 4)] * 3
+    # ``stairs`` is set where the wait polls rarely: each chain then lasts until a poll.
     if case.ladder.stairs:
         ns = [top]
+    # Twice the share of the case's seconds that any one-off value may take. Checked from the third
+    # sample on, by the mean time of a sample so far.
     budget_ns = 2 * _RULE.share * case.seconds * 1e9
     spent_ns = 0
     spans: list[DeviceTime] = []
@@ -181,6 +196,7 @@ def _device_spans(case: CaseInProgress, clock: Clock, top: int) -> list[DeviceTi
             mean_ns = spent_ns / len(spans)
             if spent_ns + mean_ns > budget_ns:
                 break
+        # ``aside``: units that ran but that ``executed`` leaves out, counted before this sample.
         aside = chain.aside
         began = clock.now()
         span = chain.device(n)
@@ -188,6 +204,7 @@ def _device_spans(case: CaseInProgress, clock: Clock, top: int) -> list[DeviceTi
             return []
         spent_ns += clock.now() - began
         # The chain may have run warm units too: verify that at least these n ran.
+        # ``recount`` makes all units that ran count as issued, so that later checks stay exact.
         case.recount(aside, span.n)
         spans.append(span)
     return spans
@@ -203,8 +220,10 @@ def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """
     chain = case.chain
     ladder = case.ladder
+    # As many units as the limits of units and of time allow, and not more than the rounds sample.
     units_in_time = int(_RULE.staged_ns / ladder.unit_ns)
     n = max(1, min(_RULE.staged_units, ladder.ns[-1], units_in_time))
+    # The same chain as a whole before, then stage by stage, then as a whole again.
     before = window.sample(chain, [n], clock)
     # A warm unit, as before each sample.
     chain.prepare(1)
@@ -212,6 +231,7 @@ def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     chain.wait()
     case.issued += chain.units([n]) + 1
     stages = chain.stages(n)
+    # No stages: nothing was run by ``stages``, and it is not asked again.
     case.staged = bool(stages)
     if not stages:
         return
@@ -219,12 +239,15 @@ def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     after = window.sample(chain, [n], clock)
     case.issued += chain.units([n]) + n
 
+    # By stage the duration of each call, ns. The readings alone ("clock") tell what one costs.
     durations = {name: np.asarray(values, np.float64) for name, values in stages.items()}
     reading_ns = _reading_ns(durations.pop("clock"))
     for name, times in durations.items():
+        # Each duration contains one reading of the clock.
         without_readings = float(times.sum() - times.size * reading_ns)
         yield case.once(f"stage:{name}", [without_readings / n], [n])
     yield case.once("stage_clock", [reading_ns], [n])
+    # Index 1 of a row is the time of ``issue``.
     enqueue_ns = [row[1] for row in [*before, *after]]
     mean_ns = sum(enqueue_ns) / len(enqueue_ns)
     yield case.once(UNSTAGED, [mean_ns / n], [n])

@@ -136,6 +136,7 @@ class Stairs:
         """
         ns: list[int] = []
         for edge in self.edges * self.nears:
+            # As a share of the edge's n: up to twice the precision to which the edge is known.
             away = dice.uniform(-2 * self.width, 2 * self.width)
             ns.append(max(1, round(edge * (1 + away))))
         ns += [self.short] * self.shorts
@@ -172,6 +173,7 @@ def find_stairs(
     height = rising.height_ns
     if rising.top_n - rising.n_without_rise < 16 or height <= 0:
         return None
+    # What a point may be off a straight line: a share of the rise, and noise.
     slack_ns = max(_SEARCH.off_line * height, 2 * noise)
     if _is_straight(trial, rising, slack_ns=slack_ns):
         return None
@@ -184,6 +186,7 @@ def find_stairs(
     below_ns = trial.shortest_total(max(1, first - _away(first)))
     quantum = above_ns - below_ns
     units = rising.top_n - rising.n_without_rise
+    # What a straight line would rise by between the two n beside the edge: a stair must rise more.
     linear_rise = 2 * _away(first) * height / units
     least_jump = max(_SEARCH.jump * height, 8 * noise, _SEARCH.steeper * linear_rise)
     if quantum < least_jump or _climbs(trial, first, quantum):
@@ -192,8 +195,10 @@ def find_stairs(
     # An edge some stairs higher gives a better slope. Its n is about that many times the first.
     least, most = _SEARCH.levels
     level = max(least, min(most, round(sample_ns / quantum)))
+    # In the middle of the stair above: T crosses it at the edge that is looked for.
     line_ns = rising.fixed_ns + (level - 0.5) * quantum
     guess = first * level
+    # The guess is rough: the range begins a little below it and ends further above.
     bracket = _around(trial, line_ns, low=round(guess * 0.96), high=round(guess * 1.12))
     if bracket.high > trial.chain.max_n:
         return None
@@ -216,12 +221,14 @@ def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> 
     """
     # The first of a list may begin between two polls; the others begin right after one.
     rows = trial.run([1, 1, 1])[1:]
+    # The shortest of two full waits for one unit is about the time between two polls.
     quantum = float(min(row[2] for row in rows))
     if quantum < poll_ns / 2:
         return None
     # Seeded by measured times: processes differ, and the same samples give the same search.
     dice = random.Random(str(trial.seen))
     trial.seen.clear()
+    # First samples of one unit that were done at the first poll, then the n that takes one quantum.
     done_at_once = _bracket_one(trial, quantum, dice)
     rough_edge = _first_edge(trial, quantum, dice)
     if rough_edge is None:
@@ -229,6 +236,7 @@ def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> 
     # Samples become part of the fit, but not those of the climb to the edge.
     trial.seen[:] = done_at_once
 
+    # How closely the edges are bracketed, as a share of n.
     width = max(KNOWN_POLL.narrowest, KNOWN_POLL.width * precision)
     step = KNOWN_POLL.step
     first = _edge_by_walk(trial, rough_edge, _Poll(1, quantum), step, width)
@@ -253,6 +261,7 @@ def _bracket_one(trial: TrialSamples, quantum: float, dice: random.Random) -> Sa
     """
     lead = KNOWN_POLL.first_lead * quantum * dice.uniform(*KNOWN_POLL.lead_spread)
     while True:
+        # Two windows that open ``lead`` before a poll.
         rows = trial.run_after_idle([1, 1], quantum - lead)
         # A sample that took longer than half the time between two polls ended at a later one.
         missed_both = min(row[2] for row in rows) > quantum / 2
@@ -271,6 +280,7 @@ def _first_edge(trial: TrialSamples, quantum: float, dice: random.Random) -> flo
     most = trial.chain.max_n
     lead = KNOWN_POLL.climb_lead
     while True:
+        # Index 2: T(n). In quanta, it tells at which poll the wait returned.
         row = trial.run_after_idle([n], quantum * (1 - lead))[0]
         quanta = row[2] / quantum
         # Nearly a quantum: the window opened after the poll, which tells nothing of the work.
@@ -311,6 +321,7 @@ def _edge_by_walk(trial: TrialSamples, n: float, poll: _Poll, step: float, width
     steps_this_way = 0
     for _ in range(KNOWN_POLL.tries):
         total_ns = trial.run([max(1, round(n))])[0][2]
+        # Done at this poll: n is too small, so up; else down.
         direction = 1 if poll.is_after(total_ns) else -1
         steps_this_way = steps_this_way + 1 if direction == before else 1
         turned = steps_this_way == 1 and before != 0
@@ -319,6 +330,7 @@ def _edge_by_walk(trial: TrialSamples, n: float, poll: _Poll, step: float, width
         elif steps_this_way >= KNOWN_POLL.steps_before_doubling:
             step *= 2
         before = direction
+        # Steps are in ln n, so that they are factors.
         n *= math.exp(direction * step)
         if step < 2 * width:
             break
@@ -333,6 +345,7 @@ def _is_straight(trial: TrialSamples, rising: RisingPart, *, slack_ns: float) ->
     for share in _SEARCH.points:
         n = round(1 + units * share)
         total_ns = trial.total(n).median
+        # T less what the line through both ends gives at this n.
         off_line = total_ns - rising.fixed_ns - rising.height_ns * (n - 1) / units
         if abs(off_line) > slack_ns:
             return False
@@ -343,6 +356,7 @@ def _climbs(trial: TrialSamples, edge: int, quantum: float) -> bool:
     """Whether T rises soon after an edge, the n at which T jumps by about ``quantum``. A wait that
     polls keeps T level until the next edge, so this jump was not caused by a poll.
     """
+    # The next edge would be at twice the n: up to 1.9 times it T must stay level.
     end = min(round(_SEARCH.tread * edge), trial.chain.max_n)
     end_ns = trial.shortest_total(end)
     rise = end_ns - trial.shortest_total(edge + _away(edge))
@@ -366,6 +380,7 @@ def _around(trial: TrialSamples, line_ns: float, low: int, high: int) -> _Bracke
     are moved until T of the first is below and T of the second above. ``high`` exceeds the largest
     n of the chain if no T is above.
     """
+    # First move down until T is below, then up until T is above.
     while low > 1 and trial.shortest_total(low) > line_ns:
         high = low
         low = round(low * 0.85)
@@ -390,6 +405,7 @@ def _edge(
     ``width`` of n. Earlier samples narrow the range first.
     """
     totals = trial.shortest_totals()
+    # Samples taken before tell of some n already; T rises with n.
     known = [n for n in totals if low <= n <= high]
     low = max([n for n in known if totals[n] < line_ns], default=low)
     known_above = [n for n in known if n > low]

@@ -57,6 +57,7 @@ def _time_is_over(so_far: RoundsSoFar) -> Why:
     if so_far.rounds < ROUNDS.least:
         return ""
     allowed_s = so_far.settings.seconds
+    # Rounds that are still owed may take longer, but not without end.
     if so_far.rounds < so_far.settings.min_rounds:
         allowed_s *= ROUNDS.overtime
     if so_far.spent_s < allowed_s:
@@ -88,6 +89,7 @@ def measure_cases(
     have started their threads, the calling thread is moved to processors that run at full speed, a
     few rounds on each.
     """
+    # The state of the collector is put back at the end: it belongs to the caller.
     enabled = gc.isenabled()
     frozen_by_the_caller = gc.get_freeze_count() > 0
     gc.collect()
@@ -126,6 +128,8 @@ class _Measurement:
         self.settings = settings
         self.emit = emit
         self.judge_first = judge_first
+        # A chain with its own loop (in a browser page, say) brings its own CPU clock, and its calls
+        # cannot be timed one by one from here.
         cpu_clock_counts_work = cpu_clock_counts(clock)
         self.live: dict[str, CaseInProgress] = {}
         for key, chain in chains.items():
@@ -143,6 +147,8 @@ class _Measurement:
         # A wrapper around each chain's own method: all code that samples calls ``chain.prepare``.
         for chain in chains.values():
             chain.prepare = self.timed(chain.prepare)  # type: ignore[assignment]
+        # Sampling time counts from ``counted_from_ns``, which moves on by all time that is not
+        # sampling; the age of the process counts from ``began_ns``, which stays.
         self.counted_from_ns: float = clock.now()
         self.began_ns = self.counted_from_ns
         self.dice = random.Random(settings.seed)
@@ -175,6 +181,7 @@ class _Measurement:
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
         self.outside_the_budget(self.measure_unpinned_costs)
+        # From here on the thread is bound to one processor at a time, and leaves a slow one.
         with contextlib.closing(UndisturbedProcessor(self.clock)) as self.processor:
             for case in list(self.live.values()):
                 self.processor.leave_if_slow()
@@ -184,6 +191,7 @@ class _Measurement:
                 self.announce(Doing("", "once", others=True))
                 self.processor.leave_if_slow()
                 self.attempt(case, "once", self.measure_one_off_values)
+            # The rounds, which the figures of the line come from.
             rule = self.alternate()
             self.wait_until_old_enough()
             for case in list(self.live.values()):
@@ -223,6 +231,7 @@ class _Measurement:
         outlasts the rounds, but only in a process of some age. A case that fails meanwhile is
         dropped like in a round.
         """
+        # The cases take turns; the age is looked at before each.
         while self.live:
             for case in list(self.live.values()):
                 age_ns = self.clock.now() - self.began_ns
@@ -253,6 +262,7 @@ class _Measurement:
         try:
             act(case)
         except (Exception, SystemExit) as error:
+            # Dropped: no later step of this process measures the case.
             del self.live[case.key]
             judged: BaseException = error
             if what == "first":
@@ -280,6 +290,7 @@ class _Measurement:
         lengths: dict[str, unpinned.Lengths] = {}
         gc.enable()
         try:
+            # A list, since a case that fails is removed meanwhile.
             for case in list(self.live.values()):
                 if case.key in self.settings.met:
                     find = functools.partial(self.find_unpinned_lengths, lengths)
@@ -299,6 +310,7 @@ class _Measurement:
         ``lengths``. A case that has none is emitted with the reason; it is measured further all the
         same, without an unpinned cost.
         """
+        # The n that an earlier process of the case found, if there was one.
         ladder = self.settings.ladders.get(case.key, ())
         try:
             lengths[case.key] = unpinned.find_lengths(case, self.clock, ladder)
@@ -327,10 +339,12 @@ class _Measurement:
         known = self.settings.ladders.get(case.key)
         if known and not knee:
             ladder = retime_ladder(chain, self.clock, known)
+            # Sizes are drawn from half an octave: by a quarter up and down around known ones, ...
             raised = CLIMB.octaves / 2
         else:
             limits = Limits(self.settings.precision, case.seconds, knee=knee, facts=self.facts)
             ladder = calibrate(chain, self.clock, limits)
+            # ... and only down from those that a search found.
             raised = 0.0
         # With a declared poll the sizes stay: the search already began at a random n.
         if not chain.poll_ns:
@@ -339,8 +353,10 @@ class _Measurement:
         case.ladder = ladder
         if ladder.stairs:
             self.emit(case.once("wait_quantum", [ladder.stairs.quantum_ns]))
+        # The journal gets the sizes, and why the largest is smaller than wanted (``shortfall``).
         sizes = [float(n) for n in ladder.ns]
         self.emit(case.once("ladder", sizes, reason=ladder.shortfall))
+        # What is known for planning: ns per pass, and the units that ran so far.
         case.cost = ladder.pass_ns
         case.issued += ladder.issued
         case.verify()
@@ -353,6 +369,7 @@ class _Measurement:
         extra = case.key in self.settings.extras
         self.emit_all(one_off.time_short_chains(case, self.clock, extra))
         case.verify()
+        # Units that ran and that ``executed`` leaves out, before the work that is not counted.
         aside = case.chain.aside
         # These may run any number of units, so the units are counted again afterwards.
         uncounted = list(one_off.time_device_and_recordings(case, self.clock))
@@ -372,6 +389,7 @@ class _Measurement:
         verify that all units ran. Before them, emit how fast the processor is now and how old the
         process is: the fit compares the anchors with the rounds.
         """
+        # Index 0: the loop in Python, as in the rounds.
         python_ns = self.processor.reference_loop()[0]
         self.emit(case.once("anchor_canary", [float(python_ns)]))
         age_ns = self.clock.now() - self.began_ns
@@ -407,6 +425,7 @@ class _Measurement:
         both in the same round. At least as many as are still required, and one.
         """
         left_for_each = self.left_ns() / len(self.live)
+        # Passes that the dearest case can pay for with its share of the time that is left.
         of_slowest_case = min(left_for_each / case.cost for case in self.live.values())
         fitting = min(ROUNDS.most - number, int(of_slowest_case))
         return max(1, self.settings.min_rounds - number, fitting)
@@ -421,6 +440,7 @@ class _Measurement:
         if number % ROUNDS.on_one_processor == 0:
             self.processor.move_on()
         left_for_each = self.left_ns() / len(self.live)
+        # The time of each case in this round.
         slot_ns = left_for_each / self.rounds_that_fit(number)
         # Time that a case did not use stays its credit, until it can pay for a pass.
         for case in self.live.values():
@@ -444,6 +464,7 @@ class _Measurement:
         start = self.sampling_ns()
         ns = case.ladder.draw(passes, self.dice)
         queued_before = self.clock.queued()
+        # ``queued``: for how long the thread waited for its processor while it sampled.
         rows = window.sample(chain, ns, self.clock)
         queued = self.clock.queued() - queued_before
         case.issued += chain.units(ns)
@@ -459,6 +480,7 @@ class _Measurement:
         # The samples that calibration took for the fit are emitted with the first round.
         if case.rounds == 0:
             rows = rows + case.ladder.extra
+        # The time counts against the case's credit.
         case.spend(self.sampling_ns() - start, passes)
         self.emit(
             RoundEntry(**case.names, round=number, samples=rows, canary=slower, queued=queued)
@@ -473,5 +495,6 @@ class _Measurement:
         ns = case.ladder.draw_for_cpu(passes, case.rounds)
         rows = window.sample(case.chain, ns, self.clock, cpu=True)
         case.issued += case.chain.units(ns)
+        # Four columns: n, time of ``issue``, T(n), CPU time in the wait.
         case.reads_cpu = all(len(row) == 4 for row in rows)
         return rows

@@ -87,6 +87,7 @@ class UndisturbedProcessor:
         here = self.reference_loop()
         if not self._is_slow(here) or len(self.processors) < 2:
             return here
+        # Every slow processor is kept with its reading: the fastest of them is the last resort.
         slow = [_Reading(here, self.position)]
         start = self.position
         for step in range(1, len(self.processors)):
@@ -95,6 +96,7 @@ class UndisturbedProcessor:
             if not self._is_slow(there):
                 return there
             slow.append(_Reading(there, position))
+        # Readings compare by their times first.
         return self._reading_on(min(slow).position)
 
     def reference_loop(self) -> list[int]:
@@ -133,6 +135,7 @@ class UndisturbedProcessor:
         times = self.clock.reference_loop()
         self.seen.append(times[0])
         self.readings += 1
+        # ``update_every``: readings between two updates of the usual best.
         are_few = self.readings < 2 * _RULE.update_every
         if are_few or self.readings % _RULE.update_every == 0:
             self.best = float(np.percentile(self.seen, _RULE.best_percentile))

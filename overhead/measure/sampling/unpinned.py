@@ -67,6 +67,7 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
         raise Unsupported(because("sample-would-show-poll", poll_ms=chain.poll_ns / 1e6))
     longest_ns = max(Limits.sample_ns, 2 * chain.least_ns)
     long = 0
+    # Try longer and longer chains until one takes as long as wanted.
     for tried, long in enumerate(_lengths(ladder, chain.max_n)):
         took_ns = _totals(case, clock, [long])[0]
         if took_ns >= UNPINNED.long_ns:
@@ -101,6 +102,7 @@ def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:
         short_total, long_total = _totals(case, clock, [lengths.short, lengths.long])
         short_totals.append(short_total)
         long_totals.append(long_total)
+    # What the additional units of the long chain take.
     added_ns = fmean(long_totals) - fmean(short_totals)
     return added_ns / (lengths.long - lengths.short)
 
@@ -110,6 +112,7 @@ def _lengths(ladder: Sequence[int], most: int) -> Iterator[int]:
     sampled (``ladder``), which the stack has compiled already, then doubles up to ``most``.
     """
     n = 1
+    # n stays the last one yielded, so doubling goes on from there.
     for rung in ladder:
         if 2 <= rung <= most:
             n = rung

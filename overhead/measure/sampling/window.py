@@ -73,6 +73,7 @@ def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> 
         wait()
         prepare(n)
         if cpu:
+            # With the CPU clock: wall times outside, CPU times next to ``wait`` alone.
             t0 = now()
             issue(n)
             t1 = now()
@@ -104,6 +105,7 @@ def single_shot_after_idle(chain: Chain, count: int, clock: Clock) -> list[int]:
         return [row[2] for row in chain.sample_idle([1] * count, IDLE_S * 1e3)]
     totals_ns = []
     for _ in range(count):
+        # First the warm unit, then the idle time, then the unit that is timed.
         chain.prepare(1)
         chain.issue(1)
         chain.wait()
@@ -171,6 +173,8 @@ class TrialSamples:
 
         totals_ns = [row[2] for row in rows]
         median = statistics.median(totals_ns)
+        # Median absolute deviation of the samples below the median, as a standard deviation
+        # (``MAD``).
         below = [median - total for total in totals_ns if total < median]
         return TypicalTotal(median, MAD * statistics.median(below) if below else 0.0)
 

@@ -86,6 +86,7 @@ class PageChain(Chain):
             answer = self.ask(
                 "time", ns=asked, idle_ms=idle_ms, warm=self._warms_up, **self.write_first
             )
+            # A row begins with its n.
             if [row[0] for row in answer.samples] != asked:
                 raise Unverified(because("page-answered-for-other-n"))
             rows += answer.samples
@@ -246,6 +247,7 @@ def step_space() -> Space:
         Case(pattern="one-pass", caller="browser", dependency="independent", params=rotated),
         Case(pattern="one-pass", caller="browser", params=rotated),
     ]
+    # None stands for the base case, which does not have the parameter.
     axes: dict[str, Sequence[Scalar | None]] = {
         "pattern": ["one-pass", "fused", "per-pass", "wait-each", "read-each"],
         "wait": [None, "map"],

@@ -74,6 +74,7 @@ def import_file(path: Path) -> list[JournalEntry]:
     if download.hidden:
         flags.append("hidden-page")
 
+    # First what the run is, then its planned cases, then what each process measured.
     header = HeaderEntry(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,

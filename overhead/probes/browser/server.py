@@ -248,6 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
         first message of a page, and ``/next`` each later one. Only the page of this server may
         send one.
         """
+        # A browser tells here which site's script sends the request.
         if self.headers.get("origin") != self.server.origin:
             raise _Refusal(403, "wrong origin")
         if self.path not in ("/hello", "/next"):

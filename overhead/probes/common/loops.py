@@ -217,6 +217,7 @@ def compile_python_stages(script: Script) -> Stages:
         loop(n)
         readings = []
         for rows, count in zip(rows_of_sections, counts, strict=True):
+            # A row for each run of the section; none if it did not run.
             readings.append(np.array(rows, np.int64).reshape(-1, count))
         return stage_durations(script, readings)
 

@@ -188,9 +188,11 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
         """Run n units with new logs, and return the durations by stage, ns."""
         logs = []
         for runs, readings in zip(_runs_of_sections(program, n), counts, strict=True):
+            # Axes: the runs of the section, the readings of a run, the two words of a reading.
             # Filled before the loop, because the first write to a memory page would cause a page
             # fault inside a stage.
             logs.append(np.ones((runs, readings, 2), np.int64))
+        # The loop writes to these addresses.
         table[_LOGS_AT : _LOGS_AT + len(logs)] = [log.ctypes.data for log in logs]
         loop(table, n)
         return loops.stage_durations(rendered.script, [clock.nanoseconds(log) for log in logs])
@@ -288,6 +290,7 @@ def _python_script(program: NativeProgram, failures: _Failures) -> Script:
         code = f"{function}({', '.join(words)})"
         slot = f"s{call.result.index}" if call.result else ""
         if call.checked:
+            # The result needs a name, because the line first tests it and then notes it.
             result = slot or "result"
             code = f"if {result} := {code}: {bind(failures.note)}({result})"
         elif slot:
@@ -358,6 +361,7 @@ class _Native:
         if slot:
             code = f"{slot} = {code}"
         if call.checked:
+            # Only the low half counts: the upper bits of a narrower result are undefined.
             code = f"{code}; failed |= {slot}" if slot else f"failed |= {code}"
             code = f"{code} & {_LOW_HALF}"
         return Statement(code, stage)
@@ -402,6 +406,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
             because("numba-does-not-load", text=first_line_of(error)), _INSTALL_NUMBA
         ) from error
 
+    # The text of ``call`` and ``store``, which the loop imports.
     intrinsics = Path(loops.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(intrinsics + text.encode()).hexdigest()[:24]

@@ -120,6 +120,7 @@ class StatementLoop:
         scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
         exec(self._code, scope)  # defines the generator function
         make_loop = scope[f"{_OWN}statement"]
+        # The two objects that the template uses: what counts the turns, and what keeps a result.
         loop = self._loop = make_loop(itertools.repeat, self.results.append)
         self._send: Callable[[int | None], None]
         if self._awaits:
@@ -183,6 +184,7 @@ class StatementLoop:
         # the StopIteration.
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
             error = error.__cause__
+        # Of an error without a message the name alone is left.
         message = f"{type(error).__name__}: {message_of(error)[:300]}".rstrip(": ")
         line = self._line_of(error)
         if line is None:
@@ -224,6 +226,7 @@ class StatementLoop:
         """
         self._number_lines(texts)
         call = self._parts["CALL"]
+        # Copied first, because ``_keeping`` changes ``call`` itself.
         plain_call = copy.deepcopy(call)
         keeping = _keeping(call) if keep else None
         self.keeps = keeping is not None

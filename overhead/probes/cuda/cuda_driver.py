@@ -141,6 +141,7 @@ class CudaGraphProbe(DriverProbe):
         base = Case(pattern="replay", unit="node", params={"maker": "driver"})
         one_node = _launches(1)
         hundred_nodes = _launches(100)
+        # Graphs of fixed size, launched n times: by their number of nodes, caller and maker.
         extra = [
             one_node,
             vary(one_node, "caller", "native"),
@@ -152,6 +153,8 @@ class CudaGraphProbe(DriverProbe):
             vary(hundred_nodes, "maker", "torch"),
         ]
         without_workloads = Space(base, extra=extra, early=[vary(base, "maker", "torch")])
+        # Workloads as graphs of our kernels in CUDA C, of torch's eager steps, and of its compiled
+        # ones.
         ours = WorkloadArm(
             "replay",
             {"maker": "driver"},

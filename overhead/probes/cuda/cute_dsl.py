@@ -52,6 +52,8 @@ class CuteLaunches(LibraryLaunches):
             compiled = self._compiled_with_ffi(count)
         else:
             compiled = self._compiled(of_cute, *stream)
+        # Of the functions with prepared arguments only that of ``tvm-ffi`` gets torch's own
+        # tensors.
         arguments = (*tensors, *stream) if entry == "tvm-ffi" else (*of_cute, *stream)
 
         def prepared(n: int) -> None:

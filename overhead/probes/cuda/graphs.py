@@ -180,6 +180,7 @@ class CudaReplay(GraphChain, Replay):
         now = time.perf_counter_ns
         launches = self.launches_of(nodes)
 
+        # Each reading of the clock ends one part and begins the next.
         began = now()
         graph = capture(self.session, launches)
         captured = now()
@@ -271,6 +272,7 @@ class GraphLaunches(GraphChain):
             program = NativeProgram(body=(call,))
             loop = compile_native(program) if is_native else compile_ffi(program)
             self._issue = loop
+            # ``check_calls`` asks it afterwards whether a launch failed.
             self.failed = loop.failure
         used_places = min(nodes, self.places)
         self.details |= {"nodes": nodes, "places": used_places}

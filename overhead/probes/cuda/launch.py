@@ -126,6 +126,7 @@ def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> I
     size = GROUP_SIZE
 
     def issue(n: int) -> None:
+        # Grid, block, no dynamic shared memory, stream, arguments, no further options.
         for _ in repeat(None, n):
             launch(kernel, groups, 1, 1, size, 1, 1, 0, stream, address, 0)
 

@@ -36,6 +36,7 @@ class JaxProbe(Probe):
         for platform, api in _APIS.items():
             on_cpu = platform == "cpu"
             for index, device in enumerate(devices(jax, platform)):
+                # The first line of this text has the version.
                 xla, *_ = str(device.client.platform_version).split("\n")
                 target = Target(
                     stack=self.name,

@@ -168,6 +168,7 @@ class NetworkStep(Body):
 
         sizes = _VARYING_BATCHES if varying else (_BATCH,)
         batches = [(inputs[:size].clone(), targets[:size].clone()) for size in sizes]
+        # Each call gives the next batch, and after the last one the first again.
         self._next = itertools.cycle(batches).__next__
 
         if train:
@@ -183,11 +184,14 @@ class NetworkStep(Body):
             kind_of_sum = torch.float32 if device.type == "mps" else torch.float64
         self._sum = torch.zeros((), dtype=kind_of_sum, device=device)
 
+        # What the losses are before any training; no step has run yet.
         set_autograd_mode("inference")
         losses = [float(self._loss_of(self._model(x), y)) for x, y in batches]
+        # The first batch has all rows, as the reference in float64 has.
         reference = material.first_loss
         if abs(losses[0] - reference) > _MOST_ROUNDING * reference:
             raise Unverified(because("first-loss-differs", loss=losses[0], reference=reference))
+        # For ``_steps_of_losses``: the sum of the first loss, of the first two, and so on.
         self._sums_of_losses = list(itertools.accumulate(losses))
         self.loss: Any = None
 
@@ -219,6 +223,8 @@ class NetworkStep(Body):
         first_loss = sums[0]
         # Rounding makes the total a little too small or too large. Half a loss more puts it in the
         # middle between two sums, so that the division does not give one step too few.
+        # The batches are rows of the same data, so their losses are about equal: half of the first
+        # loss is about half of any.
         cycles, rest = divmod(total + first_loss / 2, sums[-1])
         batches = bisect.bisect_right(sums, rest)
         steps = int(cycles) * len(sums) + batches
@@ -230,6 +236,8 @@ class NetworkStep(Body):
         # At most half a loss can be left. More than a quarter is no longer clearly nearer to this
         # number of steps than to the next: a step added a wrong loss. The relative limit is the
         # stricter one for short chains.
+        # That is so up to about 250 steps: a thousandth of their sum is then less than a quarter of
+        # a loss.
         may_be_another_number = difference > 0.25 * first_loss
         if difference > _MOST_ROUNDING * max(total, 1.0) or may_be_another_number:
             raise Unverified(because("losses-differ", total=total, steps=steps, expected=expected))

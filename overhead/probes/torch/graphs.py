@@ -58,6 +58,7 @@ class TorchGraphs:
         if not can_instantiate_later:
             graph = torch.cuda.CUDAGraph()
             return graph, {"capture": capture_timed(graph, self._stream, run)}
+        # So that the end of the capture does not instantiate it.
         graph = torch.cuda.CUDAGraph(keep_graph=True)
         capture_ns = capture_timed(graph, self._stream, run)
         began = time.perf_counter_ns()
@@ -103,6 +104,7 @@ class TorchReplay(GraphedAdditions):
     def __init__(self, device: Any, body: AddOne) -> None:
         super().__init__(device, body)
         self.overlap = "serial"
+        # All units together are one launch.
         self.launches = 0
 
     def prepare(self, n: int) -> None:
@@ -147,6 +149,7 @@ class TorchGraphLaunches(GraphedAdditions):
         if nodes == 1:
             captured = captured_synchronisations(device)
         super().__init__(device, body)
+        # For ``held_n``: a launch of a graph counts as so many launches in the queue.
         self.launches = 4
         self.steps_of_a_unit = nodes
         self._loop = repeated(self.graphs.launcher(nodes))

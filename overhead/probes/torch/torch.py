@@ -94,6 +94,7 @@ class TorchProbe(Probe):
         device = chains.select_device(str(target.options["device"]))
         params = case.params
         wait = str(params.get("wait", ""))
+        # What a step is: an addition, or a pass through a small network.
         body: bodies.Body
         if case.workload == "step":
             body = bodies.AddOne(
@@ -108,9 +109,11 @@ class TorchProbe(Probe):
                 varying=params["shapes"] == "varying",
             )
         if case.caller == "native":
+            # The compiled loop has no other operation than the addition of a tensor.
             if not isinstance(body, bodies.AddOne) or params["operand"] != "tensor":
                 raise Unsupported(because("native-caller-adds-tensor"))
             return chains.NativeEager(device, body, wait)
+        # A wait or a read of the host (``sync``) after every so many steps.
         if "sync" in params:
             return chains.EagerWithAction(
                 device, body, wait, sync=str(params["sync"]), every=int(params["every"])

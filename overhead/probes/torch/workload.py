@@ -54,6 +54,7 @@ class TorchWork(TorchChain, WorkChain):
         super().__init__(case)
         set_autograd_mode("no_grad")
         place = select_device(device)
+        # On CUDA wait for the stream, on other GPUs for an event. A CPU needs no wait.
         wait_name = "stream" if place.type == "cuda" else ""
         self.use_device(place, wait_action(place, wait_name))
         self.on_host = self.synchronous  # only the CPU is synchronous

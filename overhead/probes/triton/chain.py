@@ -58,6 +58,7 @@ class TritonChain(HeldChain, InOrderChain):
         self._words.copy_(seeds)
         wait()
         words = self._words
+        # For a grid of 4 programs, each of which changes a part of the words.
         launch = compiled[(4, 1, 1)]
 
         def by_jit(n: int) -> None:
@@ -124,6 +125,7 @@ class TritonWork(WorkChain):
         self._fused = case.pattern == "fused"
         if self._fused:
             self.overlap = "serial"
+            # All units together are one launch.
             self.launches = 0
             self.max_n = 1 << 26
         else:

@@ -62,6 +62,7 @@ class StepBuffers:
         gpu = self._gpu
         ffi = gpu.ffi
         count = len(buffers)
+        # First allocate the sets, all of one layout.
         layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * count)
         info = structure(
             "DescriptorSetAllocateInfo",
@@ -71,6 +72,7 @@ class StepBuffers:
         )
         sets = ffi.new("VkDescriptorSet[]", count)
         gpu.device_call("vkAllocateDescriptorSets", info, sets)
+        # Then let each refer to its buffer.
         for descriptor_set, index in zip(sets, buffers, strict=True):
             whole_buffer = {"buffer": self._buffers[index].handle, "range": self._size}
             buffer_info = ffi.new("VkDescriptorBufferInfo *", whole_buffer)

@@ -81,7 +81,9 @@ class VulkanChain(Chain):
             self.wait_spins = wait_spins(gpu, wait)
             self._state = StepBuffers(gpu, kernel.set_layout)
             cleanup.callback(self._state.close)
+            # The subclass makes the calls of its pattern, with the objects above.
             self._program, issue = self._build()
+            # Nothing failed, so from now on ``close`` destroys all of them.
             self._cleanup = cleanup.pop_all()
         # Stored on the instance, because a method of this class would add a Python call to what is
         # timed.
@@ -143,6 +145,7 @@ class VulkanChain(Chain):
         """
         program = self._program
         units_per_submission = program.per  # 0: all units of an issue
+        # Head and tail are made once for each submission, so a unit has a part of them.
         calls: float = len(program.body)
         if units_per_submission:
             calls += (len(program.head) + len(program.tail)) / units_per_submission
@@ -265,6 +268,7 @@ class BatchedSubmissions(VulkanChain):
             whole, rest = divmod(n, batch)
             for turn in range(whole):
                 wait_until_free, record = batches[turn % BATCHES]
+                # The first loop waits once. The second records and submits so many units.
                 wait_until_free(1)
                 record(batch)
             record_rest(rest)
@@ -281,6 +285,7 @@ class BatchedSubmissions(VulkanChain):
         info = self._cycle([commands.submit_info(buffer) for buffer in buffers])
         signalled = None
         if fence is not None:
+            # All submissions but the last have no fence.
             no_fences = [self._gpu.ffi.NULL] * (self._submissions - 1)
             signalled = self._cycle([*no_fences, fence])
 
@@ -288,6 +293,7 @@ class BatchedSubmissions(VulkanChain):
         end = commands.end(cb)
         submit = commands.submit(info, signalled)
         unit = self._unit(cb)
+        # With one unit per submission, head and tail belong to each unit.
         if self._k == 1:
             return NativeProgram(body=(*head, *unit, end, submit))
         return NativeProgram(head, unit, (end, submit), per=self._k)
@@ -417,6 +423,7 @@ class VulkanFused(VulkanChain):
 
         def issue(n: int) -> None:
             steps[0] = n
+            # The program has a head alone, which runs once for any number of units.
             loop(0)
 
         return program, issue

@@ -94,6 +94,7 @@ class Commands:
             pointer = Cycle(tuple(map(self._pointer_to_set, sets.values)))
         else:
             pointer = self._pointer_to_set(sets)
+        # After the layout: the number of the first set, one set, and no dynamic offsets.
         return self.call(
             "vkCmdBindDescriptorSets",
             cb,
@@ -115,6 +116,7 @@ class Commands:
         barrier.
         """
         stage, null = self._compute, self._null
+        # One barrier for all memory, none for single buffers or images.
         return self.call(
             "vkCmdPipelineBarrier",
             cb,

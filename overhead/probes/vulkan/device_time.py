@@ -58,9 +58,12 @@ class Timer:
         kernel = gpu.kernel("fused")
         self._state = StepBuffers(gpu, kernel.set_layout)
         self._commands = Commands(gpu, kernel)
+        # Two command buffers: one with the timed commands or the blocker, one for what follows the
+        # units of a chain.
         self._first, self._last = OneTimeCommands(gpu), OneTimeCommands(gpu)
         self._fence = gpu.create("Fence")
         self._fences = gpu.ffi.new("VkFence *", self._fence)
+        # How many turns the loop of the kernel runs; a dispatch is recorded with what this holds.
         self._steps = gpu.ffi.new("uint32_t *")
         self._queries = gpu.create(
             "QueryPool", queryType=gpu.vk.VK_QUERY_TYPE_TIMESTAMP, queryCount=_QUERIES
@@ -128,6 +131,7 @@ class Timer:
             span_ns = self.span_of(self._burn)
             if span_ns >= _CALIBRATION_NS:
                 return span_ns / steps
+            # No processor runs so many turns in less than 2 ms.
             if steps * _LEAST_STEP_NS >= _CALIBRATION_NS:
                 raise Unsupported(because("device-timestamps-wrong", span_ns=span_ns, steps=steps))
             steps *= 4
@@ -136,6 +140,7 @@ class Timer:
         """True if the wait spins: waiting for 10 ms of device work, it uses the caller's CPU for
         more than half of that time. Else it sleeps.
         """
+        # As many turns of the kernel's loop as take 10 ms.
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
         self._first.start(self._burn, self._gpu.ffi.NULL)
@@ -171,6 +176,7 @@ class Timer:
         ticks = np.zeros(count, np.uint64)
         flags = vk.VK_QUERY_RESULT_64_BIT | vk.VK_QUERY_RESULT_WAIT_BIT
         data = self._gpu.ffi.from_buffer(ticks)
+        # 8: the bytes from one timestamp to the next.
         self._gpu.device_call(
             "vkGetQueryPoolResults", self._queries, 0, count, ticks.nbytes, data, 8, flags
         )
@@ -184,6 +190,7 @@ class Timer:
         """
         adapter = self._gpu.adapter
         valid_bits = (1 << adapter.timestamp_bits) - 1
+        # Right also where the clock has started again from 0 between both.
         ticks = (end - begin) & valid_bits
         span_ns = ticks * adapter.timestamp_period
         if span_ns < _MIN_QUANTA * self.quantum:

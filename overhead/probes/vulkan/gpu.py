@@ -136,6 +136,7 @@ class VulkanGpu:
         vk = self.vk
         ffi = self.ffi
         handle = self.create("Buffer", size=size, usage=usage)
+        # The driver tells how much memory the buffer needs, and of which kinds it may be.
         needs = ffi.new("VkMemoryRequirements *")
         self.device_call("vkGetBufferMemoryRequirements", handle, needs)
         wanted = vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
@@ -181,6 +182,7 @@ class VulkanGpu:
         set_layout = self._set_layout()
         layout = self._pipeline_layout(set_layout)
 
+        # The SPIR-V, which is words of 32 bits, becomes a module, and that a pipeline.
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.buffer(words)[:] = code
         module = self.create("ShaderModule", codeSize=len(code), pCode=words)
@@ -192,6 +194,7 @@ class VulkanGpu:
         info.stage.pName = entry
         out = ffi.new("VkPipeline *")
         self.device_call("vkCreateComputePipelines", ffi.NULL, 1, info, ffi.NULL, out)
+        # The pipeline does not need it any more.
         self.destroy("ShaderModule", module)
         return Pipeline(out[0], layout, set_layout)
 

@@ -61,6 +61,7 @@ class Vulkan(Probe):
         """
         caller: Caller = "native" if importlib.util.find_spec("numba") else "ffi"
         base = Case(pattern="per-submit", caller=caller)
+        # None stands for the base case, which does not have the parameter.
         axes: dict[str, list[Scalar | None]] = {
             "caller": ["ffi"],
             "pattern": list(_PLAIN),

@@ -104,7 +104,9 @@ class WebGpuChain(Chain):
         self.wait_spins = wait_spins(self.session)
         self.wait = wait  # type: ignore[method-assign]
         self.issue = issue  # type: ignore[method-assign, assignment]
+        # The n that ``prepare`` has written for the fused kernel; so far none.
         self._written_n = -1
+        # For each data buffer the steps that its values told when they were last read.
         self._steps_read = [0] * spec.buffers
         self._total = 0
         self.library.raise_errors()
@@ -296,6 +298,7 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
         if step == "release":
             release_encoder = call("CommandEncoderRelease", step, _ENCODER)
             return release_encoder, call("CommandBufferRelease", step, _COMMANDS)
+        # Its arguments are those that every case has, and then those of this case.
         function = _CALLS[step]
         of_case = given.get(step, ())
         return (call(function.name, step, *function.first, *of_case, result=function.result),)

@@ -169,7 +169,9 @@ class DeviceClock:
         self.chain.issue(n)
         self.resources.queue.submit([marker])
         issuing_ns = float(perf_counter_ns() - began)
+        # A unit is one step. The blocker runs on each data buffer, for which it has a bind group.
         self.steps += n + self.repeats * _BLOCKER_STEPS * len(self.blocker)
+        # Timestamps 0 and 1 are begin and end of the blocker, 2 and 3 those of the marker.
         blocker_start, blocker_end, _, marker_end = self._resolve(4).tolist()
         return _Times(
             span_ns=marker_end - blocker_end,

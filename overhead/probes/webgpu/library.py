@@ -164,9 +164,13 @@ class Library:
         """
         if not self.is_dawn:
             poll = self.lib.wgpuDevicePoll
+            # On Metal a blocking poll would sleep, so the device is asked again and again.
             if _sleeps_while_waiting(device):
                 return functools.partial(_poll_until_empty, poll, device._internal, self.ffi.NULL)
+            # 1: the call returns when all submitted work is done.
             return functools.partial(poll, device._internal, 1, self.ffi.NULL)
+        # Each wait of Dawn first gets a new future, and puts it into the memory that the wait
+        # reads.
         future_of_end = self.lib.wgpuQueueOnSubmittedWorkDone
         wait_any = self.lib.wgpuInstanceWaitAny
         instance = self._helpers.get_wgpu_instance()

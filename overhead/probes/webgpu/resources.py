@@ -224,11 +224,13 @@ class StepResources(DeviceBuffers):
         self.indirect: Any = None
         bindings: tuple[str, ...] = STEP_BINDINGS[:1]
         shared_buffers = []
+        # The fused kernel reads the number of its steps from one buffer more.
         if is_fused:
             usage = self.flags.UNIFORM | self.flags.COPY_DST
             self.uniform = self.buffer(np.zeros(1, np.uint32), usage)
             bindings = STEP_BINDINGS
             shared_buffers = [self.uniform]
+        # The device reads the number of workgroups of a dispatch from this buffer.
         if spec.indirect:
             usage = self.flags.INDIRECT | self.flags.COPY_DST
             self.indirect = self.buffer(np.array([GROUPS, 1, 1], np.uint32), usage)

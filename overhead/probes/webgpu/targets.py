@@ -90,6 +90,7 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
         if api is not None:
             all_named.append(_NamedAdapter(adapter, api, _name_of(adapter.info)))
     of_vulkan = [named for named in all_named if named.api == "Vulkan"]
+    # How many adapters have the same API and the same name.
     namesakes = Counter(named.key for named in all_named)
 
     adapters = []

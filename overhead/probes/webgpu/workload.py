@@ -91,6 +91,7 @@ class WebGpuWork(WorkChain):
         device = self.session.device
         flags = self.resources.flags
         storage = self.resources.storage
+        # Zeros for the state: ``put`` sets it later.
         state = sources.pack_state(self.workload, self.zeros(), self.elements)
         inputs = sources.pack_inputs(self.workload, self.inputs)
         largest = max(state.nbytes, inputs.nbytes)
@@ -98,6 +99,7 @@ class WebGpuWork(WorkChain):
         if largest > most:
             raise Unsupported(because("device-binds-less", bytes=largest))
 
+        # The buffers in the order of the bindings in the WGSL.
         self._state = self.resources.buffer(state, storage)
         self._counters = self.resources.buffer(self._zeros, storage)
         input_buffer = self.resources.buffer(inputs, flags.STORAGE)
@@ -151,9 +153,11 @@ class WebGpuWork(WorkChain):
         head = _statements(begin)
         body = _statements(of_step)
         if self._fused:
+            # One dispatch runs all steps.
             head += body
             body = ()
         elif len(dispatches) == 1:
+            # There is one kernel, so its pipeline need not be set again for each step.
             set_pipeline = body[:1]
             head += set_pipeline
             body = body[1:]

@@ -78,6 +78,7 @@ def findings_of(view: View) -> list[Finding]:
             savings.append(finding)
         else:
             warnings.append(finding)
+    # Warnings keep their places; savings fill those that are left.
     warnings = warnings[:MOST_FINDINGS]
     savings.sort(key=lambda finding: -finding.times)
     return savings[: MOST_FINDINGS - len(warnings)] + warnings

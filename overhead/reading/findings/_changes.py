@@ -33,6 +33,7 @@ def change_above(
     """
     if before is None or after is None:
         return None
+    # ``floor``: the lower end of the interval of the ratio.
     times = ratio(_usable_cost(before), _usable_cost(after))
     if times is None or times.floor < least:
         return None
@@ -71,6 +72,7 @@ def variant(
     fields (``pattern``, ``caller``), for a rule that compares the two; None if there is none.
     """
     base = target.base
+    # Everything as in the base case, except what the caller names.
     wanted = {name: getattr(base, name) for name in ("workload", "dependency", "pattern", "caller")}
     wanted.update(fields)
     wanted["params"] = {**base.params, **(params or {})}

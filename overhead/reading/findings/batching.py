@@ -73,6 +73,7 @@ def replay(view: View) -> Finding | None:
         target = graph.eager_target
         if target is None:
             continue
+        # ``eager``: the launch that a node replaces; ``graph.record``: the node.
         change = change_above(_LEAST_TIMES, target, graph.eager, graph.record)
         if change is not None:
             pays_after = graph.break_even(_NODES)

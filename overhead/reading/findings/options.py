@@ -80,6 +80,7 @@ def compile_tiny(view: View) -> Finding | None:
     # The rule needs the cost of a step with one operation.
     if target.base.params.get("ops") != 1:
         return None
+    # The base case of this stack is the compiled step; "eager" is the same without compiling.
     compiled = variant(target)
     eager = variant(target, {"mode": "eager"})
     slower = change_above(_LEAST_TIMES_COMPILED, target, compiled, eager)

@@ -69,6 +69,7 @@ def synchronise_each_step(view: View) -> Finding | None:
 
     Of several such acts it names the one that readers know best.
     """
+    # ``every``: after how many steps the act comes.
     costly = []
     for case in synchronised(view):
         acts_in_each_step = case.every == 1
@@ -76,6 +77,7 @@ def synchronise_each_step(view: View) -> Finding | None:
             costly.append(case)
     if not costly:
         return None
+    # The order of ``_ACTS``: the act that readers know best comes first.
     first = min(costly, key=lambda case: _ACTS.index(case.act))
     adds = first.cost
     slowdown = first.slowdown

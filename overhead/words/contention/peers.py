@@ -193,10 +193,13 @@ def most_peers(way: Way, found: MostPeers) -> str:
     gains least to the row that gains most. ``way``: what they are; ``busy``: the others only load
     the CPU, so the cost of one is told and not the work of all.
     """
+    # The rows with the lowest and the highest ratio. ``ratio``: how many times the work of one
+    # alone all do together; beside busy processes, how many times as slow the one is.
     least, greatest = found.least, found.greatest
     times = f"{number(least.ratio)}{TIMES} ({name(least.row)})"
     if greatest.row is not least.row:
         times += f" to {number(greatest.ratio)}{TIMES} ({name(greatest.row)})"
+    # All rows of the sentence have this caller.
     caller = called(least.row)
     begin = f"{caller[0].upper()}{caller[1:]}, {PEER_WORDS[way].finding.format(least.peers)}"
     if way == "busy":
@@ -214,6 +217,8 @@ def meeting(way: Way, found: MeetAtDevice) -> str:
     device limits all of them.
     """
     names = list(dict.fromkeys(map(name, found.rows)))
+    # ``low`` and ``high``: the ends of the intervals of all these stacks, ns a unit of all callers
+    # together.
     rate = between(found.low / 1e3, found.high / 1e3)
     return (
         f"The device limits {listed(names)}: {found.peers} {way} together need {rate} {MICRO} per"
@@ -242,10 +247,13 @@ def placing(found: Placing) -> str:
     if not found.limited:
         sentence = "No case is clearly slower than the same case alone"
         if found.is_bounded:
+            # ``highest``: the upper end of the interval of the largest slowdown.
             sentence += f"; no interval goes above {found.highest:.2f}{TIMES}"
         return f"{sentence}."
     cases = []
     for limited in found.limited:
+        # The slowdowns of one case: one for each way of pinning, at the same number of devices
+        # (peers).
         first = limited.slowdowns[0]
         slowdowns = []
         for slowdown in limited.slowdowns:
@@ -258,6 +266,7 @@ def of_device(figure: str, found: Sequence[RatioAt]) -> str:
     """Times of the device that some cases show, in ns."""
     cases = []
     for shown in found:
+        # Here ``ratio`` holds no ratio but the time, ns.
         time = number(shown.ratio / 1e3)
         cases.append(f"{case(shown.row, shown.peers)} {time} {MICRO}")
     return f"{_OF_DEVICE[figure]}: {'; '.join(cases)}."

@@ -53,6 +53,7 @@ def alternative_line(one: Alternative) -> str:
     """An alternative in one line: its name, how many times as fast it is, or why that is not known,
     and whether its results are those of the step.
     """
+    # ``gain``: how many times as fast as the step.
     gain = one.gain.measured
     gain_text = f"{factor_spread(gain)} as fast" if gain else sentence(one.reason or one.results)
     outcome = sentence(one.agreement) if one.status == "ok" else one.status

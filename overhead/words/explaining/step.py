@@ -68,6 +68,8 @@ def how_replayed(replay: ReplayCheck) -> str:
     if replay.ratio is None:
         return f"The profile was not checked: {sentence(replay.reason)}."
     doubt = ""
+    # ``ok``: the computed time is within 15 % of the measured one. ``ratio``: the first over the
+    # second.
     if not replay.ok:
         if replay.ratio > 1:
             doubt = ": the profile counts too much"

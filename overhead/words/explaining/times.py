@@ -56,6 +56,7 @@ def replay_remark(replay: ReplayCheck) -> str:
     how_measured = sentence(replay.measured.rule)
     ratio = replay.ratio or 0.0
     doubt = ""
+    # ``ok``: the computed time is within 15 % of the measured one.
     if not replay.ok:
         if ratio > 1:
             doubt = ": the profile counts too much"

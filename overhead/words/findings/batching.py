@@ -16,6 +16,7 @@ def one_pass(found: OnePassPays) -> FindingWords:
     """The finding that many dispatches in one pass cost less than a submission for each: what to
     do, for the stack that gains most, and behind it all stacks and the condition.
     """
+    # The stack that gains most.
     first = found.changes[0]
     title = (
         "Batch: record many dispatches in one pass and submit once."

@@ -15,6 +15,7 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
     """The finding that the same calls cost less from compiled code than from Python: what to do,
     for the stack that gains most, and behind it all stacks.
     """
+    # The stack that gains most. ``before``: its case from Python; ``after``: from compiled code.
     first = found.changes[0]
     compiled = cost_text(first.after)
     python = cost_text(first.before)

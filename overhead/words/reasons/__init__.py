@@ -56,6 +56,7 @@ def templates() -> Mapping[str, str]:
         "with-mend": "{why} (to add it: {mend})",
         "with-text": "{why}: {text}",
     }
+    # Each module of this folder has the templates of one package.
     for module in pkgutil.iter_modules(__path__):
         own: dict[str, str] = importlib.import_module(f"{__name__}.{module.name}").TEMPLATES
         assert found.keys().isdisjoint(own), f"{module.name}: a code that another module has too"
@@ -113,6 +114,7 @@ def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
         names_by_cause.setdefault(cause, []).append(name)
         texts_by_cause.setdefault(cause, []).append(sentence(reason))
     sentences = []
+    # At most three names, and the text of the first reason, stand for all of one cause.
     for cause, names in names_by_cause.items():
         named = "; ".join(names[:_MOST_NAMED])
         left_out = len(names) - _MOST_NAMED
@@ -160,6 +162,7 @@ def in_words(data: Any) -> Any:
     ``data``: builtins, as ``msgspec.to_builtins`` makes them. ``{"reason": {"code": "too-few"}}``
     becomes ``{"reason": "too few", "reason_code": "too-few"}``.
     """
+    # A reason becomes its sentence. Of other data the parts are looked at.
     reason = _reason_in(data)
     if reason is not None:
         return sentence(reason)

@@ -41,6 +41,7 @@ def other_run(found: Beside) -> str:
     one, also whether that had another GPU board; and its day, profile and method.
     """
     own, run = found.view.fingerprint, found.other.fingerprint
+    # The id of a machine is a hash of what it has.
     if own.machine.id != run.machine.id:
         name = machine_name(run.machine)
     else:
@@ -120,6 +121,7 @@ def _band(spreads: Spreads, view: View) -> str:
             " (make report)."
         )
     machine = view.fingerprint.machine
+    # ``boards``: from how many boards (GPUs), or runs of this machine, a spread is known.
     most = max(spread.boards for spread in spreads.values())
     if has_next_run(machine):
         boards = whole(most, formed("boards of a spread", words=kind_of(machine)))

@@ -59,6 +59,8 @@ def picture_title(costs: DispatchCosts) -> str:
 def alternative(costs: DispatchCosts) -> str:
     """The finding of the picture, for screen readers: each row with its first cost."""
     rows = []
+    # ``marks``: by kind of caller the costs that are drawn, one or both of two speeds. ``first``:
+    # the kind by which rows are sorted, calls from Python where there are any.
     for row in costs.rows:
         if row.marks:
             rows.append(f"{row.label} {costs_text(row.marks[row.first])} {KIND_TITLES[row.first]}")
@@ -86,6 +88,7 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
             "A strip shows the unpinned cost: its range over several processes that are not pinned"
             " to a CPU core, and a tick at the median."
         )
+    # ``python``: the share of the CPU time of a call that Python takes, where it is known.
     if any(row.python for row in costs.rows):
         sentences.append("The bars at the right show who uses the CPU during a call from Python.")
     if not_drawn:

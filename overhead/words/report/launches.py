@@ -47,6 +47,7 @@ def pays_off(graph: Graph, nodes: int) -> str:
     """The cell that says after how many replays a CUDA graph of so many nodes has saved the time
     that making it took, or why that is not known.
     """
+    # The time of making the graph, over what one replay saves.
     replays = graph.break_even(nodes)
     if replays is not None:
         pays_at_once = replays.value < _FEWEST_REPLAYS

@@ -142,6 +142,7 @@ def cost_or_range(record: Record | None) -> str:
         return ""
     if figure.status == "ok":
         return micro_spread(figure)
+    # Not clear, and without an interval: the value with its status.
     if figure.low is None or figure.high is None:
         return f"{micro_spread(figure)} ({figure.status})"
     return positive_range(cost_ns)
@@ -165,6 +166,7 @@ def wait_label(target: TargetView, record: Record) -> str:
     """
     varied = {}
     for name, value in varied_for_label(target, record).items():
+        # How it waits is named below, by ``wait_of``.
         if name not in ("sync", "wait") and value != "":
             varied[name] = value
     named = [target.short]
@@ -180,6 +182,7 @@ def synchronised_remark(found: Synchronised) -> str:
     """
     if found.alone is None:
         return "the step without it was not measured"
+    # ``record``: the steps with the synchronisation; ``alone``: the same steps without it.
     cases = {"with it": found.record, "without it": found.alone}
     lacking = []
     for name, record in cases.items():

@@ -23,6 +23,7 @@ def call_line(call: CallTiming) -> str:
     names += [f"{name} = {value}" for name, value in call.varied.items()]
     cost = time(complete) if complete else sentence(call.reason)
     shown = [f"{', '.join(names)}: {cost}"]
+    # ``met``: the unpinned cost, by its name in the file.
     unpinned = call.figure("met")
     if unpinned and _is_another_time(unpinned, call.value("complete") or 0.0):
         shown.append(f"unpinned {time(unpinned)}")

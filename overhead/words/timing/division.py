@@ -85,6 +85,8 @@ def _interval_alone(share: Figure) -> str:
         return ""
     below = found.value - found.low
     above = found.high - found.value
+    # ``_WIDE``: so wide, as a part of 1. ``_AT_AN_END``: the value is so many times as far from one
+    # end as from the other.
     is_narrow = below + above < _WIDE
     is_in_the_middle = max(below, above) < _AT_AN_END * min(below, above)
     if is_narrow or is_in_the_middle:

@@ -114,6 +114,7 @@ for (u32 d = lane; d < {value_width}u; d += {GROUP_THREADS}u) {{""")
         batch, heads, queries, _ = self.query.shape
         if queries * batch == 1:
             return ["u32 head = group;"]
+        # Groups are counted query after query, then head after head, then sequence after sequence.
         statements = [f"u32 head = group / {queries}u % {heads}u;"]
         if queries > 1:
             statements.append(f"u32 row = group % {queries}u;")
@@ -185,6 +186,7 @@ class CachedAttention(Attention):
         it. So all groups take the new row from where it was computed. In place of row ``at`` they
         read another row of the cache (``other``, ``safe``), and drop what they read.
         """
+        # ``other`` is row 1 if ``at`` is row 0, else row 0.
         keys = self.key.shape[2]
         at_start = [
             f"u32 at = u32({self.flat_element(self.index, '0u')});",

@@ -209,8 +209,10 @@ for (u32 first = 0u; first < {self.rows}u; first += {self.size}u) {{
         kept_lines = []
         total_lines = []
         for array in self.arrays:
+            # Thread ``lane`` keeps its share of each row at place ``lane`` of that row.
             for row in range(self.size):
                 kept_lines.append(f"{array}[{row * _APART}u + lane] = {array}{column}_{row};")
+            # Then thread ``lane`` adds up the shares of row ``lane`` of the tile.
             total_lines.append(f"f32 {array}_sum = 0.0;")
             added = f"{array}_sum += {array}[lane * {_APART}u + j];"
             total_lines.append(f"for (u32 j = 0u; j < {GROUP_THREADS}u; j += 1u) {{ {added} }}")
@@ -300,6 +302,7 @@ class Gemv(Operation):
         def x(row: str) -> str:
             return self.row_element(self.x, row, "k")
 
+        # What becomes of a finished sum: the product to which the column belongs writes it.
         def end(offset: int) -> str:
             own_columns = [sum_text(column, offset) for column in self._own_columns]
             ends = self._ends(own_columns, "row", "part_sum")
@@ -331,8 +334,10 @@ class Gemv(Operation):
 
             return row.statements(term)
 
+        # For each product the statements in which a thread adds up its share.
         sums_of_products = list(map(sums, row.matrices, self._own_columns))
         ends = self._ends(self._own_columns, "0u", "part[0]")
+        # Each thread adds up, then the group combines the sums, then one thread writes the result.
         lines = [
             "u32 column = group;",
             "f32 sum = 0.0;",
@@ -400,6 +405,7 @@ class GatedGemv(Operation):
         def factor(array: str, offset: int) -> str:
             return self.element(matrices[array], sum_text("column", offset), "k")
 
+        # ``x0`` is the name of the product with the gate in the text of the activation.
         def end(offset: int) -> str:
             output = self.row_element(self.output, "row", sum_text("column", offset))
             return f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;"
@@ -414,6 +420,7 @@ class GatedGemv(Operation):
         row = _one_row(self, self.x, self.gate, self.up)
         gate, up = row.matrices
 
+        # For element ``k`` of the row its products with both matrices, so that it is loaded once.
         def term(k: str) -> str:
             gated = row.product("x", self.element(gate, "column", k))
             raised = row.product("x", self.element(up, "column", k))
@@ -451,6 +458,7 @@ def _by_column(statements: list[str], columns: list[int]) -> list[str]:
         return statements
     lines: list[str] = []
     limit = 0
+    # ``limit``: the column after the last one of this product.
     for statement, count in zip(statements, columns, strict=True):
         limit += count
         start = "} else if" if lines else "if"

@@ -73,6 +73,8 @@ class RowReduction(_RowOperation):
         """The kernel: a group combines the numbers of one row. Each thread first combines some of
         them into ``found``, and then the threads combine what each has found.
         """
+        # ``start``: what ``found`` begins with. ``added``: what it becomes with one more number.
+        # ``combined``: what two threads' numbers x and y become.
         mean = ""
         if self.kind == "max":
             start, added, combined = "-3.4e38", "max(found, {})", "max(x, y)"

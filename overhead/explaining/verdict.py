@@ -88,7 +88,8 @@ def resolved_times(time: Figure) -> Sequence[float]:
     if speeds:
         return speeds if speeds[0] > 0 else ()
 
-    # ``resolved``: the interval is known. Wide: its ends are a factor of ``_SPAN`` apart or more.
+    # ``resolved``: the value and its whole interval lie above zero. An interval is too wide if its
+    # ends are a factor of ``_SPAN`` or more apart.
     measured = time.measured
     if measured is None or not measured.resolved:
         return ()
@@ -309,7 +310,7 @@ def _unpinned_apart(explanation: record.Explanation) -> Why:
     times = resolved_times(explanation.step.wall)
     if unpinned is None or len(times) != 1 or unpinned.value <= 0:
         return ""
-    # ``_APART`` or further in either direction is far.
+    # More than ``_APART`` times as long, or as short, is far.
     ratio = unpinned.value / times[0]
     if 1 / _APART <= ratio <= _APART:
         return ""

@@ -119,7 +119,7 @@ def drawn_texts(svg: str) -> Iterator[str]:
     ``ytick``.
     """
     root = ET.fromstring(svg)
-    # First the numbers beside ticks, then all other texts.
+    # First find the numbers beside ticks; then give all other texts.
     on_axes = set()
     for group in root.iter():
         is_tick = re.match(r"[xy]tick", group.get("id") or "")
@@ -153,7 +153,6 @@ def numbers_of_page(
     ``printed``: by the name of a section the figures that became text while the section was made;
     ``sources``: what each figure is in the files.
     """
-    # All texts of all sections, in the order of the sections.
     everything: list[Printed] = []
     for section, printed_there in printed.items():
         if section not in (BEFORE_SECTIONS, AFTER_SECTIONS):

@@ -293,7 +293,8 @@ def _subpages(
         page = subpage(parent.name, unused_name, title)
         build = partial(_named, each.build, name)
         make = partial(_from_one_run, build, machines.own, machines.others)
-        # The section of such a page is built for the name alone.
+        # ``build``: builds the page for this name from a run; ``make``: does so from the run shown,
+        # or else from another one.
         planned = PlannedSection(page.name, title, make)
         sections[page] = site.sections([planned], tables=prefix + page.name)
     return sections

@@ -243,7 +243,6 @@ def _case_row(view: View, record: Record) -> _CaseRow:
     for name in (*_FIRST_FIGURES, *_MORE_FIGURES):
         figures[name] = _with_interval(record.figure(name))
     next_run = next_run_text(record, view.fingerprint.machine)
-    # Figures without a column of their own.
     others = []
     for figure in record.figures:
         if figure.name not in figures:

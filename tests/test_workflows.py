@@ -158,7 +158,11 @@ def test_the_copied_workflow_ends_as_its_gate_says_and_shows_the_table(
 
 @pytest.mark.parametrize(
     ("ended", "untested", "code", "posted"),
-    [(3, "warn", 0, True), (3, "fail", 3, True), (2, "warn", 2, False)],
+    [
+        pytest.param(3, "warn", 0, True, id="the gate could not see: a warning"),
+        pytest.param(3, "fail", 3, True, id="the gate could not see: a failure"),
+        pytest.param(2, "warn", 2, False, id="the comparison itself failed"),
+    ],
 )
 def test_the_copied_workflow_warns_or_fails_if_the_gate_could_not_see_and_posts_only_a_comparison(
     tmp_path: Path, ended: int, untested: str, code: int, posted: bool
@@ -168,7 +172,8 @@ def test_the_copied_workflow_warns_or_fails_if_the_gate_could_not_see_and_posts_
         f"{'echo a table;' if posted else ''} exit {ended}",
     )
     done = run_step(COPIED, "Compare", tmp_path, STACK="steady", LIMIT="10", UNTESTED=untested)
-    assert (done.returncode, done.stdout.startswith("::warning::")) == (code, posted)
+    assert done.returncode == code
+    assert done.stdout.startswith("::warning::") == posted
     assert (tmp_path / "GITHUB_OUTPUT").exists() == posted
 
 

@@ -55,7 +55,7 @@ def test_a_claim_on_dispatches_of_a_token_is_judged_by_the_measured_count() -> N
     fused = judged("decode-564-dispatches", *records)
     assert unfused.verdict == "reproduced"
     assert fused.verdict == "reproduced"
-    assert [value.measured for value, _ in unfused.measured] == [exactly(881)]
+    assert [value.measured for value, _ in unfused.measured] == [exactly(881)], "near to 876"
     assert fused.claim.value == 564
     other = msgspec.structs.replace(records[0], window={"dispatches": 1_151})
     assert judged("decode-876-dispatches", other).verdict == "partial"
@@ -112,7 +112,7 @@ def test_a_slope_claim_with_fewer_than_three_paddings_is_inconclusive() -> None:
 def test_the_claim_on_webgpu_speed_is_judged_with_and_without_a_read_after_each_token() -> None:
     on_cuda_alone = on_cuda(2.0, "torch", "per-submit", caller="binding")
     dawn_alone = token(4.0, "dawn", "per-submit", caller="binding", fusions=6)
-    # The published comparison reads each token back, which costs WebGPU most of its time.
+    # The published times contain a read of each token, which here makes Dawn five times slower.
     on_cuda_read = on_cuda(2.1, "torch", "read-each", caller="binding", readback="token")
     dawn_read = token(20.0, "dawn", "read-each", caller="binding", fusions=6, readback="token")
     records = [on_cuda_alone, dawn_alone, on_cuda_read, dawn_read]

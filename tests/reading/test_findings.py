@@ -191,37 +191,32 @@ def test_compiled_code_is_not_advised_where_the_run_does_not_compare_the_callers
 
 def test_a_finding_advises_a_librarys_shorter_way_to_launch() -> None:
     jit = record("triton", each=12_000.0, params={"entry": "jit"}, **CUDA)
-    one = found(jit, record("triton", each=8_000.0, params={"entry": "compiled"}, **CUDA))[
-        "short-way"
-    ]
+    shorter = record("triton", each=8_000.0, params={"entry": "compiled"}, **CUDA)
+    one = found(jit, shorter)["short-way"]
     (change,) = changes(one, ShortWayPays)
     assert costs_before_after(change) == (12_000.0, 8_000.0)
     assert change.after.params == {"entry": "compiled"}
-    assert "short-way" not in found(
-        jit, record("triton", each=10_000.0, params={"entry": "compiled"}, **CUDA)
-    )
+    saves_little = record("triton", each=10_000.0, params={"entry": "compiled"}, **CUDA)
+    assert "short-way" not in found(jit, saves_little)
 
 
 def test_a_finding_advises_against_dispatch_indirect() -> None:
-    one = found(dawn(dispatch_ns=23_000.0), dawn(dispatch_ns=211_000.0, params={"indirect": True}))[
-        "indirect"
-    ]
+    direct = dawn(dispatch_ns=23_000.0)
+    one = found(direct, dawn(dispatch_ns=211_000.0, params={"indirect": True}))["indirect"]
     (change,) = changes(one, IndirectCosts)
     assert costs_before_after(change) == (211_000.0, 23_000.0)
-    assert "indirect" not in found(
-        dawn(dispatch_ns=23_000.0), dawn(dispatch_ns=24_000.0, params={"indirect": True})
-    )
+    adds_little = dawn(dispatch_ns=24_000.0, params={"indirect": True})
+    assert "indirect" not in found(direct, adds_little)
 
 
 def test_a_finding_advises_against_a_new_bind_group_for_each_dispatch() -> None:
-    one = found(
-        dawn(dispatch_ns=20_000.0), dawn(dispatch_ns=30_000.0, params={"bindgroup": "fresh"})
-    )["bind-group"]
+    same_group = dawn(dispatch_ns=20_000.0)
+    new_groups = dawn(dispatch_ns=30_000.0, params={"bindgroup": "fresh"})
+    one = found(same_group, new_groups)["bind-group"]
     (change,) = changes(one, FreshBindGroupCosts)
     assert costs_before_after(change) == (30_000.0, 20_000.0)
-    assert "bind-group" not in found(
-        dawn(dispatch_ns=20_000.0), dawn(dispatch_ns=22_000.0, params={"bindgroup": "fresh"})
-    )
+    adds_little = dawn(dispatch_ns=22_000.0, params={"bindgroup": "fresh"})
+    assert "bind-group" not in found(same_group, adds_little)
 
 
 def compiled_step(mode: str, *, step_ns: float, ops: int = 1) -> Record:
@@ -240,15 +235,14 @@ def test_a_finding_says_from_how_many_tiny_operations_on_torch_compile_pays() ->
 
 
 def test_a_finding_advises_against_a_wait_after_each_dispatch() -> None:
-    one = found(dawn(dispatch_ns=25_000.0), dawn("wait-each", dispatch_ns=87_000.0))["wait-each"]
+    one_wait = dawn(dispatch_ns=25_000.0)
+    one = found(one_wait, dawn("wait-each", dispatch_ns=87_000.0))["wait-each"]
     (change,) = changes(one, WaitEachCosts)
     assert costs_before_after(change) == (87_000.0, 25_000.0)
-    assert "wait-each" not in found(
-        dawn(dispatch_ns=25_000.0), dawn("wait-each", dispatch_ns=30_000.0)
-    )
-    assert "wait-each" not in found(
-        dawn(dispatch_ns=25_000.0), dawn("wait-each", dispatch_ns=87_000.0, status="noisy")
-    )
+    adds_little = dawn("wait-each", dispatch_ns=30_000.0)
+    assert "wait-each" not in found(one_wait, adds_little)
+    noisy = dawn("wait-each", dispatch_ns=87_000.0, status="noisy")
+    assert "wait-each" not in found(one_wait, noisy)
 
 
 def test_a_finding_advises_against_a_synchronisation_in_each_step() -> None:

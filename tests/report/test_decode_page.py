@@ -304,6 +304,8 @@ def with_figure(found: Record, name: str, **changes: Any) -> Record:
 
 
 def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolved() -> None:
+    # A host time of 2 ms with an interval from -4 to 8 ms: above or below the device time of the
+    # short step, and below that of the long one.
     short = step(4, 3.0, "dawn", "per-pass", fusions=6)
     long = step(16, 9.0, "dawn", "per-pass", fusions=6)
     run = view(

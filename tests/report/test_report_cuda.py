@@ -51,12 +51,13 @@ def table_of_synchronisations(file: Fingerprint) -> Table:
 
 
 def test_sums_and_quotients_of_values_have_the_widest_intervals() -> None:
-    # A value with the low and the high end of its interval.
-    a, b = Value(10.0, 8.0, 12.0), Value(4.0, 2.0, 5.0)
-    assert a + b == Value(14.0, 10.0, 17.0)
-    assert a - b == Value(6.0, 3.0, 10.0)
-    assert a / b == Value(2.5, 1.6, 6.0)
-    assert a / Value(1.0, -1.0, 4.0) == Value(10.0, 2.0, None), "the divisor may be zero"
+    a = Value(10.0, low=8.0, high=12.0)
+    b = Value(4.0, low=2.0, high=5.0)
+    assert a + b == Value(14.0, low=8.0 + 2.0, high=12.0 + 5.0)
+    assert a - b == Value(6.0, low=8.0 - 5.0, high=12.0 - 2.0)
+    assert a / b == Value(2.5, low=8.0 / 5.0, high=12.0 / 2.0)
+    may_be_zero = Value(1.0, low=-1.0, high=4.0)
+    assert a / may_be_zero == Value(10.0, low=8.0 / 4.0, high=None)
     assert a - Value(1.0) == Value(9.0)
 
 

@@ -198,7 +198,7 @@ def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_ns: float, do
     ffi = record(caller="ffi", each=ffi_ns)
     native = record(caller="native", each=10e3)
     pairs = [
-        share("binding-share", top, ffi, -300.0),
+        share("binding-share", top, ffi, difference=-300.0),
         share("python-share", top, native, difference=8e3),
     ]
     (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))

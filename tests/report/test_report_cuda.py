@@ -194,22 +194,30 @@ def test_a_difference_within_rounds_that_may_be_zero_is_remarked() -> None:
     assert remark == synchronised_remark(found)
 
 
-LOST = torch(None, "item", status="failed", reason="error 700")
-
-
-@pytest.mark.parametrize("records", [[torch(15_000.0, "item")], [torch(5_000.0), LOST]])
-def test_a_synchronisation_without_a_cost_has_a_table_row_with_the_reason(
-    records: list[Record],
-) -> None:
-    run = fingerprint(*records)
+def remark_without_a_cost(run: Fingerprint) -> str:
+    """The remark of the only row of the table, in which no cost stands."""
     (found,) = synchronised(View(run))
-    assert (found.alone is None) == (len(records) == 1)
     (row,) = table_of_synchronisations(run).rows
     *_, added, slowdown, remark = row
     assert added == ""
     assert slowdown == ""
     assert remark == synchronised_remark(found)
-    assert ("error 700" in cell_text(remark)) == (LOST in records)
+    return cell_text(remark)
+
+
+def test_a_synchronisation_whose_step_alone_was_not_measured_has_a_table_row() -> None:
+    run = fingerprint(torch(each=15_000.0, act="item"))
+    (found,) = synchronised(View(run))
+    assert found.alone is None
+    assert "error 700" not in remark_without_a_cost(run)
+
+
+def test_a_synchronisation_that_failed_has_a_table_row_with_the_reason() -> None:
+    failed = torch(each=None, act="item", status="failed", reason="error 700")
+    run = fingerprint(torch(each=5_000.0), failed)
+    (found,) = synchronised(View(run))
+    assert found.alone is not None
+    assert "error 700" in remark_without_a_cost(run)
 
 
 def test_a_run_without_cuda_has_no_sections_of_graphs_and_synchronisations() -> None:

@@ -144,7 +144,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("limit", "untested", "code", "said"), [("90", "fail", 0, ""), ("10", "warn", 1, "::error::")]
+    ("limit", "untested", "code", "said"),
+    [
+        # The new build is 50 % slower.
+        pytest.param("90", "fail", 0, "", id="below the limit"),
+        pytest.param("10", "warn", 1, "::error::", id="over the limit"),
+    ],
 )
 def test_the_copied_workflow_ends_as_its_gate_says_and_shows_the_table(
     measured: Path, limit: str, untested: str, code: int, said: str
@@ -178,7 +183,11 @@ def test_the_copied_workflow_warns_or_fails_if_the_gate_could_not_see_and_posts_
 
 
 @pytest.mark.parametrize(
-    ("listed", "request_"), [("", "issues/7/comments"), ("41\n42", "PATCH issues/comments/42")]
+    ("listed", "request_"),
+    [
+        pytest.param("", "issues/7/comments", id="no comment yet: a new one"),
+        pytest.param("41\n42", "PATCH issues/comments/42", id="two: the last one is replaced"),
+    ],
 )
 def test_the_copied_workflow_replaces_its_last_comment(
     tmp_path: Path, listed: str, request_: str

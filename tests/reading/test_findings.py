@@ -104,9 +104,9 @@ def test_the_finding_on_a_batch_with_two_speeds_has_both() -> None:
         status="bimodal",
         modes=[3_700.0, 4_500.0],
     )
-    one = found(dawn(dispatch_ns=25_000.0), with_cost(dawn("one-pass", dispatch_ns=4_500.0), both))[
-        "batch"
-    ]
+    alone = dawn(dispatch_ns=25_000.0)
+    batch = with_cost(dawn("one-pass", dispatch_ns=4_500.0), both)
+    one = found(alone, batch)["batch"]
     (change,) = changes(one, OnePassPays)
     assert change.after.figure("complete") == both
     assert "3.7 or 4.5" in finding_words(one).title

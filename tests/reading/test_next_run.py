@@ -124,6 +124,8 @@ def test_the_committed_ranges_of_the_next_run_hold_enough_later_runs_and_are_not
     for name in table.spreads:
         found = table.coverage[name]
         assert round(found.inside, 2) >= next_run.NEXT_RUN_SHARE, name
+        # ``oracle``: the least half-width that would have held 90 % of the differences. It is known
+        # only afterwards, so a range may be wider, but not more than twice.
         assert found.half_width <= 2 * found.oracle, name
     without = table.coverage.keys() - table.spreads.keys()
     assert all(table.coverage[name].inside < next_run.NEXT_RUN_SHARE for name in without)

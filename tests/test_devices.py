@@ -24,7 +24,7 @@ def test_the_same_device_has_the_same_api_adapter_and_id() -> None:
     for other in (
         target("NVIDIA H200", device="b"),
         target("NVIDIA H200"),
-        target("NVIDIA H200", "CUDA", "a"),
+        target("NVIDIA H200", api="CUDA", device="a"),
         target("NVIDIA H100", device="a"),
     ):
         assert not same_device(one, other)

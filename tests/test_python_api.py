@@ -351,6 +351,7 @@ def test_outside_a_terminal_a_step_is_told_after_a_silence() -> None:
         if said := lines.getvalue()[before:].strip():
             told.append((now_s, said))
         now_s += 1.0
+    # The first after two seconds, then one every ten.
     assert told == [(2.0, "step 2"), (12.0, "step 12"), (22.0, "step 22"), (32.0, "step 32")]
     progress.left(60.0)
     said_before = lines.getvalue()

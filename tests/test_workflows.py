@@ -144,7 +144,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("limit", "untested", "code", "said"), [("90", "fail", 0, ""), ("10", "warn", 1, "::error::")]
+    ("limit", "untested", "code", "said"),
+    [
+        # The new build is 50 % slower.
+        pytest.param("90", "fail", 0, "", id="below the limit"),
+        pytest.param("10", "warn", 1, "::error::", id="over the limit"),
+    ],
 )
 def test_the_copied_workflow_ends_as_its_gate_says_and_shows_the_table(
     measured: Path, limit: str, untested: str, code: int, said: str
@@ -158,7 +163,11 @@ def test_the_copied_workflow_ends_as_its_gate_says_and_shows_the_table(
 
 @pytest.mark.parametrize(
     ("ended", "untested", "code", "posted"),
-    [(3, "warn", 0, True), (3, "fail", 3, True), (2, "warn", 2, False)],
+    [
+        pytest.param(3, "warn", 0, True, id="the gate could not see: a warning"),
+        pytest.param(3, "fail", 3, True, id="the gate could not see: a failure"),
+        pytest.param(2, "warn", 2, False, id="the comparison itself failed"),
+    ],
 )
 def test_the_copied_workflow_warns_or_fails_if_the_gate_could_not_see_and_posts_only_a_comparison(
     tmp_path: Path, ended: int, untested: str, code: int, posted: bool
@@ -168,12 +177,17 @@ def test_the_copied_workflow_warns_or_fails_if_the_gate_could_not_see_and_posts_
         f"{'echo a table;' if posted else ''} exit {ended}",
     )
     done = run_step(COPIED, "Compare", tmp_path, STACK="steady", LIMIT="10", UNTESTED=untested)
-    assert (done.returncode, done.stdout.startswith("::warning::")) == (code, posted)
+    assert done.returncode == code
+    assert done.stdout.startswith("::warning::") == posted
     assert (tmp_path / "GITHUB_OUTPUT").exists() == posted
 
 
 @pytest.mark.parametrize(
-    ("listed", "request_"), [("", "issues/7/comments"), ("41\n42", "PATCH issues/comments/42")]
+    ("listed", "request_"),
+    [
+        pytest.param("", "issues/7/comments", id="no comment yet: a new one"),
+        pytest.param("41\n42", "PATCH issues/comments/42", id="two: the last one is replaced"),
+    ],
 )
 def test_the_copied_workflow_replaces_its_last_comment(
     tmp_path: Path, listed: str, request_: str

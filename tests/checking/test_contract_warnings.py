@@ -64,8 +64,8 @@ def span(n: int, ns: float) -> DeviceTime:
 
 def test_a_device_time_that_does_not_grow_with_n_gives_a_warning() -> None:
     warning = because("span-of-one-unit", few_ns=1500.0, few=25, many_ns=1510.0, many=200)
-    assert span_warning(span(25, 1500.0), span(200, 1510.0)) == warning
-    assert span_warning(span(25, 40_000.0), span(200, 300_000.0)) is None
+    assert span_warning(span(n=25, ns=1500.0), span(n=200, ns=1510.0)) == warning
+    assert span_warning(span(n=25, ns=40_000.0), span(n=200, ns=300_000.0)) is None
 
 
 class Slow(Chain):
@@ -101,8 +101,13 @@ class WithoutTimestamps(Slow):
 
 
 @pytest.mark.parametrize(
-    "chain", [Slow(4), Slow(1000), WithoutTimestamps(4)]
-)  # a run measures chains of few units too
+    "chain",
+    [
+        pytest.param(Slow(max_n=4), id="chains of few units, which a run measures too"),
+        pytest.param(Slow(max_n=1000), id="chains of many units"),
+        pytest.param(WithoutTimestamps(max_n=4), id="no device time"),
+    ],
+)
 def test_check_of_a_chain_with_slow_units_or_without_device_time_finds_nothing_and_issues_few_units(
     chain: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,4 +116,4 @@ def test_check_of_a_chain_with_slow_units_or_without_device_time_finds_nothing_a
     contract.check_chain(found, chain, Case(pattern="per-submit", unit="step"))
     assert not found.found
     assert not found.unavailable
-    assert chain.now < 60 * SECOND
+    assert chain.now < 60 * SECOND, "fewer than 60 units"

@@ -120,7 +120,5 @@ def test_committed_runs_are_read_without_a_change() -> None:
             continue
         found = read_fingerprint(path)
         unchanged = msgspec.json.decode(path.read_bytes(), type=type(found))
-        assert (found.records, found.comparisons) == (
-            unchanged.records,
-            unchanged.comparisons,
-        ), path
+        assert found.records == unchanged.records, path
+        assert found.comparisons == unchanged.comparisons, path

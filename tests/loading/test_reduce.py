@@ -47,11 +47,9 @@ def test_a_single_value_that_is_missing_has_its_reason_in_the_fingerprint(tmp_pa
         "device_span"
     )
     assert figure is not None
-    assert (figure.status, figure.reason, figure.value) == (
-        "unavailable",
-        "no timestamp queries here",
-        None,
-    )
+    assert figure.status == "unavailable"
+    assert figure.reason == "no timestamp queries here"
+    assert figure.value is None
 
 
 def test_a_single_value_of_one_process_replaces_the_reason_of_another(tmp_path: Path) -> None:
@@ -70,29 +68,33 @@ def test_every_slope_says_why_its_largest_n_is_small(tmp_path: Path) -> None:
 
 
 def test_a_fingerprint_has_the_met_cost_as_a_spread_over_processes(tmp_path: Path) -> None:
+    # Each of five processes met both costs, in ns, and a first one of 5 ms that does not count.
     record = reduced(
         tmp_path, ("met", [29_000.0], ""), ("met", [31_000.0], ""), ("met_first", [5e6], "")
     )
     met, within = record.figure("met"), record.figure("met_rounds")
     assert met is not None
     assert within is not None
-    assert (met.value, met.low, met.high, met.processes, met.unit) == (
-        30_000.0,
-        30_000.0,
-        30_000.0,
-        5,
-        "ns",
-    )
-    assert within.value == 31 / 29
+    assert met.value == 30_000.0, "the middle of the two"
+    assert met.low == 30_000.0, "the same in every process"
+    assert met.high == 30_000.0
+    assert met.processes == 5
+    assert met.unit == "ns"
+    assert within.value == 31 / 29, "the largest over the smallest cost in one process"
     assert record.figure("met_first") is None
 
 
 def test_a_fingerprint_of_an_older_journal_has_the_met_cost_on_each_processor(
     tmp_path: Path,
 ) -> None:
+    # 1 us on processor 4, 2 us on processor 6, which serves the interrupts of the GPU.
     interrupts = ("interrupt_processors", [6.0], "")
-    record = reduced(tmp_path, ("met_by_processor", [1e3, 2e3], ""), interrupts, at=[4, 6])
-    assert [(one.cpu, one.ns, one.serves_interrupts) for one in record.by_processor] == [
-        (4, 1e3, False),
-        (6, 2e3, True),
-    ]
+    costs_ns = ("met_by_processor", [1e3, 2e3], "")
+    record = reduced(tmp_path, costs_ns, interrupts, at=[4, 6])
+    on_4, on_6 = record.by_processor
+    assert on_4.cpu == 4
+    assert on_4.ns == 1e3
+    assert not on_4.serves_interrupts
+    assert on_6.cpu == 6
+    assert on_6.ns == 2e3
+    assert on_6.serves_interrupts

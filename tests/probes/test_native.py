@@ -67,10 +67,11 @@ def compiled(program: NativeProgram, caller: str) -> native_loop.NativeLoop:
 @pytest.mark.parametrize(
     ("per", "n", "order"),
     [
-        (1, 2, "hbthbt"),
-        (0, 3, "hbbbt"),
-        (0, 0, "ht"),
-        (2, 5, "hbbthbbthbt"),
+        # By letters: head, body, tail. ``per``: units of a group, 0 for all of them in one.
+        pytest.param(1, 2, "hbthbt", id="a group for each unit"),
+        pytest.param(0, 3, "hbbbt", id="one group"),
+        pytest.param(0, 0, "ht", id="one group without units"),
+        pytest.param(2, 5, "hbbthbbthbt", id="groups of two units, and one that is left"),
     ],
 )
 def test_a_loop_runs_head_and_tail_once_and_body_for_each_unit_of_a_group(
@@ -115,7 +116,8 @@ def test_a_slot_passes_the_result_of_a_call_to_the_next_call(caller: str) -> Non
 @pytest.mark.parametrize(
     ("values", "passed"),
     [
-        # The head has the value of the first unit of its group, which is unit 0 or unit 4.
+        # Six units in groups of four. The head has the value of the first unit of its group, which
+        # is unit 0 or unit 4. Values that are used up begin again.
         ((10, 11, 12), "head 10, 10, 11, 12, 10, head 11, 11, 12"),
         ((10, 11, 12, 13, 14, 15, 16, 17), "head 10, 10, 11, 12, 13, head 14, 14, 15"),
     ],
@@ -136,6 +138,7 @@ def test_a_cycle_passes_another_argument_for_each_unit(
 def test_a_store_writes_the_result_of_a_call_to_memory(caller: str) -> None:
     recorder = Recorder()
     memory = np.zeros(2, np.int64)
+    second_word = memory.ctypes.data + memory.itemsize
 
     def write(value: int) -> None:
         memory[1] = value
@@ -143,11 +146,12 @@ def test_a_store_writes_the_result_of_a_call_to_memory(caller: str) -> None:
     program = NativeProgram(
         body=(
             recorder.call(5, result=Slot(3)),
-            Store("keep", write, memory.ctypes.data + 8, Slot(3)),
+            Store("keep", write, second_word, Slot(3)),
         ),
     )
     compiled(program, caller)(1)
-    assert memory.tolist() == [0, sum(recorder.seen[0])]
+    result = sum(recorder.seen[0])
+    assert memory.tolist() == [0, result]
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -155,7 +159,8 @@ def test_a_store_writes_the_result_of_a_call_to_memory(caller: str) -> None:
 def test_after_a_failed_c_call_the_loop_continues_and_failure_returns_its_result(
     caller: str, result: Slot | None
 ) -> None:
-    answers = iter([0, -4, 0])
+    succeeds, fails = 0, -4
+    answers = iter([succeeds, fails, succeeds])
     function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: next(answers))
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
     submit = NativeCall("submit", function, address, (), result=result, checked=True)
@@ -163,16 +168,16 @@ def test_after_a_failed_c_call_the_loop_continues_and_failure_returns_its_result
     loop(1)
     assert loop.failure() == 0
     loop(2)
-    assert loop.failure() == 2**32 - 4
+    assert loop.failure() == 2**32 + fails, "as 32 bits without a sign"
 
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize(
     ("per", "groups", "clock_readings"),
     [
-        (0, 1, 12),  # one around each unit, and around head and tail of the only group
-        (1, 10, 10),  # head, body and tail of a unit are timed together
-        (4, 3, 16),
+        pytest.param(0, 1, 10 + 2, id="one group: each unit, and head and tail of the group"),
+        pytest.param(1, 10, 10, id="groups of one unit: head, body and tail together"),
+        pytest.param(4, 3, 10 + 3 * 2, id="4, 4 and 2 units: each unit, and heads and tails"),
     ],
 )
 def test_compile_stages_measures_each_call_of_every_unit(
@@ -201,7 +206,8 @@ def test_compile_stages_measures_each_call_of_every_unit(
     for values in durations.values():
         assert (values >= 0).all()
     assert durations["dispatch"].min() > 0
-    assert len(recorder.seen) == 20 + 4 * groups
+    # The body has two calls for each of 10 units, head and tail together four for each group.
+    assert len(recorder.seen) == 10 * 2 + groups * 4
     assert stages(0)["dispatch"].size == 0
 
 

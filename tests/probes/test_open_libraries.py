@@ -150,8 +150,10 @@ def test_mlx_lists_its_gpu_after_the_cpu(
     )
     monkeypatch.setitem(sys.modules, "mlx.core", mx)
     cpu, graphics = registry()["mlx"].targets()
-    assert (cpu.api, cpu.adapter) == ("CPU", "CPU")
-    assert (graphics.api, graphics.adapter) == (api, "Fake gpu 0")
+    assert cpu.api == "CPU"
+    assert cpu.adapter == "CPU"
+    assert graphics.api == api
+    assert graphics.adapter == "Fake gpu 0"
 
 
 @pytest.mark.needs("mlx")

@@ -145,7 +145,7 @@ def test_a_statement_that_awaits_runs_n_times_in_one_event_loop(call: str) -> No
     statement.issue(3)
     names = statement.names
     assert names["first"] == 9
-    assert names["done"].count(1) >= 5
+    assert names["done"].count(1) >= 5, "0 + 2 + 3 units"
     (loop,) = names["loops"]
     assert not loop.is_closed()
     statement.close()
@@ -157,9 +157,9 @@ def test_the_calls_of_a_statement_that_awaits_are_one_task() -> None:
         "tasks.add(asyncio.current_task()); await asyncio.sleep(0)", "import asyncio\ntasks = set()"
     )
     statement.issue(5)
-    assert len(statement.names["tasks"]) == 1
+    assert len(statement.names["tasks"]) == 1, "one task for all five calls"
     statement.issue(5)
-    assert len(statement.names["tasks"]) == 2
+    assert len(statement.names["tasks"]) == 2, "and one for the next five"
     statement.close()
 
 

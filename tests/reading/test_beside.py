@@ -5,6 +5,7 @@ may lie.
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any
 
 import msgspec
@@ -20,10 +21,10 @@ DAWN = "dispatch-dawn"
 LAUNCH = "launch-cuda"
 
 
-def run(each: float, day: int = 1, params: Params | None = None, **fields: Any) -> View:
-    """A run in which a dispatch of Dawn takes so long (ns), and a launch of CUDA a fifth."""
-    dawn = record("dawn", "per-submit", each, 3 * each)
-    launch = record("cuda-driver", each=each / 5, params=params)
+def run(dispatch_ns: float, *, day: int = 1, params: Params | None = None, **fields: Any) -> View:
+    """A run in which a dispatch of Dawn takes so long, and a launch of CUDA a fifth."""
+    dawn = record("dawn", each=dispatch_ns, fixed=3 * dispatch_ns)
+    launch = record("cuda-driver", each=dispatch_ns / 5, params=params)
     return View(fingerprint(dawn, launch, created=f"2026-01-{day:02d}T00:00:00Z", **fields))
 
 
@@ -31,6 +32,7 @@ def test_a_pair_is_the_ratio_of_this_run_to_the_other_with_all_that_both_interva
     found = beside(run(30_000), run(20_000), {}).pairs[DAWN]
     assert found.limit == "host"
     assert found.ratio.value == pytest.approx(1.5)
+    # Both costs have an interval of 2 % to both sides.
     assert found.ratio.low == pytest.approx(1.5 * 0.98 / 1.02)
 
 
@@ -49,21 +51,23 @@ def test_a_figure_of_a_software_adapter_is_no_pair() -> None:
 
 def test_the_band_is_from_the_table_if_it_knows_the_kind_of_machine() -> None:
     known = run(30_000, machine=H200)
-    band = beside(known, run(26_000, 9), spreads_of(known, [])).pairs[DAWN].band
+    band = beside(known, run(26_000, day=9), spreads_of(known, [])).pairs[DAWN].band
     spread = spread_of("host", H200)
     assert spread is not None
     assert band == pytest.approx(math.exp(half_width(spread)))
 
 
 def test_the_band_of_an_unknown_machine_is_from_its_other_runs() -> None:
-    new = run(26_000, 9)
+    new = run(26_000, day=9)
     earlier = [run(20_000), run(20_400), run(20_800)]
     assert spreads_of(new, []) == {}
-    assert spreads_of(new, earlier)["host"].s == pytest.approx(0.0196, rel=0.02)
+    # The standard deviation of ln(cost) over the three earlier runs.
+    logs = [math.log(cost_ns) for cost_ns in (20_000, 20_400, 20_800)]
+    assert spreads_of(new, earlier)["host"].s == pytest.approx(statistics.stdev(logs), rel=0.02)
     of_three_runs = beside(new, earlier[0], spreads_of(new, earlier)).pairs[DAWN]
-    assert of_three_runs.outside
+    assert of_three_runs.outside, "30 % above runs that differ by 2 %"
     of_one_run = beside(new, earlier[0], spreads_of(new, earlier[:1])).pairs[DAWN]
-    assert not of_one_run.outside
+    assert not of_one_run.outside, "one earlier run does not tell how far runs differ"
 
 
 def test_a_figure_of_another_profile_is_judged_by_its_interval_and_not_by_its_status() -> None:
@@ -77,9 +81,9 @@ def test_a_figure_of_another_profile_is_judged_by_its_interval_and_not_by_its_st
         other = fingerprint(record("dawn", each=None, more=(cost,)), machine=H200)
         return beside(usual, View(other), spreads).pairs[DAWN]
 
-    narrow = pair_with(figure("complete", 30_000.0, "noisy", width=0.05))
+    narrow = pair_with(figure("complete", 30_000.0, status="noisy", width=0.05))
     assert narrow.band is not None
     assert narrow.ratio.status == "ok"
-    wide = pair_with(figure("complete", 30_000.0, "ok", width=0.2))
+    wide = pair_with(figure("complete", 30_000.0, status="ok", width=0.2))
     assert wide.band is None
     assert wide.ratio.status != "ok"

@@ -43,8 +43,10 @@ GPU: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launc
 VULKAN: dict[str, Any] = {"adapter": "Fake GPU 3000"}
 
 
-def met(low: float, high: float, processes: int = 5) -> Figure:
-    return Figure(name="met", value=(low + high) / 2, low=low, high=high, processes=processes)
+def met(*, low_ns: float, high_ns: float, processes: int = 5) -> Figure:
+    """The range of a cost in processes that are not pinned to a core."""
+    middle = (low_ns + high_ns) / 2
+    return Figure(name="met", value=middle, low=low_ns, high=high_ns, processes=processes)
 
 
 def graph_node(each: float) -> Record:
@@ -57,7 +59,7 @@ def gpu_run() -> list[Record]:
     return [
         record("wgpu-native", each=40_000.0, **VULKAN),
         record("wgpu-native", each=16_000.0, caller="native", **VULKAN),
-        record("dawn", each=25_000.0, more=(met(29_000.0, 70_000.0),), **VULKAN),
+        record("dawn", each=25_000.0, more=(met(low_ns=29_000.0, high_ns=70_000.0),), **VULKAN),
         record("dawn", "one-pass", 3_000.0, **VULKAN),
         record("dawn", "fused", 40.0, **{**VULKAN, "unit": "step"}),
         record("vulkan", each=11_000.0, caller="native", **VULKAN),
@@ -89,7 +91,8 @@ def values(found: DispatchCosts, label: str) -> dict[str, list[float]]:
 
 def test_the_rows_of_dispatch_costs_are_sorted_by_cost_from_python_and_hold_hardware_only() -> None:
     found = costs(*gpu_run())
-    assert (found.hardware, found.device) == (True, "Fake GPU 3000")
+    assert found.hardware
+    assert found.device == "Fake GPU 3000"
     assert [one.label for one in found.rows] == [
         "CUDA driver",
         "raw Vulkan",
@@ -126,8 +129,8 @@ def test_a_row_has_the_range_of_unpinned_processes_where_the_run_measured_it() -
 
 
 def test_unpinned_processes_below_the_undisturbed_cost_are_named() -> None:
-    below = record("cuda-driver", each=4_000.0, more=(met(3_400.0, 3_700.0),), **GPU)
-    above = record("jax", each=30_000.0, more=(met(29_900.0, 36_000.0),), **GPU)
+    below = record("cuda-driver", each=4_000.0, more=(met(low_ns=3_400.0, high_ns=3_700.0),), **GPU)
+    above = record("jax", each=30_000.0, more=(met(low_ns=29_900.0, high_ns=36_000.0),), **GPU)
     found = costs(below, above)
     assert unpinned_below(below)
     assert not unpinned_below(above)
@@ -138,7 +141,8 @@ def test_unpinned_processes_below_the_undisturbed_cost_are_named() -> None:
 
 
 def test_only_a_known_kind_of_machine_gets_a_sentence_on_the_next_run() -> None:
-    known, unknown = costs(*gpu_run(), machine=H200), costs(*gpu_run())
+    known = costs(*gpu_run(), machine=H200)
+    unknown = costs(*gpu_run())
     first = known.rows[0].records["python"]
     assert next_run(first, H200) is not None
     assert next_run_text(first, H200) in lead_sentences(known)[0]
@@ -159,6 +163,7 @@ def test_an_unresolved_cost_has_its_value_its_reason_and_its_place_in_the_order(
         record("dawn", caller="native", each=9_000.0, **VULKAN),
     )
     found = costs(*dawn, record("jax", each=15_000.0, **GPU))
+    # Jax costs 15 us, Dawn 20 us from Python and 9 us from compiled code.
     assert [one.stack for one in found.rows] == ["jax", "dawn"]
     assert values(found, "WebGPU, Dawn") == {"python": [20.0], "compiled": [9.0]}
     of_dawn = row(found, "WebGPU, Dawn")
@@ -170,7 +175,7 @@ def test_an_unresolved_cost_has_its_value_its_reason_and_its_place_in_the_order(
 
 
 def test_a_cost_whose_interval_reaches_zero_is_not_resolved() -> None:
-    wide = figure("complete", 12_000.0, width=2.0)
+    wide = figure("complete", 12_000.0, width=2.0)  # 12 us, less and plus twice as much
     made = record("dawn", each=None, more=(wide,), **VULKAN)
     assert doubt_of(made) == "not-above-zero"
     assert why_unresolved(made).endswith("−12 to 36")
@@ -201,7 +206,10 @@ def test_the_share_of_python_names_the_operation_that_was_split() -> None:
     tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
     native = record("torch", each=3_000.0, params={"operand": "tensor"}, caller="native", **GPU)
     found = costs(
-        number, tensor, native, comparisons=[share("python-share", tensor, native, 3_000.0)]
+        number,
+        tensor,
+        native,
+        comparisons=[share("python-share", tensor, native, difference=3_000.0)],
     )
     (told,) = python_shares(found)
     assert "x.add_(y)" in told.row.split_name
@@ -211,14 +219,13 @@ def test_the_share_of_python_names_the_operation_that_was_split() -> None:
 
 @pytest.mark.needs("matplotlib", "seaborn")
 def test_a_share_of_python_that_may_be_zero_is_no_share() -> None:
-    top, native = (
-        record("dawn", each=30e3, **VULKAN),
-        record("dawn", each=30.3e3, caller="native", **VULKAN),
-    )
-    found = costs(top, native, comparisons=[share("python-share", top, native, -300.0)])
-    python = found.rows[0].python
-    assert python is not None
-    assert not python.resolved
+    python = record("dawn", each=30e3, **VULKAN)
+    compiled = record("dawn", each=30.3e3, caller="native", **VULKAN)
+    difference = share("python-share", python, compiled, difference=-300.0)
+    found = costs(python, compiled, comparisons=[difference])
+    python_share = found.rows[0].python
+    assert python_share is not None
+    assert not python_share.resolved
     assert python_shares(found) == []
     texts: list[str] = []
     with draw.style():
@@ -256,13 +263,19 @@ def test_the_value_of_a_mark_has_the_digits_of_the_table() -> None:
 
 def test_a_noisy_batch_is_less_by_what_the_interval_allows() -> None:
     batch = record(
-        "dawn", "one-pass", None, more=(figure("complete", 40_000.0, "noisy", width=0.4),), **VULKAN
+        "dawn",
+        "one-pass",
+        each=None,
+        more=(figure("complete", 40_000.0, status="noisy", width=0.4),),
+        **VULKAN,
     )
     found = costs(record("dawn", each=70_000.0, **VULKAN), batch)
     (told,) = batches(found)
     assert told.less is not None
     assert told.less.status == "noisy"
-    assert (told.less.floor, told.less.ceiling) == pytest.approx((1.225, 2.975))
+    # Alone 70 us with 2 % to both sides, in a batch 40 us with 40 %.
+    assert told.less.floor == pytest.approx(70 * 0.98 / (40 * 1.4))
+    assert told.less.ceiling == pytest.approx(70 * 1.02 / (40 * 0.6))
     assert any("1.2 to 3.0" in sentence for sentence in lead_sentences(found))
 
 
@@ -278,18 +291,22 @@ def test_the_device_is_called_the_limit_only_where_the_records_say_so() -> None:
     assert re.search(r"Dawn\b.*\b11\.4", balanced)
 
 
-@pytest.mark.parametrize(("width", "known"), [(0.02, True), (1.5, False)])
+@pytest.mark.parametrize(
+    ("width", "known"),
+    [
+        pytest.param(0.02, True, id="a narrow interval"),
+        pytest.param(1.5, False, id="an interval that reaches below zero"),
+    ],
+)
 def test_the_share_of_python_is_shown_only_where_both_times_are_resolved(
     width: float, known: bool
 ) -> None:
-    top, native = (
-        record("dawn", each=30e3, **VULKAN),
-        record("dawn", each=10e3, caller="native", **VULKAN),
-    )
+    top = record("dawn", each=30e3, **VULKAN)
+    native = record("dawn", each=10e3, caller="native", **VULKAN)
     figures = [known_figure for known_figure in native.figures if known_figure.name != "host"]
     figures.append(figure("host", 8_000.0, width=width))
     native = msgspec.structs.replace(native, figures=figures)
-    found = costs(top, native, comparisons=[share("python-share", top, native, 16e3)])
+    found = costs(top, native, comparisons=[share("python-share", top, native, difference=16e3)])
     assert (row(found, "WebGPU, Dawn").python is not None) == known
 
 
@@ -297,7 +314,8 @@ def test_without_a_gpu_the_rows_are_of_software_adapters() -> None:
     found = costs(
         record("dawn", software=True), record("numpy", each=700.0, api="CPU", adapter="CPU")
     )
-    assert (found.hardware, found.device) == (False, "Fake CPU")
+    assert not found.hardware
+    assert found.device == "Fake CPU"
     assert [one.label for one in found.rows] == ["NumPy x += 1 (CPU)", "WebGPU, Dawn (software)"]
     assert trust_sentences(found) == []
 
@@ -317,11 +335,9 @@ def test_the_sentences_on_dispatch_costs_have_the_figures_of_the_rows() -> None:
     for figure_text in ("25.0 µs", "Dawn", "40.0 µs", "wgpu-native"):
         assert figure_text in python
     (batch,) = batches(found)
-    assert (batch.row.stack, batch.record.value("complete"), batch.alone.value("complete")) == (
-        "dawn",
-        3e3,
-        25e3,
-    )
+    assert batch.row.stack == "dawn"
+    assert batch.record.value("complete") == 3e3
+    assert batch.alone.value("complete") == 25e3
     assert batch.less is not None
     assert batch.less.value == pytest.approx(25 / 3)
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
@@ -347,7 +363,9 @@ def test_the_sentence_on_batches_names_both_speeds_and_prefers_webgpu_to_a_cuda_
         "3.7 or 4.5" in sentence and "20.0" in sentence for sentence in lead_sentences(found)
     )
     (batch,) = batches(costs(*graphed))
-    assert (batch.record, batch.alone.stack) == (node, "cuda-driver")
+    # Without WebGPU the graph is the batch.
+    assert batch.record == node
+    assert batch.alone.stack == "cuda-driver"
 
 
 def test_a_node_of_the_graph_of_a_stack_is_its_batch() -> None:
@@ -360,18 +378,20 @@ def test_a_node_of_the_graph_of_a_stack_is_its_batch() -> None:
 
 
 def test_a_batch_is_compared_with_single_dispatches_by_the_same_caller() -> None:
-    native, batch = (
-        record("dawn", caller="native", **VULKAN),
-        record("dawn", "one-pass", 3_200.0, **VULKAN),
-    )
-    found = costs(record("dawn", each=26_600.0, status="noisy", **VULKAN), native, batch)
+    python = record("dawn", each=26_600.0, status="noisy", **VULKAN)
+    compiled = record("dawn", caller="native", **VULKAN)
+    batch_from_python = record("dawn", "one-pass", each=3_200.0, **VULKAN)
+    found = costs(python, compiled, batch_from_python)
     (told,) = batches(found)
-    assert (told.alone.caller, told.alone.value("complete")) == ("binding", 26_600.0)
+    assert told.alone.caller == "binding"
+    assert told.alone.value("complete") == 26_600.0
     assert told.less is not None
-    assert (told.less.floor, told.less.ceiling) == pytest.approx((7.99, 8.65), rel=1e-3)
+    # Each of the two costs has an interval of 2 % to both sides.
+    assert told.less.floor == pytest.approx(26.6 * 0.98 / (3.2 * 1.02))
+    assert told.less.ceiling == pytest.approx(26.6 * 1.02 / (3.2 * 0.98))
     assert any("7.99 to 8.65" in sentence for sentence in lead_sentences(found))
     failed = record("dawn", each=None, status="failed", **VULKAN)
-    assert batches(costs(failed, native, batch)) == []
+    assert batches(costs(failed, compiled, batch_from_python)) == []
 
 
 def test_a_run_in_which_no_stack_ran_the_step_has_no_dispatch_costs() -> None:

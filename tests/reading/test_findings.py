@@ -44,44 +44,55 @@ def both_of(change: Change) -> tuple[Record, Record]:
     return change.before, change.after
 
 
-def costs(change: Change) -> tuple[float | None, ...]:
+def costs_before_after(change: Change) -> tuple[float | None, ...]:
     """The costs in ns, before and after."""
     return tuple(one.value("complete") for one in both_of(change))
 
 
-def dawn(each: float, pattern: Any = "per-submit", **more: Any) -> Record:
-    return record("dawn", pattern, each, **{**VULKAN, **more})
+def dawn(pattern: Any = "per-submit", *, dispatch_ns: float, **more: Any) -> Record:
+    return record("dawn", pattern, dispatch_ns, **{**VULKAN, **more})
 
 
 def wide(one: Record, width: float) -> Record:
     """The record with a wider interval of its cost."""
     cost = one.figure("complete")
     assert cost is not None
-    return with_cost(one, figure("complete", cost.value, cost.status, width))
+    return with_cost(one, figure("complete", cost.value, cost.status, width=width))
 
 
 def test_a_finding_advises_one_pass_instead_of_a_submit_for_each_dispatch() -> None:
-    one = found(dawn(25_000.0), dawn(3_000.0, "one-pass"))["batch"]
+    one = found(dawn(dispatch_ns=25_000.0), dawn("one-pass", dispatch_ns=3_000.0))["batch"]
     (change,) = changes(one, OnePassPays)
-    assert costs(change) == (25_000.0, 3_000.0)
-    assert (change.times.low, change.times.high) == pytest.approx((8.01, 8.67), rel=1e-3)
+    assert costs_before_after(change) == (25_000.0, 3_000.0)
+    # Both costs have an interval of 2 % to both sides.
+    assert change.times.low == pytest.approx(25 * 0.98 / (3 * 1.02))
+    assert change.times.high == pytest.approx(25 * 1.02 / (3 * 0.98))
     assert one.times == change.times.value
 
 
 def test_a_finding_on_a_batch_compares_one_caller() -> None:
-    alone = dawn(9_000.0, caller="native")
-    batch = dawn(2_000.0, "one-pass", caller="native")
+    alone = dawn(dispatch_ns=9_000.0, caller="native")
+    batch = dawn("one-pass", dispatch_ns=2_000.0, caller="native")
     (change,) = changes(found(alone, batch)["batch"], OnePassPays)
     assert change.before.caller == "native"
     assert change.after.caller == "native"
-    assert "batch" not in found(dawn(25_000.0), dawn(3_000.0, "one-pass", caller="native"))
+    # Alone from Python and a batch from compiled code: two things differ.
+    from_python = dawn(dispatch_ns=25_000.0)
+    from_compiled = dawn("one-pass", dispatch_ns=3_000.0, caller="native")
+    assert "batch" not in found(from_python, from_compiled)
 
 
 def test_a_batch_is_not_advised_where_it_saves_little_or_is_not_sure_to() -> None:
-    assert "batch" not in found(dawn(25_000.0), dawn(20_000.0, "one-pass"))
-    assert "batch" not in found(dawn(25_000.0), dawn(3_000.0, "one-pass", status="noisy"))
-    assert "batch" not in found(dawn(25_000.0), dawn(12_000.0, "one-pass", params={"k": 4}))
-    assert "batch" not in found(wide(dawn(25_000.0), 0.5), dawn(12_000.0, "one-pass"))
+    alone = dawn(dispatch_ns=25_000.0)
+    saves_little = dawn("one-pass", dispatch_ns=20_000.0)
+    assert "batch" not in found(alone, saves_little)
+    noisy = dawn("one-pass", dispatch_ns=3_000.0, status="noisy")
+    assert "batch" not in found(alone, noisy)
+    of_other_parameters = dawn("one-pass", dispatch_ns=12_000.0, params={"k": 4})
+    assert "batch" not in found(alone, of_other_parameters)
+    # 12.5 to 37.5 us alone: a batch of 12 us may save nearly nothing.
+    uncertain = wide(alone, width=0.5)
+    assert "batch" not in found(uncertain, dawn("one-pass", dispatch_ns=12_000.0))
 
 
 def test_the_finding_on_a_batch_with_two_speeds_has_both() -> None:
@@ -93,7 +104,9 @@ def test_the_finding_on_a_batch_with_two_speeds_has_both() -> None:
         status="bimodal",
         modes=[3_700.0, 4_500.0],
     )
-    one = found(dawn(25_000.0), with_cost(dawn(4_500.0, "one-pass"), both))["batch"]
+    alone = dawn(dispatch_ns=25_000.0)
+    batch = with_cost(dawn("one-pass", dispatch_ns=4_500.0), both)
+    one = found(alone, batch)["batch"]
     (change,) = changes(one, OnePassPays)
     assert change.after.figure("complete") == both
     assert "3.7 or 4.5" in finding_words(one).title
@@ -105,15 +118,18 @@ def with_cost(one: Record, cost: Figure) -> Record:
     return msgspec.structs.replace(one, figures=figures)
 
 
-def graph(node: float, making: float) -> list[Record]:
+def graph(*, node_ns: float, making_ns: float) -> list[Record]:
+    """A launch by the CUDA driver of 4 us, and a graph. Each of three parts of its making takes
+    ``making_ns`` for each node and once more.
+    """
     parts = []
     for part in ("capture", "instantiate", "upload"):
-        parts.append(figure(f"making:{part}", making))
-        parts.append(figure(f"making:{part}:fixed", making))
+        parts.append(figure(f"making:{part}", making_ns))
+        parts.append(figure(f"making:{part}:fixed", making_ns))
     replay = record(
         "cuda-graph",
         "replay",
-        node,
+        node_ns,
         params={"maker": "driver"},
         **{**CUDA, "unit": "node"},
         more=tuple(parts),
@@ -122,19 +138,22 @@ def graph(node: float, making: float) -> list[Record]:
 
 
 def test_a_finding_advises_a_cuda_graph_and_says_after_how_many_replays_it_pays_off() -> None:
-    one = found(*graph(1_000.0, 3_000.0))["graph"]
+    one = found(*graph(node_ns=1_000.0, making_ns=3_000.0))["graph"]
     assert isinstance(one.facts, ReplayPays)
-    assert costs(one.facts.changes[0]) == (4_000.0, 1_000.0)
+    assert costs_before_after(one.facts.changes[0]) == (4_000.0, 1_000.0)
     assert one.facts.nodes == 100
     assert one.facts.pays_after is not None
-    making = 3 * (100 + 1) * 3_000.0
-    assert one.facts.pays_after.value == pytest.approx(making / (100 * 3_000.0))
-    assert count(4, "replay") in finding_words(one).title
-    assert "graph" not in found(*graph(3_500.0, 3_000.0))
+    # Three parts of the making, each for 100 nodes and once more. A node saves 4 - 1 us.
+    making_ns = 3 * (100 + 1) * 3_000.0
+    saved_ns_a_replay = 100 * 3_000.0
+    assert one.facts.pays_after.value == pytest.approx(making_ns / saved_ns_a_replay)
+    assert count(4, "replay") in finding_words(one).title, "3.03 replays, rounded up"
+    # A node that costs nearly as much as a launch saves too little.
+    assert "graph" not in found(*graph(node_ns=3_500.0, making_ns=3_000.0))
 
 
 def test_the_finding_on_a_cuda_graph_of_unknown_making_cost_names_no_number_of_replays() -> None:
-    eager, replay = graph(1_000.0, 3_000.0)
+    eager, replay = graph(node_ns=1_000.0, making_ns=3_000.0)
     bare = msgspec.structs.replace(
         replay, figures=[f for f in replay.figures if "making" not in f.name]
     )
@@ -145,73 +164,85 @@ def test_the_finding_on_a_cuda_graph_of_unknown_making_cost_names_no_number_of_r
 
 
 def test_a_finding_advises_calls_from_compiled_code() -> None:
-    python, compiled = dawn(25_000.0), dawn(11_000.0, caller="native")
-    pairs = [share("python-share", python, compiled, 11_200.0)]
+    python, compiled = dawn(dispatch_ns=25_000.0), dawn(dispatch_ns=11_000.0, caller="native")
+    # The run compares the two callers round by round: the host takes 11.2 us less.
+    pairs = [share("python-share", python, compiled, difference=11_200.0)]
     one = found(python, compiled, comparisons=pairs)["compiled"]
     (change,) = changes(one, CompiledCodePays)
-    assert costs(change) == (25_000.0, 11_000.0)
-    assert (change.before.caller, change.after.caller) == ("binding", "native")
-    assert "compiled" not in found(python, dawn(20_000.0, caller="native"), comparisons=pairs)
-    assert "compiled" not in found(dawn(25_000.0, status="noisy"), compiled, comparisons=pairs)
+    assert costs_before_after(change) == (25_000.0, 11_000.0)
+    assert change.before.caller == "binding"
+    assert change.after.caller == "native"
+    saves_little = dawn(dispatch_ns=20_000.0, caller="native")
+    assert "compiled" not in found(python, saves_little, comparisons=pairs)
+    noisy = dawn(dispatch_ns=25_000.0, status="noisy")
+    assert "compiled" not in found(noisy, compiled, comparisons=pairs)
+    # The rule is on launches to a GPU: a case on the CPU gets no advice.
     cpu = record("numpy", api="CPU"), record("numpy", each=20.0, api="CPU", caller="native")
-    assert "compiled" not in found(*cpu, comparisons=[share("python-share", *cpu, 9_000.0)])
+    assert "compiled" not in found(
+        *cpu, comparisons=[share("python-share", *cpu, difference=9_000.0)]
+    )
 
 
 def test_compiled_code_is_not_advised_where_the_run_does_not_compare_the_callers() -> None:
-    assert "compiled" not in found(dawn(25_000.0), dawn(11_000.0, caller="native"))
+    assert "compiled" not in found(
+        dawn(dispatch_ns=25_000.0), dawn(dispatch_ns=11_000.0, caller="native")
+    )
 
 
 def test_a_finding_advises_a_librarys_shorter_way_to_launch() -> None:
     jit = record("triton", each=12_000.0, params={"entry": "jit"}, **CUDA)
-    one = found(jit, record("triton", each=8_000.0, params={"entry": "compiled"}, **CUDA))[
-        "short-way"
-    ]
+    shorter = record("triton", each=8_000.0, params={"entry": "compiled"}, **CUDA)
+    one = found(jit, shorter)["short-way"]
     (change,) = changes(one, ShortWayPays)
-    assert costs(change) == (12_000.0, 8_000.0)
+    assert costs_before_after(change) == (12_000.0, 8_000.0)
     assert change.after.params == {"entry": "compiled"}
-    assert "short-way" not in found(
-        jit, record("triton", each=10_000.0, params={"entry": "compiled"}, **CUDA)
-    )
+    saves_little = record("triton", each=10_000.0, params={"entry": "compiled"}, **CUDA)
+    assert "short-way" not in found(jit, saves_little)
 
 
 def test_a_finding_advises_against_dispatch_indirect() -> None:
-    one = found(dawn(23_000.0), dawn(211_000.0, params={"indirect": True}))["indirect"]
+    direct = dawn(dispatch_ns=23_000.0)
+    one = found(direct, dawn(dispatch_ns=211_000.0, params={"indirect": True}))["indirect"]
     (change,) = changes(one, IndirectCosts)
-    assert costs(change) == (211_000.0, 23_000.0)
-    assert "indirect" not in found(dawn(23_000.0), dawn(24_000.0, params={"indirect": True}))
+    assert costs_before_after(change) == (211_000.0, 23_000.0)
+    adds_little = dawn(dispatch_ns=24_000.0, params={"indirect": True})
+    assert "indirect" not in found(direct, adds_little)
 
 
 def test_a_finding_advises_against_a_new_bind_group_for_each_dispatch() -> None:
-    one = found(dawn(20_000.0), dawn(30_000.0, params={"bindgroup": "fresh"}))["bind-group"]
+    same_group = dawn(dispatch_ns=20_000.0)
+    new_groups = dawn(dispatch_ns=30_000.0, params={"bindgroup": "fresh"})
+    one = found(same_group, new_groups)["bind-group"]
     (change,) = changes(one, FreshBindGroupCosts)
-    assert costs(change) == (30_000.0, 20_000.0)
-    assert "bind-group" not in found(dawn(20_000.0), dawn(22_000.0, params={"bindgroup": "fresh"}))
+    assert costs_before_after(change) == (30_000.0, 20_000.0)
+    adds_little = dawn(dispatch_ns=22_000.0, params={"bindgroup": "fresh"})
+    assert "bind-group" not in found(same_group, adds_little)
 
 
-def compiled_step(mode: str, each: float, ops: int = 1) -> Record:
+def compiled_step(mode: str, *, step_ns: float, ops: int = 1) -> Record:
     return record(
-        "torch-compile", each=each, params={"mode": mode, "ops": ops}, **{**CUDA, "unit": "step"}
+        "torch-compile", each=step_ns, params={"mode": mode, "ops": ops}, **{**CUDA, "unit": "step"}
     )
 
 
 def test_a_finding_says_from_how_many_tiny_operations_on_torch_compile_pays() -> None:
-    one = found(compiled_step("default", 39_000.0), compiled_step("eager", 7_500.0))[
-        "torch-compile"
-    ]
+    eager = compiled_step("eager", step_ns=7_500.0)
+    one = found(compiled_step("default", step_ns=39_000.0), eager)["torch-compile"]
     assert isinstance(one.facts, TinyCompiledCosts)
-    assert one.facts.pays_from == 6
-    assert costs(one.facts.change) == (39_000.0, 7_500.0)
-    assert "torch-compile" not in found(
-        compiled_step("default", 7_000.0), compiled_step("eager", 7_500.0)
-    )
+    assert one.facts.pays_from == 6, "5 eager operations take 37.5 us, 6 take 45 us"
+    assert costs_before_after(one.facts.change) == (39_000.0, 7_500.0)
+    assert "torch-compile" not in found(compiled_step("default", step_ns=7_000.0), eager)
 
 
 def test_a_finding_advises_against_a_wait_after_each_dispatch() -> None:
-    one = found(dawn(25_000.0), dawn(87_000.0, "wait-each"))["wait-each"]
+    one_wait = dawn(dispatch_ns=25_000.0)
+    one = found(one_wait, dawn("wait-each", dispatch_ns=87_000.0))["wait-each"]
     (change,) = changes(one, WaitEachCosts)
-    assert costs(change) == (87_000.0, 25_000.0)
-    assert "wait-each" not in found(dawn(25_000.0), dawn(30_000.0, "wait-each"))
-    assert "wait-each" not in found(dawn(25_000.0), dawn(87_000.0, "wait-each", status="noisy"))
+    assert costs_before_after(change) == (87_000.0, 25_000.0)
+    adds_little = dawn("wait-each", dispatch_ns=30_000.0)
+    assert "wait-each" not in found(one_wait, adds_little)
+    noisy = dawn("wait-each", dispatch_ns=87_000.0, status="noisy")
+    assert "wait-each" not in found(one_wait, noisy)
 
 
 def test_a_finding_advises_against_a_synchronisation_in_each_step() -> None:
@@ -219,14 +250,13 @@ def test_a_finding_advises_against_a_synchronisation_in_each_step() -> None:
     acting = record("torch", "read-each", 15_000.0, params={"sync": "item", "every": 1}, **CUDA)
     one = found(plain, acting)["synchronise"]
     assert isinstance(one.facts, SynchronisingCosts)
-    assert (one.facts.act, one.facts.adds.value, one.facts.alone.value) == (
-        "item",
-        10_000.0,
-        5_000.0,
-    )
+    assert one.facts.act == "item"
+    assert one.facts.adds.value == 10_000.0, "15 us with the synchronisation, 5 us without"
+    assert one.facts.alone.value == 5_000.0
     cheap = record("torch", "read-each", 6_000.0, params={"sync": "item", "every": 1}, **CUDA)
     assert "synchronise" not in found(plain, cheap)
-    paired = share("sync-cost", acting, plain, 9_000.0)
+    paired = share("sync-cost", acting, plain, difference=9_000.0)
+    # A difference that the run measured round by round stands in place of that of the two costs.
     of_rounds = found(plain, acting, comparisons=[paired])["synchronise"].facts
     assert isinstance(of_rounds, SynchronisingCosts)
     assert of_rounds.adds.value == 9_000.0
@@ -234,22 +264,22 @@ def test_a_finding_advises_against_a_synchronisation_in_each_step() -> None:
 
 def test_the_finding_that_saves_the_largest_share_of_time_comes_first() -> None:
     run = [
-        dawn(25_000.0),
-        dawn(3_000.0, "one-pass"),
-        dawn(12_000.0, caller="native"),
-        dawn(250_000.0, params={"indirect": True}),
-        *graph(1_000.0, 3_000.0),
-        dawn(87_000.0, "wait-each"),
-        dawn(40_000.0, params={"bindgroup": "fresh"}),
+        dawn(dispatch_ns=25_000.0),
+        dawn("one-pass", dispatch_ns=3_000.0),
+        dawn(dispatch_ns=12_000.0, caller="native"),
+        dawn(dispatch_ns=250_000.0, params={"indirect": True}),
+        *graph(node_ns=1_000.0, making_ns=3_000.0),
+        dawn("wait-each", dispatch_ns=87_000.0),
+        dawn(dispatch_ns=40_000.0, params={"bindgroup": "fresh"}),
     ]
-    pairs = [share("python-share", run[0], run[2], 10_400.0)]
+    pairs = [share("python-share", run[0], run[2], difference=10_400.0)]
     assert list(found(*run, comparisons=pairs)) == [
-        "indirect",
-        "batch",
-        "graph",
-        "wait-each",
-        "compiled",
-        "bind-group",
+        "indirect",  # 250 us become 25 us
+        "batch",  # 25 become 3
+        "graph",  # 4 become 1
+        "wait-each",  # 87 become 25
+        "compiled",  # 25 become 12
+        "bind-group",  # 40 become 25
     ]
 
 

@@ -67,8 +67,9 @@ def test_the_values_of_key_figures_come_from_the_records() -> None:
     base = record(each=20_000, fixed=60_000)
     found = by_key(fingerprint(base))
     dispatch = found["dispatch-wgpu"]
-    assert dispatch.measured == Value(20_000, 19_600, 20_400)
-    assert (dispatch.record, dispatch.measured.unit) == (base, "ns")
+    assert dispatch.measured == Value(20_000, low=19_600, high=20_400)
+    assert dispatch.record == base
+    assert dispatch.measured.unit == "ns"
     assert value_text(dispatch) == "20.0 µs"
     assert value_with_interval(dispatch) == "20.0 µs (19.6 to 20.4)"
 
@@ -97,14 +98,12 @@ def test_key_figures_prefer_hardware_to_software_and_never_use_the_null_backend(
 def test_pythons_share_is_the_share_between_python_and_compiled_code_formed_within_rounds() -> None:
     top, native = record("dawn"), record("dawn", caller="native", each=10_000)
     key = "python-share-dawn"
-    share_of = by_key(
-        fingerprint(top, native, comparisons=[share("python-share", top, native, 1e4)])
-    )[key]
+    rounds = share("python-share", top, native, difference=1e4)
+    share_of = by_key(fingerprint(top, native, comparisons=[rounds]))[key]
+    # Python takes 20 us, compiled code 10: a ratio of 2, with 2 % to both sides.
     assert numbers(share_of) == pytest.approx((0.5, 1 - 1 / 1.96, 1 - 1 / 2.04))
-    assert (value_text(share_of), value_with_interval(share_of)) == (
-        "50 %",
-        "50.0 % (49.0 to 51.0)",
-    )
+    assert value_text(share_of) == "50 %"
+    assert value_with_interval(share_of) == "50.0 % (49.0 to 51.0)"
     assert by_key(fingerprint(top, native))[key].reason == because("not-compared-in-this-run")
 
 
@@ -113,7 +112,8 @@ def test_a_key_figure_without_its_own_stack_and_caller_is_missing() -> None:
         fingerprint(record("vulkan", caller="ffi", each=9_000), record("firefox", caller="browser"))
     )
     raw = found["dispatch-vulkan-compiled"]
-    assert (raw.measured, raw.reason) == (None, because("caller-not-measured", caller="native"))
+    assert raw.measured is None
+    assert raw.reason == because("caller-not-measured", caller="native")
     assert found["dispatch-chromium"].measured is None
     both = by_key(fingerprint(record("dawn"), record("dawn", caller="native", each=9_000)))
     assert value(both["dispatch-dawn-compiled"]) == 9_000
@@ -121,10 +121,8 @@ def test_a_key_figure_without_its_own_stack_and_caller_is_missing() -> None:
 
 
 def test_key_figures_of_a_submit_a_graph_node_and_a_fused_step_have_their_records_values() -> None:
-    base, fused = (
-        record("dawn"),
-        record("dawn", pattern="fused", each=300, unit="step", params={"elements": 4096}),
-    )
+    base = record("dawn")
+    fused = record("dawn", pattern="fused", each=300, unit="step", params={"elements": 4096})
     fused = msgspec.structs.replace(fused, workload="recurrence")
     raw = record("vulkan", caller="native", each=9_500)
     node = record("cuda-graph", "replay", 1_300, api="CUDA", unit="graph node")
@@ -141,9 +139,13 @@ def test_the_key_figure_of_a_graph_node_has_both_speeds_or_names_the_condition()
     node = record("cuda-graph", "replay", 830.0, api="CUDA", unit="node")
     assert by_key(fingerprint(node))[key].condition == "alone"
     assert by_key(fingerprint(node, record("dawn")))[key].condition == "beside-others"
-    slope = msgspec.structs.replace(figure("complete", 830.0, "bimodal"), modes=[830.0, 1010.0])
+    # Two speeds in ns: a case alone in its process, and beside others.
+    slope = msgspec.structs.replace(
+        figure("complete", 830.0, status="bimodal"), modes=[830.0, 1010.0]
+    )
     two = by_key(fingerprint(msgspec.structs.replace(node, figures=[slope])))[key]
-    assert ([speed.value for speed in two.speeds], two.condition) == ([830.0, 1010.0], "")
+    assert [speed.value for speed in two.speeds] == [830.0, 1010.0]
+    assert two.condition == "", "both speeds stand there: no condition is named"
     assert value_text(two) == value_with_interval(two) == "0.830 or 1.01 µs"
 
 

@@ -124,6 +124,8 @@ def test_the_committed_ranges_of_the_next_run_hold_enough_later_runs_and_are_not
     for name in table.spreads:
         found = table.coverage[name]
         assert round(found.inside, 2) >= next_run.NEXT_RUN_SHARE, name
+        # ``oracle``: the least half-width that would have held 90 % of the differences. It is known
+        # only afterwards, so a range may be wider, but not more than twice.
         assert found.half_width <= 2 * found.oracle, name
     without = table.coverage.keys() - table.spreads.keys()
     assert all(table.coverage[name].inside < next_run.NEXT_RUN_SHARE for name in without)
@@ -197,7 +199,9 @@ def changed(run: making.ObservedRun, by: float, figures: int) -> making.Observed
 def test_the_script_finds_the_known_spread_between_made_up_boards() -> None:
     found = making.spreads(every_difference(made_up(boards=12, figures=200, s=0.05)))[GROUP]
     assert found.s == pytest.approx(0.05, rel=0.05)
-    assert (found.boards, found.kinds, found.degrees) == (12, 1, 11)
+    assert found.boards == 12
+    assert found.kinds == 1
+    assert found.degrees == 11, "one less than boards"
 
 
 def test_a_few_figures_that_are_far_off_do_not_widen_the_range_of_all() -> None:
@@ -216,7 +220,8 @@ def test_coverage_of_a_pair_of_boards_is_judged_by_a_spread_from_the_other_board
     far_off = changed(runs[0], by=1.0, figures=50)
     odd = dataclasses.replace(far_off, name="odd.json", board="f" * 12)
     table = making.table_of([*runs, odd])
-    assert table.worst_pair < 0.1
+    assert table.worst_pair < 0.1, "all figures of the odd board lie far off"
+    # 50 figures of each of the ten pairs of five boards.
     assert table.coverage[GROUP].pairs == 50 * 5 * 4 / 2
     assert GROUP not in table.spreads, "the others do not tell of the odd board"
 

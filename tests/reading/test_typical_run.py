@@ -157,7 +157,7 @@ def test_the_run_of_the_first_page_is_called_fast() -> None:
     assert found is not None
     place = place_of(found)
     assert place is not None
-    assert place.lowest > 0.75 * place.costs
+    assert place.lowest > 0.75 * place.costs, "the lowest of all boards in most costs"
     assert verdict(place) == "fast"
 
 

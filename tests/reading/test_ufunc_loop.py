@@ -20,7 +20,11 @@ OLD_FILE = Path(__file__).parents[2] / "docs" / "examples" / "compare" / "numpy-
 
 
 @pytest.mark.parametrize(
-    ("entry", "shares"), [(UFUNC_LOOP, 0), ("the function that Python calls", 1)]
+    ("entry", "shares"),
+    [
+        pytest.param(UFUNC_LOOP, 0, id="it enters below Python's function"),
+        pytest.param("the function that Python calls", 1, id="it enters the same function"),
+    ],
 )
 def test_pythons_share_needs_a_compiled_caller_that_enters_numpy_where_python_does(
     entry: str, shares: int

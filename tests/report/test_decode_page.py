@@ -116,18 +116,20 @@ def test_every_way_to_decode_has_a_row_with_times_dispatches_and_tokens_a_second
     assert [row[1] for row in rows] == [variant_name(variant) for variant in found.variants]
     assert len({row[1] for row in rows}) == 3
     assert [variant.is_lowered for variant in found.variants] == [True, True, False]
-    assert rows[0][2] == "89"
-    assert numbers(rows[0][3]) == ["1.89", "1.87", "1.91"]
-    assert numbers(rows[0][6])[0] == "529"
-    assert rows[1][7] == remark(found.variants[1])
-    assert "T(n) bends" in rows[1][7]
-    assert numbers(rows[2][6])[0] == "50.0"
+    # The columns: variant, dispatches, ms a token with its interval, tokens a second, remark.
+    of_level, of_bent, of_eager = rows
+    assert of_level[2] == "89"
+    assert numbers(of_level[3]) == ["1.89", "1.87", "1.91"], "1 ms and 10 us a dispatch; 1 %"
+    assert numbers(of_level[6])[0] == "529", "1,000 / 1.89"
+    assert of_bent[7] == remark(found.variants[1])
+    assert "T(n) bends" in of_bent[7]
+    assert numbers(of_eager[6])[0] == "50.0", "1,000 / 20"
 
 
 def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
     given = [
-        record("per-pass", 3.0, "chromium", "browser", 89, fusions=0),
-        record("per-submit", 9.0, "firefox", "browser", 32, fusions=6),
+        record("per-pass", 3.0, "chromium", "browser", dispatches=89, fusions=0),
+        record("per-submit", 9.0, "firefox", "browser", dispatches=32, fusions=6),
     ]
     run = view(*given)
     (found,) = decoder_results(run)
@@ -138,15 +140,18 @@ def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
 
 
 def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept() -> None:
-    shown = view(level(0), level(0, 100), level(0, 200), level(0, 400))
+    # A token of the fake costs 1 ms, and 10 us for each dispatch.
+    unpadded = level(fusions=0)
+    padded = [level(fusions=0, padding=count) for count in (100, 200, 400)]
+    shown = view(unpadded, *padded)
     (found,) = decoder_results(shown)
     line = slope_over_dispatches(found.padded[0])
     assert line is not None
-    assert line.slope.value == pytest.approx(10_000)
-    assert line.intercept.value == pytest.approx(1e6)
+    assert line.slope.value == pytest.approx(10_000), "ns a dispatch"
+    assert line.intercept.value == pytest.approx(1e6), "ns a token"
     assert line.slope.low is not None
     assert line.slope.low < 10_000
-    (two,) = decoder_results(view(level(0), level(0, 100)))
+    (two,) = decoder_results(view(unpadded, padded[0]))
     assert slope_over_dispatches(two.padded[0]) is None, "two numbers of dispatches give no line"
 
 
@@ -282,10 +287,10 @@ def test_without_intervals_the_limit_of_a_step_is_not_resolved() -> None:
     dawn = [dawn_step(1), of_one_process(dawn_step(4))]
     numpy = [msgspec.structs.replace(one, api="CPU", stack="numpy") for one in eager]
     assert limits_of(view(*eager, *graph, *dawn, *numpy)) == [
-        *[NOT_RESOLVED, NOT_RESOLVED],
-        *[BY_DEVICE, NOT_RESOLVED, BY_DEVICE],
-        *[BY_BOTH, NOT_RESOLVED],
-        *[WITHOUT_DEVICE, WITHOUT_DEVICE],
+        *[NOT_RESOLVED, NOT_RESOLVED],  # eager: no step has intervals
+        *[BY_DEVICE, NOT_RESOLVED, BY_DEVICE],  # graph: the second step has none
+        *[BY_BOTH, NOT_RESOLVED],  # dawn: the second has none
+        *[WITHOUT_DEVICE, WITHOUT_DEVICE],  # numpy has no device, with or without intervals
     ]
 
 
@@ -299,6 +304,8 @@ def with_figure(found: Record, name: str, **changes: Any) -> Record:
 
 
 def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolved() -> None:
+    # A host time of 2 ms with an interval from -4 to 8 ms: above or below the device time of the
+    # short step, and below that of the long one.
     short = step(4, 3.0, "dawn", "per-pass", fusions=6)
     long = step(16, 9.0, "dawn", "per-pass", fusions=6)
     run = view(
@@ -318,7 +325,11 @@ def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() 
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"), [(5e6, 37e6, "not-resolved"), (20e6, 22e6, "exceeds")]
+    ("low", "high", "expected"),
+    [
+        pytest.param(5e6, 37e6, "not-resolved", id="the interval holds the 17 ms of the token"),
+        pytest.param(20e6, 22e6, "exceeds", id="all of the interval is above the token"),
+    ],
 )
 def test_a_device_time_above_its_token_is_remarked(low: float, high: float, expected: str) -> None:
     eager = record("per-submit", 17.0, stack="torch", caller="binding")

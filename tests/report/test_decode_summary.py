@@ -32,10 +32,11 @@ def model(name: str = "qwen2.5-0.5b") -> list[Record]:
 def test_the_row_of_a_token_stands_beside_the_drivers_graph_of_the_unfused_program() -> None:
     (row,) = token_rows(view(*model()))
     assert isinstance(row, WorkRow)
+    # Dispatches of a token, and those of the fused program.
     assert row.work == ProgramWork("qwen2.5-0.5b", 881, 252)
     assert row.graph is not None
     assert row.graph.cost is not None
-    assert row.graph.cost.value == 2e6
+    assert row.graph.cost.value == 2e6, "2 ms: made by the driver, without fusions"
     others = [way for way in row.ways if way is not row.graph]
     assert [(way.stack, row.verdict(way)) for way in others] == [
         ("torch", "dearer"),
@@ -46,7 +47,7 @@ def test_the_row_of_a_token_stands_beside_the_drivers_graph_of_the_unfused_progr
     (dawn,) = row.of_kind("fused-wgsl")
     times = row.relative(dawn)
     assert times is not None
-    assert times.value == pytest.approx(1.7 / 2.0)
+    assert times.value == pytest.approx(1.7 / 2.0), "ms of Dawn over ms of the graph"
 
 
 def test_a_run_with_several_models_has_one_row_for_the_largest() -> None:

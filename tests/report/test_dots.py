@@ -97,7 +97,7 @@ def test_a_figure_of_very_many_rows_has_the_first_and_the_last_and_the_number_of
     rows = [DotRow(f"way {i}", [dot(1.0 + i)]) for i in range(100)]
     texts = texts_of(drawn(*rows))
     shown = [int(text.removeprefix("way ")) for text in texts if text.startswith("way ")]
-    assert shown == [*range(20), *range(80, 100)]
+    assert shown == [*range(20), *range(80, 100)], "the first 20 and the last 20 of 100"
     assert "60 more" in texts
 
 

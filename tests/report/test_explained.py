@@ -70,7 +70,12 @@ def timed(found: Explanation, wall: Figure, **more: object) -> Explanation:
 
 @pytest.mark.parametrize(
     ("low", "high", "is_resolved"),
-    [(7e6, 3.5e7, False), (1.5e7, 2.5e7, True), (-1e6, 4e7, False), (1e7, 2e7, False)],
+    [
+        pytest.param(7e6, 3.5e7, False, id="five times"),
+        pytest.param(1.5e7, 2.5e7, True, id="less than twice"),
+        pytest.param(-1e6, 4e7, False, id="may be below zero"),
+        pytest.param(1e7, 2e7, False, id="just twice"),
+    ],
 )
 def test_a_step_time_whose_interval_spans_a_factor_of_two_is_not_resolved(
     found: Explanation, low: float, high: float, is_resolved: bool

@@ -66,10 +66,18 @@ def row_texts(table: Table) -> list[dict[str, str]]:
 def test_each_row_of_the_table_of_stacks_holds_one_case() -> None:
     """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
     python = record(
-        "dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN
+        "dawn",
+        each=26_600.0,
+        status="noisy",
+        more=(met(low_ns=25_000.0, high_ns=35_000.0),),
+        **VULKAN,
     )
     host_bound = record(
-        "dawn", each=11_730.0, caller="native", more=(met(12_100.0, 13_600.0),), **VULKAN
+        "dawn",
+        each=11_730.0,
+        caller="native",
+        more=(met(low_ns=12_100.0, high_ns=13_600.0),),
+        **VULKAN,
     )
     compiled = msgspec.structs.replace(host_bound, bound="balanced")
     h100 = msgspec.structs.replace(H200, gpus=[Gpu(name="NVIDIA H100 80GB HBM3")])
@@ -238,7 +246,7 @@ NODE: dict[str, Any] = {**GPU, "unit": "node", "params": {"maker": "driver"}}
 def near_costs() -> DispatchCosts:
     """Costs of one stack that differ by less than a hundredth, among those of other stacks."""
     return costs_of(
-        record("cuda-driver", each=4_000.0, more=(met(3_900.0, 4_400.0),), **GPU),
+        record("cuda-driver", each=4_000.0, more=(met(low_ns=3_900.0, high_ns=4_400.0),), **GPU),
         record("cuda-driver", each=3_990.0, caller="native", **GPU),
         record("cuda-graph", "replay", 3_980.0, **NODE),
         *gpu_run()[:6],

@@ -98,6 +98,7 @@ def test_workers_that_alternate_and_other_workers_measure_for_the_same_time() ->
     )
     for at in range(12, 110):
         counts = [done[:at].count(name) for name in "abc"]
+        # A call takes a second here, so a turn of 4 s is four calls.
         assert max(counts) - min(counts) <= 2 * 4, (at, counts)
 
 
@@ -109,8 +110,10 @@ def test_a_worker_continues_if_no_other_worker_uses_its_device() -> None:
 def test_a_target_with_fewer_processes_is_measured_in_the_first_ones() -> None:
     done = calls([task("a", processes=4), task("b", processes=3)], processes=4)
     ends = [call for call in done if call.endswith("ends")]
-    assert (ends.count("a ends"), ends.count("b ends")) == (4, 3)
-    assert "b" not in done[-1 - done[::-1].index("b ends") + 1 :]
+    assert ends.count("a ends") == 4
+    assert ends.count("b ends") == 3
+    last_end_of_b = len(done) - 1 - done[::-1].index("b ends")
+    assert "b" not in done[last_end_of_b + 1 :]
     assert ends[-1] == "a ends"
 
 
@@ -141,13 +144,14 @@ def test_the_workers_of_two_interpreters_take_turns_and_the_order_changes() -> N
 def test_a_worker_that_died_is_started_again_with_all_its_cases() -> None:
     workers = FakeWorkers(dying={"a": [0]})
     done = calls([task("a", cases=2), task("b")], workers)
-    assert done[:3] == ["a", "a ends", "b"]
+    assert done[:3] == ["a", "a ends", "b"], "the first worker of a dies in its first round"
     assert done[3:7] == ["a", "b", "a", "b"]
     assert done[7] == "a"
-    assert [(job.process, len(job.assignments)) for job in workers.jobs if "a@" in job.worker] == [
-        (0, 2),
-        (1, 2),
-    ]
+    died, again = [job for job in workers.jobs if "a@" in job.worker]
+    assert died.process == 0
+    assert len(died.assignments) == 2
+    assert again.process == 1
+    assert len(again.assignments) == 2
 
 
 def test_a_case_at_which_two_workers_died_is_left_out() -> None:

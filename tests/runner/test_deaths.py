@@ -60,7 +60,7 @@ def test_a_case_has_the_figures_of_its_complete_processes_when_a_later_one_dies(
     tmp_path: Path,
 ) -> None:
     whole = reduced(tmp_path, Made(processes=4).lines())
-    found = reduced(tmp_path, cut(Made(processes=5), DIED, failed(5)))
+    found = reduced(tmp_path, cut(Made(processes=5), DIED, failed(process=5)))
     small, *others = found.records
     assert small.status == "ok"
     assert [figure.value for figure in small.figures] == [
@@ -75,16 +75,15 @@ def test_a_case_has_the_figures_of_its_complete_processes_when_a_later_one_dies(
 def test_a_case_that_crashed_in_every_process_or_once_had_wrong_values_has_no_figures(
     tmp_path: Path,
 ) -> None:
-    crashed = reduced(tmp_path, cut(Made(processes=1), DIED, failed(0)))
-    assert (crashed.records[0].status, crashed.records[0].reason) == ("failed", "it crashed")
-    assert (
-        reduced(tmp_path, [*Made().lines(), failed(4, "unverified")]).records[0].status
-        == "unverified"
-    )
+    crashed = reduced(tmp_path, cut(Made(processes=1), DIED, failed(process=0)))
+    assert crashed.records[0].status == "failed"
+    assert crashed.records[0].reason == "it crashed"
+    wrong_once = reduced(tmp_path, [*Made().lines(), failed(process=4, status="unverified")])
+    assert wrong_once.records[0].status == "unverified"
 
 
 def test_a_process_in_which_a_case_failed_does_not_count_for_that_case(tmp_path: Path) -> None:
-    found = reduced(tmp_path, [*Made(processes=5).lines(), failed(4)])
+    found = reduced(tmp_path, [*Made(processes=5).lines(), failed(process=4)])
     by_size = {}
     for record in found.records:
         cost = record.figure("complete")

@@ -38,7 +38,14 @@ class Asked:
         """There is no process."""
 
 
-@pytest.mark.parametrize(("dying", "found"), [(0, True), (1, True), (2, False)])
+@pytest.mark.parametrize(
+    ("dying", "found"),
+    [
+        pytest.param(0, True, id="the first worker answers"),
+        pytest.param(1, True, id="the second answers"),
+        pytest.param(2, False, id="both die"),
+    ],
+)
 def test_a_stack_whose_worker_dies_is_asked_once_more(
     monkeypatch: pytest.MonkeyPatch, dying: int, found: bool
 ) -> None:
@@ -47,6 +54,6 @@ def test_a_stack_whose_worker_dies_is_asked_once_more(
     told: list[RunStep] = []
     answer = discover(["numpy"], working=told.append)
     assert len(told) == 2, "told at the beginning and after the answer"
-    assert asked.made == min(2, dying + 1)
+    assert asked.made == min(2, dying + 1), "a second worker only where the first has died"
     assert bool(answer.targets) == found
     assert [missing.reason for missing in answer.missing] == ([] if found else [KILLED])

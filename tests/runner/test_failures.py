@@ -42,12 +42,8 @@ def test_failures_of_one_code_are_printed_once_whatever_their_numbers() -> None:
 
 def test_failures_at_different_lines_or_with_other_words_are_printed_each() -> None:
     assert len(told([failed("x", reason) for reason in ("out of memory", "no device")])) == 2
-    assert (
-        len(
-            told([failed("x", f"KeyError: 'k' (my_stack.py:{line}, in open)") for line in (57, 58)])
-        )
-        == 2
-    )
+    same_words = "KeyError: 'k' (my_stack.py:{line}, in open)"
+    assert len(told([failed("x", same_words.format(line=line)) for line in (57, 58)])) == 2
 
 
 def test_a_table_has_one_row_for_a_cause_with_the_number_of_its_cases() -> None:

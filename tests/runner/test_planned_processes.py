@@ -37,7 +37,15 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Out
 
 @pytest.mark.parametrize(
     ("wall_s", "processes"),
-    [(None, 8), (490.0, 8), (430.0, 7), (220.0, 3), (150.0, 3), (100.0, 2), (1.0, 1)],
+    [
+        pytest.param(None, 8, id="no limit"),
+        pytest.param(490.0, 8, id="all end before"),
+        pytest.param(430.0, 7, id="seven end before"),
+        pytest.param(220.0, 3, id="three end before"),
+        pytest.param(150.0, 3, id="the third starts before"),
+        pytest.param(100.0, 2, id="the second starts before"),
+        pytest.param(1.0, 1, id="the first starts before"),
+    ],
 )
 def test_a_run_starts_no_process_that_would_end_after_its_time_limit(
     wall_s: float | None, processes: int
@@ -67,16 +75,18 @@ def test_the_sizes_of_n_are_searched_in_the_first_process_only(
 
     outcome = measure(tmp_path, monkeypatch, campaign=Watched)
     keys = sorted(record.key for record in outcome.fingerprint.records)
+    # The number of the process, and the cases whose sizes it is given and need not search.
     assert seen == [(0, []), (1, keys), (2, keys)]
     large = [
         line.values
         for line in files.read_journal(outcome.samples)
         if isinstance(line, OneOffEntry) and line.name == "ladder" and "large" in line.case
     ]
-    assert len({*map(tuple, large)}) == len(large) == 3
+    assert len(large) == 3, "one for each process"
+    assert len({*map(tuple, large)}) == 3, "no two processes measure the same sizes"
     for first, other in itertools.product(large, large):
         assert [n for n in first if n <= 8] == [n for n in other if n <= 8]
-        assert other[-1] == pytest.approx(first[-1], rel=0.5)
+        assert other[-1] == pytest.approx(first[-1], rel=0.5), "they are near to each other"
 
 
 def test_a_case_whose_wait_polls_searches_its_sizes_of_n_in_every_process() -> None:
@@ -90,9 +100,11 @@ def test_a_case_whose_wait_polls_searches_its_sizes_of_n_in_every_process() -> N
             Listener(),
         )
 
+    # The ladder: the sizes of n that a process has found. The first of a case is kept.
     said("a", "ladder", 0, 1, 4)
     said("a", "ladder", 0, 1, 8)
     said("b", "ladder", 1, 9)
+    # The wait of "b" polls, every 0.1 s: no process is given its ladder.
     said("b", "wait_quantum", 1e8)
     said("b", "ladder", 1, 9)
     assert run.ladders == {"t a": [0, 1, 4], "t b": []}
@@ -122,6 +134,7 @@ def test_the_time_left_that_a_run_shows_is_about_right(
     limits = WorkerLimits(memory_bytes=1, open_workers=2)
     faked(workers, clock)(runs, plan, Times(), [], random.Random(1), limits).run()
     assert told[0][0] == 0.0
+    # After a quarter of the run an estimate is right to 30 % of the run, after half to 10 %.
     for at_s, left_s in told:
         if at_s > clock() / 4:
             assert left_s == pytest.approx(clock() - at_s, abs=0.3 * clock())

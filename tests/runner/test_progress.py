@@ -236,6 +236,7 @@ def test_a_log_says_for_which_process_and_how_long_the_run_waits(
         progress.waiting(now[0])
         now[0] += 0.2
     waits = [line for line in out.getvalue().splitlines() if "waiting" in line]
+    # It waits for 60 s: a line after 3 s, and then every 20 s.
     assert 2 <= len(waits) <= 4
     assert all("4321" in line for line in waits)
     assert "3 s" in waits[0]
@@ -265,13 +266,13 @@ def test_a_log_has_the_first_estimate_at_once_and_then_one_every_twenty_seconds(
 
 
 def test_work_of_a_kind_that_was_not_done_takes_as_much_longer_than_planned_as_others() -> None:
-    durations = Durations({"a": 10.0, "b": 10.0})
-    durations.took("a", 40.0)
-    assert 20.0 < durations.expected_s("b") <= 40.0
-    durations.took("a", 10.0)
-    assert durations.expected_s("a") == 10.0
-    durations.runs_for("a", 30.0)
-    assert durations.expected_s("a") == 30.0
+    durations = Durations(planned_s={"a": 10.0, "b": 10.0})
+    durations.took("a", seconds=40.0)
+    assert 20.0 < durations.expected_s("b") <= 40.0, "longer than planned, as the other was"
+    durations.took("a", seconds=10.0)
+    assert durations.expected_s("a") == 10.0, "as the last one"
+    durations.runs_for("a", seconds=30.0)
+    assert durations.expected_s("a") == 30.0, "what runs now has already taken longer"
     assert durations.rest_s("a") == 0.0
 
 

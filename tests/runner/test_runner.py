@@ -140,14 +140,14 @@ def test_the_rule_of_a_figure_has_the_processor_speed_of_its_processes(tmp_path:
     for line in files.read_journal(journal):
         if isinstance(line, results.RoundEntry):
             canaries.setdefault(line.process, []).append(line.canary[0])
-    usual = (
-        np.mean([np.percentile(own, UNDISTURBED.best_percentile) for own in canaries.values()])
-        / 1e3
-    )
+    # The canary is a loop of fixed work, timed in each round (ns). Its low percentile in a process
+    # tells the speed of the processor; the rule has the mean over processes.
+    best_ns = [np.percentile(own, UNDISTURBED.best_percentile) for own in canaries.values()]
+    usual_us = np.mean(best_ns) / 1e3
     for record in reduce_journal(journal).records:
         rule = next(figure.rule for figure in record.figures if figure.name == "complete")
         assert isinstance(rule, Reason)
-        assert rule.values["canary_us"] == pytest.approx(usual)
+        assert rule.values["canary_us"] == pytest.approx(usual_us)
 
 
 @pytest.mark.parametrize("roles", [[], ["without-passes"]])
@@ -200,13 +200,11 @@ def test_an_interrupted_process_counts_only_if_there_are_too_few_complete_ones(
         return next(f.processes for f in record.figures if f.name == "complete")
 
     ended = [line for line in lines if isinstance(line, EndedEntry)]
+    # Both processes of the run are complete: process 7, which was interrupted, does not count.
     assert processes(tmp_path / "more.jsonl", [*lines, *cut]) == 2
-    assert (
-        processes(
-            tmp_path / "cut.jsonl", [*(line for line in lines if line is not ended[-1]), *cut]
-        )
-        == 3
-    )
+    # Without the end of one of them only one is complete: all three count.
+    one_unended = [line for line in lines if line is not ended[-1]]
+    assert processes(tmp_path / "cut.jsonl", [*one_unended, *cut]) == 3
 
 
 def test_a_missing_stack_is_reported_with_its_reason_and_remedy(tmp_path: Path) -> None:

@@ -136,7 +136,10 @@ def test_a_target_with_many_cases_has_the_unpinned_cost_of_the_first_case_of_eac
         cases.append(Case(pattern="per-submit", caller="native", params={"n": n}))
     own = [Assignment(target("dawn"), case) for case in cases]
     task = Task(target("dawn"), tuple(own), 1.0, 2)
-    assert task.unpinned(alone=True) == task.staged == (own[0].key, own[1].key)
+    first_of_binding, first_of_native, *_ = own
+    first_of_each = (first_of_binding.key, first_of_native.key)
+    assert task.staged == first_of_each
+    assert task.unpinned(alone=True) == first_of_each
 
 
 def test_a_stack_that_raises_as_it_lists_its_cases_is_left_out_with_a_reason(
@@ -148,7 +151,8 @@ def test_a_stack_that_raises_as_it_lists_its_cases_is_left_out_with_a_reason(
     monkeypatch.setattr(schedule_module.registry()["vulkan"], "space", misspelt)  # type: ignore[attr-defined]
     tasks, (left_out,) = scheduled([target("dawn"), target("vulkan")], Choice(), plan())
     assert {task.target.stack for task in tasks} == {"dawn"}
-    assert (left_out.target, left_out.case) == ("vulkan@Vulkan:GPU", "all")
+    assert left_out.target == "vulkan@Vulkan:GPU"
+    assert left_out.case == "all"
     assert isinstance(left_out.reason, str)
     assert "'per-submt'" in left_out.reason
     assert "(test_schedule.py:" in left_out.reason

@@ -124,7 +124,8 @@ def test_the_files_of_two_interpreters_have_their_versions_and_a_common_id(
     assert base.together is not None
     assert new.together is not None
     assert base.together.id == new.together.id
-    assert (base.together.side, new.together.side) == ("base", "new")
+    assert base.together.side == "base"
+    assert new.together.side == "new"
     assert load(outcome.path) == base
     assert reduce_journal(outcome.second.samples) == new
     assert str(folder) not in outcome.path.read_text() + outcome.second.path.read_text()

@@ -13,16 +13,19 @@ from overhead.runner.workers import Job, Note, WorkerProcess
 
 
 def test_a_parent_reads_the_last_step_that_its_worker_noted() -> None:
+    # A note is the index of the case, -1 for none, and what the worker does.
     reader = Note()
     assert reader.read() == (-1, "starting")
     note = Note(reader.path)
     note.write(3, "a long round of samples")
     note.write(4, "opening")
     assert reader.read() == (4, "opening")
-    reader.path.write_bytes(b"\xff\xff".ljust(4096, b"\0"))
+    no_text = b"\xff\xff"
+    reader.path.write_bytes(no_text.ljust(4096, b"\0"))
     assert reader.read() == (-1, "doing something unknown")
     reader.remove()
     assert not reader.path.exists()
+    # A file that another program has deleted is no error.
     deleted = Note()
     deleted.path.unlink()
     assert deleted.read() == (-1, "starting")

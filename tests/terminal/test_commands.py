@@ -114,14 +114,12 @@ def test_labels_omit_a_device_that_all_of_them_share() -> None:
         TargetLabel("dawn", "NVIDIA H200"),
         nothing,
     ]
-    assert without_device(labels) == (
-        ["torch on CPU", "torch", "dawn", "dawn on Null backend (runs nothing)"],
-        "NVIDIA H200",
-    )
-    assert without_device([TargetLabel("torch", "A"), TargetLabel("torch", "B")]) == (
-        ["torch on A", "torch on B"],
-        "",
-    )
+    texts, shared_device = without_device(labels)
+    assert texts == ["torch on CPU", "torch", "dawn", "dawn on Null backend (runs nothing)"]
+    assert shared_device == "NVIDIA H200"
+    texts, shared_device = without_device([TargetLabel("torch", "A"), TargetLabel("torch", "B")])
+    assert texts == ["torch on A", "torch on B"]
+    assert shared_device == "", "they share none"
 
 
 def test_show_prints_base_cases_and_with_all_every_case() -> None:

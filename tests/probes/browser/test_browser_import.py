@@ -81,7 +81,7 @@ def test_import_file_converts_a_download_of_the_page_to_a_journal(tmp_path: Path
     assert {record.caller for record in fingerprint.records} == {"browser"}
     complete = fingerprint.records[0].figure("complete")
     assert complete is not None
-    assert complete.value == pytest.approx(1000)
+    assert complete.value == pytest.approx(1000), "ns a unit in the rows of the download"
 
 
 def test_import_file_records_how_long_a_polling_wait_takes_between_two_looks(
@@ -90,6 +90,7 @@ def test_import_file_records_how_long_a_polling_wait_takes_between_two_looks(
     slow = [[n, issue_ns, total_ns + 100_000_000] for n, issue_ns, total_ns in ROWS]
     case = entry({"pattern": "per-submit"}, trial=slow)
     journal = import_file(write(tmp_path, download([case])))
+    # The wait for no units takes 2 us, and here 100 ms more: once for each of three replicates.
     quanta = [one.values for one in of_kind(journal, OneOffEntry) if one.name == "wait_quantum"]
     assert quanta == [[100_002_000.0], [100_002_000.0], [100_002_000.0]]
 

@@ -260,10 +260,12 @@ def test_a_person_can_open_the_page_start_it_and_import_the_download(
     path = _downloaded(driver)
     lines = import_file(path)
     assert [line for line in lines if isinstance(line, FailedEntry)] == []
+    # Two replicates of three cases, each with two rounds.
     assert len([line for line in lines if isinstance(line, OpenedEntry)]) == 2 * 3
     assert len([line for line in lines if isinstance(line, RoundEntry)]) == 2 * 3 * 2
     (loaded,), skipped = load_paths([path.parent])
-    assert ({record.caller for record in loaded.fingerprint.records}, skipped) == ({"browser"}, [])
+    assert {record.caller for record in loaded.fingerprint.records} == {"browser"}
+    assert skipped == []
     refused = (
         "document.addEventListener('securitypolicyviolation', (event) =>"
         " done(event.effectiveDirective))"

@@ -15,23 +15,23 @@ from tests.fakes.machine import FakeClock
 
 
 class FakeStream(StreamHolder):
-    """A simulated stream. ``issue`` takes ``host`` ns per unit, and each unit then takes ``unit``
-    ns on the device.
+    """A simulated stream. ``issue`` takes ``host_ns`` per unit, and each unit then takes
+    ``unit_ns`` on the device.
     """
 
     method = "fake stream"
 
-    def __init__(self, host: float, unit: float) -> None:
-        self.host = host
-        self.unit = unit
+    def __init__(self, *, host_ns: float, unit_ns: float) -> None:
+        self.host_ns = host_ns
+        self.unit_ns = unit_ns
         self.now = 0.0
         self.free = 0.0
         self.blocks: list[float] = []
 
     def issue(self, n: int) -> None:
         for _ in range(n):
-            self.now += self.host
-            self.free = max(self.free, self.now) + self.unit
+            self.now += self.host_ns
+            self.free = max(self.free, self.now) + self.unit_ns
 
     def block(self, ns: float) -> None:
         self.blocks.append(ns)
@@ -51,32 +51,33 @@ class FakeStream(StreamHolder):
 
 
 def test_device_time_is_busy_if_all_units_are_queued_behind_the_first_blocking_kernel() -> None:
-    clock = FakeStream(host=1_000, unit=300)
+    clock = FakeStream(host_ns=1_000, unit_ns=300)
     found = time_held(clock, lambda: None, clock.issue, 100)
     assert found.busy
     assert found.span == 100 * 300
     assert found.n == 100
-    assert clock.blocks == [1e6]
+    assert clock.blocks == [1e6], "1 ms outlasts 100 launches of 1 us"
 
 
 def test_a_blocking_kernel_that_is_too_short_is_made_longer_until_it_outlasts_the_launches() -> (
     None
 ):
-    clock = FakeStream(host=50_000, unit=300)
+    clock = FakeStream(host_ns=50_000, unit_ns=300)
     found = time_held(clock, lambda: None, clock.issue, 100)
     assert found.busy
     assert found.span == 100 * 300
     assert found.n == 100
+    # 100 launches take 5 ms, the first blocking kernel 1 ms.
     assert len(clock.blocks) > 1
     assert clock.blocks == sorted(clock.blocks)
 
 
 def test_device_time_is_not_busy_if_issuing_takes_longer_than_the_longest_blocking_kernel() -> None:
-    clock = FakeStream(host=1e6, unit=300)
+    clock = FakeStream(host_ns=1e6, unit_ns=300)
     found = time_held(clock, lambda: None, clock.issue, 100)
     assert not found.busy
     assert clock.blocks[-1] == LONGEST_BLOCKER_NS
-    assert found.span > 100 * 300
+    assert found.span > 100 * 300, "the device waits for the host between the units"
 
 
 class Chain(HeldChain):
@@ -111,27 +112,30 @@ def test_a_recorded_graph_is_launched_once_before_its_device_time_is_measured() 
             done.append("block")
 
     graph = Graph()
-    graph.held(Stream(1000, 300), 100)
+    graph.held(Stream(host_ns=1000, unit_ns=300), 100)
     assert done == ["issue", "wait", "block", "issue"]
-    assert graph.issued == 200
-    assert graph.executed() == 0
+    assert graph.issued == 200, "100 to warm up, 100 that are timed"
+    assert graph.executed() == 0, "units for device time do not count"
 
+
+def test_a_chain_that_is_not_recorded_runs_only_the_units_whose_device_time_is_measured() -> None:
     not_recorded = Chain()
-    not_recorded.held(FakeStream(1000, 300), 100)
+    not_recorded.held(FakeStream(host_ns=1000, unit_ns=300), 100)
     assert not_recorded.issued == 100
     assert not_recorded.executed() == 0
 
 
-def test_units_issued_for_device_time_do_not_count_as_executed() -> None:
+def test_units_issued_for_device_time_fill_half_of_the_queue_and_do_not_count_as_executed() -> None:
     chain = Chain()
     chain.issue(3)
-    assert chain.held(FakeStream(1000, 300), 100_000).n == 512
+    # Half of the 1,024 launches that a CUDA stream queues. A unit of this chain is one launch.
+    assert chain.held(FakeStream(host_ns=1000, unit_ns=300), 100_000).n == 512
     assert chain.executed() == 3
     chain.launches = 4
-    assert chain.held_n == 128
-    chain.launches = 0
+    assert chain.held_n == 128, "512 launches of 4 a unit"
+    chain.launches = 0  # all units together are one launch: only the chain limits them
     chain.max_n = 10_000
-    assert chain.held(FakeStream(1000, 300), 100_000).n == 10_000
+    assert chain.held(FakeStream(host_ns=1000, unit_ns=300), 100_000).n == 10_000
     assert chain.executed() == 3
 
 
@@ -150,13 +154,14 @@ class Token(Chain):
         self.clock.time += 1e6 * n
 
     def device(self, n: int) -> DeviceTime | None:
-        return self.held(FakeStream(1000, 300), n)
+        return self.held(FakeStream(host_ns=1000, unit_ns=300), n)
 
 
 @pytest.mark.parametrize(
     ("launches", "reason"),
     [
         (881, because("unit-exceeds-queue", launches=881)),
+        # Half of the queue of 1,024 launches holds one unit: one length gives no device time.
         (512, because("one-length-of-device-time", units=1)),
     ],
 )

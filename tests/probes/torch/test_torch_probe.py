@@ -53,4 +53,5 @@ def test_torch_steps_of_different_autograd_modes_can_run_in_turn() -> None:
             set_autograd_mode(body.mode)
             body.loop()(1)
             assert torch.is_inference_mode_enabled() == (body.mode == "inference")
-    assert (add.executed(), train.executed(), graphed.executed()) == (2, 2, 2)
+    for body in (add, train, graphed):
+        assert body.executed() == 2

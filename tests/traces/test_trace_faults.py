@@ -45,51 +45,65 @@ class Program:
     events: list[Event] = dataclasses.field(default_factory=list)
     number: int = 0
 
-    def span(self, category: str, name: str, start: float, length: float, **more: Any) -> Event:
+    def span(self, category: str, name: str, start: float, length_us: float, **more: Any) -> Event:
         made = {
             "ph": "X",
             "cat": category,
             "name": name,
             "ts": start,
-            "dur": length,
+            "dur": length_us,
             "pid": self.pid,
             "tid": 1,
         }
         self.events.append(made | {"args": {}} | more)
         return self.events[-1]
 
-    def step(self, number: int, start: float, length: float) -> None:
-        self.span("user_annotation", f"ProfilerStep#{number}", start, length)
+    def step(self, number: int, start: float, length_us: float) -> None:
+        self.span("user_annotation", f"ProfilerStep#{number}", start=start, length_us=length_us)
 
-    def call(self, name: str, start: float, length: float, category: str = "cuda_runtime") -> None:
+    def call(
+        self, name: str, start: float, length_us: float, category: str = "cuda_runtime"
+    ) -> None:
         self.number += 1
-        self.span(category, name, start, length, args={"correlation": self.number})
+        self.span(
+            category, name, start=start, length_us=length_us, args={"correlation": self.number}
+        )
 
     def launch(
-        self, at: float, start: float, length: float, kernel: str = "gemm", **more: Any
+        self, called: float, starts: float, length_us: float, kernel: str = "gemm", **more: Any
     ) -> None:
-        self.call(more.pop("call", "cudaLaunchKernel"), at, 2, more.pop("calls", "cuda_runtime"))
+        """A call that launches work, and its work: when it is called, when the work starts."""
+        self.call(
+            more.pop("call", "cudaLaunchKernel"),
+            start=called,
+            length_us=2,
+            category=more.pop("calls", "cuda_runtime"),
+        )
         place: Event = {"pid": self.device, "tid": 7, "args": {"correlation": self.number}} | more
-        self.span(place.pop("category", "kernel"), kernel, start, length, **place)
+        self.span(
+            place.pop("category", "kernel"), kernel, start=starts, length_us=length_us, **place
+        )
 
 
 def usual(
-    host: float = 50, device: float = 5, steps: int = 6, launches: int = 10, wait: bool = True
+    host_us: float = 50, device_us: float = 5, steps: int = 6, launches: int = 10, wait: bool = True
 ) -> list[Event]:
-    """Steps of launches of one kernel each; a wait at the end of each step."""
+    """Steps of launches of one kernel each; a wait at the end of each step. A launch takes the
+    host ``host_us`` and the device ``device_us``.
+    """
     program, now, free = Program(), 1e6, 0.0
     for number in range(steps):
         began = now
         for _ in range(launches):
-            program.span("cpu_op", "aten::mul", now, 0.8 * host)
-            start = max(free, now + 0.2 * host + 5)
-            program.launch(now + 0.2 * host, start, device)
-            free, now = start + device, now + host
+            program.span("cpu_op", "aten::mul", start=now, length_us=0.8 * host_us)
+            start = max(free, now + 0.2 * host_us + 5)
+            program.launch(called=now + 0.2 * host_us, starts=start, length_us=device_us)
+            free, now = start + device_us, now + host_us
         if wait:
             end = max(now, free) + 3
-            program.call("cudaDeviceSynchronize", now, end - now)
+            program.call("cudaDeviceSynchronize", start=now, length_us=end - now)
             now = end
-        program.step(number, began, now - began)
+        program.step(number, start=began, length_us=now - began)
     return program.events
 
 
@@ -168,9 +182,9 @@ def _every_second(event: Event) -> bool:
 def test_a_recording_that_lost_much_gets_no_verdict(
     damage: Callable[[list[Event]], list[Event]], wait: bool, tmp_path: Path
 ) -> None:
-    whole = usual(host=45, device=50, wait=wait)
-    assert explained(tmp_path, whole, 0.5).verdict.kind != "unclear"
-    found = explained(tmp_path, damage(whole), 0.5)
+    whole = usual(host_us=45, device_us=50, wait=wait)
+    assert explained(tmp_path, whole, step_ms=0.5).verdict.kind != "unclear"
+    found = explained(tmp_path, damage(whole), step_ms=0.5)
     assert found.verdict.kind == "unclear"
     assert has_a_share(found.verdict.sentences[0])
 
@@ -206,19 +220,25 @@ def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
     call in it.
     """
     program = Program(number=100)
-    program.events = [*usual(host=5, device=50)]
+    program.events = [*usual(host_us=5, device_us=50)]
     for event in program.events:
         if "correlation" in event.get("args", {}):
             event["args"]["correlation"] += 1000
     began = max(event["ts"] + event["dur"] for event in program.events)
-    program.step(99, began, 500)
-    program.call("cudaStreamBeginCapture", began + 1, 1)
+    program.step(99, start=began, length_us=500)
+    program.call("cudaStreamBeginCapture", start=began + 1, length_us=1)
     for index in range(40):
-        program.call("cudaLaunchKernel", began + 3 + index, 1)
-    program.call("cudaStreamEndCapture", began + 60, 1)
-    program.launch(began + 70, began + 80, 300, call="cudaGraphLaunch")
+        program.call("cudaLaunchKernel", start=began + 3 + index, length_us=1)
+    program.call("cudaStreamEndCapture", start=began + 60, length_us=1)
+    program.launch(called=began + 70, starts=began + 80, length_us=300, call="cudaGraphLaunch")
     program.span(
-        "kernel", "gemm", began + 390, 5, pid=0, tid=7, args={"correlation": program.number}
+        "kernel",
+        "gemm",
+        start=began + 390,
+        length_us=5,
+        pid=0,
+        tid=7,
+        args={"correlation": program.number},
     )
     earlier = {
         "ph": "X",
@@ -267,7 +287,7 @@ def test_a_recording_in_which_every_event_stands_twice_is_read_once(tmp_path: Pa
 def test_clocks_that_differ_change_no_verdict(
     late_us: float, host: float, device: float, kind: str, tmp_path: Path
 ) -> None:
-    events = usual(host, device)
+    events = usual(host_us=host, device_us=device)
     moved = [
         event | {"ts": event["ts"] + late_us} if is_kernel(event) else event for event in events
     ]
@@ -281,7 +301,7 @@ def test_clocks_that_differ_change_no_verdict(
 
 
 def test_a_clock_that_drifts_changes_no_verdict(tmp_path: Path) -> None:
-    events = usual(5, 50, steps=100)
+    events = usual(host_us=5, device_us=50, steps=100)
     drifting = [
         event | {"ts": event["ts"] + 500e-6 * (event["ts"] - 1e6)} if is_kernel(event) else event
         for event in events
@@ -292,7 +312,7 @@ def test_a_clock_that_drifts_changes_no_verdict(tmp_path: Path) -> None:
 
 
 def test_times_that_no_clock_explains_give_no_verdict(tmp_path: Path) -> None:
-    events = usual(5, 50, steps=20)
+    events = usual(host_us=5, device_us=50, steps=20)
     jump = [
         event | {"ts": event["ts"] + 300 * (event["ts"] > 1.005e6) * is_kernel(event)}
         for event in events
@@ -307,8 +327,8 @@ def test_times_that_no_clock_explains_give_no_verdict(tmp_path: Path) -> None:
 
 def clocks_with(*, work_ends_after_wait: float | None, work_starts_after_call: float) -> Clocks:
     """The clocks of a recording with one wait, or none, and one call that issues work; ns."""
-    waits = [] if work_ends_after_wait is None else [ClockBound(0, work_ends_after_wait)]
-    return clocks_of(waits, [ClockBound(0, work_starts_after_call)])
+    waits = [] if work_ends_after_wait is None else [ClockBound(at=0, late_ns=work_ends_after_wait)]
+    return clocks_of(waits, [ClockBound(at=0, late_ns=work_starts_after_call)])
 
 
 def test_clocks_agree_where_work_starts_after_its_call_and_ends_before_its_wait() -> None:
@@ -353,13 +373,13 @@ def rank(
         for index in range(20):
             name, length = collectives(step).get(index, ("mul", 5.0))
             start = max(free, now + 15)
-            program.span("cpu_op", "aten::mul", now, 40)
-            program.launch(now + 10, start, length, name)
+            program.span("cpu_op", "aten::mul", start=now, length_us=40)
+            program.launch(called=now + 10, starts=start, length_us=length, kernel=name)
             free, now = start + length, now + 50
         end = max(now, free) + 3
-        program.call("cudaDeviceSynchronize", now, end - now)
+        program.call("cudaDeviceSynchronize", start=now, length_us=end - now)
         now = end
-        program.step(step, began, now - began)
+        program.step(step, start=began, length_us=now - began)
     return program.events
 
 
@@ -383,7 +403,10 @@ def test_the_late_rank_is_the_one_that_is_waited_for_longest_and_not_most_often(
             19: (ALL_REDUCE, large),
         }
 
-    paths = rank_files(tmp_path, [rank(range(4), of(number), number) for number in range(4)])
+    paths = rank_files(
+        tmp_path,
+        [rank(numbers=range(4), collectives=of(number), number=number) for number in range(4)],
+    )
     found = compare_ranks([read_trace_file(path) for path in paths])
     assert max(found.rows, key=lambda row: row.last_share).rank == "1"
     assert found.waited_for[1] == pytest.approx(500_000, rel=0.01)
@@ -395,9 +418,11 @@ def test_steps_of_ranks_are_paired_by_their_numbers(first: Sequence[int], tmp_pa
     """Rank 1 is late by 100 µs; the collectives take longer in each step."""
     ranks = [
         rank(
-            range(first[number], first[number] + 5),
-            lambda step, number=number: {19: (ALL_REDUCE, 300.0 * step + 100 * (number != 1))},  # type: ignore[misc]
-            number,
+            numbers=range(first[number], first[number] + 5),
+            collectives=lambda step, number=number: {
+                19: (ALL_REDUCE, 300.0 * step + 100 * (number != 1))
+            },  # type: ignore[misc]
+            number=number,
         )
         for number in range(4)
     ]
@@ -411,11 +436,11 @@ def test_steps_of_ranks_are_paired_by_their_numbers(first: Sequence[int], tmp_pa
 def test_ranks_that_wait_in_turn_are_late_in_half(tmp_path: Path) -> None:
     ranks = [
         rank(
-            numbers,
-            lambda step, number=number: {
+            numbers=numbers,
+            collectives=lambda step, number=number: {
                 2: (ALL_REDUCE, 5000.0 if (step + number) % 2 == 0 else 50.0)
             },  # type: ignore[misc]
-            number,
+            number=number,
         )
         for number, numbers in enumerate([(3, 4, 5), (4, 5, 6)])
     ]
@@ -429,13 +454,16 @@ def test_ranks_that_wait_in_turn_are_late_in_half(tmp_path: Path) -> None:
 
 
 def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Path) -> None:
-    alone = [usual(host=50), [event | {"ts": 2 * event["ts"]} for event in usual(host=100)]]
+    alone = [usual(host_us=50), [event | {"ts": 2 * event["ts"]} for event in usual(host_us=100)]]
     told = said(explain_traces(rank_files(tmp_path, alone)))
     assert "no-collective-in-all-traces" in told
     assert "no-rank-is-late" not in told
     longer = [reason for code, reason in told.items() if code.startswith("longer-step")]
     assert [reason.values["rank"] for reason in longer] == ["1"]
-    apart = [rank(numbers, lambda step: {1: (ALL_REDUCE, 9.0)}, 0) for numbers in ((1, 2), (3, 4))]
+    apart = [
+        rank(numbers=numbers, collectives=lambda step: {1: (ALL_REDUCE, 9.0)}, number=0)
+        for numbers in ((1, 2), (3, 4))
+    ]
     assert "no-step-in-all-traces" in said(explain_traces(rank_files(tmp_path, apart)))
 
 
@@ -445,7 +473,10 @@ def test_collectives_of_which_ranks_have_other_numbers_are_left_out_and_counted(
     gather = "ncclDevKernel_AllGather(x)"
     few = {3: (ALL_REDUCE, 60.0), 9: (gather, 60.0)}
     more = few | {5: (ALL_REDUCE, 60.0), 7: (ALL_REDUCE, 60.0)}
-    ranks = [rank(range(4), lambda step: few, 0), rank(range(4), lambda step: more, 0)]
+    ranks = [
+        rank(numbers=range(4), collectives=lambda step: few, number=0),
+        rank(numbers=range(4), collectives=lambda step: more, number=0),
+    ]
     paths = rank_files(tmp_path, ranks)
     for order in (paths, paths[::-1]):
         found = compare_ranks([read_trace_file(path) for path in order])
@@ -453,7 +484,10 @@ def test_collectives_of_which_ranks_have_other_numbers_are_left_out_and_counted(
 
 
 def test_a_rank_whose_recording_lost_much_is_not_compared(tmp_path: Path) -> None:
-    ranks = [rank(range(4), lambda step: {1: (ALL_REDUCE, 9.0)}, number) for number in range(2)]
+    ranks = [
+        rank(numbers=range(4), collectives=lambda step: {1: (ALL_REDUCE, 9.0)}, number=number)
+        for number in range(2)
+    ]
     told = said(explain_traces(rank_files(tmp_path, [ranks[0], _without_kernels(ranks[1])])))
     assert "ranks-not-comparable" in told
     assert told["recording-of-rank"].values["rank"] == "1"
@@ -461,13 +495,13 @@ def test_a_rank_whose_recording_lost_much_is_not_compared(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 def test_one_file_is_one_rank(tmp_path: Path) -> None:
-    first, second = rank_files(tmp_path, [usual(), usual(host=60)])
+    first, second = rank_files(tmp_path, [usual(), usual(host_us=60)])
     shutil.copy(first, tmp_path / "copy.json")
     (tmp_path / "link.json").symlink_to(first)
     for other in (first, tmp_path / "copy.json", tmp_path / "link.json"):
         with pytest.raises(UsageError, match=r"r0\.json|copy\.json|link\.json"):
             explain_traces([first, second, other])
-    again = kineto(tmp_path / "again.json", usual(host=70), distributedInfo={"rank": 1})
+    again = kineto(tmp_path / "again.json", usual(host_us=70), distributedInfo={"rank": 1})
     with pytest.raises(UsageError, match=r"\b1\b"):
         explain_traces([first, second, again])
 
@@ -476,7 +510,7 @@ def test_files_of_one_name_in_several_folders_are_several_ranks(tmp_path: Path) 
     paths = []
     for number in range(2):
         (tmp_path / f"node{number}").mkdir()
-        paths.append(kineto(tmp_path / f"node{number}" / "trace.json", usual(host=50 + number)))
+        paths.append(kineto(tmp_path / f"node{number}" / "trace.json", usual(host_us=50 + number)))
     assert [row.rank for row in explain_traces(paths).ranks] == [
         "node0/trace.json",
         "node1/trace.json",
@@ -490,12 +524,18 @@ def waiting(late: bool, kernel: str, annotation: str = "") -> list[Event]:
     program = Program()
     for number in range(4):
         start = number * 10_000.0
-        program.step(number, start, 10_000)
-        program.span("cpu_op", "layer", start + 10, 9900)
-        program.launch(start + 100, start + 110, 1000)
+        program.step(number, start=start, length_us=10_000)
+        program.span("cpu_op", "layer", start=start + 10, length_us=9900)
+        program.launch(called=start + 100, starts=start + 110, length_us=1000)
         if annotation:
-            program.span("user_annotation", annotation, start + 1190, 40)
-        program.launch(start + 1200, start + 1210, 60 if late else 8600, kernel, tid=9)
+            program.span("user_annotation", annotation, start=start + 1190, length_us=40)
+        program.launch(
+            called=start + 1200,
+            starts=start + 1210,
+            length_us=60 if late else 8600,
+            kernel=kernel,
+            tid=9,
+        )
     return program.events
 
 
@@ -505,7 +545,10 @@ def waiting(late: bool, kernel: str, annotation: str = "") -> list[Event]:
 def test_a_collective_may_be_waiting_and_is_not_called_work(
     kernel: str, annotation: str, tmp_path: Path
 ) -> None:
-    paths = rank_files(tmp_path, [waiting(late, kernel, annotation) for late in (False, True)])
+    paths = rank_files(
+        tmp_path,
+        [waiting(late=late, kernel=kernel, annotation=annotation) for late in (False, True)],
+    )
     alone = explain_traces(paths[:1])
     assert alone.verdict.kind == "unclear"
     assert said(alone)["collectives-may-wait"].values["collective_ns"] == pytest.approx(8.6e6)
@@ -522,7 +565,10 @@ def test_a_collective_may_be_waiting_and_is_not_called_work(
 def test_an_exchange_of_some_ranks_is_no_collective(
     annotation: str, compared: int, tmp_path: Path
 ) -> None:
-    three = [waiting(False, "ncclDevKernel_SendRecv(x)", annotation) for _ in range(3)]
+    three = [
+        waiting(late=False, kernel="ncclDevKernel_SendRecv(x)", annotation=annotation)
+        for _ in range(3)
+    ]
     traces = [read_trace_file(path) for path in rank_files(tmp_path, three)]
     assert compare_ranks(traces).collectives == compared
 
@@ -544,9 +590,11 @@ def test_time_between_marked_steps_is_no_time_of_a_step(tmp_path: Path) -> None:
 def test_work_after_the_last_step_is_no_idle_time(tmp_path: Path) -> None:
     program = Program()
     for number in range(3):
-        program.step(number, number * 10_000, 10_000)
-        program.span("cpu_op", "prepare", number * 10_000 + 10, 9900)
-        program.launch(number * 10_000 + 9950, number * 10_000 + 10_000, 9000)
+        program.step(number, start=number * 10_000, length_us=10_000)
+        program.span("cpu_op", "prepare", start=number * 10_000 + 10, length_us=9900)
+        program.launch(
+            called=number * 10_000 + 9950, starts=number * 10_000 + 10_000, length_us=9000
+        )
     found = explained(tmp_path, program.events)
     assert found.replay.measured.value == pytest.approx(1e7)
     assert found.verdict.overhead_share == pytest.approx(0.1)
@@ -556,12 +604,12 @@ def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last
     tmp_path: Path,
 ) -> None:
     program = Program()
-    program.call("cudaFree", 0, 900_000)
-    program.span("cpu_op", "work", 900_000, 1000)
+    program.call("cudaFree", start=0, length_us=900_000)
+    program.span("cpu_op", "work", start=900_000, length_us=1000)
     for index in range(100):
-        program.launch(900_001 + 10 * index, 900_010 + 1000 * index, 999)
-    program.call("cudaDeviceSynchronize", 901_100, 98_910)
-    program.call("cuModuleUnload", 1_000_100, 900_000)
+        program.launch(called=900_001 + 10 * index, starts=900_010 + 1000 * index, length_us=999)
+    program.call("cudaDeviceSynchronize", start=901_100, length_us=98_910)
+    program.call("cuModuleUnload", start=1_000_100, length_us=900_000)
     found = explained(tmp_path, program.events)
     first, *_ = said(found)
     assert first == "part-taken-as-one-step"
@@ -572,22 +620,22 @@ def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last
 
 def test_a_recording_without_marks_ends_with_the_wait_for_its_last_work(tmp_path: Path) -> None:
     program = Program()
-    program.call("cudaFree", 0, 90)
-    program.launch(100, 110, 1000)
-    program.call("cudaDeviceSynchronize", 200, 1400)
-    program.call("cuModuleUnload", 1700, 5000)
+    program.call("cudaFree", start=0, length_us=90)
+    program.launch(called=100, starts=110, length_us=1000)
+    program.call("cudaDeviceSynchronize", start=200, length_us=1400)
+    program.call("cuModuleUnload", start=1700, length_us=5000)
     (step,) = read_trace_file(kineto(tmp_path / "t.json", program.events)).steps
     assert (step.start, step.end) == pytest.approx((100e3, 1600e3), abs=10)
 
 
 def test_a_first_call_that_takes_long_is_start_up(tmp_path: Path) -> None:
     program = Program()
-    program.span("cpu_op", "aten::linear", 0, 900_000)
-    program.launch(800_000, 800_100, 50)
+    program.span("cpu_op", "aten::linear", start=0, length_us=900_000)
+    program.launch(called=800_000, starts=800_100, length_us=50)
     for index in range(100):
-        program.span("cpu_op", "aten::linear", 900_000 + 1000 * index, 100)
-        program.span("cpu_op", "aten::relu", 900_500 + 1000 * index, 400)
-        program.launch(900_010 + 1000 * index, 900_020 + 1000 * index, 50)
+        program.span("cpu_op", "aten::linear", start=900_000 + 1000 * index, length_us=100)
+        program.span("cpu_op", "aten::relu", start=900_500 + 1000 * index, length_us=400)
+        program.launch(called=900_010 + 1000 * index, starts=900_020 + 1000 * index, length_us=50)
     found = explained(tmp_path, program.events)
     assert found.operations[0].name in ("aten::relu", "between operations")
     start_up = {"operation": "aten::linear", "took_ns": pytest.approx(900e6)}
@@ -623,19 +671,24 @@ def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: 
     program = Program()
     for number in range(3):
         start = number * 10_000
-        program.step(number, start, 10_000)
-        program.launch(start + 20, start + 30, 9000, "long")
-        program.call("cudaStreamWaitEvent", start + 30, 2)
-        program.launch(start + 40, start + 9032, 100, "after", tid=9)
+        program.step(number, start=start, length_us=10_000)
+        program.launch(called=start + 20, starts=start + 30, length_us=9000, kernel="long")
+        program.call("cudaStreamWaitEvent", start=start + 30, length_us=2)
+        program.launch(called=start + 40, starts=start + 9032, length_us=100, kernel="after", tid=9)
     delays = launch_delays(read_trace_file(kineto(tmp_path / "streams.json", program.events)))
     assert statistics.fmean(each.delay for each in delays) == pytest.approx(4_501_000)
     assert statistics.fmean(each.others for each in delays) == pytest.approx(4_495_000)
     assert max(each.latency for each in delays) <= 10_000
     first = Program()
-    first.step(1, 0, 100_000)
-    first.launch(10, 49_000, 10, "loaded")
+    first.step(1, start=0, length_us=100_000)
+    first.launch(called=10, starts=49_000, length_us=10, kernel="loaded")
     for index in range(9):
-        first.launch(51_010 + 1000 * index, 51_016 + 1000 * index, 10, "loaded")
+        first.launch(
+            called=51_010 + 1000 * index,
+            starts=51_016 + 1000 * index,
+            length_us=10,
+            kernel="loaded",
+        )
     told = said(explained(tmp_path, first.events))
     (latency,) = {
         reason.values["latency_ns"]
@@ -646,9 +699,9 @@ def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: 
     longest = [reason for code, reason in told.items() if code.startswith("longest-latency")]
     assert [reason.values["latency_ns"] for reason in longest] == [pytest.approx(48_990_000)]
     graph = Program()
-    graph.step(1, 0, 1000)
-    graph.launch(10, 20, 5, call="cudaGraphLaunch")
-    graph.span("kernel", "gemm", 26, 5, pid=0, tid=7, args={"correlation": 1})
+    graph.step(1, start=0, length_us=1000)
+    graph.launch(called=10, starts=20, length_us=5, call="cudaGraphLaunch")
+    graph.span("kernel", "gemm", start=26, length_us=5, pid=0, tid=7, args={"correlation": 1})
     (only,) = launch_delays(read_trace_file(kineto(tmp_path / "graph.json", graph.events)))
     assert only.delay == pytest.approx(10_000), "the second node of a graph waits for the first one"
 
@@ -657,12 +710,12 @@ def test_a_stream_waits_for_others_only_until_the_first_work_after_the_event(
     tmp_path: Path,
 ) -> None:
     program = Program()
-    program.step(1, 0, 10_000)
-    program.launch(100, 110, 4_890, "long")
-    program.call("cudaStreamWaitEvent", 200, 2)
-    program.launch(210, 5_005, 10, "after", tid=9)
-    program.launch(220, 5_000, 2_000, "long")
-    program.launch(300, 7_010, 10, "late", tid=9)
+    program.step(1, start=0, length_us=10_000)
+    program.launch(called=100, starts=110, length_us=4_890, kernel="long")
+    program.call("cudaStreamWaitEvent", start=200, length_us=2)
+    program.launch(called=210, starts=5_005, length_us=10, kernel="after", tid=9)
+    program.launch(called=220, starts=5_000, length_us=2_000, kernel="long")
+    program.launch(called=300, starts=7_010, length_us=10, kernel="late", tid=9)
     delays = launch_delays(read_trace_file(kineto(tmp_path / "t.json", program.events)))
     assert [each.others for each in delays] == pytest.approx([0, 4_790_000, 0, 0])
     assert delays[3].own == pytest.approx(4_715_000)
@@ -673,11 +726,11 @@ def test_each_device_is_a_device(tmp_path: Path) -> None:
     program = Program()
     for number in range(4):
         start = number * 10_000
-        program.step(number, start, 10_000)
+        program.step(number, start=start, length_us=10_000)
         for index in range(100):
             at = start + 100 * index
-            program.span("cpu_op", "layer", at, 98)
-            program.launch(at + 1, at + 3, 97, pid=int(index >= 50))
+            program.span("cpu_op", "layer", start=at, length_us=98)
+            program.launch(called=at + 1, starts=at + 3, length_us=97, pid=int(index >= 50))
     found = explained(tmp_path, program.events)
     assert found.verdict.kind == "host"
     assert found.verdict.overhead_share == pytest.approx(0.515)
@@ -692,10 +745,12 @@ def processes(first_number: int) -> list[Event]:
     for program in made:
         for number in range(3):
             start = number * 10_000
-            program.step(number, start, 10_000)
-            program.span("cpu_op", "layer", start + 10, 9900)
+            program.step(number, start=start, length_us=10_000)
+            program.span("cpu_op", "layer", start=start + 10, length_us=9900)
             for index in range(4 if program.pid == 1 else 3):
-                program.launch(start + 20 + 100 * index, start + 30 + 100 * index, 50)
+                program.launch(
+                    called=start + 20 + 100 * index, starts=start + 30 + 100 * index, length_us=50
+                )
     events = []
     for program in made:
         events += program.events
@@ -703,7 +758,7 @@ def processes(first_number: int) -> list[Event]:
 
 
 def test_of_several_processes_one_is_read(tmp_path: Path) -> None:
-    found = explained(tmp_path, processes(1000))
+    found = explained(tmp_path, processes(first_number=1000))
     assert (found.profiled_steps, found.per_step.launches.value, found.step.busy.value) == (
         3,
         4,
@@ -711,25 +766,25 @@ def test_of_several_processes_one_is_read(tmp_path: Path) -> None:
     )
     assert said(found)["one-process-read"].values == {"processes": 2}
     with pytest.raises(BadFile, match=r"\b2\b"):
-        explained(tmp_path, processes(0))
+        explained(tmp_path, processes(first_number=0))
 
 
 def test_fills_are_no_copies_and_what_was_not_recorded_is_not_zero(tmp_path: Path) -> None:
     program = Program()
     for number in range(3):
         start = number * 1000
-        program.step(number, start, 1000)
-        program.span("cpu_op", "aten::zeros", start + 10, 900)
-        program.launch(start + 20, start + 30, 100)
+        program.step(number, start=start, length_us=1000)
+        program.span("cpu_op", "aten::zeros", start=start + 10, length_us=900)
+        program.launch(called=start + 20, starts=start + 30, length_us=100)
         program.launch(
-            start + 140,
-            start + 150,
-            5,
-            "Memset (Device)",
+            called=start + 140,
+            starts=start + 150,
+            length_us=5,
+            kernel="Memset (Device)",
             call="cudaMemsetAsync",
             category="gpu_memset",
         )
-        program.call("cudaMalloc", start + 300, 20)
+        program.call("cudaMalloc", start=start + 300, length_us=20)
     counts = explained(tmp_path, program.events).per_step
     assert counts.fills is not None
     assert (counts.launches.value, counts.copies.value, counts.fills.value) == (1, 0, 1)
@@ -750,22 +805,29 @@ def test_advice_has_a_size(uploads: int, advised: bool, tmp_path: Path) -> None:
     program, upload = Program(), "Memcpy HtoD (Pageable -> Device)"
     for number in range(3):
         start = number * 10_000
-        program.step(number, start, 10_000)
+        program.step(number, start=start, length_us=10_000)
         for index in range(uploads):
             at = start + 12 + 100 * index
-            program.launch(at, at + 8, 15, upload, call="cudaMemcpyAsync", category="gpu_memcpy")
+            program.launch(
+                called=at,
+                starts=at + 8,
+                length_us=15,
+                kernel=upload,
+                call="cudaMemcpyAsync",
+                category="gpu_memcpy",
+            )
             program.events[-2]["dur"] = 30
-        program.span("cpu_op", "layer", start + 3000, 6900)
-        program.launch(start + 3100, start + 3110, 3000)
+        program.span("cpu_op", "layer", start=start + 3000, length_us=6900)
+        program.launch(called=start + 3100, starts=start + 3110, length_us=3000)
     assert ("pageable-uploads" in said(explained(tmp_path, program.events))) == advised
 
 
 def test_a_program_on_the_processor_is_explained(tmp_path: Path) -> None:
     program = Program()
     for number in range(3):
-        program.step(number, 1000 * number, 1000)
-        program.span("cpu_op", "aten::mm", 1000 * number + 10, 700)
-        program.span("cpu_op", "aten::relu", 1000 * number + 720, 200)
+        program.step(number, start=1000 * number, length_us=1000)
+        program.span("cpu_op", "aten::mm", start=1000 * number + 10, length_us=700)
+        program.span("cpu_op", "aten::relu", start=1000 * number + 720, length_us=200)
     found = explained(tmp_path, program.events, deviceProperties=[])
     assert (found.program.device, found.verdict.kind) == ("", "host")
     assert found.operations[0].name == "aten::mm"
@@ -845,7 +907,7 @@ def test_the_trace_of_another_program_is_named(word: str, tmp_path: Path) -> Non
 
 
 def test_a_quote_that_pytorch_did_not_escape_is_named(tmp_path: Path) -> None:
-    named = Program().span("python_function", "@@", 1, 2)
+    named = Program().span("python_function", "@@", start=1, length_us=2)
     path = kineto(tmp_path / "t.json", [named, *usual()])
     path.write_text(path.read_text().replace("@@", '{"device": "toy"}(12): run'))
     with pytest.raises(BadFile, match="with_stack"):
@@ -932,10 +994,10 @@ def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None
     program = Program()
     for number in range(3):
         start = 1000.0 * number
-        program.step(number, start, 1000)
-        program.call("cudaMallocManaged", start + 10, 380)
-        program.span("cpu_op", "sweep", start + 400, 100)
-        program.launch(start + 410, start + 420, 80)
+        program.step(number, start=start, length_us=1000)
+        program.call("cudaMallocManaged", start=start + 10, length_us=380)
+        program.span("cpu_op", "sweep", start=start + 400, length_us=100)
+        program.launch(called=start + 410, starts=start + 420, length_us=80)
     found = explain_traces([nsys(tmp_path / "t", program.events)])
     assert "PyTorch" not in " ".join(map(sentence, [*found.verdict.sentences, *found.not_seen]))
     call = {"call": "cudaMallocManaged", "mean_ns": pytest.approx(380_000)}
@@ -998,16 +1060,16 @@ def waited_steps(
     program = Program()
     for number in range(steps):
         start = 1000.0 * number
-        program.step(number, start, 1000)
-        program.span("cpu_op", "prepare", start + 1, 100)
-        program.launch(start + 50, start + 60, 9, "small")
+        program.step(number, start=start, length_us=1000)
+        program.span("cpu_op", "prepare", start=start + 1, length_us=100)
+        program.launch(called=start + 50, starts=start + 60, length_us=9, kernel="small")
         work(program, start)
-        program.call(wait, start + 130, 868)
+        program.call(wait, start=start + 130, length_us=868)
     return program
 
 
 def _awaited(program: Program, start: float) -> None:
-    program.launch(start + 100, start + 110, 885, "large")
+    program.launch(called=start + 100, starts=start + 110, length_us=885, kernel="large")
 
 
 def _nothing(program: Program, start: float) -> None:
@@ -1015,11 +1077,11 @@ def _nothing(program: Program, start: float) -> None:
 
 
 def _lost_copy(program: Program, start: float) -> None:
-    program.call("cudaMemcpyAsync", start + 100, 2)
+    program.call("cudaMemcpyAsync", start=start + 100, length_us=2)
 
 
 def _other_stream(program: Program, start: float) -> None:
-    program.launch(start + 100, start + 110, 950, "large", tid=9)
+    program.launch(called=start + 100, starts=start + 110, length_us=950, kernel="large", tid=9)
 
 
 @pytest.mark.parametrize(
@@ -1039,21 +1101,21 @@ def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_pat
         program = Program()
         for number in range(5):
             start = 2000.0 * number
-            program.step(number, start, 2000)
-            program.launch(start + 20, start + 30 + late, 1800)
+            program.step(number, start=start, length_us=2000)
+            program.launch(called=start + 20, starts=start + 30 + late, length_us=1800)
             copy = "Memcpy DtoH (Device -> Pageable)"
             program.launch(
-                start + 40,
-                start + 1830 + late,
-                2,
-                copy,
+                called=start + 40,
+                starts=start + 1830 + late,
+                length_us=2,
+                kernel=copy,
                 call="cudaMemcpyAsync",
                 category="gpu_memcpy",
             )
             program.events[-2]["dur"] = 1795
         return explained(tmp_path, program.events)
 
-    right, found = copying(0), copying(late_us)
+    right, found = copying(late=0), copying(late=late_us)
     assert right.verdict.kind == found.verdict.kind == "device"
     assert "device-clock-apart" in said(found)
     assert found.verdict.factor == pytest.approx(right.verdict.factor, rel=0.05)
@@ -1069,26 +1131,32 @@ def test_lost_work_weighs_by_the_time_that_it_may_have_taken(call: str, tmp_path
         program = Program()
         for number in range(5):
             start = 1000.0 * number
-            program.step(number, start, 1000)
-            program.span("cpu_op", "prepare", start + 1, 990)
+            program.step(number, start=start, length_us=1000)
+            program.span("cpu_op", "prepare", start=start + 1, length_us=990)
             for index in range(99):
-                program.launch(start + 2 + apart * index, start + 7 + apart * index, 0.5 * apart)
+                program.launch(
+                    called=start + 2 + apart * index,
+                    starts=start + 7 + apart * index,
+                    length_us=0.5 * apart,
+                )
                 if index == 50:
-                    program.call(call, start + 2 + apart * (index + 0.5), 0.1)
+                    program.call(call, start=start + 2 + apart * (index + 0.5), length_us=0.1)
         return explained(tmp_path, program.events)
 
-    assert losing(10).verdict.kind == "host"
-    told = said(losing(10))
+    assert losing(apart=10).verdict.kind == "host"
+    told = said(losing(apart=10))
     (lost,) = {"launches-without-work", "copies-without-work"} & told.keys()
     assert told[lost].values["lost"] == 5
     program = Program()
     for number in range(5):
         start = 1000.0 * number
-        program.step(number, start, 1000)
-        program.span("cpu_op", "prepare", start + 1, 990)
+        program.step(number, start=start, length_us=1000)
+        program.span("cpu_op", "prepare", start=start + 1, length_us=990)
         for index in range(99):
-            program.launch(start + 2 + index / 10, start + 20 + index / 10, 0.1)
-        program.call(call, start + 25, 1)
+            program.launch(
+                called=start + 2 + index / 10, starts=start + 20 + index / 10, length_us=0.1
+            )
+        program.call(call, start=start + 25, length_us=1)
     assert explained(tmp_path, program.events).verdict.kind == "unclear"
 
 
@@ -1097,19 +1165,31 @@ def test_replays_of_one_graph_are_alike(recorded: int, kind: str, tmp_path: Path
     program = Program()
     for number in range(6):
         start = 1000.0 * number
-        program.step(number, start, 1000)
-        program.span("cpu_op", "prepare", start + 1, 950)
-        program.launch(start + 10, start + 20, 4, "node 0", call="cudaGraphLaunch")
+        program.step(number, start=start, length_us=1000)
+        program.span("cpu_op", "prepare", start=start + 1, length_us=950)
+        program.launch(
+            called=start + 10,
+            starts=start + 20,
+            length_us=4,
+            kernel="node 0",
+            call="cudaGraphLaunch",
+        )
         for node in range(1, recorded if number else 95):
             at = start + 20 + 5 * node
             program.span(
-                "kernel", f"node {node}", at, 4, pid=0, tid=7, args={"correlation": program.number}
+                "kernel",
+                f"node {node}",
+                start=at,
+                length_us=4,
+                pid=0,
+                tid=7,
+                args={"correlation": program.number},
             )
     assert explained(tmp_path, program.events).verdict.kind == kind
 
 
 def test_one_bad_record_moves_no_clock(tmp_path: Path) -> None:
-    events = usual(host=50, device=20, launches=20)
+    events = usual(host_us=50, device_us=20, launches=20)
     right = explained(tmp_path, events)
     kernels = [event for event in events if is_kernel(event)]
     odd = [event | {"ts": event["ts"] - 1e5} if event is kernels[33] else event for event in events]
@@ -1124,16 +1204,16 @@ def test_a_thread_that_waits_beside_another_gives_no_verdict(tmp_path: Path) -> 
     program = Program()
     for number in range(5):
         start = 10_000.0 * number
-        program.step(number, start, 10_000)
-        program.span("cpu_op", "layer", start + 1, 9900)
-        program.launch(start + 10, start + 20, 5000)
-        program.call("cudaDeviceSynchronize", start + 30, 4995)
+        program.step(number, start=start, length_us=10_000)
+        program.span("cpu_op", "layer", start=start + 1, length_us=9900)
+        program.launch(called=start + 10, starts=start + 20, length_us=5000)
+        program.call("cudaDeviceSynchronize", start=start + 30, length_us=4995)
         program.events[-1]["tid"] = 2
     assert explained(tmp_path, program.events).verdict.kind == "unclear"
 
 
 def test_the_process_with_the_longest_work_is_read(tmp_path: Path) -> None:
-    events = processes(1000)
+    events = processes(first_number=1000)
     for event in events:
         if is_kernel(event) and event["pid"] == 1:
             event["dur"] *= 1.9
@@ -1144,9 +1224,9 @@ def test_an_upload_from_pageable_memory_blocks_also_in_a_database(tmp_path: Path
     program = Program()
     for number in range(5):
         start = 10_000.0 * number
-        program.step(number, start, 10_000)
-        program.launch(start + 9100, start + 9110, 100)
-        program.call("cudaMemcpyAsync", start + 10, 9005)
+        program.step(number, start=start, length_us=10_000)
+        program.launch(called=start + 9100, starts=start + 9110, length_us=100)
+        program.call("cudaMemcpyAsync", start=start + 10, length_us=9005)
     process = 77 << 24
     copies = [
         f"({10_000_000 * n + 20_000}, {10_000_000 * n + 9_010_000}, 0, 7, {2 * n + 2}, {process},"
@@ -1163,12 +1243,12 @@ def varying(longer: Callable[[int], bool], host: float, device: float) -> list[E
     for number in range(20):
         host_us = 5000.0 if longer(number) and not host else host or 300.0
         device_us = 5000.0 if longer(number) and not device else device or 50.0
-        program.span("cpu_op", "layer", now + 1, host_us - 10)
-        program.launch(now + 10, now + 20, device_us)
+        program.span("cpu_op", "layer", start=now + 1, length_us=host_us - 10)
+        program.launch(called=now + 10, starts=now + 20, length_us=device_us)
         asked = now + host_us
         end = max(now + 20 + device_us, asked) + 3
-        program.call("cudaStreamSynchronize", asked, end - asked)
-        program.step(number, now, end + 5 - now)
+        program.call("cudaStreamSynchronize", start=asked, length_us=end - asked)
+        program.step(number, start=now, length_us=end + 5 - now)
         now = end + 5
     return program.events
 
@@ -1178,13 +1258,18 @@ def varying(longer: Callable[[int], bool], host: float, device: float) -> list[E
 def test_steps_that_differ_in_what_bounds_them_give_no_verdict(
     longer: Callable[[int], bool], host: float, device: float, tmp_path: Path
 ) -> None:
-    found = explained(tmp_path, varying(longer, host, device))
+    found = explained(tmp_path, varying(longer=longer, host=host, device=device))
     assert found.verdict.kind == "unclear"
     assert codes_of(found.verdict.sentences[0]) <= {"steps-differ", "steps-after-the-first-differ"}
 
 
 def test_a_long_first_step_costs_no_verdict(tmp_path: Path) -> None:
-    assert explained(tmp_path, varying(lambda number: number == 0, 300, 0)).verdict.kind == "host"
+    assert (
+        explained(
+            tmp_path, varying(longer=lambda number: number == 0, host=300, device=0)
+        ).verdict.kind
+        == "host"
+    )
 
 
 @pytest.mark.parametrize(
@@ -1203,19 +1288,21 @@ def test_calls_that_last_while_the_device_works_may_be_waits(
         program = Program()
         for number in range(5):
             start = 10_000.0 * number
-            program.step(number, start, 10_000)
-            program.span("cpu_op", "layer", start + 1, 100)
-            program.launch(start + 10, start + 20, kernel)
+            program.step(number, start=start, length_us=10_000)
+            program.span("cpu_op", "layer", start=start + 1, length_us=100)
+            program.launch(called=start + 10, starts=start + 20, length_us=kernel)
             for index in range(calls):
-                program.call(call, start + 120 + 20 * index, length)
+                program.call(call, start=start + 120 + 20 * index, length_us=length)
                 program.events[-1]["tid"] = thread
         return explained(tmp_path, program.events)
 
-    found = stepping(9690, 1)
+    found = stepping(kernel=9690, thread=1)
     assert found.verdict.kind == "unclear"
     assert said(found)["no-verdict-with-calls-that-may-wait"].values["call"] == call
-    assert stepping(50, 1).verdict.kind == "host", "the device is idle, so nothing is waited for"
-    watched = stepping(9690, 99)
+    assert stepping(kernel=50, thread=1).verdict.kind == "host", (
+        "the device is idle, so nothing is waited for"
+    )
+    watched = stepping(kernel=9690, thread=99)
     assert "no-verdict-with-calls-that-may-wait" not in said(watched), (
         "another thread does not delay the step"
     )
@@ -1236,40 +1323,48 @@ def test_calls_that_last_while_the_device_works_may_be_waits(
     ],
 )
 def test_kernels_of_all_libraries_may_wait_for_other_ranks(kernel: str, tmp_path: Path) -> None:
-    assert explained(tmp_path, waiting(False, kernel)).verdict.kind == "unclear"
+    assert explained(tmp_path, waiting(late=False, kernel=kernel)).verdict.kind == "unclear"
 
 
 @pytest.mark.parametrize(
     "kernel", ["reduce_kernel", "softmax_WarpAllReduce", "cub::BlockReduce", "gather_kernel"]
 )
 def test_kernels_that_only_compute_wait_for_no_rank(kernel: str, tmp_path: Path) -> None:
-    assert explained(tmp_path, waiting(False, kernel)).verdict.kind != "unclear"
+    assert explained(tmp_path, waiting(late=False, kernel=kernel)).verdict.kind != "unclear"
 
 
-def grouped(ranks: Sequence[int], length: float, host: float = 1000, steps: int = 4) -> list[Event]:
+def grouped(
+    ranks: Sequence[int], exchange_us: float, host_us: float = 1000, steps: int = 4
+) -> list[Event]:
     """An all-reduce between these ranks, after 500 µs of computing."""
     program = Program()
     for number in range(steps):
         start = number * 10_000.0
-        program.step(number, start, 10_000)
-        program.span("cpu_op", "layer", start + 10, host)
-        program.launch(start + 100, start + 110, 500)
-        program.launch(start + 200, start + 620, length, ALL_REDUCE)
+        program.step(number, start=start, length_us=10_000)
+        program.span("cpu_op", "layer", start=start + 10, length_us=host_us)
+        program.launch(called=start + 100, starts=start + 110, length_us=500)
+        program.launch(
+            called=start + 200, starts=start + 620, length_us=exchange_us, kernel=ALL_REDUCE
+        )
         program.events[-1]["args"] |= {
             "Process Group Name": "tp",
             "Process Group Ranks": str(list(ranks)),
         }
-        program.call("cudaStreamSynchronize", start + host + 20, max(5.0, 620 + length - host - 15))
+        program.call(
+            "cudaStreamSynchronize",
+            start=start + host_us + 20,
+            length_us=max(5.0, 620 + exchange_us - host_us - 15),
+        )
     return program.events
 
 
 def test_collectives_are_compared_within_their_group(tmp_path: Path) -> None:
     """Ranks 2 and 3 exchange more than ranks 0 and 1; nobody waits."""
     four = [
-        grouped((0, 1), 100),
-        grouped((0, 1), 100),
-        grouped((2, 3), 9000),
-        grouped((2, 3), 9000),
+        grouped(ranks=(0, 1), exchange_us=100),
+        grouped(ranks=(0, 1), exchange_us=100),
+        grouped(ranks=(2, 3), exchange_us=9000),
+        grouped(ranks=(2, 3), exchange_us=9000),
     ]
     paths = rank_files(tmp_path, four)
     found = explain_traces([paths[2], paths[0], paths[1], paths[3]])
@@ -1286,20 +1381,30 @@ def test_collectives_on_two_streams_are_compared_in_the_order_of_their_calls(
         program = Program()
         for number in range(4):
             start = number * 10_000.0
-            program.step(number, start, 10_000)
-            program.span("cpu_op", "layer", start + 10, 9000)
+            program.step(number, start=start, length_us=10_000)
+            program.span("cpu_op", "layer", start=start + 10, length_us=9000)
             begin = (start + 310, start + 210) if swapped else (start + 210, start + 310)
-            program.launch(start + 100, begin[0], 4000, ALL_REDUCE, tid=9)
-            program.launch(start + 200, begin[1], 100, ALL_REDUCE, tid=10)
+            program.launch(
+                called=start + 100, starts=begin[0], length_us=4000, kernel=ALL_REDUCE, tid=9
+            )
+            program.launch(
+                called=start + 200, starts=begin[1], length_us=100, kernel=ALL_REDUCE, tid=10
+            )
         return program.events
 
-    paths = rank_files(tmp_path, [exchanging(False), exchanging(True)])
+    paths = rank_files(tmp_path, [exchanging(swapped=False), exchanging(swapped=True)])
     found = compare_ranks([read_trace_file(path) for path in paths])
     assert [row.waits_ns for row in found.rows] == [0, 0]
 
 
 def test_waits_of_steps_that_are_not_in_all_traces_are_not_known(tmp_path: Path) -> None:
-    paths = rank_files(tmp_path, [grouped((0, 1), 9000, steps=10), grouped((0, 1), 60, steps=2)])
+    paths = rank_files(
+        tmp_path,
+        [
+            grouped(ranks=(0, 1), exchange_us=9000, steps=10),
+            grouped(ranks=(0, 1), exchange_us=60, steps=2),
+        ],
+    )
     found = explain_traces(paths)
     waited = said(found)["collectives-wait-in-shared-steps"].values
     assert waited["waiting_ns"] == pytest.approx(8.94e6)
@@ -1315,14 +1420,22 @@ def test_only_exposed_waits_shorten_a_step(tmp_path: Path) -> None:
         program = Program()
         for number in range(4):
             start = number * 10_000.0
-            program.step(number, start, 10_000)
-            program.span("cpu_op", "layer", start + 10, 8000)
-            program.launch(start + 100, start + 110, 6000)
-            program.launch(start + 150, start + 160, 5900, ALL_REDUCE, tid=9)
-            program.launch(start + 200, start + 6200, 100 + wait, ALL_REDUCE, tid=9)
+            program.step(number, start=start, length_us=10_000)
+            program.span("cpu_op", "layer", start=start + 10, length_us=8000)
+            program.launch(called=start + 100, starts=start + 110, length_us=6000)
+            program.launch(
+                called=start + 150, starts=start + 160, length_us=5900, kernel=ALL_REDUCE, tid=9
+            )
+            program.launch(
+                called=start + 200,
+                starts=start + 6200,
+                length_us=100 + wait,
+                kernel=ALL_REDUCE,
+                tid=9,
+            )
         return program.events
 
-    found = explain_traces(rank_files(tmp_path, [overlapping(2900), overlapping(0)]))
+    found = explain_traces(rank_files(tmp_path, [overlapping(wait=2900), overlapping(wait=0)]))
     assert said(found)["collectives-wait"].values["waiting_ns"] == pytest.approx(2.9e6)
     device = [reason.values.get("device_ns") for reason in said(found).values()]
     assert any(ns == pytest.approx(6.1e6) for ns in device)
@@ -1333,13 +1446,21 @@ def test_numbers_that_repeat_pair_no_steps(tmp_path: Path) -> None:
         program = Program()
         for number in range(6):
             start = number * 10_000.0
-            program.span("user_annotation", f"batch {number % 3}", start, 9900)
-            program.span("cpu_op", "layer", start + 1, 9000)
-            program.launch(start + 10, start + 20, 5000 if late == (number < 3) else 50, ALL_REDUCE)
+            program.span("user_annotation", f"batch {number % 3}", start=start, length_us=9900)
+            program.span("cpu_op", "layer", start=start + 1, length_us=9000)
+            program.launch(
+                called=start + 10,
+                starts=start + 20,
+                length_us=5000 if late == (number < 3) else 50,
+                kernel=ALL_REDUCE,
+            )
         return program.events
 
     found = compare_ranks(
-        [read_trace_file(path) for path in rank_files(tmp_path, [epochs(True), epochs(False)])]
+        [
+            read_trace_file(path)
+            for path in rank_files(tmp_path, [epochs(late=True), epochs(late=False)])
+        ]
     )
     assert found.steps == 0
 
@@ -1351,11 +1472,18 @@ def test_what_the_profiler_does_in_a_call_is_no_host_work(
     program = Program()
     for number in range(5):
         start = 10_000.0 * number
-        program.step(number, start, 10_000)
-        program.span("cpu_op", "layer", start + 10, 9900)
-        program.launch(start + 100, start + 9110, 800)
+        program.step(number, start=start, length_us=10_000)
+        program.span("cpu_op", "layer", start=start + 10, length_us=9900)
+        program.launch(called=start + 100, starts=start + 9110, length_us=800)
         program.events[-2]["dur"] = length + 10
-        program.span("overhead", "Activity Buffer Request", start + 105, length, pid=-1, tid=0)
+        program.span(
+            "overhead",
+            "Activity Buffer Request",
+            start=start + 105,
+            length_us=length,
+            pid=-1,
+            tid=0,
+        )
     found = explained(tmp_path, program.events)
     assert found.verdict.kind == kind
     assert ("profiler-holds-up-calls" in said(found)) == (length > 200)
@@ -1366,10 +1494,10 @@ def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -
     program = Program()
     for number in range(8):
         start = 1000.0 * number
-        program.step(number, start, 1000)
-        program.span("cpu_op", "layer", start + 1, 100)
-        program.launch(start + 10, start + 950, 990)
-        program.call("cudaEventSynchronize", start + 110, 835)
+        program.step(number, start=start, length_us=1000)
+        program.span("cpu_op", "layer", start=start + 1, length_us=100)
+        program.launch(called=start + 10, starts=start + 950, length_us=990)
+        program.call("cudaEventSynchronize", start=start + 110, length_us=835)
     assert explained(tmp_path, program.events).verdict.kind not in ("host", "mixed")
 
 
@@ -1380,7 +1508,7 @@ def test_traces_of_some_ranks_are_said_to_be_some(
     paths = [
         kineto(
             tmp_path / f"r{late:d}.json",
-            waiting(late, ALL_REDUCE),
+            waiting(late=late, kernel=ALL_REDUCE),
             distributedInfo={"rank": late, "world_size": ranks},
         )
         for late in (False, True)

@@ -13,14 +13,14 @@ from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import Process, Series, fit_process
 from overhead.measure.fitting.slow_samples import share_of_slow_samples
 from overhead.results import Figure, codes_of
-from tests.fakes.chains import anchored_series, lines
+from tests.fakes.chains import anchored_series, one_process_per_slope
 from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law, PeriodicFakeChain
 
-LAW = Law(5e3, 0.0, 300.0, synchronous=True, jitter=0.004)
+LAW = Law(host=5e3, device=0.0, fixed=300.0, synchronous=True, jitter=0.004)
 
 
 def complete(law: Law, **more: Any) -> dict[str, Figure]:
-    return estimate(anchored_series(law, processes=5, **more), 0.1)
+    return estimate(anchored_series(law, processes=5, **more), precision=0.1)
 
 
 @pytest.mark.parametrize(("every", "long_ns", "truth"), [(20_000, 100e6, 10e3), (5_000, 5e6, 6e3)])
@@ -28,7 +28,7 @@ def test_a_rare_long_unit_that_every_process_meets_is_not_ok(
     every: int, long_ns: float, truth: float
 ) -> None:
     def make(law: Law, clock: FakeClock) -> FastFakeChain:
-        return PeriodicFakeChain(law, clock, every, long_ns)
+        return PeriodicFakeChain(law, clock, every=every, long_ns=long_ns)
 
     found = complete(LAW, disturbance=CALM, make=make)
     assert found["complete"].status == "noisy"
@@ -39,10 +39,12 @@ def test_a_rare_long_unit_that_every_process_meets_is_not_ok(
 
 def test_a_cost_that_is_paid_later_in_ever_larger_parts_is_not_ok() -> None:
     def make(law: Law, clock: FakeClock) -> FastFakeChain:
-        return PeriodicFakeChain(law, clock, 1_000, 40e3, doubles=True)
+        return PeriodicFakeChain(law, clock, every=1_000, long_ns=40e3, doubles=True)
 
     found = complete(
-        Law(40.0, 0.0, 300.0, synchronous=True, jitter=0.004), disturbance=CALM, make=make
+        Law(host=40.0, device=0.0, fixed=300.0, synchronous=True, jitter=0.004),
+        disturbance=CALM,
+        make=make,
     )
     assert found["complete"].status == "noisy"
 
@@ -74,7 +76,7 @@ def with_slow_samples(reference_ns: int) -> Series:
             rounds.append(msgspec.structs.replace(one, samples=samples, canary=[reference_ns] * 2))
         return replace(process, rounds=rounds, pace=50_000.0)
 
-    made = lines(600.0, 600.0, 600.0, rounds=8)
+    made = one_process_per_slope(600.0, 600.0, 600.0, rounds=8)
     return replace(made, processes=[slowed(process) for process in made.processes])
 
 
@@ -107,7 +109,7 @@ def test_waits_that_often_take_longer_refuse_the_figures_that_are_their_median(
     share: float, late: float
 ) -> None:
     def make(law: Law, clock: FakeClock) -> FastFakeChain:
-        return _LateChain(law, clock, share, late)
+        return _LateChain(law, clock, share=share, late=late)
 
     found = complete(LAW, disturbance=CALM, make=make)
     assert found["complete"].value == pytest.approx(5e3, rel=0.02)

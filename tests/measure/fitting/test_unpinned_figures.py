@@ -12,7 +12,9 @@ from tests.fakes.chains import one_off_line
 
 def met_series(*turns: tuple[float, ...]) -> Series:
     """A process for each tuple of turns, ns per unit."""
-    return Series([Process((), {"met": one_off_line(own, [8] * len(own))}) for own in turns])
+    return Series(
+        [Process((), one_off={"met": one_off_line(own, at=[8] * len(own))}) for own in turns]
+    )
 
 
 def test_the_met_cost_is_the_median_of_the_processes_with_the_lowest_and_the_highest() -> None:
@@ -54,6 +56,6 @@ def test_a_met_cost_at_or_below_zero_gets_no_value() -> None:
 
 
 def test_a_met_cost_with_a_reason_and_no_values_is_unavailable() -> None:
-    series = Series([Process((), {"met": one_off_line((), reason="too slow")})])
+    series = Series([Process((), one_off={"met": one_off_line((), reason="too slow")})])
     assert unpinned_figures(series) == {}
-    assert one_off_figures(series, 0.1)["met"].reason == "too slow"
+    assert one_off_figures(series, precision=0.1)["met"].reason == "too slow"

@@ -30,7 +30,7 @@ def measured(law: Law) -> tuple[dict[str, Figure], list[Process], float]:
     """The figures, the processes, and the fake seconds that a process took."""
     processes, spent = [], 0.0
     for index in range(QUICK.processes):
-        clock = FakeClock(Disturbance(spread=0.005), index, 20_000)
+        clock = FakeClock(Disturbance(spread=0.005), index, resolution_ns=20_000)
         events: list[Event] = []
         begun = clock.time
         settings = Settings(SECONDS, QUICK.precision, QUICK.min_rounds, 400, 0, frozenset({"case"}))

@@ -24,7 +24,7 @@ def ladder(
     seed: int = 1,
     **attributes: object,
 ) -> Ladder:
-    clock = FakeClock(disturbance, seed=seed)
+    clock = FakeClock(disturbance=disturbance, seed=seed)
     chain = FastFakeChain(law, clock)
     for name, value in attributes.items():
         setattr(chain, name, value)
@@ -65,7 +65,7 @@ class Sleeper(Steady):
 
 def test_an_extra_cost_of_the_first_units_raises_the_largest_n_until_all_n_are_on_a_line() -> None:
     law = Law(host=100.0, device=500.0, fixed=20_000.0)
-    clock = FakeClock(CALM)
+    clock = FakeClock(disturbance=CALM)
     straight = calibrate(Steady(clock, law), clock, Limits())
     found = calibrate(Sleeper(clock, law), clock, Limits())
     needed = Sleeper.STEP / (CLIMB.head * LINE.misfit)
@@ -74,8 +74,8 @@ def test_an_extra_cost_of_the_first_units_raises_the_largest_n_until_all_n_are_o
     assert found.shortfall == ""
     less_precise = calibrate(Sleeper(clock, law), clock, Limits(precision=0.1))
     assert rise(less_precise, law) <= 2.2 * needed * LINE.misfit / 0.1
-    _, _, got = measured({"case": Sleeper(clock, law)}, clock, 1.0)
-    assert estimate(Series([got["case"]] * 3), 0.03)["complete"].status == "ok"
+    _, _, got = measured({"case": Sleeper(clock, law)}, clock, seconds=1.0)
+    assert estimate(Series([got["case"]] * 3), precision=0.03)["complete"].status == "ok"
 
 
 @pytest.mark.parametrize("jitter", [0.002, 0.01])
@@ -85,7 +85,7 @@ def test_noise_does_not_hide_an_extra_cost_of_the_first_units_that_was_found_bef
     law = Law(host=100.0, device=500.0, fixed=20_000.0, jitter=jitter)
     tops = []
     for seed in range(20):
-        clock = FakeClock(CALM, seed=seed)
+        clock = FakeClock(disturbance=CALM, seed=seed)
         found = calibrate(Sleeper(clock, law), clock, Limits())
         tops.append(rise(found, law))
     assert sum(top > Sleeper.STEP / LINE.misfit for top in tops) >= 16
@@ -94,7 +94,7 @@ def test_noise_does_not_hide_an_extra_cost_of_the_first_units_that_was_found_bef
 def test_a_wait_that_sleeps_once_is_not_taken_for_a_polling_wait() -> None:
     law = Law(host=500.0, device=5_000.0, fixed=20_000.0, jitter=0.002, wake=1_000.0, scatter=0.1)
     for seed in range(8):
-        clock = FakeClock(CALM, seed=seed)
+        clock = FakeClock(disturbance=CALM, seed=seed)
         found = calibrate(Sleeper(clock, law), clock, Limits())
         assert found.stairs is None
         assert not {1, LEGACY_N} & set(found.ns)
@@ -109,7 +109,7 @@ def test_the_search_for_the_largest_n_ends_for_a_chain_that_is_not_linear() -> N
             super().issue(n)
             self.clock.time += n * n
 
-    clock, law = FakeClock(CALM), Law(host=100.0, device=50.0, fixed=20_000.0)
+    clock, law = FakeClock(disturbance=CALM), Law(host=100.0, device=50.0, fixed=20_000.0)
     found = calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9))
     assert found.ns[-1] ** 2 <= 4.1 * CLIMB.head_ns
 
@@ -227,7 +227,7 @@ def test_a_machine_with_two_speeds_is_not_taken_for_a_polling_wait() -> None:
     """
     law = Law(host=36_000.0, device=100.0, fixed=2_000.0)
     disturbance = Disturbance(slowdown=1.6, dwell_s=0.01)
-    clocks = [FakeClock(disturbance, seed) for seed in range(60)]
+    clocks = [FakeClock(disturbance=disturbance, seed=seed) for seed in range(60)]
     found = [calibrate(FastFakeChain(law, clock), clock, Limits()).stairs for clock in clocks]
     assert sum(one is not None for one in found) <= 1
 
@@ -241,7 +241,7 @@ def test_an_interrupted_sample_does_not_end_the_search_for_the_largest_n() -> No
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=1_000.0, jitter=0.003)
     tops = set()
     for seed in range(20):
-        clock = FakeClock(Disturbance(0.0, preemptions=50.0), seed)
+        clock = FakeClock(disturbance=Disturbance(spread=0.0, preemptions=50.0), seed=seed)
         tops.add(calibrate(FastFakeChain(law, clock), clock, Limits()).ns[-1])
     assert len(tops) <= 2
 

@@ -734,7 +734,8 @@ def test_the_marks_of_the_profiler_are_the_steps_also_beside_others(tmp_path: Pa
     assert explained(tmp_path, [*events, *quarters]).profiled_steps == len(marks)
 
 
-def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: Path) -> None:
+def test_a_wait_for_work_of_another_stream_is_a_delay_but_no_latency(tmp_path: Path) -> None:
+    """Stream 9 waits for the kernel of 9,000 µs, then starts 2 µs after its end."""
     program = Program()
     for number in range(3):
         start = number * 10_000
@@ -743,20 +744,28 @@ def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: 
         program.call("cudaStreamWaitEvent", start=start + 30, length_us=2)
         program.launch(called=start + 40, starts=start + 9032, length_us=100, kernel="after", tid=9)
     delays = launch_delays(read_trace_file(kineto(tmp_path / "streams.json", program.events)))
-    assert statistics.fmean(each.delay for each in delays) == pytest.approx(4_501_000)
-    assert statistics.fmean(each.others for each in delays) == pytest.approx(4_495_000)
+    mean_delay_us = (10 + 8992) / 2  # of "long" and "after"
+    mean_wait_for_others_us = (0 + 8990) / 2
+    assert statistics.fmean(each.delay for each in delays) == pytest.approx(1e3 * mean_delay_us)
+    assert statistics.fmean(each.others for each in delays) == pytest.approx(
+        1e3 * mean_wait_for_others_us
+    )
     assert max(each.latency for each in delays) <= 10_000
-    first = Program()
-    first.step(1, start=0, length_us=100_000)
-    first.launch(called=10, starts=49_000, length_us=10, kernel="loaded")
+
+
+def test_the_latency_is_a_median_and_the_longest_one_is_told_apart(tmp_path: Path) -> None:
+    """The first launch waits 48,990 µs for the kernel to be loaded, nine later ones take 6 µs."""
+    program = Program()
+    program.step(1, start=0, length_us=100_000)
+    program.launch(called=10, starts=49_000, length_us=10, kernel="loaded")
     for index in range(9):
-        first.launch(
+        program.launch(
             called=51_010 + 1000 * index,
             starts=51_016 + 1000 * index,
             length_us=10,
             kernel="loaded",
         )
-    told = said(explained(tmp_path, first.events))
+    told = said(explained(tmp_path, program.events))
     (latency,) = {
         reason.values["latency_ns"]
         for code, reason in told.items()
@@ -765,17 +774,23 @@ def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: 
     assert latency == pytest.approx(6000)
     longest = [reason for code, reason in told.items() if code.startswith("longest-latency")]
     assert [reason.values["latency_ns"] for reason in longest] == [pytest.approx(48_990_000)]
-    graph = Program()
-    graph.step(1, start=0, length_us=1000)
-    graph.launch(called=10, starts=20, length_us=5, call="cudaGraphLaunch")
-    graph.span("kernel", "gemm", start=26, length_us=5, pid=0, tid=7, args={"correlation": 1})
-    (only,) = launch_delays(read_trace_file(kineto(tmp_path / "graph.json", graph.events)))
+
+
+def test_the_delay_of_a_graph_is_that_of_its_first_kernel(tmp_path: Path) -> None:
+    program = Program()
+    program.step(1, start=0, length_us=1000)
+    program.launch(called=10, starts=20, length_us=5, call="cudaGraphLaunch")
+    program.span("kernel", "gemm", start=26, length_us=5, pid=0, tid=7, args={"correlation": 1})
+    (only,) = launch_delays(read_trace_file(kineto(tmp_path / "graph.json", program.events)))
     assert only.delay == pytest.approx(10_000), "the second node of a graph waits for the first one"
 
 
 def test_a_stream_waits_for_others_only_until_the_first_work_after_the_event(
     tmp_path: Path,
 ) -> None:
+    """Stream 9 waits for the kernel that runs until 5,000 µs. Its work at 7,010 µs no longer does:
+    it waits for its own stream, and then for nobody.
+    """
     program = Program()
     program.step(1, start=0, length_us=10_000)
     program.launch(called=100, starts=110, length_us=4_890, kernel="long")
@@ -784,12 +799,16 @@ def test_a_stream_waits_for_others_only_until_the_first_work_after_the_event(
     program.launch(called=220, starts=5_000, length_us=2_000, kernel="long")
     program.launch(called=300, starts=7_010, length_us=10, kernel="late", tid=9)
     delays = launch_delays(read_trace_file(kineto(tmp_path / "t.json", program.events)))
-    assert [each.others for each in delays] == pytest.approx([0, 4_790_000, 0, 0])
-    assert delays[3].own == pytest.approx(4_715_000)
-    assert delays[3].latency == pytest.approx(1_995_000)
+    end_of_long, end_of_after = 5_000, 5_015
+    after_waits_us = end_of_long - 210
+    assert [each.others for each in delays] == pytest.approx([0, 1e3 * after_waits_us, 0, 0])
+    late = delays[3]
+    assert late.own == pytest.approx(1e3 * (end_of_after - 300))
+    assert late.latency == pytest.approx(1e3 * (7_010 - end_of_after))
 
 
 def test_each_device_is_a_device(tmp_path: Path) -> None:
+    """Device 0 works 97 % of the first half of a step, device 1 of the second half."""
     program = Program()
     for number in range(4):
         start = number * 10_000
@@ -800,7 +819,8 @@ def test_each_device_is_a_device(tmp_path: Path) -> None:
             program.launch(called=at + 1, starts=at + 3, length_us=97, pid=int(index >= 50))
     found = explained(tmp_path, program.events)
     assert found.verdict.kind == "host"
-    assert found.verdict.overhead_share == pytest.approx(0.515)
+    work_share = 50 * 97 / 10_000  # of one device
+    assert found.verdict.overhead_share == pytest.approx(1 - work_share)
     assert said(found)["several-devices"].values["devices"] == 2
 
 
@@ -808,7 +828,7 @@ def processes(first_number: int) -> list[Event]:
     """Two processes in one file; the second one numbers its calls from here on, and has less device
     work.
     """
-    made = [Program(1, 0), Program(2, 1, number=first_number)]
+    made = [Program(pid=1, device=0), Program(pid=2, device=1, number=first_number)]
     for program in made:
         for number in range(3):
             start = number * 10_000
@@ -826,17 +846,20 @@ def processes(first_number: int) -> list[Event]:
 
 def test_of_several_processes_one_is_read(tmp_path: Path) -> None:
     found = explained(tmp_path, processes(first_number=1000))
-    assert (found.profiled_steps, found.per_step.launches.value, found.step.busy.value) == (
-        3,
-        4,
-        200_000,
-    )
+    # The first process has more device work: 4 launches of 50 µs per step.
+    assert found.profiled_steps == 3
+    assert found.per_step.launches.value == 4
+    assert found.step.busy.value == 4 * 50_000
     assert said(found)["one-process-read"].values == {"processes": 2}
+
+
+def test_processes_that_number_their_calls_alike_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match=r"\b2\b"):
         explained(tmp_path, processes(first_number=0))
 
 
-def test_fills_are_no_copies_and_what_was_not_recorded_is_not_zero(tmp_path: Path) -> None:
+def with_a_fill() -> list[Event]:
+    """Steps of 1,000 µs with a launch, a fill of device memory, and an allocation by the driver."""
     program = Program()
     for number in range(3):
         start = number * 1000
@@ -852,10 +875,21 @@ def test_fills_are_no_copies_and_what_was_not_recorded_is_not_zero(tmp_path: Pat
             category="gpu_memset",
         )
         program.call("cudaMalloc", start=start + 300, length_us=20)
-    counts = explained(tmp_path, program.events).per_step
+    return program.events
+
+
+def test_fills_are_no_copies(tmp_path: Path) -> None:
+    counts = explained(tmp_path, with_a_fill()).per_step
+    assert counts.launches.value == 1
+    assert counts.copies.value == 0
     assert counts.fills is not None
-    assert (counts.launches.value, counts.copies.value, counts.fills.value) == (1, 0, 1)
-    assert (counts.allocations.value, counts.driver_allocations.value) == (None, 1)
+    assert counts.fills.value == 1
+
+
+def test_allocations_that_were_not_recorded_are_unknown_and_not_zero(tmp_path: Path) -> None:
+    counts = explained(tmp_path, with_a_fill()).per_step
+    assert counts.allocations.value is None
+    assert counts.driver_allocations.value == 1
     memory = {
         "ph": "i",
         "cat": "cpu_instant_event",
@@ -864,11 +898,14 @@ def test_fills_are_no_copies_and_what_was_not_recorded_is_not_zero(tmp_path: Pat
         "tid": 1,
         "args": {"Bytes": 512},
     }
-    assert explained(tmp_path, [*program.events, memory]).per_step.allocations.value == 0
+    # One such event shows that allocations were recorded. The median step has none of them.
+    recorded = explained(tmp_path, [*with_a_fill(), memory]).per_step
+    assert recorded.allocations.value == 0
 
 
 @pytest.mark.parametrize(("uploads", "advised"), [(1, False), (20, True)])
 def test_advice_has_a_size(uploads: int, advised: bool, tmp_path: Path) -> None:
+    """An upload holds up the host for 30 µs of a step of 10,000 µs: 0.3 %, or 6 % for twenty."""
     program, upload = Program(), "Memcpy HtoD (Pageable -> Device)"
     for number in range(3):
         start = number * 10_000
@@ -883,7 +920,8 @@ def test_advice_has_a_size(uploads: int, advised: bool, tmp_path: Path) -> None:
                 call="cudaMemcpyAsync",
                 category="gpu_memcpy",
             )
-            program.events[-2]["dur"] = 30
+            call = program.events[-2]
+            call["dur"] = 30
         program.span("cpu_op", "layer", start=start + 3000, length_us=6900)
         program.launch(called=start + 3100, starts=start + 3110, length_us=3000)
     assert ("pageable-uploads" in said(explained(tmp_path, program.events))) == advised
@@ -896,8 +934,9 @@ def test_a_program_on_the_processor_is_explained(tmp_path: Path) -> None:
         program.span("cpu_op", "aten::mm", start=1000 * number + 10, length_us=700)
         program.span("cpu_op", "aten::relu", start=1000 * number + 720, length_us=200)
     found = explained(tmp_path, program.events, deviceProperties=[])
-    assert (found.program.device, found.verdict.kind) == ("", "host")
-    assert found.operations[0].name == "aten::mm"
+    assert found.program.device == ""
+    assert found.verdict.kind == "host"
+    assert found.operations[0].name == "aten::mm", "the one that takes longest"
     assert said(found)["processor-only"].values["step_ns"] == pytest.approx(1e6)
 
 
@@ -921,14 +960,14 @@ def renamed_categories(events: Sequence[Event], names: dict[str, str]) -> list[E
 def test_categories_of_other_releases_and_devices_are_read(
     names: dict[str, str], tmp_path: Path
 ) -> None:
-    events = renamed_categories(usual(), names)
-    if "kernel" not in names:
+    events = renamed_categories(usual(launches=10), names)
+    if "kernel" not in names:  # another device, whose calls have other names too
         for event in events:
-            event["name"] = {"cudaLaunchKernel": "urEnqueueKernelLaunch"}.get(
-                event["name"], event["name"]
-            )
+            if event["name"] == "cudaLaunchKernel":
+                event["name"] = "urEnqueueKernelLaunch"
     found = explained(tmp_path, events)
-    assert (found.verdict.kind, found.per_step.launches.value) == ("host", 10)
+    assert found.verdict.kind == "host"
+    assert found.per_step.launches.value == 10
 
 
 def test_one_odd_event_costs_not_the_others(tmp_path: Path) -> None:
@@ -948,6 +987,9 @@ def test_one_odd_event_costs_not_the_others(tmp_path: Path) -> None:
     ]
     for one in odd:
         assert explained(tmp_path, [one, *usual()]).verdict.kind == "host"
+
+
+def test_many_events_whose_arguments_are_odd_cost_the_verdict(tmp_path: Path) -> None:
     broken = [
         event | {"args": []} if is_kernel(event) and _every_second(event) else event
         for event in usual()
@@ -974,9 +1016,10 @@ def test_the_trace_of_another_program_is_named(word: str, tmp_path: Path) -> Non
 
 
 def test_a_quote_that_pytorch_did_not_escape_is_named(tmp_path: Path) -> None:
-    named = Program().span("python_function", "@@", start=1, length_us=2)
+    placeholder = "@@"  # for a name with quotes, as the writer of this test would escape them
+    named = Program().span("python_function", placeholder, start=1, length_us=2)
     path = kineto(tmp_path / "t.json", [named, *usual()])
-    path.write_text(path.read_text().replace("@@", '{"device": "toy"}(12): run'))
+    path.write_text(path.read_text().replace(placeholder, '{"device": "toy"}(12): run'))
     with pytest.raises(BadFile, match="with_stack"):
         explain_traces([path])
 
@@ -988,6 +1031,9 @@ def test_what_a_file_is_is_told_by_its_content(tmp_path: Path) -> None:
     nsys(tmp_path / "base.json", usual())
     for name in ("packed.json", "plain.trace", "base.json"):
         assert explain_traces([tmp_path / name]).verdict.kind == "host"
+
+
+def test_a_report_of_nsys_and_a_folder_are_refused(tmp_path: Path) -> None:
     report = tmp_path / "report.nsys-rep"
     report.write_bytes(b"a report")
     with pytest.raises(BadFile, match="nsys export --type sqlite"):
@@ -997,7 +1043,8 @@ def test_what_a_file_is_is_told_by_its_content(tmp_path: Path) -> None:
 
 
 def test_half_of_a_trace_is_refused_with_what_to_record(tmp_path: Path) -> None:
-    without_work = [event for event in usual() if not is_kernel(event)]
+    events = usual(steps=6, launches=10)
+    without_work = [event for event in events if not is_kernel(event)]
     with pytest.raises(BadFile) as refused:
         explained(tmp_path, without_work)
     file = str(tmp_path / "t.json")
@@ -1006,7 +1053,8 @@ def test_half_of_a_trace_is_refused_with_what_to_record(tmp_path: Path) -> None:
 
 def test_a_database_without_the_table_of_gpus_is_read(tmp_path: Path) -> None:
     found = explain_traces([nsys(tmp_path / "t", usual(), "DROP TABLE TARGET_INFO_GPU")])
-    assert (found.verdict.kind, found.program.device) == ("host", "a device")
+    assert found.verdict.kind == "host"
+    assert found.program.device == "a device"
 
 
 @pytest.mark.parametrize("mode", ["wal", "journal"])

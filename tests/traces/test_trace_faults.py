@@ -62,12 +62,16 @@ class Program:
         self.span("user_annotation", f"ProfilerStep#{number}", start=start, length_us=length_us)
 
     def call(
-        self, name: str, start: float, length_us: float, category: str = "cuda_runtime"
+        self,
+        name: str,
+        start: float,
+        length_us: float,
+        category: str = "cuda_runtime",
+        tid: int = 1,
     ) -> None:
         self.number += 1
-        self.span(
-            category, name, start=start, length_us=length_us, args={"correlation": self.number}
-        )
+        numbered = {"correlation": self.number}
+        self.span(category, name, start=start, length_us=length_us, args=numbered, tid=tid)
 
     def launch(
         self, called: float, starts: float, length_us: float, kernel: str = "gemm", **more: Any
@@ -76,7 +80,7 @@ class Program:
         self.call(
             more.pop("call", "cudaLaunchKernel"),
             start=called,
-            length_us=2,
+            length_us=more.pop("call_us", 2),
             category=more.pop("calls", "cuda_runtime"),
         )
         place: Event = {"pid": self.device, "tid": 7, "args": {"correlation": self.number}} | more
@@ -918,10 +922,10 @@ def test_advice_has_a_size(uploads: int, advised: bool, tmp_path: Path) -> None:
                 length_us=15,
                 kernel=upload,
                 call="cudaMemcpyAsync",
+                call_us=30,
                 category="gpu_memcpy",
             )
-            call = program.events[-2]
-            call["dur"] = 30
+
         program.span("cpu_op", "layer", start=start + 3000, length_us=6900)
         program.launch(called=start + 3100, starts=start + 3110, length_us=3000)
     assert ("pageable-uploads" in said(explained(tmp_path, program.events))) == advised
@@ -1059,11 +1063,14 @@ def test_a_database_without_the_table_of_gpus_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["wal", "journal"])
 def test_changes_beside_a_database_are_not_ignored(mode: str, tmp_path: Path) -> None:
+    """Of a database that a program still writes, a part is in a second file. Here both are
+    copied before the program is done.
+    """
     path, copy = nsys(tmp_path / "t.sqlite", events_of(DEVICE_BOUND)), tmp_path / "copy.sqlite"
     with sqlite3.connect(path) as base:
         if mode == "wal":
             base.execute("PRAGMA journal_mode=wal")
-        base.execute("PRAGMA cache_size=1")
+        base.execute("PRAGMA cache_size=1")  # else the change would stay in memory
         base.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = start + 10")
         if mode == "wal":
             base.commit()
@@ -1074,22 +1081,42 @@ def test_changes_beside_a_database_are_not_ignored(mode: str, tmp_path: Path) ->
         explain_traces([copy])
 
 
+@dataclasses.dataclass
+class CopyRow:
+    """A row of the table of copies of nsys. ``kind`` and ``source``: numbers of CUPTI."""
+
+    start_ns: int
+    end_ns: int | None
+    kind: int
+    source: int
+    stream: int = 0
+    number: int = 0
+
+    def __str__(self) -> str:
+        end = "NULL" if self.end_ns is None else self.end_ns
+        device, process, to_device, size = 0, 77 << 24, 2, 9
+        return (
+            f"({self.start_ns}, {end}, {device}, {self.stream}, {self.number}, {process},"
+            f" {self.kind}, {self.source}, {to_device}, {size})"
+        )
+
+
+def insert_copies(rows: Sequence[CopyRow]) -> str:
+    """The statement of SQL that inserts these copies."""
+    return f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(map(str, rows))}"
+
+
+HOST_TO_DEVICE, MIGRATION = 1, 11
+PAGEABLE, MANAGED = 0, 4
+
+
 def test_migrations_of_managed_memory_are_counted(tmp_path: Path) -> None:
-    events = usual()
-    start, process = int(1e9 + 1), 77 << 24
-    rows = [
-        f"({start + 900 * n}, {start + 900 * n + 800}, 0, 0, 0, {process}, 11, 4, 2, 9)"
-        for n in range(300)
-    ]
-    found = explain_traces(
-        [
-            nsys(
-                tmp_path / "t",
-                events,
-                f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}",
-            )
-        ]
-    )
+    first_ns = int(1e9 + 1)
+    rows: list[CopyRow] = []
+    for index in range(300):
+        start_ns = first_ns + 900 * index
+        rows.append(CopyRow(start_ns, end_ns=start_ns + 800, kind=MIGRATION, source=MANAGED))
+    found = explain_traces([nsys(tmp_path / "t", usual(), insert_copies(rows))])
     assert found.verdict.kind == "unclear"
     assert said(found)["many-migrations-without-call"].values["pieces"] == 300
 
@@ -1098,14 +1125,19 @@ def test_migrations_of_managed_memory_are_counted(tmp_path: Path) -> None:
 def test_rows_of_a_database_without_a_time_are_counted_as_lost(
     many: int, kind: str, tmp_path: Path
 ) -> None:
-    rows = [f"({int(1e9) + 900 * n}, NULL, 0, 0, 0, {77 << 24}, 1, 4, 2, 9)" for n in range(many)]
-    inserted = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}"
-    found = explain_traces([nsys(tmp_path / "t", usual(), inserted)])
+    first_ns = int(1e9)
+    rows = [
+        CopyRow(first_ns + 900 * index, end_ns=None, kind=HOST_TO_DEVICE, source=MANAGED)
+        for index in range(many)
+    ]
+    found = explain_traces([nsys(tmp_path / "t", usual(), insert_copies(rows))])
+    whole = explain_traces([nsys(tmp_path / "whole", usual())])
     assert found.verdict.kind == kind
-    assert said(found) != said(explain_traces([nsys(tmp_path / "whole", usual())]))
+    assert said(found) != said(whole)
 
 
-def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None:
+def without_pytorch() -> list[Event]:
+    """Steps that allocate managed memory for 380 µs, then launch one kernel."""
     program = Program()
     for number in range(3):
         start = 1000.0 * number
@@ -1113,13 +1145,22 @@ def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None
         program.call("cudaMallocManaged", start=start + 10, length_us=380)
         program.span("cpu_op", "sweep", start=start + 400, length_us=100)
         program.launch(called=start + 410, starts=start + 420, length_us=80)
-    found = explain_traces([nsys(tmp_path / "t", program.events)])
+    return program.events
+
+
+def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None:
+    found = explain_traces([nsys(tmp_path / "t", without_pytorch())])
     assert "PyTorch" not in " ".join(map(sentence, [*found.verdict.sentences, *found.not_seen]))
+
+
+def test_a_long_call_outside_of_operations_is_named(tmp_path: Path) -> None:
+    found = explain_traces([nsys(tmp_path / "t", without_pytorch())])
     call = {"call": "cudaMallocManaged", "mean_ns": pytest.approx(380_000)}
     assert said(found)["call-outside-of-operations"].values == call
 
 
-def test_a_database_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_cannot_fill_the_memory(tmp_path: Path) -> None:
+    """Texts of 400 MB and more, which SQLite would compute as they are read."""
     large = "hex(zeroblob(200000000))"
     view = [
         "DROP TABLE StringIds",
@@ -1134,6 +1175,11 @@ def test_a_database_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.M
     for name, statements in (("view", view), ("computed", computed)):
         with pytest.raises(BadFile):
             explain_traces([nsys(tmp_path / name, usual(), *statements)])
+
+
+def test_a_database_with_too_many_names_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(nsys_export, "_MOST_NAMES", 10)
     with pytest.raises(BadFile, match=r"\b10\b"):
         explain_traces([nsys(tmp_path / "names", usual())])
@@ -1152,14 +1198,15 @@ def test_six_steps_on_two_streams_recorded_on_an_h200_have_lost_nothing() -> Non
     path = Path(__file__).parents[1] / "data" / "traces" / "h200_two_streams.json.gz"
     trace = read_trace_file(path)
     recording = trace.recording
-    assert (len(trace.steps), recording.launches, recording.earlier) == (6, 12, 3)
-    assert (
-        recording.launches_without_work,
-        recording.work_without_call,
-        recording.clocks.late_ns,
-    ) == (0, 0, 0)
+    assert len(trace.steps) == 6
+    assert recording.launches == 12
+    assert recording.earlier == 3
+    assert recording.launches_without_work == 0
+    assert recording.work_without_call == 0
+    assert recording.clocks.late_ns == 0
     found = explain_traces([path])
-    assert (found.verdict.kind, found.replay.ok) == ("device", True)
+    assert found.verdict.kind == "device"
+    assert found.replay.ok
     delays = launch_delays(trace)
     assert max(each.latency for each in delays[1:]) < 10_000, (
         "what is longer is a wait for the other stream"
@@ -1184,6 +1231,7 @@ def waited_steps(
 
 
 def _awaited(program: Program, start: float) -> None:
+    """Work that ends 3 µs before the wait does."""
     program.launch(called=start + 100, starts=start + 110, length_us=885, kernel="large")
 
 
@@ -1204,14 +1252,16 @@ def _other_stream(program: Program, start: float) -> None:
 )
 def test_a_wait_for_which_no_work_ends_gives_no_verdict(wait: str, tmp_path: Path) -> None:
     assert explained(tmp_path, waited_steps(_awaited, wait=wait).events).verdict.kind == "mixed"
-    for wrong in (_nothing, _lost_copy, _other_stream):
-        found = explained(tmp_path, waited_steps(wrong, wait=wait).events)
+    for no_awaited_work in (_nothing, _lost_copy, _other_stream):
+        found = explained(tmp_path, waited_steps(no_awaited_work, wait=wait).events)
         assert found.verdict.kind == "unclear"
         assert has_a_share(found.verdict.sentences[0])
 
 
 @pytest.mark.parametrize("late_us", [20, 200])
 def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_path: Path) -> None:
+    """The call of such a copy waits for its end, which so has a time of both clocks."""
+
     def copying(late: float) -> Explanation:
         program = Program()
         for number in range(5):
@@ -1225,9 +1275,9 @@ def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_pat
                 length_us=2,
                 kernel=copy,
                 call="cudaMemcpyAsync",
+                call_us=1795,  # it returns when the copy is done
                 category="gpu_memcpy",
             )
-            program.events[-2]["dur"] = 1795
         return explained(tmp_path, program.events)
 
     right, found = copying(late=0), copying(late=late_us)
@@ -1238,32 +1288,32 @@ def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_pat
 
 @pytest.mark.parametrize("call", ["cudaMemsetAsync", "cudaMemcpyAsync", "cudaLaunchKernel"])
 def test_lost_work_weighs_by_the_time_that_it_may_have_taken(call: str, tmp_path: Path) -> None:
-    """One call in a hundred has no work; the device may have worked for 10 of 1,000 µs, or for 970
-    of them.
+    """One call in a hundred has no work. If the launches are 10 µs apart, the device may have
+    worked for 10 of 1,000 µs in place of it; if they are 0.1 µs apart and the call is the last one,
+    for 970 of them.
     """
-
-    def losing(apart: float) -> Explanation:
-        program = Program()
-        for number in range(5):
-            start = 1000.0 * number
-            program.step(number, start=start, length_us=1000)
-            program.span("cpu_op", "prepare", start=start + 1, length_us=990)
-            for index in range(99):
-                program.launch(
-                    called=start + 2 + apart * index,
-                    starts=start + 7 + apart * index,
-                    length_us=0.5 * apart,
-                )
-                if index == 50:
-                    program.call(call, start=start + 2 + apart * (index + 0.5), length_us=0.1)
-        return explained(tmp_path, program.events)
-
-    assert losing(apart=10).verdict.kind == "host"
-    told = said(losing(apart=10))
-    (lost,) = {"launches-without-work", "copies-without-work"} & told.keys()
-    assert told[lost].values["lost"] == 5
+    steps, apart_us = 5, 10.0
     program = Program()
-    for number in range(5):
+    for number in range(steps):
+        start = 1000.0 * number
+        program.step(number, start=start, length_us=1000)
+        program.span("cpu_op", "prepare", start=start + 1, length_us=990)
+        for index in range(99):
+            program.launch(
+                called=start + 2 + apart_us * index,
+                starts=start + 7 + apart_us * index,
+                length_us=0.5 * apart_us,
+            )
+            if index == 50:
+                program.call(call, start=start + 2 + apart_us * (index + 0.5), length_us=0.1)
+    found = explained(tmp_path, program.events)
+    assert found.verdict.kind == "host"
+    told = said(found)
+    (lost,) = {"launches-without-work", "copies-without-work"} & told.keys()
+    assert told[lost].values["lost"] == steps
+
+    program = Program()
+    for number in range(steps):
         start = 1000.0 * number
         program.step(number, start=start, length_us=1000)
         program.span("cpu_op", "prepare", start=start + 1, length_us=990)
@@ -1277,6 +1327,9 @@ def test_lost_work_weighs_by_the_time_that_it_may_have_taken(call: str, tmp_path
 
 @pytest.mark.parametrize(("recorded", "kind"), [(95, "host"), (94, "host"), (30, "unclear")])
 def test_replays_of_one_graph_are_alike(recorded: int, kind: str, tmp_path: Path) -> None:
+    """The graph has 95 kernels, as its first replay shows. Where the others have far fewer, some
+    were not recorded.
+    """
     program = Program()
     for number in range(6):
         start = 1000.0 * number
@@ -1307,7 +1360,11 @@ def test_one_bad_record_moves_no_clock(tmp_path: Path) -> None:
     events = usual(host_us=50, device_us=20, launches=20)
     right = explained(tmp_path, events)
     kernels = [event for event in events if is_kernel(event)]
-    odd = [event | {"ts": event["ts"] - 1e5} if event is kernels[33] else event for event in events]
+    early_us = 1e5
+    odd = [
+        event | {"ts": event["ts"] - early_us} if event is kernels[33] else event
+        for event in events
+    ]
     found = explained(tmp_path, odd)
     assert found.verdict.kind == right.verdict.kind
     assert found.verdict.factor == pytest.approx(right.verdict.factor, rel=0.05)
@@ -1322,8 +1379,7 @@ def test_a_thread_that_waits_beside_another_gives_no_verdict(tmp_path: Path) -> 
         program.step(number, start=start, length_us=10_000)
         program.span("cpu_op", "layer", start=start + 1, length_us=9900)
         program.launch(called=start + 10, starts=start + 20, length_us=5000)
-        program.call("cudaDeviceSynchronize", start=start + 30, length_us=4995)
-        program.events[-1]["tid"] = 2
+        program.call("cudaDeviceSynchronize", start=start + 30, length_us=4995, tid=2)
     assert explained(tmp_path, program.events).verdict.kind == "unclear"
 
 
@@ -1400,6 +1456,9 @@ def test_calls_that_last_while_the_device_works_may_be_waits(
     call: str, calls: int, length: float, tmp_path: Path
 ) -> None:
     def stepping(kernel: float, thread: int) -> Explanation:
+        """Steps of 10,000 µs that thread 1 launches. The call lasts until their end, or is made
+        again and again.
+        """
         program = Program()
         for number in range(5):
             start = 10_000.0 * number
@@ -1407,8 +1466,7 @@ def test_calls_that_last_while_the_device_works_may_be_waits(
             program.span("cpu_op", "layer", start=start + 1, length_us=100)
             program.launch(called=start + 10, starts=start + 20, length_us=kernel)
             for index in range(calls):
-                program.call(call, start=start + 120 + 20 * index, length_us=length)
-                program.events[-1]["tid"] = thread
+                program.call(call, start=start + 120 + 20 * index, length_us=length, tid=thread)
         return explained(tmp_path, program.events)
 
     found = stepping(kernel=9690, thread=1)
@@ -1486,24 +1544,31 @@ def test_collectives_are_compared_within_their_group(tmp_path: Path) -> None:
     assert found.verdict.kind == "unclear"
     assert "rank-is-late" not in said(found)
     assert "ranks-differ-in-collectives" in said(found)
-    assert explain_traces(paths[2:]).verdict.kind != "unclear"
+    one_group = explain_traces(paths[2:])
+    assert one_group.verdict.kind != "unclear"
 
 
 def test_collectives_on_two_streams_are_compared_in_the_order_of_their_calls(
     tmp_path: Path,
 ) -> None:
+    """Each of two collectives takes equally long on both ranks, but on one rank the second call
+    starts first.
+    """
+
     def exchanging(swapped: bool) -> list[Event]:
         program = Program()
         for number in range(4):
             start = number * 10_000.0
             program.step(number, start=start, length_us=10_000)
             program.span("cpu_op", "layer", start=start + 10, length_us=9000)
-            begin = (start + 310, start + 210) if swapped else (start + 210, start + 310)
+            first, second = start + 210, start + 310
+            if swapped:
+                first, second = second, first
             program.launch(
-                called=start + 100, starts=begin[0], length_us=4000, kernel=ALL_REDUCE, tid=9
+                called=start + 100, starts=first, length_us=4000, kernel=ALL_REDUCE, tid=9
             )
             program.launch(
-                called=start + 200, starts=begin[1], length_us=100, kernel=ALL_REDUCE, tid=10
+                called=start + 200, starts=second, length_us=100, kernel=ALL_REDUCE, tid=10
             )
         return program.events
 
@@ -1522,8 +1587,9 @@ def test_waits_of_steps_that_are_not_in_all_traces_are_not_known(tmp_path: Path)
     )
     found = explain_traces(paths)
     waited = said(found)["collectives-wait-in-shared-steps"].values
-    assert waited["waiting_ns"] == pytest.approx(8.94e6)
-    assert (waited["shared"], waited["steps"]) == (2, 10)
+    assert waited["waiting_ns"] == pytest.approx(9.0e6 - 0.06e6)
+    assert waited["shared"] == 2
+    assert waited["steps"] == 10
 
 
 def test_only_exposed_waits_shorten_a_step(tmp_path: Path) -> None:
@@ -1553,10 +1619,13 @@ def test_only_exposed_waits_shorten_a_step(tmp_path: Path) -> None:
     found = explain_traces(rank_files(tmp_path, [overlapping(wait=2900), overlapping(wait=0)]))
     assert said(found)["collectives-wait"].values["waiting_ns"] == pytest.approx(2.9e6)
     device = [reason.values.get("device_ns") for reason in said(found).values()]
-    assert any(ns == pytest.approx(6.1e6) for ns in device)
+    without_wait_ns = 6.0e6 + 0.1e6  # the kernel, and what the second collective takes at least
+    assert any(ns == pytest.approx(without_wait_ns) for ns in device)
 
 
 def test_numbers_that_repeat_pair_no_steps(tmp_path: Path) -> None:
+    """Six steps have the numbers 0, 1, 2, 0, 1, 2. Nobody knows which of two is which."""
+
     def epochs(late: bool) -> list[Event]:
         program = Program()
         for number in range(6):
@@ -1580,28 +1649,33 @@ def test_numbers_that_repeat_pair_no_steps(tmp_path: Path) -> None:
     assert found.steps == 0
 
 
-@pytest.mark.parametrize(("length", "kind"), [(100, "host"), (500, "host"), (5000, "unclear")])
+@pytest.mark.parametrize(
+    ("profiler_us", "kind", "is_told"),
+    [(100, "host", False), (500, "host", True), (5000, "unclear", True)],
+    ids=["1 % of the step", "5 % of the step", "half of the step"],
+)
 def test_what_the_profiler_does_in_a_call_is_no_host_work(
-    length: float, kind: str, tmp_path: Path
+    profiler_us: float, kind: str, is_told: bool, tmp_path: Path
 ) -> None:
     program = Program()
     for number in range(5):
         start = 10_000.0 * number
         program.step(number, start=start, length_us=10_000)
         program.span("cpu_op", "layer", start=start + 10, length_us=9900)
-        program.launch(called=start + 100, starts=start + 9110, length_us=800)
-        program.events[-2]["dur"] = length + 10
+        program.launch(
+            called=start + 100, starts=start + 9110, length_us=800, call_us=profiler_us + 10
+        )
         program.span(
             "overhead",
             "Activity Buffer Request",
             start=start + 105,
-            length_us=length,
+            length_us=profiler_us,
             pid=-1,
             tid=0,
         )
     found = explained(tmp_path, program.events)
     assert found.verdict.kind == kind
-    assert ("profiler-holds-up-calls" in said(found)) == (length > 200)
+    assert ("profiler-holds-up-calls" in said(found)) == is_told
 
 
 def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -> None:
@@ -1616,22 +1690,29 @@ def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -
     assert explained(tmp_path, program.events).verdict.kind not in ("host", "mixed")
 
 
-@pytest.mark.parametrize(("ranks", "some"), [(2, False), (8, True), ("8", False)])
-def test_traces_of_some_ranks_are_said_to_be_some(
-    ranks: object, some: bool, tmp_path: Path
-) -> None:
-    paths = [
+def of_two_ranks(tmp_path: Path, world_size: object) -> list[Path]:
+    """The traces of ranks 0 and 1, which name this number of ranks."""
+    return [
         kineto(
             tmp_path / f"r{late:d}.json",
             waiting(late=late, kernel=ALL_REDUCE),
-            distributedInfo={"rank": late, "world_size": ranks},
+            distributedInfo={"rank": late, "world_size": world_size},
         )
         for late in (False, True)
     ]
-    told = said(explain_traces(paths))
-    assert ("traces-of-some-ranks" in told) == some
-    if some:
-        assert told["traces-of-some-ranks"].values == {"given": 2, "ranks": 8}
+
+
+def test_traces_of_some_ranks_are_said_to_be_some(tmp_path: Path) -> None:
+    told = said(explain_traces(of_two_ranks(tmp_path, world_size=8)))
+    assert told["traces-of-some-ranks"].values == {"given": 2, "ranks": 8}
+
+
+@pytest.mark.parametrize("world_size", [2, "8"], ids=["all given", "no number"])
+def test_traces_are_not_said_to_be_some_if_all_are_given_or_the_number_is_not_known(
+    world_size: object, tmp_path: Path
+) -> None:
+    told = said(explain_traces(of_two_ranks(tmp_path, world_size=world_size)))
+    assert "traces-of-some-ranks" not in told
 
 
 @pytest.mark.needs("scipy")

@@ -1398,22 +1398,37 @@ def test_an_upload_from_pageable_memory_blocks_also_in_a_database(tmp_path: Path
         program.step(number, start=start, length_us=10_000)
         program.launch(called=start + 9100, starts=start + 9110, length_us=100)
         program.call("cudaMemcpyAsync", start=start + 10, length_us=9005)
-    process = 77 << 24
-    copies = [
-        f"({10_000_000 * n + 20_000}, {10_000_000 * n + 9_010_000}, 0, 7, {2 * n + 2}, {process},"
-        " 1, 0, 2, 9)"
-        for n in range(5)
-    ]
-    insert = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(copies)}"
-    assert explain_traces([nsys(tmp_path / "t", program.events, insert)]).verdict.kind == "device"
+    copies: list[CopyRow] = []
+    for number in range(5):
+        start_ns = 10_000_000 * number
+        copies.append(
+            CopyRow(
+                start_ns + 20_000,
+                end_ns=start_ns + 9_010_000,
+                kind=HOST_TO_DEVICE,
+                source=PAGEABLE,
+                stream=7,
+                number=2 * number + 2,  # each step makes two calls, of which the copy is the second
+            )
+        )
+    database = nsys(tmp_path / "t", program.events, insert_copies(copies))
+    assert explain_traces([database]).verdict.kind == "device"
 
 
-def varying(longer: Callable[[int], bool], host: float, device: float) -> list[Event]:
-    """20 steps; those that are longer take the host or the device 5,000 µs."""
+@dataclasses.dataclass(frozen=True)
+class StepCost:
+    """What a step takes the host and the device, µs."""
+
+    host_us: float
+    device_us: float
+
+
+def varying(is_long: Callable[[int], bool], short: StepCost, long: StepCost) -> list[Event]:
+    """20 steps; ``is_long``: whether the step of this number is a long one."""
     program, now = Program(), 0.0
     for number in range(20):
-        host_us = 5000.0 if longer(number) and not host else host or 300.0
-        device_us = 5000.0 if longer(number) and not device else device or 50.0
+        cost = long if is_long(number) else short
+        host_us, device_us = cost.host_us, cost.device_us
         program.span("cpu_op", "layer", start=now + 1, length_us=host_us - 10)
         program.launch(called=now + 10, starts=now + 20, length_us=device_us)
         asked = now + host_us
@@ -1424,23 +1439,32 @@ def varying(longer: Callable[[int], bool], host: float, device: float) -> list[E
     return program.events
 
 
-@pytest.mark.parametrize(("host", "device"), [(300, 0), (0, 280)])
-@pytest.mark.parametrize("longer", [lambda number: number % 4 > 0, lambda number: number % 8 == 3])
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        (StepCost(host_us=300, device_us=50), StepCost(host_us=300, device_us=5000)),
+        (StepCost(host_us=300, device_us=280), StepCost(host_us=5000, device_us=280)),
+    ],
+    ids=["device longer", "host longer"],
+)
+@pytest.mark.parametrize(
+    "is_long",
+    [lambda number: number % 4 > 0, lambda number: number % 8 == 3],
+    ids=["3 of 4", "1 of 8"],
+)
 def test_steps_that_differ_in_what_bounds_them_give_no_verdict(
-    longer: Callable[[int], bool], host: float, device: float, tmp_path: Path
+    is_long: Callable[[int], bool], short: StepCost, long: StepCost, tmp_path: Path
 ) -> None:
-    found = explained(tmp_path, varying(longer=longer, host=host, device=device))
+    found = explained(tmp_path, varying(is_long, short, long))
     assert found.verdict.kind == "unclear"
     assert codes_of(found.verdict.sentences[0]) <= {"steps-differ", "steps-after-the-first-differ"}
 
 
 def test_a_long_first_step_costs_no_verdict(tmp_path: Path) -> None:
-    assert (
-        explained(
-            tmp_path, varying(longer=lambda number: number == 0, host=300, device=0)
-        ).verdict.kind
-        == "host"
-    )
+    short = StepCost(host_us=300, device_us=50)
+    long = StepCost(host_us=300, device_us=5000)
+    events = varying(lambda number: number == 0, short, long)
+    assert explained(tmp_path, events).verdict.kind == "host"
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ def test_two_cases_are_compared_round_by_round_within_a_process() -> None:
     assert found.ratio.value == pytest.approx(2.0)
     assert found.ratio.status == "ok"
     assert found.ratio.unit == "ratio"
-    assert found.difference.value == pytest.approx(450.0)
-    assert found.difference.status == "noisy"
+    assert found.difference.value == pytest.approx(450.0), "the mean of 300, 450 and 600"
+    assert found.difference.status == "noisy", "as the processes differ"
 
 
 def test_differences_ratios_and_marginal_costs_are_corrected_for_the_processor_speed() -> None:
@@ -106,7 +106,7 @@ def test_a_negative_difference_is_shown_as_negative_and_noisy() -> None:
         figure="issue",
         precision=0.03,
     ).difference
-    assert found.value == pytest.approx(-50.0)
+    assert found.value == pytest.approx(-50.0), "issue has half of the slopes"
     assert found.status == "noisy"
     assert found.reason == because("difference-not-separable")
 
@@ -160,7 +160,7 @@ def test_four_patterns_of_a_case_give_the_cost_of_a_submit_a_pass_and_a_dispatch
     family = {}
     for counts in (PER_SUBMIT, PER_4, PER_16, PER_PASS, ONE_PASS, ROTATED):
         cost = float(np.dot(counts, costs))
-        family[counts] = around(2 * cost)
+        family[counts] = around(2 * cost)  # as issue has half the slope
     found = marginal_costs(family, figure="issue")
     assert tuple(found) == MARGINAL_COSTS
     assert [found[part].value for part in MARGINAL_COSTS] == pytest.approx(list(costs), rel=0.02)
@@ -175,12 +175,11 @@ def test_without_passes_two_patterns_determine_the_cost_of_a_submit() -> None:
     }
     assert marginal_costs(family, figure="issue")["per_submit"].status == "unavailable"
     found = marginal_costs(family, figure="issue", passes=False)
+    # A unit issues for half of the slope: 10,000 ns with a submit of its own, 1,000 ns without.
     assert found["per_submit"].value == pytest.approx(9_000.0)
     assert found["per_dispatch"].value == pytest.approx(1_000.0)
-    assert (found["per_pass"].status, found["per_pass"].reason) == (
-        "unavailable",
-        because("no-passes"),
-    )
+    assert found["per_pass"].status == "unavailable"
+    assert found["per_pass"].reason == because("no-passes")
 
 
 def test_patterns_without_figures_have_no_marginal_costs() -> None:
@@ -213,7 +212,8 @@ def test_a_comparison_leaves_out_the_slow_rounds_of_either_case() -> None:
         figure="complete",
     )
     assert found.difference.value == pytest.approx(300.0)
-    assert (found.difference.status, found.difference.processes) == ("ok", 3)
+    assert found.difference.status == "ok"
+    assert found.difference.processes == 3, "the last process of one case was slow"
     few = difference_and_ratio(
         of=with_reference_loops(slopes=of[:2], loops_us=slow[2:]),
         against=with_reference_loops(slopes=against[:2], loops_us=calm[2:]),

@@ -8,15 +8,17 @@ from overhead.measure.fitting.two_speeds import reference_changed, split_speeds,
 
 
 def test_values_form_two_groups_only_with_a_gap_and_enough_members() -> None:
+    """20 values of each of five processes, around 100; those of the upper group around 180."""
     draw = np.random.default_rng(0)
     owners = np.repeat(np.arange(5), 20)
     one = draw.normal(100, 2, 100)
     assert two_groups(one, owners=owners) is None
     assert two_groups(one[:5], owners=owners[:5]) is None
-    two = np.where(np.arange(100) % 3 == 0, 180.0, 100.0) * draw.normal(1, 0.01, 100)
+    in_upper = np.arange(100) % 3 == 0
+    two = np.where(in_upper, 180.0, 100.0) * draw.normal(1, 0.01, 100)
     found = two_groups(two, owners=owners)
     assert found is not None
-    assert (found == (np.arange(100) % 3 == 0)).all()
+    assert (found == in_upper).all()
     few = one.copy()
     few[:3] = 500.0
     assert two_groups(few, owners=owners) is None

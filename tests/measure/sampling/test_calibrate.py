@@ -88,7 +88,8 @@ def test_noise_does_not_hide_an_extra_cost_of_the_first_units_that_was_found_bef
         clock = FakeClock(disturbance=CALM, seed=seed)
         found = calibrate(Sleeper(clock, law), clock, Limits())
         tops.append(rise(found, law))
-    assert sum(top > Sleeper.STEP / LINE.misfit for top in tops) >= 16
+    high_enough = [top for top in tops if top > Sleeper.STEP / LINE.misfit]
+    assert len(high_enough) >= 16, "of 20"
 
 
 def test_a_wait_that_sleeps_once_is_not_taken_for_a_polling_wait() -> None:
@@ -128,6 +129,7 @@ def test_the_n_of_an_earlier_process_are_timed_again_in_this_process() -> None:
     began = clock.time
     again = retime_ladder(chain, clock, first.ns)
     assert again.ns == first.ns
+    # The host takes 4,000 ns in this process, and took 2,000 ns in the first one.
     assert again.unit_ns == pytest.approx(2 * first.unit_ns, rel=0.05)
     assert chain.executed() == again.issued
     assert again.pass_ns > first.pass_ns
@@ -141,14 +143,14 @@ def test_a_tighter_target_raises_the_largest_n() -> None:
     assert precise.ns[-1] > rough.ns[-1]
 
 
-@pytest.mark.parametrize("unit", [1e6, 100e6])
-def test_a_slow_chain_gets_few_small_n_quickly(unit: float) -> None:
+@pytest.mark.parametrize("unit_ns", [1e6, 100e6])
+def test_a_slow_chain_gets_few_small_n_quickly(unit_ns: float) -> None:
     clock = FakeClock()
-    chain = Steady(clock, Law(host=unit, device=0.0, fixed=0.0, synchronous=True))
+    chain = Steady(clock, Law(host=unit_ns, device=0.0, fixed=0.0, synchronous=True))
     began = clock.time
     found = calibrate(chain, clock, Limits())
     assert found.ns in ((0, 1, 2, 3, 4), (0, 1, 2))
-    assert clock.time - began < 120 * unit
+    assert clock.time - began < 120 * unit_ns
 
 
 def test_a_stack_that_bounds_n_limits_the_largest_n_and_gives_the_reason() -> None:
@@ -247,8 +249,9 @@ def test_an_interrupted_sample_does_not_end_the_search_for_the_largest_n() -> No
 
 
 def test_a_pass_samples_every_n_in_a_new_order() -> None:
-    found = Ladder((0, 1, 2, 4), 1.0, 1.0, 1.0, 0)
+    ns = (0, 1, 2, 4)
+    found = Ladder(ns, 1.0, 1.0, 1.0, 0)
     drawn = found.draw(3, random.Random(0))
-    assert [sorted(drawn[i : i + 4]) for i in (0, 4, 8)] == [[0, 1, 2, 4]] * 3
+    assert [sorted(drawn[i : i + 4]) for i in (0, 4, 8)] == [[*ns]] * 3, "three passes of four n"
     assert found.draw_for_cpu(4, 3) == [1, 2, 4, 1]
     assert [found.draw_for_cpu(1, number) for number in range(4)] == [[1], [2], [4], [1]]

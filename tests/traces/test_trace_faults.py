@@ -391,7 +391,7 @@ def test_a_wait_and_a_launch_that_no_clock_explains_contradict_each_other() -> N
 
 
 def test_times_that_are_rounded_to_microseconds_give_no_verdict(tmp_path: Path) -> None:
-    # From 2**53 µs (9.0e15) on, the numbers of JSON have no digits for less than 2 µs.
+    # A float above 2**53 (9.0e15) is a whole number, so such times have no parts of a µs.
     events = [event | {"ts": event["ts"] + 9.9e15 - 1e7} for event in usual()]
     assert explained(tmp_path, events).verdict.kind == "unclear"
 

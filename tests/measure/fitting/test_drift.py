@@ -28,7 +28,7 @@ def processes(change: float, first_seed: int = 0) -> list[dict[int, float]]:
 def test_a_cost_that_drifts_in_all_processes_gives_its_early_and_late_value() -> None:
     drift = find_drift(processes(change=0.3), PRECISION)
     assert drift is not None
-    # Medians of the first and of the last part of the rounds, which rise from 100 to 130.
+    # Means of the first and of the last third of the rounds, which rise from 100 to 130.
     assert drift.early == pytest.approx(104.3, rel=0.02)
     assert drift.late == pytest.approx(125.7, rel=0.02)
 

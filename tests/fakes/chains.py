@@ -135,7 +135,7 @@ def anchored_series(
     return Series(found, law.synchronous, False, law.overlap, anchored=True)
 
 
-def lines(
+def one_process_per_slope(
     *slopes: float,
     fixed: float = 1_000.0,
     ns: Sequence[int] = (1, 2, 4, 8, 16, 100),
@@ -156,17 +156,16 @@ def lines(
     )
 
 
-def at_paces(slopes: Sequence[float], ns: Sequence[float]) -> Series:
-    """One process for each slope, with its best reference loop in ``ns``."""
-    made = lines(*slopes)
-    return replace(
-        made, processes=[replace(p, pace=pace) for p, pace in zip(made.processes, ns, strict=True)]
-    )
+def at_paces(slopes: Sequence[float], best_loops_ns: Sequence[float]) -> Series:
+    """One process for each slope, with this best time of its reference loop."""
+    made = one_process_per_slope(*slopes)
+    paired = zip(made.processes, best_loops_ns, strict=True)
+    return replace(made, processes=[replace(process, pace=ns) for process, ns in paired])
 
 
-def with_reference_loops(slopes: Sequence[float], loops: Sequence[float]) -> Series:
-    """One process for each slope; ``loops``: the sum of both reference loops in its rounds, us."""
-    made = lines(*slopes)
+def with_reference_loops(slopes: Sequence[float], loops_us: Sequence[float]) -> Series:
+    """One process for each slope; ``loops_us``: the sum of both reference loops in its rounds."""
+    made = one_process_per_slope(*slopes)
     return replace(
         made,
         processes=[
@@ -174,6 +173,6 @@ def with_reference_loops(slopes: Sequence[float], loops: Sequence[float]) -> Ser
                 p,
                 rounds=[msgspec.structs.replace(r, canary=[round(500 * us)] * 2) for r in p.rounds],
             )
-            for p, us in zip(made.processes, loops, strict=True)
+            for p, us in zip(made.processes, loops_us, strict=True)
         ],
     )

@@ -72,7 +72,7 @@ def test_a_simulated_statement_gets_its_known_host_and_device_times(
 
 
 def test_two_statements_are_measured_in_turn_each_with_its_own_setup(clock: FakeClock) -> None:
-    QueueDevice(clock, 2_000.0, 0.0)
+    QueueDevice(clock, host_ns=2_000.0, device_ns=0.0)
     calls = ["q.launch()", "q.launch(); q.launch(); own += 1"]
     spec = CallSpec(
         calls=calls, setup=f"{SETUP}\nown = 0", wait="q.synchronize()", found=[BY_TEXT, BY_TEXT]
@@ -83,21 +83,23 @@ def test_two_statements_are_measured_in_turn_each_with_its_own_setup(clock: Fake
         estimate(Series([processes[key]], False, True, "pipelined"), 0.03)["complete"].value
         for key in "01"
     ]
-    assert costs == [pytest.approx(2_000.0, rel=0.01), pytest.approx(4_000.0, rel=0.01)]
+    assert costs == pytest.approx([2_000.0, 4_000.0], rel=0.01)
 
 
 def test_a_statement_with_the_wait_none_is_a_synchronous_chain() -> None:
     (chain,) = chains(CallSpec(calls=["x.append(1)"], setup="x = []", found=[HERE])).values()
     chain.issue(3)
     chain.wait()
-    assert (chain.synchronous, chain.overlap, chain.executed()) == (True, "serial", 3)
+    assert chain.synchronous
+    assert chain.overlap == "serial"
+    assert chain.executed() == 3
     assert chain.flags == ("values-not-checked",)
     assert chain.device(4) is None
     assert chain.window() == {"wait": "none", "entry": "python"}
 
 
 def test_a_statement_that_raises_while_measured_fails_with_its_line(clock: FakeClock) -> None:
-    QueueDevice(clock, 1_000.0, 0.0)
+    QueueDevice(clock, host_ns=1_000.0, device_ns=0.0)
     call = "q.launch()\nif q.launched > 40: raise OSError('the device went away')"
     spec = CallSpec(calls=[call], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT])
     _, events, _ = measured(chains(spec), clock)
@@ -106,7 +108,8 @@ def test_a_statement_that_raises_while_measured_fails_with_its_line(clock: FakeC
         "CALL, line 2: OSError: the device went away: if q.launched > 40: raise OSError('the device"
         " went away')"
     )
-    assert (event.status, event.reason) == ("failed", said)
+    assert event.status == "failed"
+    assert event.reason == said
 
 
 class ShortQueue(StreamHolder):
@@ -150,21 +153,22 @@ def held_chain(device: QueueDevice, holder: ShortQueue) -> CallChain:
 
 
 @pytest.mark.parametrize(
-    ("launches", "held"), [(1, [512, 256, 128]), (5, [128, 64, 32]), (100, [8, 4, 2])]
+    ("launches_of_call", "held"), [(1, [512, 256, 128]), (5, [128, 64, 32]), (100, [8, 4, 2])]
 )
 def test_the_device_time_is_measured_with_as_many_calls_as_the_queue_of_the_device_holds(
-    clock: FakeClock, launches: int, held: list[int]
+    clock: FakeClock, launches_of_call: int, held: list[int]
 ) -> None:
-    device = QueueDevice(clock, 1_000.0, 0.0)
-    chain = held_chain(device, ShortQueue(device, 1_000, launches))
+    device = QueueDevice(clock, host_ns=1_000.0, device_ns=0.0)
+    chain = held_chain(device, ShortQueue(device, depth=1_000, launches=launches_of_call))
     found = [chain.device(n) for n in (512, 256, 128)]
-    assert all(one is not None and one.busy and one.span == 1_500.0 * one.n for one in found)
+    call_ns = 1_500.0  # of a ShortQueue
+    assert all(one is not None and one.busy and one.span == call_ns * one.n for one in found)
     assert [one.n for one in found if one is not None] == held
     assert chain.executed() == 0, "calls for the device's time do not count"
 
 
 def test_a_statement_that_waits_for_the_device_gets_no_device_busy_time(clock: FakeClock) -> None:
-    device = QueueDevice(clock, 1_000.0, 0.0)
-    found = held_chain(device, ShortQueue(device, 1_000, 1, waits=True)).device(512)
+    device = QueueDevice(clock, host_ns=1_000.0, device_ns=0.0)
+    found = held_chain(device, ShortQueue(device, depth=1_000, launches=1, waits=True)).device(512)
     assert found is not None
     assert not found.busy

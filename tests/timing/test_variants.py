@@ -103,7 +103,8 @@ def test_a_function_that_is_named_gets_the_varied_value_as_an_argument(
         "def f(a=1): return sum(range(100 * a))\ndef g(): return f(3)\n", encoding="utf-8"
     )
     few, many = time("mine.py:f", vary="a=1,100", quick=True).calls
-    assert (many.value("complete") or 0) > 10 * (few.value("complete") or 0)
+    one_ns, hundred_ns = few.value("complete"), many.value("complete")
+    assert (hundred_ns or 0) > 10 * (one_ns or 0)
     for refused in (
         ["mine.py:g", "--vary", "a=1,2"],
         ["mine.py:f", "--vary", "a=1,2", "--arg", "a=3"],
@@ -133,10 +134,15 @@ def test_a_first_answer_is_a_slope_without_what_is_paid_once(
 
     monkeypatch.setattr(clock, "perf_counter_ns", lambda: now)
     monkeypatch.setattr(clock, "monotonic", lambda: now / 1e9)
-    found = first_answer(lambda n: spend(700 * n), lambda: spend(1_000_000), 700.0, 1.0)
-    assert found.value == pytest.approx(700)
-    assert (found.low, found.high) == (None, None), "one process says nothing of others"
-    assert (found.processes, found.status == "ok") == (1, False)
+    call_ns, wait_ns = 700, 1_000_000
+    found = first_answer(
+        issue=lambda n: spend(call_ns * n), wait=lambda: spend(wait_ns), one_ns=call_ns, seconds=1.0
+    )
+    assert found.value == pytest.approx(call_ns)
+    assert found.processes == 1
+    assert found.low is None, "one process says nothing of others"
+    assert found.high is None
+    assert found.status != "ok"
 
 
 def test_quick_gives_each_call_a_cost_without_an_interval_within_seconds_after_its_setup() -> None:
@@ -170,7 +176,7 @@ def test_a_value_that_is_no_number_is_text_and_setup_sees_it(
         time("x + 1", setup=setup, vary="kind=u4,c8", quick=True)
     why = refused.value.why
     assert isinstance(why, Reason)
-    assert why.values["what"] == "statement 2"
+    assert why.values["what"] == "statement 2", "the one with kind = c8"
     assert str(why.values["why"]).startswith("SETUP: AssertionError")
 
 
@@ -181,8 +187,9 @@ def test_each_call_is_compared_at_the_same_value_and_a_first_answer_comes_early(
     listener = mock.Mock(Listener, note=notes.append)
     loops = ["for i in range(n): pass", "for i in range(20 * n): pass"]
     found = time(*loops, vary="n=10,1000", names=["few", "many"], progress=listener)
+    # Rows 1 and 2: "few" with n = 10 and 1000; rows 3 and 4: "many" with the same two.
     assert [(one.position, one.against) for one in found.ratios] == [(3, 1), (4, 2)]
-    assert all((one.ratio.value or 0) > 5 for one in found.ratios)
+    assert all((one.ratio.value or 0) > 5 for one in found.ratios), "twenty times as many loops"
     firsts = [note.values["row"] for note in notes if codes_of(note) == {"first-answer-of-row"}]
     assert len(firsts) == 4
 
@@ -197,7 +204,9 @@ def test_numbers_of_threads_take_turns_in_processes_of_their_own() -> None:
     found = time("for i in range(300 * k): pass", setup=setup, threads="1,8")
     assert [call.varied for call in found.calls] == [{"threads": "1"}, {"threads": "8"}]
     (ratio,) = found.ratios
-    assert (ratio.position, ratio.against, ratio.difference) == (2, 1, None)
+    assert ratio.position == 2
+    assert ratio.against == 1
+    assert ratio.difference is None
     costs = [call.figure("complete") for call in found.calls]
     if all(cost is not None and cost.measured for cost in costs):
         assert (ratio.ratio.value or 0) > 3, "eight loops take more than three"
@@ -217,10 +226,11 @@ def test_two_interpreters_are_compared_with_a_verdict() -> None:
 
 
 def test_a_call_reads_as_one_line_with_its_unpinned_cost_where_that_differs() -> None:
-    complete = made.figure("complete", 1e3, 990.0, 1_010.0)
+    complete = made.figure("complete", value=1e3, low=990.0, high=1_010.0)
+    # 1.1 µs in unpinned processes is near the cost of 1.0 µs, 1.6 µs is not.
     near, far = (
-        made.figure("met", 1_100.0, 900.0, 2_000.0),
-        made.figure("met", 1_600.0, 1_500.0, 2_000.0),
+        made.figure("met", value=1_100.0, low=900.0, high=2_000.0),
+        made.figure("met", value=1_600.0, low=1_500.0, high=2_000.0),
     )
     one = made.call("x.add_(1)", [complete, near], varied={"n": "64"})
     other = made.call("x.add_(1)", [complete, far])

@@ -83,12 +83,10 @@ def test_a_statement_with_a_tensor_or_module_on_cuda_waits_for_torch(
     torch = fake_torch()
     monkeypatch.setitem(sys.modules, "torch", torch)
     (wait,) = find_waits(names, results)
-    assert (wait.name, wait.said, wait.api, wait.adapter) == (
-        "torch",
-        "torch.cuda.synchronize()",
-        "CUDA",
-        "NVIDIA H200",
-    )
+    assert wait.name == "torch"
+    assert wait.said == "torch.cuda.synchronize()"
+    assert wait.api == "CUDA"
+    assert wait.adapter == "NVIDIA H200"
     wait.make(names, results)()
     assert torch.calls == ["synchronize"]
 
@@ -124,11 +122,15 @@ def test_a_statement_whose_values_show_no_cuda_device_waits_for_it_if_it_is_star
     )  # as the first kernel of an extension does
     try:
         (wait,) = find_waits({}, [])
-        assert (wait.name, wait.api, wait.adapter) == ("torch", "CUDA", "NVIDIA H200")
+        assert wait.name == "torch"
+        assert wait.api == "CUDA"
+        assert wait.adapter == "NVIDIA H200"
         for torch in (fake_torch(there=False), None):
             monkeypatch.setitem(sys.modules, "torch", torch)
             (wait,) = find_waits({}, [])
-            assert (wait.name, wait.api, wait.adapter) == ("cuda", "CUDA", "Fake GPU")
+            assert wait.name == "cuda", "there is no torch with a device, so the driver waits"
+            assert wait.api == "CUDA"
+            assert wait.adapter == "Fake GPU"
         wait.make({}, [])()
         driver.call("cuDevicePrimaryCtxRelease_v2", 0)  # what the wait holds
     finally:
@@ -146,7 +148,9 @@ def test_a_statement_with_two_cuda_libraries_waits_once_for_the_whole_device(
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     (wait,) = find_waits({}, [])
-    assert (wait.name, wait.adapter, wait.spins) == ("cupy", "NVIDIA H200", True)
+    assert wait.name == "cupy"
+    assert wait.adapter == "NVIDIA H200"
+    assert wait.spins
     monkeypatch.setitem(sys.modules, "torch", fake_torch(started=True))
     assert [wait.name for wait in find_waits({}, [])] == ["torch"]
 
@@ -182,8 +186,8 @@ def test_jax_waits_for_each_kept_result_that_was_not_donated(
             waited.append(self)
 
     Result.__abstractmethods__ = frozenset()
-    kept = [Result(False), Result(True), Result(False)]
-    results: list[Any] = [*kept[:2], kept[2]]
+    kept = [Result(given_away=False), Result(given_away=True), Result(given_away=False)]
+    results: list[Any] = [*kept]
     wait = wait_named("jax", {}, [])
     assert wait is not None
     assert wait.keeps
@@ -234,14 +238,21 @@ def test_a_jax_call_that_returns_no_array_waits_for_all_that_are_kept_and_says_w
     names, results = {"x": live[0]}, [None]
     wait = wait_of("jax", names, results)
     wait.make(names, results)()
-    assert (waited, barriers) == (live, ["effects"])
+    assert waited == live
+    assert barriers == ["effects"]
     assert wait.said == because("waits-for-kept-arrays-of-jax")
-    with_array: list[Any] = [FakeArray(waited)]
-    other = wait_of("jax", names, with_array)
-    waited.clear()
-    other.make(names, with_array)()
-    assert waited == with_array
-    assert other.said == because("waits-for-results-of-jax")
+
+
+def test_a_jax_call_that_returns_an_array_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[FakeArray] = []
+    live = [FakeArray(waited), FakeArray(waited)]
+    monkeypatch.setitem(sys.modules, "jax", fake_jax(live, barriers=[]))
+    names = {"x": live[0]}
+    results: list[Any] = [FakeArray(waited)]
+    wait = wait_of("jax", names, results)
+    wait.make(names, results)()
+    assert waited == results
+    assert wait.said == because("waits-for-results-of-jax")
 
 
 def test_a_function_that_uses_a_global_array_is_seen_to_use_its_library(
@@ -263,7 +274,8 @@ def test_a_statement_with_mlx_waits_for_what_was_evaluated(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "mlx.core", core)
     wait = wait_of("mlx", {}, [])
     wait.make({}, [])()
-    assert (wait.api, calls) == ("CPU", ["synchronize"])
+    assert wait.api == "CPU"
+    assert calls == ["synchronize"]
 
 
 def test_the_libraries_of_a_statement_are_those_whose_objects_it_uses() -> None:

@@ -34,7 +34,7 @@ def enqueued(depth: int, host: float = 2_000.0, device: float = 5_000.0) -> Enqu
 
 
 def test_a_full_queue_is_found_with_its_n_its_depth_and_both_slopes() -> None:
-    knee = find_knee(*enqueued(1024))
+    knee = find_knee(*enqueued(depth=1024))
     assert knee is not None
     assert knee.n == pytest.approx((1024 - 0.4) / 0.6, rel=0.01)
     assert knee.depth == pytest.approx(1024, rel=0.01)
@@ -42,8 +42,8 @@ def test_a_full_queue_is_found_with_its_n_its_depth_and_both_slopes() -> None:
 
 
 def test_times_on_one_line_show_no_full_queue() -> None:
-    assert find_knee(*enqueued(0)) is None
-    n, times = enqueued(1024)
+    assert find_knee(*enqueued(depth=0)) is None
+    n, times = enqueued(depth=1024)
     before_full = n <= 128
     assert find_knee(n[before_full], times[before_full]) is None
 
@@ -57,7 +57,7 @@ def test_noise_at_two_small_n_is_not_taken_for_a_full_queue() -> None:
 
 def test_a_process_is_fitted_below_the_n_that_fills_its_queue() -> None:
     rows: list[list[int]] = []
-    for n, time in zip(*enqueued(1024), strict=True):
+    for n, time in zip(*enqueued(depth=1024), strict=True):
         rows.append([int(n), round(time), round(20_000 + 5_000 * n)])
     process = Process([one_round(rows)])
     found = fit_process(process, Series([process]))
@@ -66,5 +66,5 @@ def test_a_process_is_fitted_below_the_n_that_fills_its_queue() -> None:
     assert found.value("complete") == pytest.approx(5_000, rel=0.01)
     assert found.value("fixed") == pytest.approx(20_000, rel=0.01)
     assert found.value("host") is None
-    polled = Process(process.rounds, {"wait_quantum": one_off_line([1e6])})
+    polled = Process(process.rounds, one_off={"wait_quantum": one_off_line([1e6])})
     assert slopes_by_round(polled, Series([polled]), "issue", None) == {}

@@ -30,7 +30,7 @@ def noisy(slope: float, intercept: float, seed: int = 0, passes: int = 20) -> Ti
 def test_the_theil_sen_line_agrees_with_scipy() -> None:
     from scipy import stats
 
-    n, y = noisy(300.0, 5_000.0)
+    n, y = noisy(slope=300.0, intercept=5_000.0)
     line = fit.theil_sen(n, y)
     assert line is not None
     assert line.slope == pytest.approx(stats.theilslopes(y, n).slope)
@@ -41,7 +41,7 @@ def test_the_theil_sen_line_agrees_with_scipy() -> None:
 def test_repeated_medians_agree_with_scipy() -> None:
     from scipy import stats
 
-    n, y = noisy(300.0, 5_000.0, passes=1)
+    n, y = noisy(slope=300.0, intercept=5_000.0, passes=1)
     assert fit.siegel_slope(n, y) == pytest.approx(stats.siegelslopes(y, n).slope)
     assert fit.siegel_slope(n[:1], y[:1]) is None
 
@@ -53,13 +53,13 @@ def test_samples_at_one_n_have_no_line() -> None:
 
 
 def test_the_slope_of_many_samples_is_estimated_from_random_pairs() -> None:
-    n, y = noisy(300.0, 5_000.0, passes=200)
+    n, y = noisy(slope=300.0, intercept=5_000.0, passes=200)
     assert n.size * (n.size - 1) // 2 > fit.LINE.most_pairs
     assert fit.sen_slope(n, y) == pytest.approx(300.0, rel=1e-3)
 
 
 def test_only_interrupted_samples_are_left_out_of_the_fit() -> None:
-    n, y = noisy(300.0, 5_000.0, passes=50)
+    n, y = noisy(slope=300.0, intercept=5_000.0, passes=50)
     hit = np.random.default_rng(1).random(n.size) < 0.002 * n
     late = y + np.where(hit, 200_000.0, 0.0)
     clear = fit.undisturbed_mask(n, late)
@@ -71,7 +71,7 @@ def test_only_interrupted_samples_are_left_out_of_the_fit() -> None:
 
 
 def test_a_sample_interrupted_before_the_wait_is_left_out_of_the_total_time_too() -> None:
-    n, issue = noisy(300.0, 0.0, passes=50)
+    n, issue = noisy(slope=300.0, intercept=0.0, passes=50)
     hit = np.random.default_rng(1).random(n.size) < 0.3
     interruption = np.where(hit, 2_000.0, 0.0)
     wait = np.random.default_rng(2).uniform(0, 4_000, n.size)
@@ -91,7 +91,7 @@ def test_with_few_samples_of_an_n_none_is_taken_for_interrupted() -> None:
 
 
 def test_the_misfit_is_the_largest_distance_from_the_line_as_a_share_of_its_rise() -> None:
-    n, y = noisy(300.0, 5_000.0)
+    n, y = noisy(slope=300.0, intercept=5_000.0)
     line = fit.Line(300.0, 5_000.0)
     assert abs(fit.worst_misfit(n, y, line).share) < 0.001
     bend = np.where(n < 50, 60.0 * np.sqrt(n), 0.0)

@@ -18,7 +18,7 @@ def test_the_slope_is_right_although_a_polling_wait_rounds_times_up() -> None:
     n = np.concatenate([[1, 5_000, 10_000], near_first_edge, near_third_edge])
     polls = np.ceil((done + slope * n) / quantum)
     total = polls * quantum + draw.gamma(2, 2e4, n.size)
-    line = censored_line(n, total, quantum * 1.01)
+    line = censored_line(n, total, quantum=quantum * 1.01)
     assert line is not None
     assert line.slope == pytest.approx(slope, rel=0.01)
     assert line.intercept == pytest.approx(done, abs=1.5e6)
@@ -41,11 +41,11 @@ def test_samples_of_one_unit_and_of_a_whole_poll_determine_the_line() -> None:
     total[:2] = [2.0e6, 2.4e6]
     of_busy_thread = np.where(n > 1, np.maximum(done, quantum), total)
     for measured in (total, of_busy_thread):
-        line = censored_line(n, measured, quantum)
+        line = censored_line(n, measured, quantum=quantum)
         assert line is not None
         assert line.slope == pytest.approx(slope, rel=0.02)
         assert line.intercept == pytest.approx(start, abs=1e6)
 
 
 def test_samples_that_all_end_at_the_same_poll_give_no_line() -> None:
-    assert censored_line(np.array([1.0, 2, 3]), np.array([1e8, 1e8, 1e8]), 1e8) is None
+    assert censored_line(np.array([1.0, 2, 3]), np.array([1e8, 1e8, 1e8]), quantum=1e8) is None

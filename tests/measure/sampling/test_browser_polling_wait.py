@@ -30,10 +30,17 @@ def measured(law: Law) -> tuple[dict[str, Figure], list[Process], float]:
     """The figures, the processes, and the fake seconds that a process took."""
     processes, spent = [], 0.0
     for index in range(QUICK.processes):
-        clock = FakeClock(Disturbance(spread=0.005), index, 20_000)
+        clock = FakeClock(Disturbance(spread=0.005), index, resolution_ns=20_000)
         events: list[Event] = []
         begun = clock.time
-        settings = Settings(SECONDS, QUICK.precision, QUICK.min_rounds, 400, 0, frozenset({"case"}))
+        settings = Settings(
+            SECONDS,
+            precision=QUICK.precision,
+            min_rounds=QUICK.min_rounds,
+            max_rounds=400,
+            seed=0,
+            extras=frozenset({"case"}),
+        )
         measure_cases({"case": PollingFakeChain(law, clock)}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, 0))
@@ -113,13 +120,19 @@ def test_with_a_polling_wait_each_process_samples_different_n() -> None:
 @pytest.mark.parametrize("poll", [0.0, 2e6])
 def test_a_wait_that_polls_more_often_than_declared_gets_the_usual_sizes_of_n(poll: float) -> None:
     """As if a new version of Firefox polled more often than expected."""
-    clock = FakeClock(Disturbance(), 0, 20_000)
+    clock = FakeClock(Disturbance(), seed=0, resolution_ns=20_000)
     events: list[Event] = []
     law = Law(host=8e3, device=25e3, fixed=1e5, poll=poll, wake=5e3)
     chain = PollingFakeChain(law, clock)
     chain.poll_ns = 100_000_000
-    measure_cases(
-        {"case": chain}, clock, Settings(1.0, 0.1, 6, 400, 0, frozenset({"case"})), events.append
+    settings = Settings(
+        seconds=1.0,
+        precision=0.1,
+        min_rounds=6,
+        max_rounds=400,
+        seed=0,
+        extras=frozenset({"case"}),
     )
+    measure_cases({"case": chain}, clock, settings, events.append)
     names = {e.name for e in events if isinstance(e, OneOffEntry)}
     assert "ladder" in names

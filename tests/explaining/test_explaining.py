@@ -495,7 +495,7 @@ def test_an_interrupt_after_the_alternatives_keeps_them(
 def test_a_slow_step_that_needs_longer_than_it_may_take_is_said_before_it_is_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: float, is_told: bool
 ) -> None:
-    """A step of 0.6 s takes about 10 minutes, and 60 s are given."""
+    """Measuring a step of 0.6 s takes up to 10 minutes, and 60 s are given."""
     notes: list[object] = []
 
     class Notes(Listener):
@@ -591,7 +591,7 @@ def test_no_time_of_a_step_is_below_zero(low_ns: float, value_ns: float) -> None
 @pytest.mark.parametrize(
     ("is_returned", "returned", "taken"),
     [(True, "Model", "returned"), (False, "", "itself"), (None, "", "")],
-    ids=["what the function returned", "the function itself", "an older profile"],
+    ids=["what the function returned", "the function itself", "no step was tried"],
 )
 def test_it_is_said_what_was_taken_as_the_step(
     is_returned: bool | None, returned: str, taken: str

@@ -62,27 +62,29 @@ def change_records(path: Path, change: Callable[[Record], Record]) -> None:
 
 
 @pytest.mark.parametrize("status", ["unverified", "failed"])
-@pytest.mark.parametrize("bad", [(10, 11), (11, 12), (12,)])
+@pytest.mark.parametrize("bad_runs", [(10, 11), (11, 12), (12,)])
 def test_a_case_that_did_not_do_its_work_in_a_run_is_not_faster_and_does_not_pass(
-    tmp_path: Path, status: str, bad: Sequence[int]
+    tmp_path: Path, status: str, bad_runs: Sequence[int]
 ) -> None:
-    base = side(tmp_path / "base", range(3))
-    new = side(tmp_path / "new", (10, 11, 12), costs=scaled(0.6))
+    base = side(tmp_path / "base", seeds=range(3))
+    new = side(tmp_path / "new", seeds=(10, 11, 12), costs=scaled(by=0.6))
     assert set(by_size(compare(base, new)).values()) == {"faster"}
-    for seed in bad:
-        refuse(new / f"{seed}.json", status, ["small"])
+    for seed in bad_runs:
+        refuse(new / f"{seed}.json", status, sizes=["small"])
     found = compare(base, new)
     assert by_size(found) == {"small": "not tested", "middle": "faster", "large": "faster"}
+    not_everything_tested = 3
     for more in ([], ["--allow-missing"]):
-        assert main(["compare", str(base), str(new), "--fail-over", "10", *more]) == 3
+        command = ["compare", str(base), str(new), "--fail-over", "10", *more]
+        assert main(command) == not_everything_tested
 
 
 @pytest.mark.parametrize("status", ["unverified", "failed"])
 def test_a_case_that_is_refused_as_a_whole_proves_nothing_by_a_figure_that_it_still_has(
     tmp_path: Path, status: Status
 ) -> None:
-    base = side(tmp_path / "base", [1, 2])
-    new = side(tmp_path / "new", [5, 6], costs=scaled(0.6))
+    base = side(tmp_path / "base", seeds=[1, 2])
+    new = side(tmp_path / "new", seeds=[5, 6], costs=scaled(by=0.6))
 
     def refused(record: Record) -> Record:
         if record.params["size"] != "small":
@@ -94,25 +96,25 @@ def test_a_case_that_is_refused_as_a_whole_proves_nothing_by_a_figure_that_it_st
     assert found == {"small": "not tested", "middle": "faster", "large": "faster"}
 
 
-@pytest.mark.parametrize("bad", [0, 1, 2])
+@pytest.mark.parametrize("bad_run", [10, 11, 12])
 def test_a_run_without_a_value_does_not_count_and_the_order_of_names_does_not_decide(
-    tmp_path: Path, bad: int
+    tmp_path: Path, bad_run: int
 ) -> None:
-    base = side(tmp_path / "base", range(3))
+    base = side(tmp_path / "base", seeds=range(3))
     p_values = set()
     for number, order in enumerate(itertools.permutations((10, 11, 12))):
         new = tmp_path / f"new{number}"
         new.mkdir()
         for name, seed in enumerate(order):
-            path = Made(seed=seed, costs=scaled(1.3)).write(new / f"{name}.json")
-            if seed == 10 + bad:
+            path = Made(seed=seed, costs=scaled(by=1.3)).write(new / f"{name}.json")
+            if seed == bad_run:
                 refuse(path, "nonlinear")
-        found = compare(base, new, 10)
+        found = compare(base, new, fail_over=10)
         p_values.add(tuple(case.p for case in found.cases))
         for case in found.cases:
             assert case.verdict == "slower"
             assert case.failed
-            assert case.runs == (3, 2)
+            assert case.runs == (3, 2), "one of the three of NEW has no value"
             assert case.left_out
     assert len(p_values) == 1, "the order of names decides"
 
@@ -123,15 +125,16 @@ def test_of_runs_in_turn_a_pair_counts_only_if_both_sides_have_a_value(
 ) -> None:
     for common in (1, 2, 3):
         in_turn(tmp_path, common)
-    refuse(tmp_path / refused / "2.json", "nonlinear", ["small"])
+    refuse(tmp_path / refused / "2.json", "nonlinear", sizes=["small"])
     found = compare(tmp_path / "base", tmp_path / "new")
     processes = {size_of(case): case.processes for case in found.cases}
+    # Each run has five processes; of "small" two of the three pairs of runs count.
     assert processes == {"small": (10, 10), "middle": (15, 15), "large": (15, 15)}
 
 
 def test_a_copy_with_another_date_is_no_other_run(tmp_path: Path) -> None:
-    base = side(tmp_path / "base", [1, 2])
-    new = side(tmp_path / "new", [5, 6])
+    base = side(tmp_path / "base", seeds=[1, 2])
+    new = side(tmp_path / "new", seeds=[5, 6])
     copy_with_date(base / "1.json", base / "copy.json")
     found = compare(base, new)
     assert len(found.base) == 2
@@ -141,10 +144,11 @@ def test_a_copy_with_another_date_is_no_other_run(tmp_path: Path) -> None:
 def test_a_copy_with_another_date_on_the_other_side_is_the_same_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base = side(tmp_path / "base", [1, 2])
-    new = side(tmp_path / "new", [5, 6])
+    base = side(tmp_path / "base", seeds=[1, 2])
+    new = side(tmp_path / "new", seeds=[5, 6])
     copy_with_date(base / "2.json", new / "copy.json")
-    assert main(["compare", str(base), str(new), "--fail-over", "10"]) == 2
+    wrong_use = 2
+    assert main(["compare", str(base), str(new), "--fail-over", "10"]) == wrong_use
     assert capsys.readouterr().err.count("\n") == 1
     assert set(by_size(compare(base, new)).values()) == {"not tested"}
 
@@ -152,12 +156,13 @@ def test_a_copy_with_another_date_on_the_other_side_is_the_same_run(
 def test_a_copy_with_another_date_and_fewer_cases_is_no_other_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base = side(tmp_path / "base", [1, 2])
-    new = side(tmp_path / "new", [5, 6])
+    base = side(tmp_path / "base", seeds=[1, 2])
+    new = side(tmp_path / "new", seeds=[5, 6])
     run = load(base / "2.json")
     part = msgspec.structs.replace(run, created="2026-11-30T00:00:00Z", records=run.records[:1])
     files.write_fingerprint(new / "part.json", part)
-    assert main(["compare", str(base), str(new), "--fail-over", "10"]) == 2
+    wrong_use = 2
+    assert main(["compare", str(base), str(new), "--fail-over", "10"]) == wrong_use
     assert str(base / "2.json") in capsys.readouterr().err
 
 
@@ -174,6 +179,7 @@ def copy_with_date(source: Path, target: Path) -> None:
 def test_runs_of_two_versions_on_one_side_are_refused(tmp_path: Path) -> None:
     paths = []
     for seed, version in ((1, "1.26"), (2, "2.4"), (3, "1.26")):
+        # The version of the kernel of the system may differ between runs.
         made = Made(seed=seed, versions={"numpy": version, "kernel": str(seed)})
         paths.append(made.write(tmp_path / f"{seed}.json"))
     old, new, old_again = paths
@@ -185,8 +191,8 @@ def test_runs_of_two_versions_on_one_side_are_refused(tmp_path: Path) -> None:
 def test_a_variable_that_one_run_of_a_side_sets_and_the_other_does_not_is_refused(
     tmp_path: Path,
 ) -> None:
-    base = side(tmp_path / "base", [1, 2])
-    new = side(tmp_path / "new", [5, 6])
+    base = side(tmp_path / "base", seeds=[1, 2])
+    new = side(tmp_path / "new", seeds=[5, 6])
     path = base / "2.json"
     set_in_one = msgspec.structs.replace(load(path), environment={"CUDA_LAUNCH_BLOCKING": "1"})
     files.write_fingerprint(path, set_in_one)
@@ -200,10 +206,11 @@ def test_only_the_cases_of_a_changed_kernel_are_refused(tmp_path: Path) -> None:
     target = Target(stack="cuda-driver", api="CUDA", adapter="A GPU")
     paths = []
     for seed, acrobot in ((1, "bb"), (2, "cc")):
+        # By the file of a kernel, the hash of its text.
         made = Made(seed=seed, target=target, kernels={"step.cu": "aa", "acrobot.cu": acrobot})
         paths.append(made.write(tmp_path / f"{acrobot}.json", samples=False))
     base, new = paths
-    assert "refused" not in by_size(compare(base, new)).values()
+    assert "refused" not in by_size(compare(base, new)).values(), "no case is of acrobot"
 
     def small_is_acrobot(record: Record) -> Record:
         if record.params["size"] != "small":
@@ -299,5 +306,6 @@ def test_the_result_and_the_table_come_before_what_changed_which_is_short(tmp_pa
     assert isinstance(table, Table)
     assert isinstance(last, Text)
     result = " ".join(first.paragraphs)
+    # Short in characters: a few lines of a terminal each, although 30 versions differ.
     assert len(result) < 400
     assert max(map(len, last.paragraphs)) < 900

@@ -25,9 +25,11 @@ TRIALS = 800
 
 
 def processes(
-    dice: np.random.Generator, count: int, spread: float, run_spread: float
+    dice: np.random.Generator, count: int, *, spread: float, run_spread: float
 ) -> FloatArray:
-    """A run without any shift: ln of the cost in each process, around a mean of the run."""
+    """A run without any shift: ln of the cost in each process, around a mean of the run. The
+    spreads are standard deviations.
+    """
     mean = dice.normal(0, run_spread)
     return np.asarray(mean + dice.normal(0, spread, count))
 
@@ -51,8 +53,8 @@ def test_one_run_per_side_without_an_assumed_spread_of_runs_gives_welchs_test() 
     from scipy import stats
 
     dice = np.random.default_rng(1)
-    base = dice.normal(0, 0.01, 4)
-    new = dice.normal(0.02, 0.03, 5)
+    base = dice.normal(loc=0, scale=0.01, size=4)
+    new = dice.normal(loc=0.02, scale=0.03, size=5)
     (found,) = side_shifts([[base]], [[new]], floor=0.0)
     welch = stats.ttest_ind(base, new, equal_var=False)
     assert found.p() == pytest.approx(float(welch.pvalue))
@@ -69,11 +71,12 @@ def test_one_run_per_side_gives_no_more_false_verdicts_than_promised(
     dice = np.random.default_rng(count)
     p_values = []
     for _ in range(TRIALS):
-        base = processes(dice, count, spread, decide.FLOOR)
-        new = processes(dice, count, spread, decide.FLOOR)
+        base = processes(dice, count, spread=spread, run_spread=decide.FLOOR)
+        new = processes(dice, count, spread=spread, run_spread=decide.FLOOR)
         (found,) = side_shifts([[base]], [[new]])
         p_values.append(found.p())
-    for level in (ALPHA, ALPHA / 10):
+    of_one_case, of_one_of_ten_cases = ALPHA, ALPHA / 10
+    for level in (of_one_case, of_one_of_ten_cases):
         share_of_false_verdicts = np.mean(np.array(p_values) <= level)
         assert share_of_false_verdicts <= highest_share_by_chance(level, TRIALS)
 
@@ -91,13 +94,16 @@ def test_one_run_per_side_of_many_unlike_cases_gives_no_more_false_verdicts_than
     wrong = 0
     for _ in range(comparisons):
         spreads = 0.01 * np.exp(dice.normal(0, 1, cases))
-        follows = dice.uniform(0, 1, cases)
-        times = LoopTimes(dice.normal(0, 0.03, count), dice.normal(0.05, 0.03, count))
+        follows_speed = dice.uniform(0, 1, cases)
+        # The reference loop: the processor is 5 % slower during the new run.
+        base_times = dice.normal(loc=0, scale=0.03, size=count)
+        new_times = dice.normal(loc=0.05, scale=0.03, size=count)
+        times = LoopTimes(base_times, new_times)
         sides: list[list[Runs]] = []
         for side_times in times:
             runs: list[Runs] = []
-            for spread, slope in zip(spreads, follows, strict=True):
-                noise = processes(dice, count, spread, decide.FLOOR)
+            for spread, slope in zip(spreads, follows_speed, strict=True):
+                noise = processes(dice, count, spread=spread, run_spread=decide.FLOOR)
                 runs.append([slope * side_times + noise])
             sides.append(runs)
         wrong += has_verdict(side_shifts(sides[0], sides[1], loop_times=[times] * cases))
@@ -131,7 +137,8 @@ def runs_with_common_disturbance(
     for _ in range(3):
         disturbance = dice.normal(0, run_spread)
         for runs, size in zip(by_case, sizes, strict=True):
-            runs.append(disturbance + processes(dice, 3, 0.005 * size, run_spread * size))
+            own = processes(dice, 3, spread=0.005 * size, run_spread=run_spread * size)
+            runs.append(disturbance + own)
     return [*by_case]
 
 
@@ -142,17 +149,19 @@ def runs_with_common_disturbance(
 def test_pairs_of_processes_give_no_more_false_verdicts_than_promised(
     pairs: int, cases: int, common: float
 ) -> None:
-    """Both processes of a pair share one disturbance, and all cases of a process share another."""
+    """Both processes of a pair share one disturbance, and all cases of a process share another
+    (``common``: its spread).
+    """
     dice = np.random.default_rng([pairs, cases, round(1e3 * common)])
     comparisons = 400
     wrong = 0
     for _ in range(comparisons):
-        sizes = 0.005 * np.exp(dice.normal(0, 0.5, cases))
-        of_pair = dice.normal(0, 0.2, (pairs, 1))
+        spreads = 0.005 * np.exp(dice.normal(0, 0.5, cases))
+        of_pair = dice.normal(loc=0, scale=0.2, size=(pairs, 1))
         sides = []
         for _side in ("base", "new"):
-            of_process = dice.normal(0, common, (pairs, 1))
-            own = sizes * dice.standard_normal((pairs, cases))
+            of_process = dice.normal(loc=0, scale=common, size=(pairs, 1))
+            own = spreads * dice.standard_normal((pairs, cases))
             sides.append(of_pair + of_process + own)
         differences = sides[1] - sides[0]
         wrong += has_verdict(paired_shifts(list(differences.T)))
@@ -161,11 +170,12 @@ def test_pairs_of_processes_give_no_more_false_verdicts_than_promised(
 
 def test_one_very_noisy_case_does_not_hide_shifts_of_the_others() -> None:
     dice = np.random.default_rng(8)
-    quiet = [dice.normal(0, 0.01, 3) for _ in range(5)]
-    noisy = dice.normal(0, 1.0, 3)
-    alone = paired_shifts(quiet)
+    quiet = [dice.normal(loc=0, scale=0.01, size=3) for _ in range(5)]
+    noisy = dice.normal(loc=0, scale=1.0, size=3)
+    without_noisy = paired_shifts(quiet)
     beside_noisy = paired_shifts([*quiet, noisy])
-    for before, after in zip(alone, beside_noisy, strict=False):
+    for before, after in zip(without_noisy, beside_noisy, strict=False):
+        # The noisy case spreads 100 times as much; the others do not even lose a factor of 2.
         assert after.smallest_detectable(ALPHA) < 2 * before.smallest_detectable(ALPHA)
 
 
@@ -174,8 +184,8 @@ def test_pairs_of_one_case_give_students_paired_test() -> None:
     from scipy import stats
 
     dice = np.random.default_rng(5)
-    base = dice.normal(0, 0.1, 6)
-    new = dice.normal(0.05, 0.1, 6)
+    base = dice.normal(loc=0, scale=0.1, size=6)
+    new = dice.normal(loc=0.05, scale=0.1, size=6)
     (found,) = paired_shifts([new - base])
     assert found.p() == pytest.approx(float(stats.ttest_rel(new, base).pvalue))
 
@@ -186,6 +196,7 @@ def test_no_case_has_no_shift() -> None:
 
 @pytest.mark.parametrize("runs", [1, 3])
 def test_the_stated_smallest_shift_is_detected_as_often_as_promised(runs: int) -> None:
+    """That is, in nine of ten comparisons."""
     dice = np.random.default_rng(runs)
     cases = 5
     level = ALPHA / cases
@@ -195,7 +206,9 @@ def test_the_stated_smallest_shift_is_detected_as_often_as_promised(runs: int) -
         for _side in ("base", "new"):
             by_case: list[Runs] = []
             for _case in range(cases):
-                by_case.append([processes(dice, 3, 0.01, 0.01) for _ in range(runs)])
+                by_case.append(
+                    [processes(dice, 3, spread=0.01, run_spread=0.01) for _ in range(runs)]
+                )
             sides.append(by_case)
         for trial in side_shifts(sides[0], sides[1]):
             slower = shifted(trial, trial.smallest_detectable(level))
@@ -214,6 +227,7 @@ def rejected(p_values: Sequence[float]) -> list[bool]:
 
 
 def test_holm_raises_the_level_after_each_rejection() -> None:
+    # The smallest p value is tested at a quarter of the level; after it three remain.
     levels = holm_levels([0.04, 0.001, 0.02, 0.5], 0.05)
     assert levels == pytest.approx([0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3])
     assert rejected([0.04, 0.001, 0.02, 0.5]) == [False, True, False, False]
@@ -223,20 +237,21 @@ def test_holm_raises_the_level_after_each_rejection() -> None:
 
 def test_the_interval_excludes_a_ratio_of_one_exactly_if_the_test_rejects() -> None:
     for centre in np.linspace(-0.1, 0.1, 41):
-        shift = Shift(float(centre), 0.02, 7.0)
+        shift = Shift(centre=float(centre), error=0.02, df=7.0)
         low, high = Shifts((shift,)).interval(ALPHA)
         excludes_one = not low <= 0 <= high
         assert excludes_one == (shift.p() <= ALPHA)
 
 
 def test_a_case_with_two_estimates_is_different_only_if_both_agree() -> None:
-    clear = Shift(0.7, 0.01, math.inf)
-    unclear = Shift(0.7, 0.5, math.inf)
+    clear = Shift(centre=0.7, error=0.01, df=math.inf)
+    unclear = Shift(centre=0.7, error=0.5, df=math.inf)
     assert Shifts((clear,)).p() < 1e-6
     assert Shifts((clear, clear)).p() == Shifts((clear,)).p()
     both = Shifts((clear, unclear))
     assert both.p() == Shifts((unclear,)).p() > ALPHA
-    assert both.interval(ALPHA)[0] < 0
+    low, _ = both.interval(ALPHA)
+    assert low < 0
     assert both.smallest_detectable(ALPHA) > 0.7
 
 

@@ -38,7 +38,7 @@ from tests.fakes.runs import CASES, MACHINE, TARGET, Made
 
 
 def test_only_the_case_that_is_twice_as_slow_is_slower(tmp_path: Path) -> None:
-    twice = with_cost("middle", 10_000.0)
+    twice = with_cost("middle", ns=10_000.0)
     found = compared(tmp_path, Made(seed=1), Made(seed=2, costs=twice))
     assert by_size(found)["middle"] == "slower"
     assert {by_size(found)[size] for size in ("small", "large")} <= {"same", "undecided"}
@@ -50,8 +50,8 @@ def test_only_the_case_that_is_twice_as_slow_is_slower(tmp_path: Path) -> None:
 
 
 def test_several_runs_detect_a_shift_that_one_run_per_side_misses(tmp_path: Path) -> None:
-    base = side(tmp_path / "base", range(4))
-    new = side(tmp_path / "new", range(10, 14), costs=scaled(1.035))
+    base = side(tmp_path / "base", seeds=range(4))
+    new = side(tmp_path / "new", seeds=range(10, 14), costs=scaled(by=1.035))
     one_run_each = compare(base / "0.json", new / "10.json")
     four_runs_each = compare(base, new)
     assert set(by_size(one_run_each).values()) == {"undecided"}
@@ -67,10 +67,11 @@ def test_several_runs_detect_a_shift_that_one_run_per_side_misses(tmp_path: Path
 
 def test_a_noisy_case_without_a_shift_is_undecided_and_not_same(tmp_path: Path) -> None:
     quiet = compare(
-        side(tmp_path / "a", range(4)),
-        side(tmp_path / "b", range(10, 14)),
+        side(tmp_path / "a", seeds=range(4)),
+        side(tmp_path / "b", seeds=range(10, 14)),
     )
     assert set(by_size(quiet).values()) == {"same"}
+    # The five processes of a run are up to 10 % faster or slower.
     drift = {number: 1 + 0.1 * math.sin(number) for number in range(5)}
     noisy = compared(tmp_path, Made(seed=21, drift=drift), Made(seed=22, drift=drift))
     assert set(by_size(noisy).values()) == {"undecided"}
@@ -79,10 +80,10 @@ def test_a_noisy_case_without_a_shift_is_undecided_and_not_same(tmp_path: Path) 
 def test_costs_that_follow_the_speed_of_the_processor_are_compared_at_the_same_speed(
     tmp_path: Path,
 ) -> None:
-    """The speed varies by 10 % between processes; one case costs 10 % more."""
+    """The speed varies by 10 % between processes; one case costs 22,000 ns, 10 % more."""
     varied = Disturbance(spread=0.1, preemptions=0.0)
     base = Made(seed=21, disturbance=varied)
-    new = Made(seed=22, disturbance=varied, costs=with_cost("large", 22_000.0))
+    new = Made(seed=22, disturbance=varied, costs=with_cost("large", ns=22_000.0))
     found = compared(tmp_path, base, new)
     assert by_size(found)["large"] == "slower"
     assert {by_size(found)[size] for size in ("small", "middle")} <= {"same", "undecided"}
@@ -116,8 +117,8 @@ def test_rounds_left_out_of_figures_are_left_out_and_a_differing_verdict_over_al
     (case,) = compare(base, new).cases
     assert case.verdict == "slower"
     assert case.ratio is not None
-    assert case.ratio.value == pytest.approx(1.2, rel=0.01)
-    assert case.all_rounds is not None
+    assert case.ratio.value == pytest.approx(1_200 / 1_000, rel=0.01)
+    assert case.all_rounds is not None, "the verdict with the slow rounds differs"
     assert case.all_rounds.verdict == "undecided"
     (data,) = comparison_data(compare(base, new))["cases"]
     assert data["all_rounds"].keys() == {"verdict", "ratio", "low", "high"}
@@ -126,7 +127,7 @@ def test_rounds_left_out_of_figures_are_left_out_and_a_differing_verdict_over_al
 
 
 def test_a_change_that_only_the_spread_between_runs_hides_is_named(tmp_path: Path) -> None:
-    found = compared(tmp_path, Made(seed=1), Made(seed=2, costs=scaled(1.03)), fail_over=2)
+    found = compared(tmp_path, Made(seed=1), Made(seed=2, costs=scaled(by=1.03)), fail_over=2)
     assert {case.verdict for case in found.cases} == {"undecided"}
     assert {codes_of(case.reason) for case in found.cases} == {frozenset({"only-between-runs"})}
     assert not found.failed
@@ -134,7 +135,7 @@ def test_a_change_that_only_the_spread_between_runs_hides_is_named(tmp_path: Pat
 
 
 def test_a_change_of_a_tenth_is_told_by_one_run_a_side(tmp_path: Path) -> None:
-    found = compared(tmp_path, Made(seed=1), Made(seed=2, costs=scaled(1.1)), fail_over=10)
+    found = compared(tmp_path, Made(seed=1), Made(seed=2, costs=scaled(by=1.1)), fail_over=10)
     assert {case.verdict for case in found.cases} == {"slower"}
     for case in found.cases:
         assert case.smallest is not None
@@ -142,6 +143,7 @@ def test_a_change_of_a_tenth_is_told_by_one_run_a_side(tmp_path: Path) -> None:
 
 
 def test_cases_on_a_machine_at_half_its_speed_are_not_slower(tmp_path: Path) -> None:
+    # All of the new run is at half speed (``slow``), the reference loop too.
     disturbance = Disturbance(spread=0.004, preemptions=0.0, slowdown=2.0)
     base = Made(seed=1, disturbance=disturbance)
     new = Made(seed=2, disturbance=disturbance, slow=True)
@@ -157,27 +159,29 @@ def test_fail_over_fails_a_case_only_if_its_whole_interval_is_over_the_limit(
     tmp_path: Path,
 ) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
-    new = Made(seed=2, costs=with_cost("large", 26_000.0)).write(tmp_path / "b.json")
+    new = Made(seed=2, costs=with_cost("large", ns=26_000.0)).write(tmp_path / "b.json")
     (large,) = (case for case in compare(base, new).cases if case.verdict == "slower")
-    found = compare(base, new, 5)
+    found = compare(base, new, fail_over=5)
+    # It costs 26,000 ns in place of 20,000: 30 % more, with an interval around it.
     assert [case.case for case in found.failed] == [large.case]
     data = json.loads(json.dumps(comparison_data(found), allow_nan=False))
     assert data["failed"] == [large.case]
-    assert compare(base, new, 29).failed == []
+    assert compare(base, new, fail_over=29).failed == []
     assert large.ratio is not None
     for limit in (0.0, 5.0, 10.0, 20.0):
         is_beyond = large.ratio.floor > 1 + limit / 100
-        assert bool(compare(base, new, limit).failed) == is_beyond
+        assert bool(compare(base, new, fail_over=limit).failed) == is_beyond
 
 
 @pytest.mark.parametrize("limit", [0, 5])
 def test_fail_over_fails_no_case_that_is_faster(tmp_path: Path, limit: float) -> None:
-    slow = Made(seed=2, costs=with_cost("large", 26_000.0))
-    assert compared(tmp_path, slow, Made(seed=1), limit).failed == []
+    slow = Made(seed=2, costs=with_cost("large", ns=26_000.0))
+    assert compared(tmp_path, slow, Made(seed=1), fail_over=limit).failed == []
 
 
 def test_runs_measured_in_turn_are_compared_by_pairs_of_processes(tmp_path: Path) -> None:
-    runs = in_turn(tmp_path, costs=scaled(1.03))
+    # The speed of the machine changes by 20 % between processes, for both of a pair alike.
+    runs = in_turn(tmp_path, costs=scaled(by=1.03))
     found = compare(runs.base, runs.new)
     assert set(by_size(found).values()) == {"slower"}
     assert found.yardstick.kind == "in-turn"
@@ -187,19 +191,20 @@ def test_runs_measured_in_turn_are_compared_by_pairs_of_processes(tmp_path: Path
     for case in found.cases:
         assert case.smallest is not None
         assert case.smallest < 0.03
-    assert len(compare(runs.base, runs.new, 1).failed) == 3
+    assert len(compare(runs.base, runs.new, fail_over=1).failed) == len(found.cases) == 3
     assert set(by_size(compare(runs.new, runs.base)).values()) == {"faster"}
 
 
 def test_runs_measured_in_turn_are_matched_by_their_id_and_not_by_file_name(tmp_path: Path) -> None:
     for common in (1, 2):
         in_turn(tmp_path, common)
+    # The files of NEW swap their names.
     for old, new in (("1", "x"), ("2", "1"), ("x", "2")):
         for end in ("json", "samples.jsonl.gz"):
             (tmp_path / "new" / f"{old}.{end}").rename(tmp_path / "new" / f"{new}.{end}")
     found = compare(tmp_path / "base", tmp_path / "new")
     assert found.yardstick.kind == "in-turn"
-    assert {case.processes for case in found.cases} == {(10, 10)}
+    assert {case.processes for case in found.cases} == {(10, 10)}, "five in each of two runs"
     assert set(by_size(found).values()) == {"same"}
 
 
@@ -211,6 +216,7 @@ def test_runs_are_in_turn_only_if_every_run_has_its_partner(tmp_path: Path) -> N
 
 
 def test_a_worker_process_that_died_does_not_change_the_other_pairs(tmp_path: Path) -> None:
+    # Process 0 of NEW died, and process 8 ran in its place.
     runs = in_turn(tmp_path, numbers=(1, 2, 3, 4, 8))
     found = compare(runs.base, runs.new)
     assert {case.processes for case in found.cases} == {(5, 5)}
@@ -237,8 +243,9 @@ def test_processes_without_a_partner_do_not_count(tmp_path: Path) -> None:
             {"file": "step", "mine": "aa", "theirs": "bb"},
         ),
     ],
+    ids=["window", "kernel"],
 )
-@pytest.mark.parametrize("samples", [True, False])
+@pytest.mark.parametrize("samples", [True, False], ids=["raw samples", "no raw samples"])
 def test_cases_with_another_timed_window_or_kernel_are_refused_with_the_difference(
     tmp_path: Path, changes: dict[str, Any], code: str, values: dict[str, Any], samples: bool
 ) -> None:
@@ -367,10 +374,11 @@ def test_all_cases_of_a_stack_that_one_side_lacks_have_its_reason(tmp_path: Path
 def test_a_run_with_unreadable_raw_samples_is_skipped_and_the_others_are_compared(
     tmp_path: Path,
 ) -> None:
-    folder = side(tmp_path / "base", range(3))
+    folder = side(tmp_path / "base", seeds=range(3))
     new = Made(seed=9).write(tmp_path / "n.json")
     samples = folder / "1.samples.jsonl.gz"
-    samples.write_bytes(samples.read_bytes()[:500])
+    cut_off = samples.read_bytes()[:500]
+    samples.write_bytes(cut_off)
     found = compare(folder, new)
     assert found.base == ("0.json", "2.json")
     assert [skipped.name for skipped in found.skipped] == ["1.json"]
@@ -382,7 +390,7 @@ def test_a_run_in_memory_is_compared_without_its_fingerprint_being_read_again(
     tmp_path: Path,
 ) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
-    new = Made(seed=2, costs=with_cost("middle", 10_000.0)).write(tmp_path / "b.json")
+    new = Made(seed=2, costs=with_cost("middle", ns=10_000.0)).write(tmp_path / "b.json")
     from_files = compare(base, new)
     base_run = Loaded(base, load(base))
     new_run = Loaded(new, load(new))

@@ -33,49 +33,57 @@ class Cause:
 
 
 CAUSES = {
-    "nothing": Cause(HOST, 500, ""),
-    "a device each": Cause(replace(HOST, way="devices"), 500, ""),
-    "two processors": Cause(replace(HOST, processors=2), 1_000, "processors"),
-    "busy neighbours": Cause(replace(HOST, way="busy", processors=2, sets=8), 5_500, "processors"),
+    "nothing": Cause(HOST, together_ns=500, limit=""),
+    "a device each": Cause(replace(HOST, way="devices"), together_ns=500, limit=""),
+    "two processors": Cause(replace(HOST, processors=2), together_ns=1_000, limit="processors"),
+    "busy neighbours": Cause(
+        replace(HOST, way="busy", processors=2, sets=8), together_ns=5_500, limit="processors"
+    ),
     "busy neighbours on other processors": Cause(
         replace(HOST, way="busy", slower=1.35),
-        2_700,
-        "processors",
+        together_ns=2_700,
+        limit="processors",
     ),
-    "a queue": Cause(DEVICE, 3_000, "device"),
+    "a queue": Cause(DEVICE, together_ns=3_000, limit="device"),
     "a queue of whole chains": Cause(
         replace(DEVICE, library=500.0, units=128, depth=1024),
-        3_000,
-        "device",
+        together_ns=3_000,
+        limit="device",
     ),
-    "a queue that hides behind one host": Cause(replace(HOST, device=1_200.0), 1_200, "device"),
+    "a queue that hides behind one host": Cause(
+        replace(HOST, device=1_200.0), together_ns=1_200, limit="device"
+    ),
     "a queue that peers poll": Cause(
         replace(HOST, device=1_900.0, processors=2, spins=True),
-        1_900,
-        "device",
+        together_ns=1_900,
+        limit="device",
     ),
     "a queue and a lock": Cause(
         replace(DEVICE, locked=1_900.0, processors=1, spins=True),
-        3_000,
-        "device",
+        together_ns=3_000,
+        limit="device",
     ),
     "three causes": Cause(
         replace(DEVICE, device=2_000.0, locked=1_000.0, processors=2, spins=True),
-        2_000,
-        "unknown",
+        together_ns=2_000,
+        limit="unknown",
     ),
-    "slices": Cause(SLICES, 1_200, "slices"),
+    "slices": Cause(SLICES, together_ns=1_200, limit="slices"),
     "unfair slices": Cause(
         replace(SLICES, weights=(1.0, 2.0, 1.0, 1.0), long_ns=40_000_000),
-        1_160,
-        "slices",
+        together_ns=1_160,
+        limit="slices",
     ),
-    "slices that end early": Cause(replace(SLICES, library=1_050.0), 1_200, "device"),
-    "a lock of processes": Cause(LOCK, 2_000, "lock"),
-    "a lock of devices": Cause(replace(LOCK, way="devices"), 2_000, "lock"),
-    "a lock of compiled threads": Cause(replace(LOCK, way="threads", case=NATIVE), 2_000, "lock"),
-    "threads without a compiled caller": Cause(PYTHON, 4_000, "unknown"),
-    "slower processors": Cause(replace(HOST, slower=1.35), 675, "unknown"),
+    "slices that end early": Cause(
+        replace(SLICES, library=1_050.0), together_ns=1_200, limit="device"
+    ),
+    "a lock of processes": Cause(LOCK, together_ns=2_000, limit="lock"),
+    "a lock of devices": Cause(replace(LOCK, way="devices"), together_ns=2_000, limit="lock"),
+    "a lock of compiled threads": Cause(
+        replace(LOCK, way="threads", case=NATIVE), together_ns=2_000, limit="lock"
+    ),
+    "threads without a compiled caller": Cause(PYTHON, together_ns=4_000, limit="unknown"),
+    "slower processors": Cause(replace(HOST, slower=1.35), together_ns=675, limit="unknown"),
 }
 """By a name for what slows the peers."""
 
@@ -89,6 +97,7 @@ def test_costs_and_limit(cause: str) -> None:
     shared, limit = CAUSES[cause].shared, CAUSES[cause].limit
     lines, rates = simulate(shared)
     found = by_peers(lines)
+    # `rates` by the simulation: for each set of processes, the units per ns of each peer.
     for peers, sets in rates.items():
         each = np.mean([1 / np.sum(own) for own in sets])
         assert found[peers].status == "ok"
@@ -99,6 +108,7 @@ def test_costs_and_limit(cause: str) -> None:
         )
     assert found[4].value("each") == pytest.approx(CAUSES[cause].together_ns, rel=0.03)
     assert found[4].limit == limit, found[4].why
+    # The least number of peers: of busy neighbours there may be none.
     assert min(found) == (0 if shared.way == "busy" else 1)
     assert (found[2].figure("slice") is not None) == (limit == "slices")
 
@@ -133,12 +143,18 @@ def test_each_device_alone_has_a_record() -> None:
 
 def test_one_set_is_noisy_and_names_no_limit() -> None:
     four = by_peers(simulate(replace(LOCK, sets=1))[0])[4]
-    assert (four.status, four.limit) == ("noisy", "")
+    assert four.status == "noisy"
+    assert four.limit == ""
     assert [figure.name for figure in four.figures if figure.status == "ok"] == []
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_the_reason_of_a_failed_window_survives(alone: bool) -> None:
+@pytest.mark.parametrize(
+    ("alone", "status", "reason"),
+    [(True, "ok", ""), (False, "unverified", "3 units missing")],
+    ids=["a window of one alone", "a window of all together"],
+)
+def test_the_reason_of_a_failed_window_survives(alone: bool, status: str, reason: str) -> None:
+    """Without the windows of one alone, the record keeps its cost and lacks only its slowdown."""
     lines, _ = simulate(replace(HOST, sets=2))
     lost = {"chains": [], "status": "unverified", "reason": "3 units missing"}
     failed = [
@@ -147,9 +163,8 @@ def test_the_reason_of_a_failed_window_survives(alone: bool) -> None:
     ]
     four = by_peers(failed)[4]
     assert [one.reason for one in four.figures if one.name == "slowdown"] == ["3 units missing"]
-    assert (four.status, four.reason) == (
-        ("ok", "") if alone else ("unverified", "3 units missing")
-    )
+    assert four.status == status
+    assert four.reason == reason
 
 
 def test_from_the_journal_to_the_fingerprint(tmp_path: Path) -> None:
@@ -161,4 +176,5 @@ def test_from_the_journal_to_the_fingerprint(tmp_path: Path) -> None:
         (2, "lock"),
         (4, "lock"),
     ]
-    assert load(Made().write(tmp_path / "older.json", samples=False)).contention == []
+    without_contention = Made().write(tmp_path / "older.json", samples=False)
+    assert load(without_contention).contention == []

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import gzip
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,9 @@ def measured_run(out: Path, plan: ContentionPlan, stack: str, plugin: Path) -> O
 
 
 def test_each_way_gives_costs_of_each_number_of_peers(tmp_path: Path) -> None:
+    """Beside busy processes (``busy``) one peer works, so it has one cost; ``peers`` counts these
+    processes.
+    """
     found = measured(tmp_path, dataclasses.replace(SHORT, ways=("processes", "threads", "busy")))
     assert {(one.way, one.peers) for one in found} >= {
         ("processes", 1),
@@ -137,7 +141,7 @@ def test_a_process_a_device_is_compared_with_each_device_alone(tmp_path: Path) -
     together = [one for one in found if one.peers == 2 and one.placement == "free"]
     assert sorted(one.devices for one in alone) == [["0"], ["1"]]
     assert [one.devices for one in together] == [["0", "1"]]
-    assert together[0].value("work")
+    assert together[0].value("work"), "what both do together, relative to each alone"
     (samples,) = (tmp_path / "out").glob("*.samples.jsonl.gz")
     lines = map(json.loads, gzip.decompress(samples.read_bytes()).splitlines())
     order = [line.get("alone", False) for line in lines if line["type"] == "window"]
@@ -161,53 +165,93 @@ def test_stacks_with_a_compiled_caller_are_measured_from_both() -> None:
     assert len(cases_of(Target(stack="numpy", api="CPU", adapter="CPU"), twins=True)) == 1
 
 
-def test_peers_are_bound_to_cores_of_their_own() -> None:
+TORCH = Target(stack="torch", api="CUDA", adapter="A")
+
+
+def thread_siblings(of_processor: Mapping[int, str]) -> FakeHost:
+    """A host that tells for each processor which ones share its core."""
+    path = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+    return FakeHost({path.format(number): shared for number, shared in of_processor.items()})
+
+
+def at_least_two_processors() -> list[int]:
     usable = every_processor()
     if len(usable) < 2:
         pytest.skip("one processor")
-    siblings = {
-        f"/sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": str(n) for n in usable
-    }
-    targets = [Target(stack="torch", api="CUDA", adapter="A")] * 2
-    assert processors_of_peers("free", targets) == [[], []]
-    assert processors_of_peers("core", targets, FakeHost(siblings)) == [[usable[0]], [usable[1]]]
-    whole = {name: ",".join(map(str, usable)) for name in siblings}
-    assert processors_of_peers("core", targets, FakeHost(whole)) is None
-    assert processors_of_peers("node", targets, FakeHost()) is None
+    return usable
+
+
+def test_peers_are_bound_to_cores_of_their_own() -> None:
+    usable = at_least_two_processors()
+    each_a_core = thread_siblings({number: str(number) for number in usable})
+    bound = processors_of_peers("core", [TORCH, TORCH], each_a_core)
+    assert bound == [[usable[0]], [usable[1]]]
+
+
+def test_free_peers_are_bound_to_no_processor() -> None:
+    at_least_two_processors()
+    assert processors_of_peers("free", [TORCH, TORCH]) == [[], []]
+
+
+def test_peers_are_not_bound_where_there_are_too_few_cores_or_no_nodes_are_known() -> None:
+    usable = at_least_two_processors()
+    all_on_one_core = thread_siblings(dict.fromkeys(usable, ",".join(map(str, usable))))
+    assert processors_of_peers("core", [TORCH, TORCH], all_on_one_core) is None
+    host_without_files = FakeHost()
+    assert processors_of_peers("node", [TORCH, TORCH], host_without_files) is None
 
 
 def test_peers_are_bound_next_to_their_device() -> None:
-    usable, bus = every_processor(), "0000:3b:00.0"
-    if len(usable) < 2:
-        pytest.skip("one processor")
+    usable = at_least_two_processors()
+    bus = "0000:3b:00.0"
     uuid = "00112233-4455-6677-8899-aabbccddeeff"
-    target = Target(
-        stack="torch",
-        api="CUDA",
-        adapter="A",
-        device=device_id(bytes.fromhex(uuid.replace("-", ""))),
-    )
-    files = {f"/sys/bus/pci/devices/{bus}/local_cpulist": f"{usable[1]}\n"}
-    gpus = {SMI.format("uuid,pci.bus_id"): f"GPU-{uuid}, 0000{bus}"}
-    assert processors_of_peers("node", [target], FakeHost(files, gpus)) == [[usable[1]]]
+    gpu = device_id(bytes.fromhex(uuid.replace("-", "")))
+    target = Target(stack="torch", api="CUDA", adapter="A", device=gpu)
+    next_to_bus = {f"/sys/bus/pci/devices/{bus}/local_cpulist": f"{usable[1]}\n"}
+    # The tool of the driver writes bus ids with eight digits in front.
+    bus_of_gpu = {SMI.format("uuid,pci.bus_id"): f"GPU-{uuid}, 0000{bus}"}
+    host = FakeHost(files=next_to_bus, commands=bus_of_gpu)
+    assert processors_of_peers("node", [target], host) == [[usable[1]]]
 
 
-def test_a_node_gets_the_seconds_that_its_gpus_need() -> None:
-    node, cpu = scope_of("node"), Target(stack="numpy", api="CPU", adapter="CPU")
-    gpus = []
-    for number in range(4):
-        for model in ("A", "B"):
-            gpus.append(Target(stack="torch", api="CUDA", adapter=model, device=str(number)))
-    software = [
-        Target(stack="wgpu", api="Vulkan", adapter="cpu", device=str(n), software=True)
-        for n in range(4)
+CPU = Target(stack="numpy", api="CPU", adapter="CPU")
+SOFTWARE = [
+    Target(stack="wgpu", api="Vulkan", adapter="cpu", device=str(number), software=True)
+    for number in range(4)
+]
+
+
+def gpus_of_torch(number_of_gpus: int) -> list[Target]:
+    """Targets on so many GPUs, of two models in turn."""
+    return [
+        Target(stack="torch", api="CUDA", adapter="AB"[number % 2], device=str(number // 2))
+        for number in range(number_of_gpus)
     ]
-    assert times_planned_seconds([], node) == 1
-    assert times_planned_seconds([cpu, *software, *gpus[:2], *gpus[:2]], node) == 1
-    assert times_planned_seconds(gpus, node) == 4
-    assert times_planned_seconds([cpu, *gpus], node) == 4
-    assert times_planned_seconds(gpus, scope_of("default")) == 1
+
+
+@pytest.mark.parametrize(
+    ("targets", "times"),
+    [
+        ([], 1),
+        ([CPU, *SOFTWARE, *gpus_of_torch(2), *gpus_of_torch(2)], 1),
+        (gpus_of_torch(8), 4),
+        ([CPU, *gpus_of_torch(8)], 4),
+    ],
+    ids=["no target", "the same two GPUs twice", "eight GPUs", "eight GPUs and a CPU"],
+)
+def test_a_node_gets_the_seconds_that_its_gpus_need(targets: list[Target], times: int) -> None:
+    """The profile ``node`` is planned for two GPUs."""
+    assert times_planned_seconds(targets, scope_of("node")) == times
+
+
+def test_the_profile_default_gets_no_more_seconds_for_more_gpus() -> None:
+    assert times_planned_seconds(gpus_of_torch(8), scope_of("default")) == 1
+
+
+def test_a_plan_is_lengthened_in_all_of_its_times() -> None:
     plan = profiles()["node"]
-    assert (plan.sampling_s, plan.wall_s) == (10, 30)
+    assert plan.sampling_s == 10
+    assert plan.wall_s == 30
     longer = plan.lengthened(4)
-    assert (longer.sampling_s, longer.wall_s) == (40, 120)
+    assert longer.sampling_s == 4 * 10
+    assert longer.wall_s == 4 * 30

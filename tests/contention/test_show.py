@@ -6,7 +6,7 @@ import io
 import itertools
 from itertools import pairwise
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 import pytest
@@ -58,26 +58,37 @@ def found(*cases: list[Contention]) -> dict[str, Finding]:
 
 def test_a_case_and_placement_is_a_row_with_its_cost_for_each_number_of_peers() -> None:
     torch = {1: 9.3, 2: 9.1, 8: 19.3}
-    shown = rows(view(peers("torch", torch, uneven=1.5), peers("torch", torch, placement="core")))
+    shown = rows(
+        view(
+            peers("torch", costs_us=torch, uneven=1.5),
+            peers("torch", costs_us=torch, placement="core"),
+        )
+    )
     assert [(row["K=1"], row["K=2"], row["K=8"]) for row in shown] == [("9.30", "9.10", "19.3")] * 2
     assert [bool(row[words.PINNED_COLUMN]) for row in shown] == [False, True]
+    # Eight times the work in 19.3 µs in place of 9.3 µs: 8 * 9.3 / 19.3.
     assert shown[0][words.ratio_column("processes")] == "3.85×"
+    # "19.3 to 28.9": the dearest of the eight peers costs 1.5 times as much as the others.
     assert shown[0][words.EACH_PEER_COLUMN].split()[::2] == ["19.3", "28.9"]
 
 
 def test_a_noisy_figure_is_a_range_and_a_failed_one_has_its_reason() -> None:
     shown = view(
-        peers("dawn", {1: 28, 8: 600}, status="noisy", width=0.5), peers("jax", {1: None, 2: None})
+        peers("dawn", costs_us={1: 28, 8: 600}, status="noisy", width=0.5),
+        peers("jax", costs_us={1: None, 2: None}),
     )
     (row,) = rows(shown)
-    assert (row["K=1"], row["K=8"].split()[::2]) == ("28", ["300", "900"])
+    assert row["K=1"] == "28"
+    # The interval of the record with the most peers: 600 µs less and more its half.
+    assert row["K=8"].split()[::2] == ["300", "900"]
     _, failed = rows_of(shown, "processes")
     assert f"{words.case(failed, 1, 2)}: the process ran out of memory" in notes(shown)
 
 
 def test_cases_that_differ_are_told_apart_by_adapter_api_and_parameters() -> None:
     both = view(
-        peers("wgpu-native", {1: 9.0}, api="Vulkan"), peers("wgpu-native", {1: 9.0}, api="OpenGL")
+        peers("wgpu-native", costs_us={1: 9.0}, api="Vulkan"),
+        peers("wgpu-native", costs_us={1: 9.0}, api="OpenGL"),
     )
     assert len({row["stack"] for row in rows(both)}) == 2
 
@@ -85,24 +96,26 @@ def test_cases_that_differ_are_told_apart_by_adapter_api_and_parameters() -> Non
 @pytest.mark.parametrize("limit", get_args(Limit))
 @pytest.mark.parametrize("placement", get_args(Placement))
 def test_every_limit_and_placement_has_words(limit: Limit, placement: Placement) -> None:
-    (row,) = rows(view(peers("torch", {1: 1.0, 2: 2.0}, limit=limit, placement=placement)))
+    (row,) = rows(view(peers("torch", costs_us={1: 1.0, 2: 2.0}, limit=limit, placement=placement)))
     assert row[words.LIMIT_COLUMN]
     assert bool(row.get(words.PINNED_COLUMN)) == (placement != "free")
 
 
 def test_the_most_peers_are_compared_for_one_caller_from_the_least_to_the_most_resolved() -> None:
     shown = view(
-        peers("torch", {1: 9.3, 8: 19.3}),
-        peers("cuda-graph", {1: 1.0, 8: 10.0}),
-        peers("vulkan", {1: 1.0, 8: 80.0}, caller="native"),
-        peers("dawn", {1: 1.0, 8: 80.0}, status="noisy"),
+        peers("torch", costs_us={1: 9.3, 8: 19.3}),
+        peers("cuda-graph", costs_us={1: 1.0, 8: 10.0}),
+        # The two last do the least together, but have another caller or are not resolved.
+        peers("vulkan", costs_us={1: 1.0, 8: 80.0}, caller="native"),
+        peers("dawn", costs_us={1: 1.0, 8: 80.0}, status="noisy"),
     )
     own = rows_of(shown, "processes")
     compared = most_peers("processes", own)
     assert compared is not None
     assert stacks(compared.least, compared.greatest) == ["cuda-graph", "torch"]
-    assert compared.least.ratio.value == pytest.approx(0.8)
-    assert compared.greatest.ratio.value == pytest.approx(3.85, abs=0.01)
+    # What eight do together, relative to one alone.
+    assert compared.least.ratio.value == pytest.approx(8 * 1.0 / 10.0)
+    assert compared.greatest.ratio.value == pytest.approx(8 * 9.3 / 19.3, abs=0.01)
     assert [row.first.target.stack for row in compared.noisy] == ["dawn"], (
         "a row that is left out is named"
     )
@@ -111,7 +124,7 @@ def test_the_most_peers_are_compared_for_one_caller_from_the_least_to_the_most_r
 
 
 def test_beside_busy_processors_the_slowdown_of_the_one_process_is_told() -> None:
-    shown = view(peers("torch", {1: 9.5, 16: 19.0}, "busy"))
+    shown = view(peers("torch", costs_us={1: 9.5, 16: 19.0}, way="busy"))
     assert "2.00×" in notes(shown, "busy")
     assert rows(shown, "busy")[0][words.ratio_column("busy")] == "2.00×"
 
@@ -119,33 +132,33 @@ def test_beside_busy_processors_the_slowdown_of_the_one_process_is_told() -> Non
 def test_threads_doing_less_than_one_are_a_finding_and_processes_are_named_where_they_do_more() -> (
     None
 ):
-    threads, processes = (
-        peers("cuda-driver", {1: 4.2, 4: 31}, "threads"),
-        peers("cuda-driver", {1: 5.0, 4: 9.2}),
-    )
-    alone, both = found(threads)["threads-together"], found(threads, processes)["threads-together"]
-    assert alone.times == pytest.approx(31 / 4 / 4.2)
-    assert "0.542" in finding_words(alone).title
-    assert isinstance(alone.facts, DoLessTogether)
-    assert isinstance(both.facts, DoLessTogether)
-    assert alone.facts.processes is None
-    assert both.facts.processes is not None
-    assert both.facts.processes.value == pytest.approx(4 * 5.0 / 9.2)
+    threads = peers("cuda-driver", costs_us={1: 4.2, 4: 31}, way="threads")
+    processes = peers("cuda-driver", costs_us={1: 5.0, 4: 9.2}, way="processes")
+    of_threads = found(threads)["threads-together"]
+    of_both = found(threads, processes)["threads-together"]
+    assert of_threads.times == pytest.approx(31 / 4 / 4.2)
+    # Four threads together do 4 * 4.2 / 31 of what one does.
+    assert "0.542" in finding_words(of_threads).title
+    assert isinstance(of_threads.facts, DoLessTogether)
+    assert isinstance(of_both.facts, DoLessTogether)
+    assert of_threads.facts.processes is None
+    assert of_both.facts.processes is not None
+    assert of_both.facts.processes.value == pytest.approx(4 * 5.0 / 9.2)
 
 
 def test_a_finding_needs_the_whole_interval_below_its_bound() -> None:
-    assert "processes-together" in found(peers("torch", {1: 1.0, 2: 2.4}))
-    assert not found(peers("torch", {1: 1.0, 2: 2.4}, width=0.2))
-    assert not found(peers("torch", {1: 1.0, 2: 2.4}, status="noisy"))
-    assert not found(peers("torch", {1: 1.0, 2: 2.4}, "threads")), (
+    assert "processes-together" in found(peers("torch", costs_us={1: 1.0, 2: 2.4}))
+    assert not found(peers("torch", costs_us={1: 1.0, 2: 2.4}, width=0.2))
+    assert not found(peers("torch", costs_us={1: 1.0, 2: 2.4}, status="noisy"))
+    assert not found(peers("torch", costs_us={1: 1.0, 2: 2.4}, way="threads")), (
         "0.83 of one is above the bound of threads"
     )
 
 
 def test_a_software_adapter_decides_no_finding_beside_hardware() -> None:
-    software = peers("vulkan", {1: 1.0, 2: 4.0}, software=True)
+    software = peers("vulkan", costs_us={1: 1.0, 2: 4.0}, software=True)
     assert found(software)
-    assert not found(software, peers("torch", {1: 1.0, 2: 1.0}))
+    assert not found(software, peers("torch", costs_us={1: 1.0, 2: 1.0}))
 
 
 def test_a_row_is_one_line_of_a_terminal_of_120_columns() -> None:
@@ -155,7 +168,7 @@ def test_a_row_is_one_line_of_a_terminal_of_120_columns() -> None:
     found_rows = [
         line for line in shown.get().splitlines() if line[1:6] in ("torch", "cuda-", "dawn ")
     ]
-    assert len(found_rows) == 8
+    assert len(found_rows) == 8, "one line for each row of each way"
     compiled = rows_of(View(h100()), "processes")[2]
     assert compiled.first.case.caller == "native"
     assert words.caller_cell(compiled) in found_rows[2]
@@ -174,8 +187,12 @@ def test_the_names_of_lines_do_not_overlap_and_lie_inside_the_figure() -> None:
         "cupy",
         "triton",
     )
+    # At eight peers, where the names stand, the lines end next to each other.
     crowd = view(
-        *(peers(stack, {1: 1 + i, 2: 8.0, 8: 9 + i / 99}) for i, stack in enumerate(stacks))
+        *(
+            peers(stack, costs_us={1: 1 + i, 2: 8.0, 8: 9 + i / 99})
+            for i, stack in enumerate(stacks)
+        )
     )
     figure = next(
         part for part in section_of("processes")(crowd) if isinstance(part, Drawing)
@@ -201,107 +218,155 @@ def test_the_page_names_the_run_that_it_comes_from_and_other_runs_add_nothing_to
     assert "figures/contention-threads.svg" in page
 
 
-def limited(shown: View) -> list[list[tuple[str, Placement, int, float]]]:
-    """Of each case with a limit: stack, placement, number of devices and slowdown, where it is
-    slowest.
-    """
+class Slowed(NamedTuple):
+    """Where a case is slowest beside others, and how many times as slow it is there."""
+
+    stack: str
+    placement: Placement
+    devices: int
+    slowdown: float
+
+
+def limited(shown: View) -> list[list[Slowed]]:
+    """Of each case with a limit, where it is slowest: for each placement."""
     own = placing(rows_of(shown, "devices"))
     assert own is not None
-    return [
-        [
-            (
-                one.row.first.target.stack,
-                one.row.first.placement,
-                one.peers,
-                round(one.ratio.value, 2),
-            )
-            for one in case.slowdowns
-        ]
-        for case in own.limited
-    ]
+    cases = []
+    for case in own.limited:
+        slowed = []
+        for one in case.slowdowns:
+            first = one.row.first
+            slowdown = round(one.ratio.value, 2)
+            slowed.append(Slowed(first.target.stack, first.placement, one.peers, slowdown))
+        cases.append(slowed)
+    return cases
 
 
 def test_devices_that_slow_each_other_say_what_pinning_removes() -> None:
-    free = peers("torch", {1: 5.0, 4: 50.0}, "devices", limit="processors")
-    pinned = peers("torch", {1: 5.0, 4: 6.0}, "devices", placement="core")
-    graph = peers("cuda-graph", {1: 1.0, 4: 1.0}, "devices")
-    assert limited(view(free, pinned, graph)) == [
-        [("torch", "free", 4, 10.0), ("torch", "core", 4, 1.2)]
+    free = peers("torch", costs_us={1: 5.0, 4: 50.0}, way="devices", limit="processors")
+    pinned = peers("torch", costs_us={1: 5.0, 4: 6.0}, way="devices", placement="core")
+    graph = peers("cuda-graph", costs_us={1: 1.0, 4: 1.0}, way="devices")
+    shown = view(free, pinned, graph)
+    assert limited(shown) == [
+        [
+            Slowed("torch", "free", devices=4, slowdown=10.0),
+            Slowed("torch", "core", devices=4, slowdown=1.2),
+        ]
     ]
-    assert limited(view(graph)) == []
-    assert placing([]) is None
-    only_two = peers("torch", {1: 5.0, 2: 50.0}, "devices", limit="lock")
-    assert limited(view(only_two, graph)) == [[("torch", "free", 2, 10.0)]]
-    only_pinned = (
-        peers("torch", {1: 5.0, 4: 5.0}, "devices"),
-        peers("torch", {1: 5.0, 4: 50.0}, "devices", placement="core", limit="processors"),
-    )
-    assert limited(view(*only_pinned)) == [[("torch", "free", 4, 1.0), ("torch", "core", 4, 10.0)]]
-    said = notes(view(free, pinned, graph), "devices")
+    said = notes(shown, "devices")
     assert "10.0×" in said
     assert "1.20×" in said
 
 
+def test_devices_that_do_not_slow_each_other_have_no_limited_case() -> None:
+    assert limited(view(peers("cuda-graph", costs_us={1: 1.0, 4: 1.0}, way="devices"))) == []
+    assert placing([]) is None
+
+
+def test_a_case_that_ran_on_two_devices_alone_is_limited_there() -> None:
+    only_two = peers("torch", costs_us={1: 5.0, 2: 50.0}, way="devices", limit="lock")
+    graph_on_four = peers("cuda-graph", costs_us={1: 1.0, 4: 1.0}, way="devices")
+    assert limited(view(only_two, graph_on_four)) == [
+        [Slowed("torch", "free", devices=2, slowdown=10.0)]
+    ]
+
+
+def test_a_case_that_only_pinning_slows_is_limited() -> None:
+    free = peers("torch", costs_us={1: 5.0, 4: 5.0}, way="devices")
+    pinned = peers(
+        "torch", costs_us={1: 5.0, 4: 50.0}, way="devices", placement="core", limit="processors"
+    )
+    assert limited(view(free, pinned)) == [
+        [
+            Slowed("torch", "free", devices=4, slowdown=1.0),
+            Slowed("torch", "core", devices=4, slowdown=10.0),
+        ]
+    ]
+
+
 def test_of_the_devices_alone_the_table_has_the_median() -> None:
-    costs = (peers("torch", {1: cost}, "devices") for cost in (9.0, 5.0, 6.0))
+    costs = (peers("torch", costs_us={1: cost}, way="devices") for cost in (9.0, 5.0, 6.0))
     (row,) = rows(view(*costs), "devices")
     assert row["K=1"] == "6.00"
 
 
+def test_the_highest_slowdown_of_devices_is_taken_over_every_number_of_peers() -> None:
+    records = peers("torch", costs_us={1: 5.0, 2: 5.0, 4: 5.0}, way="devices", width=0.01)
+    at_two = records[1]
+    noisy = figure("slowdown", 1.3, status="noisy", width=0.4)
+    figures = [noisy if one.name == "slowdown" else one for one in at_two.figures]
+    records[1] = msgspec.structs.replace(at_two, figures=figures)
+    own = placing(rows_of(view(records), "devices"))
+    assert own is not None
+    # The upper end of the interval at two peers: 1.3 and 40 % of it.
+    assert own.highest == pytest.approx(1.82)
+    assert "1.82" in notes(view(records), "devices")
+
+
 def test_a_process_a_device_is_judged_at_every_number_of_peers() -> None:
-    widest_at_two = peers("torch", {1: 5.0, 2: 5.0, 4: 5.0}, "devices", width=0.01)
-    at_two = widest_at_two[1]
-    wide = [
-        figure("slowdown", 1.3, "noisy", 0.4) if f.name == "slowdown" else f for f in at_two.figures
-    ]
-    widest_at_two[1] = msgspec.structs.replace(at_two, figures=wide)
-    widest = placing(rows_of(view(widest_at_two), "devices"))
-    assert widest is not None
-    assert widest.highest == pytest.approx(1.82)
-    assert "1.82" in notes(view(widest_at_two), "devices")
-    slower_at_two = peers("torch", {1: 5.0, 2: 15.0, 4: 5.0}, "devices")
+    slower_at_two = peers("torch", costs_us={1: 5.0, 2: 15.0, 4: 5.0}, way="devices")
     slower_at_two[1] = msgspec.structs.replace(slower_at_two[1], limit="lock")
-    assert limited(view(slower_at_two)) == [[("torch", "free", 2, 3.0)]]
+    assert limited(view(slower_at_two)) == [[Slowed("torch", "free", devices=2, slowdown=3.0)]]
 
 
 def test_every_case_that_surely_does_less_than_one_alone_is_named() -> None:
-    little, much = peers("cuda-graph", {1: 1.0, 2: 2.1}), peers("torch", {1: 1.0, 2: 2.4})
-    worst = losses("processes", rows_of(view(little, much), "processes"))
+    little = peers("cuda-graph", costs_us={1: 1.0, 2: 2.1})
+    much = peers("torch", costs_us={1: 1.0, 2: 2.4})
+    own = rows_of(view(little, much), "processes")
+    worst = losses("processes", own)
     assert stacks(*worst) == ["torch", "cuda-graph"]
-    assert worst[1].ratio.value == pytest.approx(0.952, abs=0.001)
-    said = finding_sentences("processes", rows_of(view(little, much), "processes"))[-1]
+    assert worst[1].ratio.value == pytest.approx(2 * 1.0 / 2.1, abs=0.001)
+    said = finding_sentences("processes", own)[-1]
     assert all(words.name(one.row) in said for one in worst)
-    noisy = peers("cuda-graph", {1: 1.0, 2: 2.1}, width=0.2)
-    assert losses("processes", rows_of(view(noisy, much[:1]), "processes")) == []
+    # With an interval of 20 % two may do as much as one; and of the other stack one ran alone.
+    noisy = peers("cuda-graph", costs_us={1: 1.0, 2: 2.1}, width=0.2)
+    much_alone = much[:1]
+    assert losses("processes", rows_of(view(noisy, much_alone), "processes")) == []
+
+
+def on_device(
+    stack: str, *, alone_us: float, each_us: float, limit: Limit = "device"
+) -> list[Contention]:
+    """One process alone, and eight that together take ``each_us`` a unit."""
+    each = figure("each", 1e3 * each_us, width=0.02)
+    return peers(stack, costs_us={1: alone_us, 8: 8 * each_us}, limit=limit, more=(each,))
 
 
 def test_stacks_that_meet_at_the_device_are_said_to() -> None:
-    def meeting(stack: str, alone: float, each: float, limit: Limit = "device") -> list[Contention]:
-        return peers(
-            stack,
-            {1: alone, 8: 8 * each},
-            limit=limit,
-            more=(figure("each", each * 1e3, "ok", 0.02),),
-        )
-
-    both = rows_of(view(meeting("torch", 5.0, 2.2), meeting("triton", 11.0, 2.1)), "processes")
+    torch = on_device("torch", alone_us=5.0, each_us=2.2)
+    triton = on_device("triton", alone_us=11.0, each_us=2.1)
+    both = rows_of(view(torch, triton), "processes")
     (met,) = meetings(both)
     assert [row.first.target.stack for row in met.rows] == ["torch", "triton"]
-    assert (met.peers, round(met.low), round(met.high)) == (8, 2058, 2244)
+    assert met.peers == 8
+    # In ns, from the lower end of the one interval to the upper end of the other: 2 %.
+    assert round(met.low) == 2058
+    assert round(met.high) == 2244
     assert any(
         words.meeting("processes", met) == said for said in finding_sentences("processes", both)
     )
-    apart = view(meeting("torch", 5.0, 2.2), meeting("triton", 11.0, 5.1))
-    assert not list(meetings(rows_of(apart, "processes")))
-    unknown = view(meeting("torch", 5.0, 2.2), meeting("triton", 11.0, 2.1, "unknown"))
-    assert not list(meetings(rows_of(unknown, "processes")))
+
+
+def test_stacks_with_other_times_on_the_device_do_not_meet() -> None:
+    torch = on_device("torch", alone_us=5.0, each_us=2.2)
+    slower = on_device("triton", alone_us=11.0, each_us=5.1)
+    assert not list(meetings(rows_of(view(torch, slower), "processes")))
+
+
+def test_stacks_that_the_device_does_not_limit_do_not_meet() -> None:
+    torch = on_device("torch", alone_us=5.0, each_us=2.2)
+    unknown = on_device("triton", alone_us=11.0, each_us=2.1, limit="unknown")
+    assert not list(meetings(rows_of(view(torch, unknown), "processes")))
 
 
 def test_a_range_above_k_times_is_explained() -> None:
-    above = view(peers("torch", {1: 5.0, 4: 5.0}, "devices", status="noisy", width=0.4))
+    # Four do exactly as much as four alone; an interval of 40 % reaches above that.
+    above = view(
+        peers("torch", costs_us={1: 5.0, 4: 5.0}, way="devices", status="noisy", width=0.4)
+    )
     assert [row.reaches_above for row in rows_of(above, "devices")] == [True]
     assert words.RANGE_ABOVE in notes(above, "devices")
-    exact = view(peers("torch", {1: 5.0, 4: 5.0}, "devices", width=0.005))
+    exact = view(peers("torch", costs_us={1: 5.0, 4: 5.0}, way="devices", width=0.005))
     assert [row.reaches_above for row in rows_of(exact, "devices")] == [False]
     assert words.RANGE_ABOVE not in notes(exact, "devices")
 
@@ -314,4 +379,4 @@ def test_the_limit_and_what_all_do_together_are_in_every_terminal(width: int) ->
     )
     head = text.split("─")[0].split()
     assert {words.ratio_column("processes"), words.LIMIT_COLUMN} <= set(head)
-    assert len(table.rows) == 5
+    assert len(table.rows) == 5, "the cases of processes in this run"

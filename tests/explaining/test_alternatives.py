@@ -40,7 +40,8 @@ def test_a_step_that_cuda_cannot_capture_is_reported_with_the_failing_line(
     monkeypatch.setitem(
         ALTERNATIVES, "CUDA graph", dataclasses.replace(ALTERNATIVES["CUDA graph"], why_not=str)
     )
-    monkeypatch.setattr("overhead.explaining.attempts._warm", lambda step: [])
+    without_warm_up = "overhead.explaining.attempts._warm"
+    monkeypatch.setattr(without_warm_up, lambda step: [])
     attempt = run_attempt(AttemptJob(setup=PROGRAM, alternative="CUDA graph"))
     assert (
         attempt.reason
@@ -81,9 +82,10 @@ def test_a_tape_replays_recorded_values_without_reading_the_device(tensor_type: 
         tensor.value += 1
         return tensor.item()
 
-    recorded = [tensor_type.record(step) for _ in range(2)]
+    first, second = tensor_type.record(step), tensor_type.record(step)
     reads = tensor.reads
-    assert [tensor_type.replay(step) for _ in range(3)] == [*recorded, recorded[0]]
+    # After the last recorded step the first one comes again.
+    assert [tensor_type.replay(step) for _ in range(3)] == [first, second, first]
     assert tensor.reads == reads
 
 
@@ -96,6 +98,8 @@ def test_a_tape_records_only_copies_to_the_host(tensor_type: Any) -> None:
 
     assert tensor_type.record(step) == 0
     tensor.value = 5
+    # The recorded value. Had the first copy, which stays on the device, been recorded, it would
+    # come in place of the second.
     assert tensor_type.replay(step) == 0
 
 
@@ -107,7 +111,7 @@ def test_a_tape_raises_if_a_step_reads_more_values_than_it_recorded_and_lets_oth
     with pytest.raises(ReadsDiffer):
         tensor_type.replay(tensor.item)
     tensor.value = 7
-    assert tensor.item() == 7
+    assert tensor.item() == 7, "outside of a replay"
 
 
 def test_a_tape_skips_waits_during_a_replay(tensor_type: Any) -> None:

@@ -33,6 +33,7 @@ def outcome_of(found: Attempt) -> StepOutcome:
 
 def test_an_attempt_returns_the_results_of_the_steps_after_the_warm_up() -> None:
     found = run_attempt(AttemptJob(setup=COUNTER))
+    # After three steps of warm-up.
     assert [value.elements()[0] for value in outcome_of(found).results] == [4, 5, 6]
 
 
@@ -45,6 +46,7 @@ def test_an_attempt_runs_the_alternative_of_the_user_instead_of_the_step() -> No
 def test_two_steps_that_are_timed_in_one_process_do_not_share_state() -> None:
     jobs = [AttemptJob(setup=COUNTER), AttemptJob(setup=COUNTER, against=COUNTER)]
     step, other = load_steps(msgspec.json.encode(jobs).decode())
+    # Both have been called six times to warm up.
     assert (step(), step(), other()) == (7, 8, 7)
 
 
@@ -58,19 +60,28 @@ def test_a_step_that_changes_host_values_is_refused_as_a_cuda_graph(monkeypatch:
     assert refused.value.reason == because("step-not-capturable", names="count.0", more=0)
 
 
+def counting_in(place: str, start: str) -> str:
+    """The counter, kept in this place of ``count``, which starts as this."""
+    return COUNTER.replace("count[0]", f"count{place}").replace("[0]", start)
+
+
 def test_an_optimiser_that_counts_on_the_host_is_refused_with_the_hint_capturable(
     monkeypatch: Any,
 ) -> None:
     monkeypatch.setitem(ALTERNATIVES, "capture", CAPTURE)
-    setup = COUNTER.replace("count[0]", "count['state']['p']['step']").replace(
-        "[0]", "{'state': {'p': {'step': 0}}}"
-    )
+    as_an_optimiser = counting_in("['state']['p']['step']", start="{'state': {'p': {'step': 0}}}")
     with pytest.raises(NotPossible) as refused:
-        prepare_step(AttemptJob(setup=setup, alternative="capture"))
+        prepare_step(AttemptJob(setup=as_an_optimiser, alternative="capture"))
     assert refused.value.reason == because(
         "optimiser-not-capturable", names="count.state.p.step", more=0
     )
-    own_counter = COUNTER.replace("count[0]", "count['step']").replace("[0]", "{'step': 0}")
+
+
+def test_a_counter_of_ones_own_that_is_called_step_is_not_taken_for_an_optimiser(
+    monkeypatch: Any,
+) -> None:
+    monkeypatch.setitem(ALTERNATIVES, "capture", CAPTURE)
+    own_counter = counting_in("['step']", start="{'step': 0}")
     with pytest.raises(NotPossible) as refused:
         prepare_step(AttemptJob(setup=own_counter, alternative="capture"))
     assert refused.value.reason == because("step-not-capturable", names="count.step", more=0)
@@ -83,11 +94,10 @@ def test_an_attempt_in_a_child_process_returns_what_it_returns_in_this_one() -> 
     job = AttemptJob(setup=f"import numpy\nlarge = numpy.arange(1 << 20)\n{text}")
     found, here = attempt_apart(job, limit_s=60), run_attempt(job)
     same = compare_outcomes(outcome_of(found), outcome_of(here))
-    assert (same.differences, same.count, same.left_out) == (
-        [],
-        3 * (2 + (1 << 20)) + (1 << 20),
-        {},
-    )
+    assert same.differences == []
+    # Of each of three steps a number, bytes and the array; and the array as the state.
+    assert same.count == 3 * (2 + (1 << 20)) + (1 << 20)
+    assert same.left_out == {}
 
 
 TRAINING = """
@@ -116,24 +126,23 @@ def test_a_step_that_imports_pytorch_gets_the_same_random_values_in_each_process
 @pytest.mark.needs("torch")
 def test_a_training_step_that_returns_nothing_is_compared_by_its_state() -> None:
     step = TRAINING.replace("LR", "0.1")
-    others = [
-        step,
-        TRAINING.replace("LR", "0.11"),
-        step.replace("steps.add_(1)", "steps.add_(0)"),
-        "def step():\n    pass",
-        "import torch\nx = torch.ones(2, 4)\ndef step():\n    x + 1",
-    ]
+    different_steps = {
+        "another learning rate": TRAINING.replace("LR", "0.11"),
+        "no count of steps": step.replace("steps.add_(1)", "steps.add_(0)"),
+        "nothing": "def step():\n    pass",
+        "no change": "import torch\nx = torch.ones(2, 4)\ndef step():\n    x + 1",
+    }
 
     def outcome(setup: str) -> StepOutcome:
         return outcome_of(run_attempt(AttemptJob(setup=setup, torch=True)))
 
     ours = outcome(step)
-    same, *different = [compare_outcomes(ours, outcome(setup), own=True) for setup in others]
+    same = compare_outcomes(ours, outcome(step), own=True)
     assert same.differences == []
-    # Parameters, gradients and two moments; Adam's counters; steps.
+    # Parameters (12 weights and 3 biases), gradients and two moments; Adam's counters; steps.
     assert same.count == 4 * (12 + 3) + 2 + 1
-    for comparison in different:
-        assert comparison.differences
+    for name, other in different_steps.items():
+        assert compare_outcomes(ours, outcome(other), own=True).differences, name
 
 
 @pytest.mark.slow
@@ -160,7 +169,8 @@ def test_a_step_of_another_library_does_not_start_cuda(monkeypatch: Any) -> None
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "Stream", None)
     attempt = run_attempt(AttemptJob(setup="def step():\n    return 1", alternative="CUDA graph"))
-    assert (attempt.refused, attempt.reason) == (True, because("step-without-torch-on-cuda"))
+    assert attempt.refused is True
+    assert attempt.reason == because("step-without-torch-on-cuda")
 
 
 FIXED_INPUT = """
@@ -177,6 +187,7 @@ IN_PLACE = FIXED_INPUT.replace("x = ", "out = np.zeros(64)\nx = ")
 @pytest.mark.parametrize(
     ("original", "alternative", "same"),
     [
+        # The step is called with other inputs too, and more than ten times.
         ("return float(x @ x)", "return float((x * x).sum())", True),
         ("return float(x @ x)", "return float(x @ x) if len(calls) < 10 else kept", None),
         ("return float(x @ x)", "return kept", None),
@@ -188,6 +199,7 @@ IN_PLACE = FIXED_INPUT.replace("x = ", "out = np.zeros(64)\nx = ")
 def test_an_alternative_that_returns_earlier_results_is_not_called_the_same(
     original: str, alternative: str, same: bool | None
 ) -> None:
+    """``same``: None where that cannot be told."""
     text = IN_PLACE if "out" in original else FIXED_INPUT + "kept = float(x @ x)\n"
     step = AttemptJob(setup=text.replace("BODY", original), vary=True)
     other = AttemptJob(setup=text.replace("BODY", alternative), vary=True)
@@ -225,14 +237,16 @@ CHEATS = {
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_INPUT)
-@pytest.mark.parametrize("cheat", ["", *CHEATS])
+@pytest.mark.parametrize("cheat", ["", *CHEATS], ids=["no cheat", *CHEATS])
 def test_kept_results_of_each_kind_of_input_are_not_called_the_same(kind: str, cheat: str) -> None:
-    if (kind, cheat) == ("a number", "keyed by the first element"):
+    is_number = kind == "a number"
+    if is_number and cheat == "keyed by the first element":
         pytest.skip("one number has no other element")
     given, work = KINDS_OF_INPUT[kind]
     start = f"import numpy as np\n{given}\nkept, calls = {{}}, []\n"
     step = f"def step():\n    calls.append(1)\n    return {work}"
-    body = CHEATS.get(cheat, "return WORK").replace("WORK", work)
+    honest_body = "return WORK"
+    body = CHEATS.get(cheat, honest_body).replace("WORK", work)
     honest = AttemptJob(setup=start + step, vary=True, later_s=0.05)
     other_step = step.replace(f"return {work}", body)
     other = AttemptJob(setup=start + other_step, vary=True, later_s=0.05)
@@ -250,6 +264,7 @@ def test_a_step_that_ends_its_process_with_other_values_keeps_its_results() -> N
     )
     made = attempt_apart(AttemptJob(setup=text, vary=True, later_s=0.05), limit_s=60)
     assert outcome_of(made).later is None
+    # Each sums eight ones; with another value the step ends its process.
     assert [value.elements()[0] for value in outcome_of(made).results] == [8, 8, 8]
 
 

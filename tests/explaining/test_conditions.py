@@ -54,9 +54,11 @@ class CountingHost(FakeHost):
 
 
 def shares_of(
-    host: CountingHost, work_ns: int, queued_ns: int = 0, throttled_ns: int = 0
+    host: CountingHost, *, work_ns: int, queued_ns: int = 0, throttled_ns: int = 0
 ) -> dict[str, float]:
-    """The shares for steps of these parts, each of which is preempted once."""
+    """The shares of the time for steps of these parts: work, waiting for a processor, stopped by a
+    CPU limit. Each step is preempted once.
+    """
 
     def run(steps: int) -> None:
         host.now_ns += steps * (work_ns + queued_ns + throttled_ns)
@@ -69,9 +71,10 @@ def shares_of(
 
 @pytest.mark.parametrize("queued_ms", [1, 3, 9])
 def test_the_time_that_a_thread_waits_for_a_processor_is_found_and_named(queued_ms: int) -> None:
-    found = shares_of(CountingHost(), 10_000_000, queued_ns=queued_ms * 1_000_000)
+    found = shares_of(CountingHost(), work_ns=10_000_000, queued_ns=queued_ms * 1_000_000)
     assert found["queued"] == pytest.approx(queued_ms / (10 + queued_ms), rel=0.01)
-    assert found["preemptions"] == pytest.approx(1e9 / (10e6 + queued_ms * 1e6), rel=0.01)
+    steps_per_second = 1e9 / (10e6 + queued_ms * 1e6)
+    assert found["preemptions"] == pytest.approx(steps_per_second, rel=0.01)
     cause, *_ = host_causes(found)
     assert cause == because(
         "waits-for-a-processor", share=found["queued"], preemptions=found["preemptions"]
@@ -79,17 +82,22 @@ def test_the_time_that_a_thread_waits_for_a_processor_is_found_and_named(queued_
 
 
 def test_the_time_that_a_cpu_limit_stops_a_thread_is_found_and_named_with_the_limit() -> None:
-    found = shares_of(CountingHost({CPU_MAX: "150000 100000"}), 7_000_000, throttled_ns=3_000_000)
+    # The limit: 150,000 µs of CPU time in each 100,000 µs, that is one and a half cores.
+    host = CountingHost({CPU_MAX: "150000 100000"})
+    found = shares_of(host, work_ns=7_000_000, throttled_ns=3_000_000)
     assert found["throttled"] == pytest.approx(0.3, rel=0.01)
     assert found["cores"] == 1.5
-    assert host_causes(found)[0] == because(
-        "stopped-by-the-cpu-limit", share=found["throttled"], cores=1.5
+    first, *_ = host_causes(found)
+    assert first == because("stopped-by-the-cpu-limit", share=found["throttled"], cores=1.5)
+
+
+def test_of_two_causes_the_one_with_the_larger_share_comes_first() -> None:
+    found = shares_of(
+        CountingHost(), work_ns=5_000_000, queued_ns=1_000_000, throttled_ns=4_000_000
     )
-    both = shares_of(CountingHost(), 5_000_000, queued_ns=1_000_000, throttled_ns=4_000_000)
-    assert [codes_of(cause) for cause in host_causes(both)[:2]] == [
-        {"stopped-by-the-cpu-limit"},
-        {"waits-for-a-processor"},
-    ]
+    first, second, *_ = host_causes(found)
+    assert codes_of(first) == {"stopped-by-the-cpu-limit"}
+    assert codes_of(second) == {"waits-for-a-processor"}
 
 
 def test_a_quiet_host_has_no_cause() -> None:
@@ -131,32 +139,33 @@ def test_the_pauses_of_the_collector_are_found_and_the_step_without_them_gains_t
     None
 ):
     time_ns = [0]
+    work_ns, pause_ns = 10_000_000, 5_000_000
 
     class Garbage:
-        """An object of a cycle. To free it takes 5 ms."""
+        """An object of a cycle, which only the collector frees; this takes ``pause_ns``."""
 
         def __init__(self) -> None:
             self.itself = self
 
         def __del__(self) -> None:
-            time_ns[0] += 5_000_000
+            time_ns[0] += pause_ns
 
     def run(steps: int) -> None:
         for _ in range(steps):
-            time_ns[0] += 10_000_000
+            time_ns[0] += work_ns
             if gc.isenabled():
                 Garbage()
                 gc.collect(generation=0)  # the youngest alone: pytest has millions of older objects
 
     gc.unfreeze()
-    measured = HostMeasurement(run, 15e6, now=lambda: time_ns[0])
+    measured = HostMeasurement(run, one_ns=work_ns + pause_ns, now=lambda: time_ns[0])
     found = measured.shares()
-    assert found["collector"] == pytest.approx(1 / 3, rel=0.05)
-    assert found["longest_pause"] == 5e6
+    assert found["collector"] == pytest.approx(pause_ns / (work_ns + pause_ns), rel=0.05)
+    assert found["longest_pause"] == pause_ns
     conditions = [each for each in measured.conditions() if each.what == WITHOUT_COLLECTION]
     _, row = condition_rows(conditions)
-    assert row.gain.value == pytest.approx(1.5)
-    assert gc.isenabled()
+    assert row.gain.value == pytest.approx((work_ns + pause_ns) / work_ns)
+    assert gc.isenabled(), "as before the measurement"
     assert gc.get_freeze_count() == 0
 
 
@@ -178,9 +187,8 @@ def test_a_package_outside_of_this_environment_is_not_the_users_own_code(folder:
     def code_in(file: str) -> types.CodeType:
         return compile("pass", file, "exec")
 
-    assert not is_own_code(
-        code_in(f"/home/somebody/other/lib/python3.11/{folder}/torch/nn/module.py")
-    )
+    other_environment = f"/home/somebody/other/lib/python3.11/{folder}"
+    assert not is_own_code(code_in(f"{other_environment}/torch/nn/module.py"))
     assert is_own_code(code_in("/home/somebody/train.py"))
 
 
@@ -193,41 +201,54 @@ def test_the_own_python_of_a_program_is_told_from_the_functions_that_it_calls() 
             for value in numbers:
                 total += value
 
-    assert HostMeasurement(own, 1e6).own_python()["own_python"] > 0.9
-    assert (
-        HostMeasurement(lambda steps: [sum(numbers) for _ in range(steps)], 1e5).own_python()[
-            "own_python"
-        ]
-        < 0.2
-    )
+    def calls_c(steps: int) -> None:
+        for _ in range(steps):
+            sum(numbers)
+
+    share_in_own_loop = HostMeasurement(own, one_ns=1e6).own_python()["own_python"]
+    assert share_in_own_loop > 0.9
+    share_beside_sum = HostMeasurement(calls_c, one_ns=1e5).own_python()["own_python"]
+    assert share_beside_sum < 0.2
 
 
-@pytest.mark.parametrize(("noise", "bounds"), [(0.0, (1.249, 1.251)), (0.2, (1.05, 1.5))])
+@pytest.mark.parametrize(
+    ("noise", "least", "most"),
+    [(0.0, 1.249, 1.251), (0.2, 1.05, 1.5)],
+    ids=["no noise", "every block 20 % longer or shorter"],
+)
 def test_the_gain_of_a_condition_is_that_of_the_means_and_its_interval_holds_it(
-    noise: float, bounds: Any
+    noise: float, least: float, most: float
 ) -> None:
-    usual = [1e6 * (1 + noise), 1e6 * (1 - noise)] * 10
-    under = [8e5 * (1 + noise), 8e5 * (1 - noise)] * 10
-    _, row = condition_rows([Condition(Reason("a"), usual, under)])
-    assert row.gain.value == pytest.approx(1.25)
+    """``least``, ``most``: how far the ends of the interval may lie."""
+    usual_ns = [1e6 * (1 + noise), 1e6 * (1 - noise)] * 10
+    under_ns = [8e5 * (1 + noise), 8e5 * (1 - noise)] * 10
+    gain = 1e6 / 8e5
+    _, row = condition_rows([Condition(Reason("a"), usual=usual_ns, under=under_ns)])
+    assert row.gain.value == pytest.approx(gain)
     low, high = row.gain.low, row.gain.high
     assert low is not None
     assert high is not None
-    assert bounds[0] <= low <= 1.25 + 1e-9
-    assert 1.25 - 1e-9 <= high <= bounds[1]
+    rounding = 1e-9
+    assert least <= low <= gain + rounding
+    assert gain - rounding <= high <= most
 
 
-@pytest.mark.parametrize(("usual", "under"), [(20, 1), (1, 20), (2, 2), (1, 1)])
+@pytest.mark.parametrize(("usual_blocks", "blocks_under_it"), [(20, 1), (1, 20), (2, 2), (1, 1)])
 def test_a_condition_that_was_measured_too_seldom_has_no_interval_and_no_gain(
-    usual: int, under: int
+    usual_blocks: int, blocks_under_it: int
 ) -> None:
-    reference, found = condition_rows([Condition(Reason("a"), [1e9] * usual, [2e9] * under)])
+    """An interval needs 8 blocks of steps; a gain needs both intervals."""
+    usual_ns = [1e9] * usual_blocks
+    under_ns = [2e9] * blocks_under_it
+    reference, found = condition_rows([Condition(Reason("a"), usual=usual_ns, under=under_ns)])
     assert found.gain.value is None
     assert found.gain.reason
-    for figure, blocks in ((reference.step, usual), (found.step, under)):
+    for figure, blocks in ((reference.step, usual_blocks), (found.step, blocks_under_it)):
+        has_too_few = blocks < 8
         assert figure.value is not None
-        assert (figure.low is None) == (figure.high is None) == (blocks < 8)
-        assert bool(figure.reason) == (blocks < 8)
+        assert (figure.low is None) == has_too_few
+        assert (figure.high is None) == has_too_few
+        assert bool(figure.reason) == has_too_few
 
 
 def test_the_step_as_the_host_runs_it_stands_before_the_conditions() -> None:
@@ -237,27 +258,29 @@ def test_the_step_as_the_host_runs_it_stands_before_the_conditions() -> None:
     rows = condition_rows([quick, slow])
     assert [row.condition for row in rows] == [REFERENCE, first, second]
     assert [row.name for row in rows] == [REFERENCE.code, "a", "b"]
-    assert rows[0].step.value == 2e6
+    assert rows[0].step.value == (1e6 + 3e6) / 2, "the mean over the turns of both conditions"
     assert rows[0].gain.value is None
     assert condition_rows([]) == []
 
 
-@pytest.mark.parametrize(
-    ("running_ns", "busy"), [(900_000_000, 1), (50_000_000, 1), (5_000_000, 0), (0, 0)]
-)
-def test_only_a_thread_that_runs_beside_the_step_is_counted(running_ns: int, busy: int) -> None:
+@pytest.mark.parametrize(("share_running", "busy"), [(0.9, 1), (0.05, 1), (0.005, 0), (0.0, 0)])
+def test_only_a_thread_that_runs_beside_the_step_is_counted(
+    share_running: float, busy: int
+) -> None:
+    """Thread 7 runs for this share of the time; thread 8 ran earlier and does nothing."""
     host = CountingHost()
+    step_ns = 10_000_000
 
     def run(steps: int) -> None:
-        host.now_ns += steps * 10_000_000
-        share = host.now_ns / 1e9
-        host.files["/proc/self/task/7/schedstat"] = f"{round(share * running_ns)} 0 1"
+        host.now_ns += steps * step_ns
+        ran_ns = round(share_running * host.now_ns)
+        host.files["/proc/self/task/7/schedstat"] = f"{ran_ns} 0 1"
         host.files["/proc/self/task/8/schedstat"] = "123456789 0 1"
 
     host.files["/proc/self/task/7/schedstat"] = "0 0 1"
     host.files["/proc/self/task/8/schedstat"] = "123456789 0 1"
-    found = HostMeasurement(run, 10e6, threads=[7, 8], host=host, now=lambda: host.now_ns).shares()
-    assert found["python_threads"] == busy
+    measured = HostMeasurement(run, step_ns, threads=[7, 8], host=host, now=lambda: host.now_ns)
+    assert measured.shares()["python_threads"] == busy
 
 
 @pytest.mark.skipif(
@@ -269,7 +292,10 @@ def test_idle_threads_of_a_pool_are_not_blamed() -> None:
         pool.submit(int).result()
         threads = other_threads(known)
         assert threads
-        shares = HostMeasurement(lambda steps: sum(range(1000 * steps)), 2e4, threads).shares()
+        measured = HostMeasurement(
+            lambda steps: sum(range(1000 * steps)), one_ns=2e4, threads=threads
+        )
+        shares = measured.shares()
     assert shares["python_threads"] == 0
 
 
@@ -282,14 +308,15 @@ def test_work_of_another_thread_during_the_step_is_seen() -> None:
             time.sleep(0.001)
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        handed = HostMeasurement(hands_over, 1e7).shares()["other_threads"]
-    alone = HostMeasurement(lambda steps: sum(range(1000 * steps)), 2e4).shares()["other_threads"]
-    assert alone < handed / 10
-    assert handed > 0.01
+        handed = HostMeasurement(hands_over, one_ns=1e7).shares()["other_threads"]
+    alone = HostMeasurement(lambda steps: sum(range(1000 * steps)), one_ns=2e4).shares()
+    assert alone["other_threads"] < handed / 10
+    assert handed > 0.01, "of the time of the step"
 
 
 def test_a_remedy_that_was_measured_to_help_nothing_is_not_recommended() -> None:
     def gain(value: float) -> dict[str, Figure]:
+        """How many times as fast the step was measured to be without collection."""
         name = WITHOUT_COLLECTION.code
         return {
             name: Figure(
@@ -298,15 +325,17 @@ def test_a_remedy_that_was_measured_to_help_nothing_is_not_recommended() -> None
         }
 
     shares = {"collector": 0.2, "longest_pause": 4e6}
-    assert codes_of(host_causes(shares, gain(1.2))[0]) == {"collects-garbage-freeze-it"}
+    first, *_ = host_causes(shares, gain(1.2))
+    assert codes_of(first) == {"collects-garbage-freeze-it"}, "gc.freeze is recommended"
     (cause,) = host_causes(shares, gain(0.99))
-    assert codes_of(cause) == {"collects-garbage"}
+    assert codes_of(cause) == {"collects-garbage"}, "without a remedy"
 
 
 @pytest.mark.parametrize(("node", "far"), [("1", True), ("0", False), ("-1", False), ("", False)])
 def test_a_launching_core_in_another_node_than_the_gpu_is_known_where_the_system_tells(
     node: str, far: bool
 ) -> None:
+    # This thread runs on processor 5 (the 39th word), which is in node 0.
     files = {
         "/sys/bus/pci/devices/0000:3b:00.0/numa_node": node,
         "/proc/thread-self/stat": "7 (a (b) c) " + " ".join(["S", *["0"] * 35, "5", "0"]),
@@ -338,14 +367,17 @@ def test_a_step_with_pinned_uploads_pins_a_tensor_again_only_after_it_was_writte
     x = torch.ones(3)
     step = ALTERNATIVES[PINNED].make(lambda: x.to("cuda"))
     x.to("cuda")
-    assert (pinned, sent.pop()) == ([], (("cuda",), {})), "the step as it is does not change"
+    assert pinned == [], "the step as it is does not change"
+    assert sent.pop() == (("cuda",), {})
     step(), step()
-    assert (len(pinned), sent) == (1, [(("cuda",), {"non_blocking": True})] * 2)
+    assert len(pinned) == 1
+    assert sent == [(("cuda",), {"non_blocking": True})] * 2
     x.add_(1)
     assert step().tolist() == [2, 2, 2]
-    assert len(pinned) == 2
+    assert len(pinned) == 2, "again, because it was written"
     ALTERNATIVES[PINNED].make(lambda: x.to(torch.float64))()
-    assert (len(pinned), sent[-1]) == (2, ((torch.float64,), {}))
+    assert len(pinned) == 2, "another type is no upload"
+    assert sent[-1] == ((torch.float64,), {})
     ALTERNATIVES[PINNED].make(lambda: x.cuda())()
     assert sent[-1] == ((), {"non_blocking": True})
 
@@ -373,7 +405,7 @@ def test_other_python_threads_are_seen_and_a_shorter_switch_interval_is_measured
     (tmp_path / "threads.py").write_text(BUSY_THREAD)
     source = step_named(f"{tmp_path}/threads.py:build")
     assert profile_step(source).shares["python_threads"] == 1
-    rows = condition_rows(measure_conditions(source, 1))
+    rows = condition_rows(measure_conditions(source, busy_threads=1))
     (gain,) = [row.gain.value for row in rows if row.condition == SWITCHING_OFTEN]
     assert gain is not None
     assert gain > 1.5

@@ -24,7 +24,8 @@ def operation(name: str, start: float, end: float, thread: str = "1", **more: An
     return HostOperation(name, start, end, thread, **more)
 
 
-def step(end: float, *operations: HostOperation, calls: list[HostCall] = NO_CALLS) -> StepTrace:
+def step(*operations: HostOperation, end: float, calls: list[HostCall] = NO_CALLS) -> StepTrace:
+    """A step from 0 to ``end``."""
     return StepTrace(0, end, operations, calls)
 
 
@@ -40,59 +41,78 @@ def work(host: HostTimes, given: StepTrace) -> list[float]:
 
 def test_the_time_of_an_operation_is_its_mean_in_the_quickest_steps() -> None:
     quick = [
-        step(110, operation("a", 10, 110)),
-        step(100, operation("a", 30, 100)),
-        step(111, operation("a", 20, 111)),
+        step(operation("a", start=10, end=110), end=110),
+        step(operation("a", start=30, end=100), end=100),
+        step(operation("a", start=20, end=111), end=111),
     ]
-    slow = [step(9900, operation("a", 900, 9900)), *[step(5500, operation("a", 500, 5500))] * 8]
-    given = step(1000, operation("a", 400, 1000))
+    slow = [
+        step(operation("a", start=900, end=9900), end=9900),
+        *[step(operation("a", start=500, end=5500), end=5500)] * 8,
+    ]
+    given = step(operation("a", start=400, end=1000), end=1000)
     # Before the operation 10, 30 and 20 in the quick steps, and 100, 70 and 91 in it.
     assert work(HostTimes(Trace([*quick, *slow])), given) == pytest.approx([20, 87, 0])
 
 
 def test_the_profiler_cost_of_unlike_steps_is_taken_against_the_mean_of_all_return_times() -> None:
-    few = step(1000, operation("a", 0, 1000))
-    many = step(3000, operation("a", 0, 1000), operation("b", 1000, 3000))
+    few = step(operation("a", start=0, end=1000), end=1000)
+    many = step(operation("a", start=0, end=1000), operation("b", start=1000, end=3000), end=3000)
     returns = ReturnTimes(step=[900] * 4 + [2800] * 4)
     cost = profiler_cost(Trace([few, many] * 4), Trace([]), returns)
+    # Profiled, a step takes (1000 + 3000) / 2 ns on average, without the profiler (900 + 2800) / 2.
+    # It has one operation or two.
     assert cost.operation_ns == pytest.approx((2000 - 1850) / 1.5)
     longer_returns = ReturnTimes(step=[2000] * 8)
     assert profiler_cost(Trace([few] * 8), Trace([]), longer_returns).operation_ns == 0
 
 
 def test_a_step_with_another_order_of_operations_is_given_the_times_of_its_own_profile() -> None:
-    alone = step(100, operation("a", 10, 50), operation("b", 50, 100))
+    alone = step(operation("a", start=10, end=50), operation("b", start=50, end=100), end=100)
     host = HostTimes(Trace([alone]))
-    known = step(200, operation("a", 10, 90), operation("b", 90, 200))
-    other = step(200, operation("b", 10, 90), operation("a", 90, 200))
+    known = step(operation("a", start=10, end=90), operation("b", start=90, end=200), end=200)
+    other = step(operation("b", start=10, end=90), operation("a", start=90, end=200), end=200)
+    # Before, in and after the operations by turns: the times of the profile without the device.
     assert work(host, known) == pytest.approx([10, 40, 0, 50, 0])
     assert work(host, other) == pytest.approx([10, 80, 0, 110, 0])
     assert host.count_unknown_steps(Trace([known, other])) == 1
 
 
 def test_host_work_is_reduced_by_the_cost_of_the_profile_that_its_time_comes_from() -> None:
-    alone = step(2000, operation("a", 0, 1000, inner=2), operation("b", 1000, 2000))
+    alone = step(
+        operation("a", start=0, end=1000, inner=2), operation("b", start=1000, end=2000), end=2000
+    )
     host = HostTimes(Trace([alone]), ProfilerCost(operation_ns=100))
-    known = step(9000, operation("a", 0, 5000, inner=9), operation("b", 5000, 9000))
+    known = step(
+        operation("a", start=0, end=5000, inner=9), operation("b", start=5000, end=9000), end=9000
+    )
     assert work(host, known)[1] == 700, "the time of the profile alone, with its two operations"
-    unknown = step(9000, operation("c", 0, 5000, inner=9), operation("b", 5000, 9000))
-    assert work(host, unknown)[1] == 4000
+    unknown = step(
+        operation("c", start=0, end=5000, inner=9), operation("b", start=5000, end=9000), end=9000
+    )
+    assert work(host, unknown)[1] == 5000 - 10 * 100, "its own time, with ten operations"
 
 
 def test_profiler_cost_longer_than_an_operation_is_subtracted_from_the_next_parts() -> None:
-    given = step(1000, operation("a", 0, 60), operation("b", 60, 1000))
+    given = step(operation("a", start=0, end=60), operation("b", start=60, end=1000), end=1000)
     assert work(HostTimes(cost=ProfilerCost(operation_ns=100)), given) == pytest.approx(
         [0, 0, 0, 800, 0]
     )
 
 
 def test_an_operation_that_waits_gets_the_shorter_time_of_the_two_profiles() -> None:
-    alone = step(1000, operation("add", 0, 100), operation("item", 100, 1000))
-    launch = HostCall("cudaLaunchKernel", "launch", 20, 120, "1", 1)
-    copy = HostCall("cudaMemcpyAsync", "copy", 210, 300, "1", 2)
-    wait = HostCall("cudaStreamSynchronize", "synchronisation", 300, 400, "1", blocked=90)
+    alone = step(
+        operation("add", start=0, end=100), operation("item", start=100, end=1000), end=1000
+    )
+    launch = HostCall("cudaLaunchKernel", "launch", start=20, end=120, thread="1", correlation=1)
+    copy = HostCall("cudaMemcpyAsync", "copy", start=210, end=300, thread="1", correlation=2)
+    wait = HostCall(
+        "cudaStreamSynchronize", "synchronisation", start=300, end=400, thread="1", blocked=90
+    )
     given = step(
-        400, operation("add", 0, 140), operation("item", 200, 400), calls=[launch, copy, wait]
+        operation("add", start=0, end=140),
+        operation("item", start=200, end=400),
+        calls=[launch, copy, wait],
+        end=400,
     )
     host = HostTimes(Trace([alone]))
     # The time between operations is 60 longer than alone, and "add" 40.
@@ -101,20 +121,21 @@ def test_an_operation_that_waits_gets_the_shorter_time_of_the_two_profiles() -> 
 
 
 def test_the_cost_of_a_runtime_call_is_not_taken_from_a_part_that_waits() -> None:
-    alone = step(1100, operation("add", 0, 100))
-    launch = HostCall("cudaLaunchKernel", "launch", 20, 120, "1", 1)
-    wait = HostCall("cudaDeviceSynchronize", "synchronisation", 210, 220, "1")
-    given = step(220, operation("add", 0, 140), calls=[launch, wait])
+    alone = step(operation("add", start=0, end=100), end=1100)
+    launch = HostCall("cudaLaunchKernel", "launch", start=20, end=120, thread="1", correlation=1)
+    wait = HostCall("cudaDeviceSynchronize", "synchronisation", start=210, end=220, thread="1")
+    given = step(operation("add", start=0, end=140), calls=[launch, wait], end=220)
     assert HostTimes(Trace([alone])).call_ns(Trace([given])) == 40
 
 
 def test_overlapping_operations_of_two_threads_count_once_as_host_work() -> None:
     operations = [
-        operation("outer", 0, 20),
-        operation("inner", 5, 10, "2"),
-        operation("next", 21, 25),
+        operation("outer", start=0, end=20),
+        operation("inner", start=5, end=10, thread="2"),
+        operation("next", start=21, end=25),
     ]
-    given = step(30, *operations)
+    given = step(*operations, end=30)
     rows = {row.name: row.host_ns for row in operation_rows(Trace([given]), HostTimes())}
+    # In the 30 ns of the step one operation or the other runs for 24 ns.
     assert rows == {"outer": 20, "inner": 0, "next": 4, BETWEEN: 6}
-    assert sum(work(HostTimes(), step(30, operations[0], operations[2]))) == 30
+    assert sum(work(HostTimes(), step(operations[0], operations[2], end=30))) == 30

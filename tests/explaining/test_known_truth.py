@@ -29,25 +29,55 @@ from tests.fakes.profiled_program import Launch, Python, Read, SimulatedDevice, 
 from tests.fakes.reasons import first_code
 
 PROGRAMS: dict[str, tuple[list[known.Part], BoundKind]] = {
-    "host": ([Launch(20_000, 2000)] * 20, "host"),
-    "host, Python": ([Python(300_000), *[Launch(6000, 5000)] * 20], "host"),
-    "device": ([Launch(4000, 30_000)] * 20, "device"),
-    "device, one read at the end": ([*[Launch(4000, 30_000)] * 40, Read(8000)], "device"),
-    "host, one read at the end": ([*[Launch(20_000, 2000)] * 20, Read(8000)], "host"),
-    "host, a read after each of few": ([*[Launch(20_000, 2000)] * 30, Read(8000), Wait()], "host"),
+    "host": ([Launch(host_ns=20_000, device_ns=2000)] * 20, "host"),
+    "host, Python": (
+        [Python(host_ns=300_000), *[Launch(host_ns=6000, device_ns=5000)] * 20],
+        "host",
+    ),
+    "device": ([Launch(host_ns=4000, device_ns=30_000)] * 20, "device"),
+    "device, one read at the end": (
+        [*[Launch(host_ns=4000, device_ns=30_000)] * 40, Read(host_ns=8000)],
+        "device",
+    ),
+    "host, one read at the end": (
+        [*[Launch(host_ns=20_000, device_ns=2000)] * 20, Read(host_ns=8000)],
+        "host",
+    ),
+    "host, a read after each of few": (
+        [*[Launch(host_ns=20_000, device_ns=2000)] * 30, Read(host_ns=8000), Wait()],
+        "host",
+    ),
     "read after each": (
-        [Launch(10_000, 10_000, line="a.py:3"), Read(8000, line="a.py:4")] * 10,
+        [Launch(host_ns=10_000, device_ns=10_000, line="a.py:3"), Read(host_ns=8000, line="a.py:4")]
+        * 10,
         "synchronisation",
     ),
-    "wait after each": ([Launch(10_000, 12_000), Wait(line="a.py:9")] * 10, "synchronisation"),
+    "wait after each": (
+        [Launch(host_ns=10_000, device_ns=12_000), Wait(line="a.py:9")] * 10,
+        "synchronisation",
+    ),
     "half host, half device, a wait each": (
-        [*[Launch(20_000, 2000)] * 10, *[Launch(4000, 30_000)] * 10, Wait()],
+        [
+            *[Launch(host_ns=20_000, device_ns=2000)] * 10,
+            *[Launch(host_ns=4000, device_ns=30_000)] * 10,
+            Wait(),
+        ],
         "synchronisation",
     ),
-    "host and device alike": ([Launch(20_000, 20_000)] * 20, "mixed"),
-    "some waiting": ([Python(50_000), *[Launch(10_000, 12_000)] * 10, Wait()], "mixed"),
-    "two streams": ([Launch(20_000, 4000, stream=7), Launch(20_000, 4000, stream=9)] * 10, "host"),
-    "a launch alone": ([Launch(4000, 500_000)], "device"),
+    "host and device alike": ([Launch(host_ns=20_000, device_ns=20_000)] * 20, "mixed"),
+    "some waiting": (
+        [Python(host_ns=50_000), *[Launch(host_ns=10_000, device_ns=12_000)] * 10, Wait()],
+        "mixed",
+    ),
+    "two streams": (
+        [
+            Launch(host_ns=20_000, device_ns=4000, stream=7),
+            Launch(host_ns=20_000, device_ns=4000, stream=9),
+        ]
+        * 10,
+        "host",
+    ),
+    "a launch alone": ([Launch(host_ns=4000, device_ns=500_000)], "device"),
 }
 
 
@@ -106,9 +136,9 @@ def assert_exact(count: Figure, exact: int) -> None:
 
 def test_a_synchronisation_has_its_line_and_the_time_that_the_host_waits() -> None:
     parts: list[known.Part] = [
-        Launch(10_000, 50_000, line="a.py:3"),
-        Read(8000, line="a.py:4"),
-        Launch(4000, 9000),
+        Launch(host_ns=10_000, device_ns=50_000, line="a.py:3"),
+        Read(host_ns=8000, line="a.py:4"),
+        Launch(host_ns=4000, device_ns=9000),
         Wait(line="a.py:9"),
     ]
     trace = trace_of(parts)
@@ -127,12 +157,12 @@ def test_a_synchronisation_has_its_line_and_the_time_that_the_host_waits() -> No
 
 def test_a_launch_that_waits_for_room_in_the_queue_is_not_counted_as_host_work() -> None:
     # The queue is full from the third step on, and never on an idle device.
-    parts = [Launch(1000, 12_000)] * 900
+    parts = [Launch(host_ns=1000, device_ns=12_000)] * 900
     device = SimulatedDevice(call_cost_ns=4000)
     trace = read_chrome_trace(device.trace(parts, steps=4))
     assert any(call.queue_full for call in trace.steps[3].calls)
     host = device.host_times(parts)
-    assert host.call_ns(trace) == pytest.approx(4000, rel=0.01)
+    assert host.call_ns(trace) == pytest.approx(device.call_cost_ns, rel=0.01)
     found = step_parts(Trace(trace.steps[3:]), host)
     assert found.step == pytest.approx(known.device_ns(parts), rel=0.03)
     assert found.host == pytest.approx(known.host_ns(parts), rel=0.05)
@@ -140,19 +170,21 @@ def test_a_launch_that_waits_for_room_in_the_queue_is_not_counted_as_host_work()
 
 
 def test_a_queue_that_is_full_only_in_the_host_profile_does_not_give_a_host_bound_verdict() -> None:
-    parts = [Launch(1000, 4000)] * 3000
+    parts = [Launch(host_ns=1000, device_ns=4000)] * 3000
     device = SimulatedDevice(call_cost_ns=2000)
     trace = read_chrome_trace(device.trace(parts, steps=1))
     host = device.host_times(parts)
     (alone,) = host.alone.steps
+    # Without the profiler of the device the host is quicker, so it fills the queue and waits.
     assert alone.end - alone.start > 2 * known.host_ns(parts)
     found = step_parts(trace, host)
-    assert found.host <= known.host_ns(parts) + 3000 * 2000
+    profiler_ns = len(parts) * device.call_cost_ns
+    assert found.host <= known.host_ns(parts) + profiler_ns
     assert bound_of(found)[0] == "device"
 
 
 def test_host_work_does_not_contain_the_cost_of_the_profiler() -> None:
-    parts = [Launch(10_000, 500)] * 20
+    parts = [Launch(host_ns=10_000, device_ns=500)] * 20
     trace = trace_of(parts)
     step_ns = DEVICE.step_ns(parts)
     with_its_cost = checked(step_parts(trace, HostTimes()), step_ns)
@@ -164,13 +196,14 @@ def test_host_work_does_not_contain_the_cost_of_the_profiler() -> None:
 def test_host_work_does_not_change_if_the_device_profiler_slows_some_calls_more() -> None:
     device = dataclasses.replace(DEVICE, odd_call_cost_ns=9000)
     parts: list[known.Part] = [
-        Launch(10_000, 500, "aten::mul"),
-        Launch(20_000, 500, "aten::linear"),
-        Python(10_000),
+        Launch(host_ns=10_000, device_ns=500, name="aten::mul"),
+        Launch(host_ns=20_000, device_ns=500, name="aten::linear"),
+        Python(host_ns=10_000),
     ] * 10
     trace = trace_of(parts, device)
     host = device.host_times(parts)
-    assert host.call_ns(trace) == pytest.approx((2000 + 11_000) / 2)
+    # Every second call is slowed by 9,000 ns more.
+    assert host.call_ns(trace) == pytest.approx((2000 + (2000 + 9000)) / 2)
     check = checked(step_parts(trace, host), device.step_ns(parts))
     assert check.ratio == pytest.approx(1, abs=0.01)
     rows = {row.name: row.host_ns for row in operation_rows(trace, host)}
@@ -178,20 +211,24 @@ def test_host_work_does_not_change_if_the_device_profiler_slows_some_calls_more(
 
 
 def test_steps_with_operations_of_their_own_get_the_times_of_the_device_profile() -> None:
-    trace = trace_of([Launch(10_000, 500)] * 20)
-    other = DEVICE.host_times([Launch(10_000, 500)] * 19)
+    trace = trace_of([Launch(host_ns=10_000, device_ns=500)] * 20)
+    other = DEVICE.host_times([Launch(host_ns=10_000, device_ns=500)] * 19)
     assert other.count_unknown_steps(trace) == len(trace.steps)
     assert other.call_ns(trace) == 0
-    assert DEVICE.host_times([Launch(10_000, 500)] * 20).count_unknown_steps(trace) == 0
+    assert (
+        DEVICE.host_times([Launch(host_ns=10_000, device_ns=500)] * 20).count_unknown_steps(trace)
+        == 0
+    )
     rows = {row.name: row.host_ns for row in operation_rows(trace, other)}
-    assert rows["aten::add_"] == pytest.approx(20 * 12_000)
+    # With the 2,000 ns that the device profiler adds to each call.
+    assert rows["aten::add_"] == pytest.approx(20 * (10_000 + 2000))
 
 
 def cost_in(step: known.Parts, device: SimulatedDevice) -> float:
     """The cost of an operation that ``profiler_cost`` finds from this step and a loop of
     launches.
     """
-    loop = [Launch(10_000, 500)] * 9
+    loop = [Launch(host_ns=10_000, device_ns=500)] * 9
     returns = ReturnTimes([device.return_ns(step)], [device.return_ns(loop)])
     blocked_ns = trace_of(step, device).blocked_ns
     cost = profiler_cost(device.alone(step), device.alone(loop), returns, blocked_ns)
@@ -199,21 +236,28 @@ def cost_in(step: known.Parts, device: SimulatedDevice) -> float:
 
 
 def test_the_profiler_cost_is_what_the_profiler_adds_until_a_step_returns() -> None:
-    parts: list[known.Part] = [Python(30_000), *[Launch(20_000, 500)] * 20, Read(8000)]
-    assert cost_in(parts, DEVICE) == pytest.approx(4000, rel=0.01)
+    parts: list[known.Part] = [
+        Python(host_ns=30_000),
+        *[Launch(host_ns=20_000, device_ns=500)] * 20,
+        Read(host_ns=8000),
+    ]
+    assert cost_in(parts, DEVICE) == pytest.approx(DEVICE.operation_cost_ns, rel=0.01)
 
 
 def test_the_profiler_cost_for_a_step_that_waits_is_that_in_a_loop_of_launches() -> None:
-    parts: list[known.Part] = [Launch(4000, 30_000), Read(8000)] * 10
+    parts: list[known.Part] = [Launch(host_ns=4000, device_ns=30_000), Read(host_ns=8000)] * 10
     (alone,) = DEVICE.alone(parts).steps
     added_ns = alone.end - DEVICE.return_ns(parts)
     assert added_ns < 20 * 3000  # the reads wait for less time in the profile
-    assert cost_in(parts, DEVICE) == pytest.approx(4000, rel=0.01)
+    assert cost_in(parts, DEVICE) == pytest.approx(DEVICE.operation_cost_ns, rel=0.01)
 
 
 def test_the_way_from_python_into_an_operation_counts_as_work_of_the_operation() -> None:
     device = dataclasses.replace(DEVICE, entry_ns=3000)
-    parts: list[known.Part] = [Python(50_000), *[Launch(10_000, 500)] * 20]
+    parts: list[known.Part] = [
+        Python(host_ns=50_000),
+        *[Launch(host_ns=10_000, device_ns=500)] * 20,
+    ]
     trace = trace_of(parts, device)
     host = device.host_times(parts)
     rows = {row.name: row.host_ns for row in operation_rows(trace, host)}
@@ -226,9 +270,10 @@ def test_the_way_from_python_into_an_operation_counts_as_work_of_the_operation()
 
 
 def test_a_step_that_waits_for_something_the_profiler_cannot_see_gets_no_verdict() -> None:
-    parts: list[known.Part] = [Launch(10_000, 2000)] * 20
+    parts: list[known.Part] = [Launch(host_ns=10_000, device_ns=2000)] * 20
     found = step_parts(trace_of(parts), DEVICE.host_times(parts))
-    check = checked(found, 1.5 * DEVICE.step_ns(parts))
+    measured_ns = 1.5 * DEVICE.step_ns(parts)
+    check = checked(found, measured_ns)
     verdict = judge(found, check)
     assert not check.ok
     assert verdict.kind == "unclear"
@@ -274,6 +319,7 @@ def test_each_mix_of_host_device_and_wait_time_gets_the_verdict_of_the_rules(
     step = free + share * min(host, device)
     kind, times = bound_of(StepParts(step, host, device, free))
     if kind == "synchronisation":
+        # Waiting costs a third of the step or more.
         assert 1 - free / step >= 1 / 3 - 1e-9
     elif kind == "host":
         assert host > device

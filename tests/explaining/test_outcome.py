@@ -121,7 +121,9 @@ def test_tensors_of_each_pytorch_type_are_compared() -> None:
     import torch
 
     def quantised(value: float) -> Any:
-        return torch.quantize_per_tensor(torch.tensor([1.0, value]), 0.1, 0, torch.quint8)
+        return torch.quantize_per_tensor(
+            torch.tensor([1.0, value]), scale=0.1, zero_point=0, dtype=torch.quint8
+        )
 
     half_types = (torch.float16, torch.bfloat16)
     byte_types = (torch.float8_e4m3fn, torch.float8_e5m2)
@@ -137,6 +139,7 @@ def test_tensors_of_each_pytorch_type_are_compared() -> None:
         assert _compare(ours, ours) == []
         assert _compare(ours, theirs)
 
+    # A thousandth is less than these types resolve.
     random = torch.rand(1000)
     for kind in half_types:
         assert _compare(random.to(kind), (random * 1.001).to(kind)) == []
@@ -205,34 +208,47 @@ def _outcome(result: Any) -> Any:
 )
 def test_a_comparison_counts_the_values_that_it_compared(result: Any, count: int) -> None:
     found = compare_outcomes(_outcome(result), _outcome(result))
-    assert (found.count, bool(found.unknown), found.differences) == (count, count == 0, [])
+    assert found.count == count
+    assert found.differences == []
+    assert bool(found.unknown) == (count == 0), "without a value it is not known"
 
 
 @pytest.mark.parametrize(
-    "value", [object(), re.compile("a"), {object()}, Decimal(1), datetime.datetime(2026, 1, 1)]
+    ("value", "reason"),
+    [
+        (object(), because("part-of-unknown-type", type="builtins.object")),
+        (re.compile("a"), because("part-of-unknown-type", type="re.Pattern")),
+        ({object()}, because("set-without-order")),
+        (Decimal(1), because("part-of-unknown-type", type="decimal.Decimal")),
+        (
+            datetime.datetime(2026, 1, 1),
+            because("part-of-unknown-type", type="datetime.datetime"),
+        ),
+    ],
 )
-def test_an_object_of_an_unknown_type_is_left_out_of_the_comparison_and_counted(value: Any) -> None:
+def test_an_object_of_an_unknown_type_is_left_out_of_the_comparison_and_counted(
+    value: Any, reason: Reason
+) -> None:
     found = compare_outcomes(_outcome([value, 1]), _outcome([value, 1]))
-    assert (found.count, list(found.left_out), found.unknown) == (1, ["step 1.0"], "")
-    assert found.left_out["step 1.0"][0] == 1
-    reason = found.left_out["step 1.0"][1]
-    type_name = f"{type(value).__module__}.{type(value).__qualname__}"
-    is_set = isinstance(value, set)
-    assert reason == (
-        because("set-without-order") if is_set else because("part-of-unknown-type", type=type_name)
-    )
-    assert compare_outcomes(_outcome(value), _outcome(value)).unknown
+    assert found.count == 1, "the number beside it"
+    assert list(found.left_out) == ["step 1.0"]
+    assert found.unknown == ""
+    values_left_out, why = found.left_out["step 1.0"]
+    assert values_left_out == 1
+    assert why == reason
+    assert compare_outcomes(_outcome(value), _outcome(value)).unknown, "nothing is left to compare"
 
 
 def test_an_array_over_the_size_limit_is_left_out_of_the_comparison_and_counted() -> None:
-    values, left_out = result_values(
-        "step 1", {"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)}, room=300
-    )
+    result = {"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)}
+    # 300 bytes: enough for 10 and 20 numbers of 8 bytes, not for 1000.
+    values, left_out = result_values("step 1", result, room=300)
     assert [value.name for value in values] == ["step 1.a", "step 1.c"]
-    assert left_out["step 1.b"][0] == 1000
-    other = _outcome({"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)})
-    found = compare_outcomes(StepOutcome(values, [], left_out), other)
-    assert (found.count, found.differences) == (30, [])
+    values_left_out, _ = left_out["step 1.b"]
+    assert values_left_out == 1000
+    found = compare_outcomes(StepOutcome(values, [], left_out), _outcome(result))
+    assert found.count == 10 + 20
+    assert found.differences == []
 
 
 def test_a_list_over_the_length_limit_is_not_reported_as_the_same() -> None:
@@ -248,6 +264,7 @@ def _trained(step: Any) -> Any:
 
 
 def _training(change: float, result: Any = None) -> Any:
+    """The outcome of a step that adds this to its four weights and returns this."""
     weight = np.ones(4)
 
     def step() -> Any:
@@ -262,43 +279,61 @@ def _nothing() -> None:
 
 
 def test_a_step_that_only_changes_state_differs_from_a_step_that_does_nothing() -> None:
-    assert compare_outcomes(_training(0.5), _trained(_nothing), own=True).differences
+    assert compare_outcomes(_training(change=0.5), _trained(_nothing), own=True).differences
     unknown = compare_outcomes(_trained(_nothing), _trained(_nothing), own=True)
-    assert (unknown.differences, unknown.count, bool(unknown.unknown)) == ([], 0, True)
+    assert unknown.differences == []
+    assert unknown.count == 0
+    assert unknown.unknown
 
 
-@pytest.mark.parametrize("result", [None, 1.0])
-def test_an_alternative_of_the_user_is_compared_by_its_results_and_its_state(result: Any) -> None:
-    assert compare_outcomes(_training(0.5, result), _training(0.25, result), own=True).differences
-    found = compare_outcomes(_training(0.5, result), _training(0.5, result), own=True)
-    assert (found.differences, found.count, found.unknown) == ([], 4 if result is None else 5, "")
+@pytest.mark.parametrize(
+    ("result", "count"), [(None, 4), (1.0, 5)], ids=["four weights", "four weights and a result"]
+)
+def test_an_alternative_of_the_user_is_compared_by_its_results_and_its_state(
+    result: Any, count: int
+) -> None:
+    ours = _training(change=0.5, result=result)
+    assert compare_outcomes(ours, _training(change=0.25, result=result), own=True).differences
+    found = compare_outcomes(ours, _training(change=0.5, result=result), own=True)
+    assert found.differences == []
+    assert found.count == count
+    assert found.unknown == ""
 
 
 def test_equal_results_are_not_enough_if_the_alternative_does_not_reach_the_changed_state() -> None:
-    found = compare_outcomes(_training(0.5, 1.0), _trained(lambda: 1.0), own=True)
-    assert (found.differences, found.count, bool(found.unknown)) == ([], 1, True)
-    assert found.left_out["weight"][0] == 4
+    found = compare_outcomes(_training(change=0.5, result=1.0), _trained(lambda: 1.0), own=True)
+    assert found.differences == []
+    assert found.count == 1, "the result"
+    assert found.unknown
+    values_left_out, _ = found.left_out["weight"]
+    assert values_left_out == 4
+
+
+def _weights_and_perhaps_moments(change: float, *, moments: bool) -> Any:
+    """The outcome of a step that changes four weights and, if asked to, three moments."""
+    weight, moment = np.ones(4), np.ones(3)
+
+    def both() -> None:
+        weight[:] += change
+        moment[:] += 1
+
+    def weights_alone() -> None:
+        weight[:] += change
+
+    return _trained(both if moments else weights_alone)
 
 
 def test_state_that_both_reach_is_compared_although_the_alternative_lacks_other_state() -> None:
-    def trained(change: float, *, whole: bool) -> Any:
-        weight, moment = np.ones(4), np.ones(3)
-
-        def both() -> None:
-            weight[:] += change
-            moment[:] += 1
-
-        def one() -> None:
-            weight[:] += change
-
-        return _trained(both if whole else one)
-
-    found = compare_outcomes(trained(0.5, whole=True), trained(0.5, whole=False), own=True)
-    assert (found.differences, found.count, found.unknown) == ([], 4, "")
-    assert found.left_out["moment"][0] == 3
-    assert compare_outcomes(
-        trained(0.5, whole=True), trained(0.25, whole=False), own=True
-    ).differences
+    ours = _weights_and_perhaps_moments(0.5, moments=True)
+    same_weights = _weights_and_perhaps_moments(0.5, moments=False)
+    found = compare_outcomes(ours, same_weights, own=True)
+    assert found.differences == []
+    assert found.count == 4, "the weights"
+    assert found.unknown == ""
+    values_left_out, _ = found.left_out["moment"]
+    assert values_left_out == 3
+    other_weights = _weights_and_perhaps_moments(0.25, moments=False)
+    assert compare_outcomes(ours, other_weights, own=True).differences
 
 
 def test_an_alternative_of_the_user_may_have_arrays_and_names_of_its_own() -> None:
@@ -309,7 +344,9 @@ def test_an_alternative_of_the_user_may_have_arrays_and_names_of_its_own() -> No
         return copy[:3].sum()
 
     found = compare_outcomes(_trained(lambda: table.sum()), _trained(other), own=True)
-    assert (found.differences, found.count, found.unknown) == ([], 1, "")
+    assert found.differences == []
+    assert found.count == 1, "the sum, which both return"
+    assert found.unknown == ""
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -326,6 +363,7 @@ def test_results_that_are_not_finite_are_not_called_the_same(own: bool, value: f
 
     found = compare_outcomes(outcome(), outcome(), own=own)
     assert found.unknown == because("results-not-finite")
+    # One finite value is enough.
     partly = _outcome([value, 1.0])
     assert compare_outcomes(partly, partly, own=own).unknown == ""
 
@@ -337,15 +375,21 @@ def test_a_step_that_returns_nothing_and_changes_nothing_has_no_results_to_compa
         x.sum()
 
     found = compare_outcomes(_trained(step), _trained(step))
-    assert (found.differences, bool(found.unknown)) == ([], True)
+    assert found.differences == []
+    assert found.unknown
 
 
-@pytest.mark.parametrize(("second", "same"), [(True, True), (None, True), (False, False)])
+@pytest.mark.parametrize(
+    ("responds", "is_same"),
+    [(True, True), (None, True), (False, False)],
+    ids=["responds to other values", "not tried with them", "returns the same with them"],
+)
 def test_an_alternative_that_was_not_tried_with_other_values_is_not_called_cached(
-    second: bool | None, same: bool
+    responds: bool | None, is_same: bool
 ) -> None:
     values, _ = result_values("step 1", np.ones(4))
     step = StepOutcome(values, [], responds=True)
-    alternative = StepOutcome(values, [], responds=second)
+    alternative = StepOutcome(values, [], responds=responds)
     found = compare_outcomes(step, alternative, own=True)
-    assert (found.differences, not found.unknown) == ([], same)
+    assert found.differences == []
+    assert (not found.unknown) == is_same

@@ -71,12 +71,16 @@ def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with
     program: str,
 ) -> None:
     found = profile(program, "build")
-    assert (found.library, found.device, found.reason, found.sites_missing) == ("torch", "", "", "")
+    assert found.library == "torch"
+    assert found.device == ""
+    assert found.reason == ""
+    assert found.sites_missing == ""
     assert found.trace is not None
     assert len(found.trace.steps) >= 3
     rows = {}
     for row in operation_rows(found.trace, found.host):
         rows[row.name, row.site.line] = row.count
+    # Two linear layers.
     assert rows["aten::linear", "train.py:10"] == 2
     assert rows["AddmmBackward0", "train.py:11"] == 2
     assert rows["aten::item", "train.py:13"] == 1
@@ -108,7 +112,9 @@ def test_a_kernel_launched_without_a_tensor_counts_as_device_work(program: str) 
     if not pytest.importorskip("torch").cuda.is_available():
         pytest.skip("torch reaches no CUDA device")
     found = profile(program, "sleeping_device")
-    assert (found.library, bool(found.device), found.reason) == ("torch", True, "")
+    assert found.library == "torch"
+    assert found.device
+    assert found.reason == ""
     assert found.trace is not None
     assert step_counts(found.trace).launches.value == 50
 
@@ -123,9 +129,9 @@ def test_a_step_without_pytorch_is_tried_and_not_profiled(tmp_path: Path) -> Non
 
 
 PARTS: list[Part] = [
-    Launch(10_000, 3000, "aten::mul", line="a.py:1"),
-    Read(8000, line="a.py:2"),
-    Launch(10_000, 3000, "aten::add", line="a.py:3"),
+    Launch(host_ns=10_000, device_ns=3000, name="aten::mul", line="a.py:1"),
+    Read(host_ns=8000, line="a.py:2"),
+    Launch(host_ns=10_000, device_ns=3000, name="aten::add", line="a.py:3"),
     Wait(line="a.py:4"),
 ]
 
@@ -147,7 +153,8 @@ def test_a_step_with_other_operations_gets_no_lines_and_the_reason() -> None:
     assert isinstance(missing, Reason)
     difference = missing.values["why"]
     assert isinstance(difference, Reason)
-    assert (difference.code, difference.values["number"]) == ("operations-differ", 1)
+    assert difference.code == "operations-differ"
+    assert difference.values["number"] == 1
     assert "aten::mul" in difference.values.values(), "the first difference is named"
     for step in joined.steps:
         assert [operation.site for operation in step.operations] == [CallSite()] * 3
@@ -194,7 +201,8 @@ def test_both_pytorch_profilers_record_the_same_operations_in_the_same_order(
 
 
 def test_the_time_of_a_step_is_computed_from_the_quickest_times_only() -> None:
-    quiet = SampledTimes(short=0.00105, long=0.00305)  # a step of 1 ms, and a wait of 0.05 ms
+    # In s, of one step (short) and three (long): a step takes 1 ms, the wait 0.05 ms.
+    quiet = SampledTimes(short=0.00105, long=0.00305)
     short_is_slow = SampledTimes(short=0.002, long=0.00305)
     long_is_slow = SampledTimes(short=0.00105, long=0.009)
     busy = SampledTimes(short=0.00205, long=0.00905)
@@ -203,7 +211,9 @@ def test_the_time_of_a_step_is_computed_from_the_quickest_times_only() -> None:
 
 
 def test_lines_are_taken_from_any_recorded_step_that_runs_the_same_operations() -> None:
-    other = trace_of([Launch(10_000, 3000, "aten::sub", line="a.py:9"), *PARTS])
+    other = trace_of(
+        [Launch(host_ns=10_000, device_ns=3000, name="aten::sub", line="a.py:9"), *PARTS]
+    )
     sites = Trace([*other.steps[:1], *trace_of(PARTS).steps[:1]])
     joined, missing = with_sites(trace_of(without_lines(PARTS)), sites)
     assert missing == ""
@@ -260,7 +270,8 @@ def test_a_step_says_what_was_taken(tmp_path: Path) -> None:
         " Work()\n"
     )
     found = profile(str(path), "build")
-    assert (found.is_returned, found.returned) == (True, "Work")
+    assert found.is_returned is True
+    assert found.returned == "Work"
     assert found.found.one_ns > 5000, "the object's work, not that of making it"
 
 

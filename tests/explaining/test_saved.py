@@ -72,6 +72,7 @@ def test_a_condition_of_an_older_file_is_known_by_its_name(tmp_path: Path, name:
     save_explanation(path, msgspec.structs.replace(found, alternatives=[older, named], host=host))
     read = read_explanation(path)
     assert [one.condition for one in read.alternatives] == [CONDITIONS_BY_OLDER_NAME[name], None]
+    # A gain of 1.0 without collection: to freeze the collector would not help.
     is_useless = CONDITIONS_BY_OLDER_NAME[name] == WITHOUT_COLLECTION
     said = by_code(verdict_reasons(read))
     assert ("collects-garbage" in said) == is_useless

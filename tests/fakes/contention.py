@@ -23,7 +23,7 @@ from tests.fakes.report import figure, fingerprint
 
 def peers(
     stack: str,
-    costs: Mapping[int, float | None],
+    costs_us: Mapping[int, float | None],
     way: Way = "processes",
     *,
     caller: Caller = "binding",
@@ -37,15 +37,16 @@ def peers(
     width: float = 0.02,
     more: tuple[Figure, ...] = (),
 ) -> list[Contention]:
-    """A record for each number of peers. ``costs``: us a unit and peer; None: the record failed.
+    """A record for each number of peers. ``costs_us``: by this number, the cost of a unit of each
+    peer; None: the record failed.
 
     ``status``, ``limit``, ``why``, ``more``: of the record with the most peers. ``uneven``: its
     dearest peer over the others. ``width``: relative half-width of the intervals.
     """
     target = Target(stack=stack, api=api, adapter="NVIDIA H100", software=software)
-    case, alone = Case(pattern="per-submit", caller=caller, unit="launch"), costs.get(1) or 1.0
+    case, alone = Case(pattern="per-submit", caller=caller, unit="launch"), costs_us.get(1) or 1.0
     made = []
-    for k, cost in costs.items():
+    for k, cost in costs_us.items():
         one = Contention(way=way, peers=k, placement=placement, target=target, case=case)
         if cost is None:
             made.append(
@@ -56,12 +57,12 @@ def peers(
             continue
         values = {"cost": cost * 1e3, "slowdown": cost / alone, "work": k * alone / cost}
         figures = [
-            figure(name, v, status if k == max(costs) else "ok", width)
+            figure(name, v, status if k == max(costs_us) else "ok", width)
             for name, v in values.items()
         ]
         each = [cost * 1e3] * (1 if way == "busy" else k)
         one = msgspec.structs.replace(one, figures=figures, costs=each)
-        if k == max(costs):
+        if k == max(costs_us):
             each[-1] *= uneven
             one = msgspec.structs.replace(one, figures=[*figures, *more], limit=limit, why=why)
         made.append(one)

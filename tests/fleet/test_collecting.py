@@ -64,6 +64,7 @@ def words_for(out: Path, nodes: str) -> list[str]:
 def test_every_node_is_measured_and_those_without_files_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # Each name is the fault of its node.
     words = words_for(tmp_path / "out", "n1 n2 down hangs fails lacks")
     words += ["-p", "torch", "--software", "--require", "torch", "--node-limit", "1"]
     found = collected(capsys, *words)
@@ -168,16 +169,17 @@ def test_an_interrupt_keeps_what_arrived_and_ends_the_rest(tmp_path: Path) -> No
     ]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     program_of_run = psutil.Process(run.pid)
-    while (
-        len(list(tmp_path.glob("out/n1/*"))) < len(BOTH)
-        or len(program_of_run.children(recursive=True)) < 2
-    ):
+    # Until both files of n1 have their names (one that is being written has another).
+    while {path.name for path in tmp_path.glob("out/n1/*")} != BOTH or len(
+        program_of_run.children(recursive=True)
+    ) < 2:
         assert run.poll() is None
         time.sleep(0.05)
     started = program_of_run.children(recursive=True)
     run.send_signal(signal.SIGINT)
     said = run.communicate(timeout=30)[0]
-    assert run.returncode == 130
+    interrupted = 128 + signal.SIGINT
+    assert run.returncode == interrupted
     assert "interrupted" in said
     assert {path.name for path in tmp_path.glob("out/n1/*")} == BOTH
     _, still_alive = psutil.wait_procs(started, timeout=10)
@@ -202,7 +204,8 @@ def test_wrong_use_or_no_ray_is_one_line(
     monkeypatch.undo()  # the real cluster, which needs Ray
     hide("ray", monkeypatch)
     monkeypatch.chdir(tmp_path)
-    assert main(["run", *words.split()]) == 2
+    wrong_use = 2
+    assert main(["run", *words.split()]) == wrong_use
     assert capsys.readouterr().err.count("\n") == 1
     assert not Path("out").exists()
 

@@ -25,7 +25,9 @@ OTHER = Machine(
 def fleet(
     folder: Path, nodes: int = 8, runs: int = 2, changed: dict[int, dict[str, Any]] | None = None
 ) -> None:
-    """Write the files of nodes, all healthy but for the changes."""
+    """Write the files of nodes, all healthy but for ``changed``: by the number of a node, what
+    takes how many times as long, or other fields of its runs.
+    """
     for number in range(nodes):
         changes = (changed or {}).get(number, {})
         files = [node_run(number, run, **changes) for run in range(runs)]
@@ -74,7 +76,7 @@ def test_a_slow_host_a_slow_device_and_a_slow_stack_are_told_apart(
         5: {"device": 1.3},
         7: {"stacks": {"torch": 1.6}},
     }
-    fleet(tmp_path, 12, changed=changed)
+    fleet(tmp_path, nodes=12, changed=changed)
     found = judged(tmp_path, capsys)
     verdicts = found.verdicts
     assert [verdicts.pop(name) for name in ("n3", "n5", "n7")] == ["slow"] * 3
@@ -87,16 +89,18 @@ def test_a_slow_host_a_slow_device_and_a_slow_stack_are_told_apart(
 def test_a_slow_node_has_an_interval_and_the_chance_of_a_healthy_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fleet(tmp_path, 12, changed={3: {"host": 1.6}})
+    fleet(tmp_path, nodes=12, changed={3: {"host": 1.6}})
     found = judged(tmp_path, capsys)
     (host,) = found.nodes["n3"]["slow"]
-    assert host["low"] < 0.6 < host["high"]
-    assert host["chance"] < 0.001
-    assert found.data["false_alarms"] == pytest.approx(0.012)
+    assert host["low"] < 0.6 < host["high"], "60 % slower"
+    assert host["chance"] < 0.001, "of a healthy node to be as slow"
+    one_healthy_node_in = 1_000
+    assert found.data["false_alarms"] == pytest.approx(12 / one_healthy_node_in)
+    # The smallest slowdown that is found: the made noise is 1 %, so 30 % is plenty.
     assert 0 < found.nodes["n0"]["smallest"]["device"] < 0.3
 
 
-def test_a_run_beyond_a_limit_makes_a_suspect_that_a_second_run_decides(
+def test_a_run_beyond_a_limit_makes_a_suspect_and_names_the_command_for_a_second(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet(tmp_path, runs=1, changed={2: {"host": 1.7}, 4: {"host": 1.7}})
@@ -105,12 +109,20 @@ def test_a_run_beyond_a_limit_makes_a_suspect_that_a_second_run_decides(
     assert f"overhead run --profile node --out {tmp_path / 'n2'}" in printed
     shutil.copy(tmp_path / "n2" / "0.json", tmp_path / "n2" / "copy.json")
     found = judged(tmp_path, capsys)
-    assert [found.verdicts[name] for name in ("n2", "n4", "n0")] == ["suspect", "suspect", "ok"]
+    assert found.verdicts["n2"] == "suspect", "a copy of its run is no second one"
+    assert found.verdicts["n4"] == "suspect"
+    assert found.verdicts["n0"] == "ok"
     assert found.skipped == ["copy.json"]
 
-    write_node(tmp_path, "n2", node_run(2, 0, host=1.7), node_run(2, 1, host=1.7))
-    write_node(tmp_path, "n4", node_run(4, 0, host=1.7), node_run(4, 1), node_run(4, 2))
+
+def test_a_second_run_decides_on_a_suspect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet(tmp_path, runs=1)
+    write_node(tmp_path, "n2", node_run(2, run=0, host=1.7), node_run(2, run=1, host=1.7))
+    write_node(tmp_path, "n4", node_run(4, run=0, host=1.7), node_run(4, run=1), node_run(4, run=2))
     verdicts = judged(tmp_path, capsys).verdicts
+    # Both runs of n2 are slow; of n4 the two later ones are healthy.
     assert verdicts["n2"] == "slow"
     assert verdicts["n4"] == "ok"
     assert main(["fleet", str(tmp_path), "--fail"]) == 1
@@ -123,16 +135,20 @@ def test_nodes_may_differ_in_what_does_not_make_them_another_kind(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, groups: int
 ) -> None:
     changed = {number: {"versions": {version: f"6.{number}"}} for number in range(12)}
-    fleet(tmp_path, 12, changed=changed)
+    fleet(tmp_path, nodes=12, changed=changed)
     found = judged(tmp_path, capsys)
     assert len(found.data["groups"]) == groups
+    # In a group of its own each node has nothing to be compared with.
     assert set(found.verdicts.values()) == {"ok" if groups == 1 else "unknown"}
 
 
-def test_a_healthy_fleet_passes_the_gate_and_too_few_nodes_do_not(tmp_path: Path) -> None:
+def test_a_healthy_fleet_passes_the_gate(tmp_path: Path) -> None:
     fleet(tmp_path)
     assert main(["fleet", str(tmp_path), "--fail"]) == 0
-    fleet(tmp_path / "few", 4, changed={1: {"host": 3.0}})
+
+
+def test_too_few_nodes_or_none_do_not_pass_the_gate(tmp_path: Path) -> None:
+    fleet(tmp_path / "few", nodes=4, changed={1: {"host": 3.0}})
     assert main(["fleet", str(tmp_path / "few"), "--fail"]) == 3
     assert main(["fleet", str(tmp_path / "absent"), "--fail"]) == 2
 
@@ -141,7 +157,7 @@ def test_a_healthy_fleet_passes_the_gate_and_too_few_nodes_do_not(tmp_path: Path
 def test_nine_slow_nodes_of_ten_do_not_pass_and_the_fast_one_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
-    fleet(tmp_path, 10, changed={number: {what: 1.7} for number in range(1, 10)})
+    fleet(tmp_path, nodes=10, changed={number: {what: 1.7} for number in range(1, 10)})
     found = judged(tmp_path, capsys)
     (divided,) = found.data["groups"][0]["divided"]
     assert divided["stack"] == ""
@@ -156,7 +172,9 @@ def test_nine_slow_nodes_of_ten_do_not_pass_and_the_fast_one_is_named(
 def test_nodes_of_another_machine_or_version_are_apart_and_bad_files_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fleet(tmp_path, 12, changed={number: {"versions": {"torch": "2.1"}} for number in range(12)})
+    fleet(
+        tmp_path, nodes=12, changed={number: {"versions": {"torch": "2.1"}} for number in range(12)}
+    )
     for number in (0, 1):
         old_torch: dict[str, Any] = {"host": 2.0, "versions": {"torch": "2.0"}}
         files = [node_run(number, run, **old_torch) for run in (0, 1)]
@@ -166,7 +184,8 @@ def test_nodes_of_another_machine_or_version_are_apart_and_bad_files_are_named(
     write_node(tmp_path, "other", node_run(20, machine=OTHER))
     found = judged(tmp_path, capsys)
     unknown = {name for name, verdict in found.verdicts.items() if verdict == "unknown"}
-    assert unknown == {"n0", "n1", "other", "alone", "n5"}
+    with_bad_files = {"alone", "n5"}
+    assert unknown == {"n0", "n1", "other", *with_bad_files}
     assert set(found.verdicts.values()) == {"unknown", "ok"}
     kinds = [group["kind"] for group in found.data["groups"] if group["kind"]]
     assert [kind["versions"] for kind in kinds].count({"torch": "2.0"}) == 1
@@ -182,12 +201,13 @@ def test_the_settings_that_set_a_slow_node_apart_are_named(
     changed: dict[int, dict[str, Any]] = {}
     for number in range(10):
         changed[number] = {"volatile": {**usual, "load_1m": number / 10}}
-    changed[6] = {"volatile": {**usual, "governor": "powersave", "load_1m": 90.0}, "host": 1.8}
-    fleet(tmp_path, 10, changed=changed)
+    apart_settings = {"governor": "powersave", "load_1m": 90.0}
+    changed[6] = {"volatile": {**usual, **apart_settings}, "host": 1.8}
+    fleet(tmp_path, nodes=10, changed=changed)
     node = judged(tmp_path, capsys).nodes["n6"]
     apart = [(setting["name"], setting["own"]) for setting in node["settings_apart"]]
     assert apart == [("governor", "powersave"), ("load_1m", "90.0")]
-    assert len(node["settings"]) == len(apart)
+    assert len(node["settings"]) == len(apart), "each of them has a sentence"
 
 
 COMMITTED_POWER = json.loads(power.COMMITTED.read_text("utf-8"))
@@ -203,10 +223,10 @@ def test_the_committed_errors_and_power_of_made_nodes_keep_the_promises(
         assert row["false"] <= 1, "of 1,000 healthy nodes"
         assert row["stated"] >= 0.95, "another fleet finds the smallest that is stated"
         assert row["untold"]["sides"] <= 5, "of 1,000 healthy fleets"
-        assert max(row["many pass"].values()) <= 0.01
-    largest = rows[str(max(power.SIZES))]
+        assert max(row["many pass"].values()) <= 0.01, "share of fleets with many slow nodes"
+    largest_fleet = rows[str(max(power.SIZES))]
     for what in ("host", "device", "stack"):
-        assert largest[what]["all"] >= 0.95
+        assert largest_fleet[what]["all"] >= 0.95, "share of the slow nodes that are found"
 
 
 def test_made_nodes_of_committed_runs_give_few_false_alarms_and_the_committed_power() -> None:

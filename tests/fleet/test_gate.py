@@ -21,11 +21,14 @@ from overhead.loading.files import read_fingerprint
 from overhead.results import Fingerprint, HeaderEntry, MissingStack, Record, encode_entry
 from tests.fakes.nodes import STACKS, node_run, write_node
 
-OK, SLOW, WRONG, UNTESTED = 0, 1, 2, 3
+OK, SLOW, UNTESTED = 0, 1, 3
+"""Exit codes of ``overhead fleet --fail``."""
 
 
 def fleet(folder: Path, *, nodes: int = 10, slow: Sequence[int] = (), **slower: Any) -> None:
-    """Write two runs of each node, healthy but for those in ``slow``."""
+    """Write two runs of each node, healthy but for those in ``slow``; ``slower`` says what of these
+    takes how many times as long.
+    """
     for number in range(nodes):
         faults = slower if number in slow else {}
         runs = [node_run(number, run, **faults) for run in range(2)]
@@ -121,20 +124,20 @@ def test_healthy_nodes_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert found.named("ok") == names(range(10))
 
 
-@pytest.mark.parametrize("slower", [{"host": 1.5}, {"device": 1.5}])
+@pytest.mark.parametrize("side", ["host", "device"])
 @pytest.mark.parametrize("many", [3, 4, 5, 6, 7])
 def test_many_slow_nodes_are_two_groups_and_do_not_pass(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], many: int, slower: dict[str, float]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], many: int, side: str
 ) -> None:
-    faults: dict[str, Any] = {**slower}
-    fleet(tmp_path, slow=range(many), **faults)
+    times_as_slow = 1.5
+    fleet(tmp_path, nodes=10, slow=range(many), **{side: times_as_slow})
     found = gate(tmp_path, capsys)
     assert found.exit_code in (SLOW, UNTESTED)
+    # Few slow nodes may be judged by the others. Of two groups none tells which is healthy.
     if found.exit_code == UNTESTED:
-        (side,) = slower
         (divided,) = (one for one in found.divided if not one["stack"] and one["side"] == side)
         assert set(divided["slower"]) == names(range(many))
-        assert divided["low"] < 1.5 < divided["high"]
+        assert divided["low"] < times_as_slow < divided["high"]
         assert found.named("unknown") == found.nodes.keys()
 
 
@@ -156,13 +159,14 @@ def test_nodes_that_all_differ_do_not_pass(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(10):
+        # Each node is 15 % slower than the one before.
         runs = [node_run(number, run, host=1.15**number) for run in range(2)]
         write_node(tmp_path, f"n{number}", *runs)
     assert gate(tmp_path, capsys).exit_code == UNTESTED
 
 
 @pytest.mark.parametrize("status", ["failed", "unverified", "bimodal", "nonlinear"])
-@pytest.mark.parametrize("kept", [0, 1])
+@pytest.mark.parametrize("kept", [0, 1], ids=["every record", "every record but one"])
 def test_a_node_whose_figures_are_refused_is_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], status: str, kept: int
 ) -> None:
@@ -179,38 +183,51 @@ def test_a_node_whose_figures_are_refused_is_not_judged(
     assert status in json.dumps(found.nodes["n3"]["not_judged"])
 
 
-@pytest.mark.parametrize("change", ["failed", "left out", "unavailable"])
-@pytest.mark.parametrize("runs", [("0", "1"), ("1",)])
+@dataclass(frozen=True)
+class Lack:
+    """A node lacks the stack ``torch``. ``code``, ``said``: why it is not judged; codes are empty
+    where only the file has a reason.
+    """
+
+    is_failed: bool = False
+    unavailable: Sequence[MissingStack] = ()
+    code: str = ""
+    said: str = ""
+
+
+LACKS = {
+    "failed": Lack(is_failed=True, code="cases-without-a-figure", said="a fault"),
+    "left out": Lack(code="stack-not-measured"),
+    "unavailable": Lack(
+        unavailable=[MissingStack(stack="torch", reason="no torch here")], said="no torch here"
+    ),
+}
+
+
+@pytest.mark.parametrize("lack", LACKS.values(), ids=LACKS)
+@pytest.mark.parametrize("runs", [("0", "1"), ("1",)], ids=["in both runs", "in the newest run"])
 def test_a_stack_that_a_node_lacks_in_its_newest_run_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, runs: Sequence[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lack: Lack, runs: Sequence[str]
 ) -> None:
     fleet(tmp_path)
 
     def changed(record: Record) -> Record | None:
         if record.stack != "torch":
             return record
-        return refused(record, "failed") if change == "failed" else None
+        return refused(record, "failed") if lack.is_failed else None
 
     edited(tmp_path, "n3", changed, runs)
-    missing = []
-    if change == "unavailable":
-        missing.append(MissingStack(stack="torch", reason="no torch here"))
     for run in runs:
         path = tmp_path / "n3" / f"{run}.json"
         written = read_fingerprint(path)
         others = [one for one in written.contention if one.target.stack != "torch"]
-        save(path, msgspec.structs.replace(written, unavailable=missing, contention=others))
+        unavailable = list(lack.unavailable)
+        save(path, msgspec.structs.replace(written, unavailable=unavailable, contention=others))
     found = gate(tmp_path, capsys)
     assert found.exit_code == UNTESTED
     assert found.named("partly ok") == {"n3"}
-    codes = {
-        "failed": "cases-without-a-figure",
-        "left out": "stack-not-measured",
-        "unavailable": "",
-    }
-    assert found.nodes["n3"]["not_judged_codes"]["torch"] == codes[change]
-    of_file = {"failed": "a fault", "left out": "", "unavailable": "no torch here"}
-    assert of_file[change] in found.nodes["n3"]["not_judged"]["torch"]
+    assert found.nodes["n3"]["not_judged_codes"]["torch"] == lack.code
+    assert lack.said in found.nodes["n3"]["not_judged"]["torch"]
 
 
 @pytest.mark.parametrize("status", ["failed", "unverified"])
@@ -220,10 +237,10 @@ def test_a_node_on_which_one_case_did_not_do_its_work_is_partly_ok_if_the_others
     fleet(tmp_path)
 
     def changed(record: Record) -> Record:
-        is_chosen = record.stack == "torch" and record.params["case"] == 2
-        return refused(record, status) if is_chosen else record
+        is_one_case = record.stack == "torch" and record.params["case"] == 2
+        return refused(record, status) if is_one_case else record
 
-    edited(tmp_path, "n3", changed, ["1"])
+    edited(tmp_path, "n3", changed, files=["1"])
     found = gate(tmp_path, capsys)
     assert found.exit_code == UNTESTED
     assert found.named("partly ok") == {"n3"}
@@ -236,12 +253,13 @@ def test_a_stack_of_half_of_the_nodes_is_judged_among_these(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet(tmp_path, slow=[2], stacks={"torch": 3.0})
-    for number in range(1, 10, 2):
+    odd_numbers = range(1, 10, 2)
+    for number in odd_numbers:
         without_stack(tmp_path, f"n{number}", "torch")
     found = gate(tmp_path, capsys)
     assert found.exit_code == SLOW
     assert found.named("slow") == {"n2"}
-    assert found.named("partly ok") == names(range(1, 10, 2))
+    assert found.named("partly ok") == names(odd_numbers)
 
 
 def test_a_stack_that_no_node_has_is_no_fault_of_a_node(
@@ -250,6 +268,7 @@ def test_a_stack_that_no_node_has_is_no_fault_of_a_node(
     fleet(tmp_path)
     for path in tmp_path.glob("*/*.json"):
         run = read_fingerprint(path)
+        # A record of a stack beside the usual ones, without figures.
         absent = msgspec.structs.replace(refused(run.records[0], "unavailable"), stack="warp")
         save(path, msgspec.structs.replace(run, records=[*run.records, absent]))
     found = gate(tmp_path, capsys)
@@ -261,7 +280,7 @@ def test_a_stack_of_few_nodes_is_not_judged_on_these(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet(tmp_path)
-    for number in range(3, 10):
+    for number in range(3, 10):  # three nodes keep it, too few to compare
         without_stack(tmp_path, f"n{number}", "torch")
     found = gate(tmp_path, capsys)
     assert found.exit_code == UNTESTED
@@ -282,6 +301,7 @@ def test_a_node_without_figures_of_all_devices_together_is_not_judged(
     fleet(tmp_path)
     for path in (tmp_path / "n3").glob("*.json"):
         run = read_fingerprint(path)
+        # One peer is one device alone; the records with 8 are of all devices together.
         alone = [one for one in run.contention if one.peers == 1]
         save(path, msgspec.structs.replace(run, contention=alone))
     found = gate(tmp_path, capsys)
@@ -304,6 +324,24 @@ def test_a_node_with_records_of_one_stack_alone_is_not_judged(
     assert {*STACKS[1:]} <= found.nodes["n3"]["not_judged"].keys()
 
 
+def leave(folder: Path, left: str) -> None:
+    """Leave in the folder of all nodes what a killed run of the node ``dead`` left behind."""
+    files = {
+        "a journal": ("dead/run.jsonl", journal()),
+        "samples": ("dead/run.samples.jsonl.gz", b"{}\n"),
+        "a damaged journal": ("dead/a.jsonl", b"{}\n"),
+        "a journal beside the folders": ("dead.jsonl", journal()),
+    }
+    if left == "a link to nothing":
+        (folder / "dead").symlink_to(folder / "gone")
+        return
+    if left != "a journal beside the folders":
+        (folder / "dead").mkdir()
+    if left != "nothing":
+        name, content = files[left]
+        (folder / name).write_bytes(content)
+
+
 @pytest.mark.parametrize(
     "left",
     [
@@ -322,20 +360,7 @@ def test_a_node_that_was_killed_is_counted_and_does_not_pass(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], left: str
 ) -> None:
     fleet(tmp_path)
-    (tmp_path / "dead").mkdir()
-    names = {
-        "a journal": "dead/run.jsonl",
-        "samples": "dead/run.samples.jsonl.gz",
-        "a damaged journal": "dead/a.jsonl",
-    }
-    if name := names.get(left):
-        (tmp_path / name).write_bytes(journal() if left == "a journal" else b"{}\n")
-    elif left == "a link to nothing":
-        (tmp_path / "dead").rmdir()
-        (tmp_path / "dead").symlink_to(tmp_path / "gone")
-    elif left != "nothing":
-        (tmp_path / "dead").rmdir()
-        (tmp_path / "dead.jsonl").write_bytes(journal())
+    leave(tmp_path, left)
     found = gate(tmp_path, capsys)
     assert found.exit_code == UNTESTED
     assert found.named("unknown") == {"dead"}
@@ -355,26 +380,49 @@ def journal(created: str = "2026-01-01T00:05:00Z") -> bytes:
     )
 
 
-@pytest.mark.parametrize("fault", ["cut off", "no text", "a journal"])
-@pytest.mark.parametrize("newer", [True, False])
-def test_old_runs_are_not_judged_in_place_of_newer_ones_that_cannot_be_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str, newer: bool
-) -> None:
-    fleet(tmp_path)
-    created = "2026-01-01T00:05:00Z" if newer else "2025-12-01T00:00:00Z"
+NEWER, OLDER = "2026-01-01T00:05:00Z", "2025-12-01T00:00:00Z"
+"""Dates after and before those of the usual runs."""
+
+
+def write_unreadable(folder: Path, fault: str, created: str) -> None:
+    """Write a run of this date that has no figures that can be read."""
     whole = msgspec.json.encode(node_run(3, 9, host=3.0, created=created))
     contents = {
         "cut off": whole[: len(whole) // 2],
         "no text": b"\x00" * 100,
         "a journal": journal(created),
     }
-    (tmp_path / "n3" / ("9.jsonl" if fault == "a journal" else "9.json")).write_bytes(
-        contents[fault]
-    )
+    (folder / ("9.jsonl" if fault == "a journal" else "9.json")).write_bytes(contents[fault])
+
+
+@pytest.mark.parametrize(
+    ("fault", "created"),
+    [
+        ("cut off", NEWER),
+        ("a journal", NEWER),
+        ("no text", NEWER),
+        ("no text", OLDER),  # a file without text does not tell its date
+    ],
+)
+def test_old_runs_are_not_judged_in_place_of_newer_ones_that_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str, created: str
+) -> None:
+    fleet(tmp_path)
+    write_unreadable(tmp_path / "n3", fault, created)
     found = gate(tmp_path, capsys)
-    expected = UNTESTED if newer or fault == "no text" else OK
-    assert found.exit_code == expected
-    assert found.named("unknown") == ({"n3"} if expected else set())
+    assert found.exit_code == UNTESTED
+    assert found.named("unknown") == {"n3"}
+
+
+@pytest.mark.parametrize("fault", ["cut off", "a journal"])
+def test_an_older_run_that_cannot_be_read_does_not_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str
+) -> None:
+    fleet(tmp_path)
+    write_unreadable(tmp_path / "n3", fault, OLDER)
+    found = gate(tmp_path, capsys)
+    assert found.exit_code == OK
+    assert found.named("unknown") == set()
 
 
 def test_a_slow_node_fails_the_gate_also_if_its_newest_file_cannot_be_read(
@@ -396,6 +444,7 @@ def test_a_copy_under_another_name_is_no_other_node(
         shutil.copytree(tmp_path / "n3", tmp_path / f"of-n3-{number}")
     found = gate(tmp_path, capsys)
     assert found.exit_code == UNTESTED
+    # One of the six with the same files counts; it may be any.
     assert len(found.named("unknown")) == 5
     assert found.named("unknown") < {"n3", *(f"of-n3-{number}" for number in range(5))}
 
@@ -407,8 +456,8 @@ def test_six_copies_of_one_file_are_one_node(
         save(tmp_path / f"n{number}.json", node_run(3))
     found = gate(tmp_path, capsys)
     assert found.exit_code == UNTESTED
-    assert len(found.nodes) == 6
-    assert not found.named("ok")
+    assert len(found.nodes) == 6, "each is listed"
+    assert not found.named("ok"), "one node has nothing to be compared with"
 
 
 def test_a_copy_with_another_date_is_no_second_run(
@@ -423,17 +472,18 @@ def test_a_copy_with_another_date_is_no_second_run(
         save(tmp_path / "n3" / f"{number}.json", copy)
     found = gate(tmp_path, capsys)
     assert found.exit_code == UNTESTED
-    assert found.named("suspect") == {"n3"}
+    assert found.named("suspect") == {"n3"}, "only a second run makes it slow"
     assert {*found.skipped} == {"1.json", "2.json"}
 
 
-@pytest.mark.parametrize("slower", [1.0, 1.8])
+@pytest.mark.parametrize("slower", [1.0, 1.8], ids=["healthy", "slow"])
 def test_runs_from_the_future_do_not_count_and_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], slower: float
 ) -> None:
     fleet(tmp_path)
     later = (datetime.now(UTC) + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    for number, created in enumerate((later, "2099-01-01T00:00:00Z", "2026-99-99T00:00:00Z")):
+    no_date = "2026-99-99T00:00:00Z"
+    for number, created in enumerate((later, "2099-01-01T00:00:00Z", no_date)):
         late = node_run(3, 5 + number, host=slower, created=created)
         save(tmp_path / "n3" / f"late-{number}.json", late)
     found = gate(tmp_path, capsys)
@@ -446,7 +496,6 @@ def test_times_that_no_run_gives_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet(tmp_path)
-
     edited(tmp_path, "n3", impossible)
     found = gate(tmp_path, capsys)
     assert found.exit_code == UNTESTED

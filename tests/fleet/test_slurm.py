@@ -56,6 +56,7 @@ def test_the_script_is_sound_and_gives_each_node_a_folder_and_each_task_a_file(
         ["sh", str(script), str(out)], env=environment, capture_output=True, text=True
     )
     assert done.stdout.endswith("n2\nrack-n1\n"), done.stderr
+    # The stand-in for ``srun`` starts two tasks on rack/n1, and one on n2.
     for name, tasks in {"n2": 1, "rack-n1": 2}.items():
         files = list((out / name).glob("*.json"))
         assert len(files) == tasks, done.stderr

@@ -120,11 +120,13 @@ def test_a_second_run_decides_on_a_suspect(
 ) -> None:
     fleet(tmp_path, runs=1)
     write_node(tmp_path, "n2", node_run(2, run=0, host=1.7), node_run(2, run=1, host=1.7))
+    shutil.copy(tmp_path / "n2" / "0.json", tmp_path / "n2" / "copy.json")
     write_node(tmp_path, "n4", node_run(4, run=0, host=1.7), node_run(4, run=1), node_run(4, run=2))
-    verdicts = judged(tmp_path, capsys).verdicts
+    found = judged(tmp_path, capsys)
     # Both runs of n2 are slow; of n4 the two later ones are healthy.
-    assert verdicts["n2"] == "slow"
-    assert verdicts["n4"] == "ok"
+    assert found.verdicts["n2"] == "slow"
+    assert found.verdicts["n4"] == "ok"
+    assert found.skipped == ["copy.json"], "a copy of a run is no third one"
     assert main(["fleet", str(tmp_path), "--fail"]) == 1
 
 

@@ -199,7 +199,7 @@ def find_stairs(
     line_ns = rising.fixed_ns + (level - 0.5) * quantum
     guess = first * level
     # The guess is rough: the range begins a little below it and ends further above.
-    bracket = _around(trial, line_ns, low=round(guess * 0.96), high=round(guess * 1.12))
+    bracket = bracket_crossing(trial, line_ns, low=round(guess * 0.96), high=round(guess * 1.12))
     if bracket.high > trial.chain.max_n:
         return None
     upper = _edge(trial, bracket.low, bracket.high, line_ns)
@@ -368,14 +368,14 @@ def _away(edge: int) -> int:
     return round(2 * _SEARCH.width * edge) + 1
 
 
-class _Bracket(NamedTuple):
+class Bracket(NamedTuple):
     """Two n, the lower one with a T below a wanted time, the higher one with a T above it."""
 
     low: int
     high: int
 
 
-def _around(trial: TrialSamples, line_ns: float, low: int, high: int) -> _Bracket:
+def bracket_crossing(trial: TrialSamples, line_ns: float, low: int, high: int) -> Bracket:
     """Two n between which T crosses ``line_ns``, for a bisection: ``low`` and ``high``, a guess,
     are moved until T of the first is below and T of the second above. ``high`` exceeds the largest
     n of the chain if no T is above.
@@ -383,11 +383,11 @@ def _around(trial: TrialSamples, line_ns: float, low: int, high: int) -> _Bracke
     # First move down until T is below, then up until T is above.
     while low > 1 and trial.shortest_total(low) > line_ns:
         high = low
-        low = round(low * 0.85)
+        low = min(low - 1, round(low * 0.85))  # 2 and 3 are rounded to themselves
     while high <= trial.chain.max_n and trial.shortest_total(high) < line_ns:
         low = high
-        high = round(high * 1.2)
-    return _Bracket(low, high)
+        high = max(high + 1, round(high * 1.2))  # so are 1 and 2 here
+    return Bracket(low, high)
 
 
 def _short(trial: TrialSamples, most: int) -> int:

@@ -5,6 +5,8 @@ long samples.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.sampling import polling_wait
 from overhead.measure.sampling.events import Event, Settings
+from overhead.measure.sampling.polling_wait import bracket_crossing
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT
 from overhead.results import Figure, OneOffEntry
@@ -136,3 +139,24 @@ def test_a_wait_that_polls_more_often_than_declared_gets_the_usual_sizes_of_n(po
     measure_cases({"case": chain}, clock, settings, events.append)
     names = {e.name for e in events if isinstance(e, OneOffEntry)}
     assert "ladder" in names
+
+
+class StepTrial:
+    """Trial samples whose T jumps from 0 to 1 above the largest n that is done at once."""
+
+    def __init__(self, last_below: int, max_n: int = 100) -> None:
+        self.last_below = last_below
+        self.chain = SimpleNamespace(max_n=max_n)
+
+    def shortest_total(self, n: int) -> float:
+        return 0.0 if n <= self.last_below else 1.0
+
+
+@pytest.mark.parametrize("guess", [1, 2, 3, 4, 50])
+@pytest.mark.parametrize("last_below", [0, 1, 2, 3, 40, 100])
+def test_the_search_for_a_crossing_ends_wherever_it_begins(guess: int, last_below: int) -> None:
+    trial: Any = StepTrial(last_below)
+    bracket = bracket_crossing(trial, line_ns=0.5, low=guess, high=guess)
+    if last_below >= 1:
+        assert bracket.low <= last_below
+    assert bracket.high > last_below or bracket.high > trial.chain.max_n

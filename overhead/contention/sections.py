@@ -58,6 +58,7 @@ def devices(machines: Machines) -> Iterator[Part]:
 
     A machine without a GPU shows no other machine's devices under its name.
     """
+    # ``machines.own``: the run that the page is about; ``runs``: those of all machines.
     if all(gpu.software for gpu in machines.own.fingerprint.machine.gpus):
         return
     # By machine: a later run takes the place of an earlier one.

@@ -82,7 +82,8 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
     # most.
     counts = counts_of(rows)
     most = max(max(row.values("cost")) for row in rows)
-    # With only one number of peers, the second of these columns is already that of each peer.
+    # The columns of costs begin at ``_FIRST_COUNT``, and that of each peer follows them. With only
+    # one number of peers ``at_most`` is already that of each peer.
     alone, *some, at_most = range(_FIRST_COUNT, _FIRST_COUNT + max(2, len(counts)))
     each_peer = _FIRST_COUNT + len(counts)
     meanings = {each_peer: words.each_peer_meaning(most)}
@@ -92,10 +93,12 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
         words.table_title(way, most),
         words.columns(way, counts),
         [_cells(way, row, counts, most) for row in rows],
+        # The columns that hold numbers.
         range(_RATIO, each_peer + 1),
         optional=(each_peer, *some, alone),
         important=(at_most, _PINNED),
         meanings=meanings,
+        # Columns without any text are left out, but never the stack and how it is called.
     ).without_empty(2)
 
 
@@ -137,6 +140,7 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
     """
     if any(row.shows_noise for row in rows):
         yield words.RANGE_IS_NOISY
+    # K peers that seem to do more than K times the work of one.
     if any(row.reaches_above for row in rows):
         yield words.RANGE_ABOVE
     for figure in ("slice", "hand_over"):

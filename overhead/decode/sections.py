@@ -88,6 +88,7 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         dispatches = {
             variant.record.params.get("fusions"): variant.dispatches for variant in decoder.variants
         }
+        # None where the program was not measured or its dispatches are not known.
         unfused = dispatches.get(0) or None
         fused = dispatches.get(len(FUSIONS)) or None
         work = ProgramWork(decoder.name, unfused, fused)
@@ -160,6 +161,8 @@ def _measured_way(decoder: DecoderResults, compared: _ComparedVariant) -> ChainW
         # Whether the case has each of these fields with this value.
         has_fields = compared.fields.items() <= fields.items()
         if has_fields and variant.complete is not None:
+            # ``by_interval``: a value that is ``ok`` or ``noisy`` is called so by its own interval
+            # alone.
             cost = by_interval(dataclasses.replace(variant.complete, status=record.status))
             through = variant.target.facts.label
             return ChainWay(compared.kind, record.stack, compared.label, cost, through=through)
@@ -222,6 +225,7 @@ def _sweeps_table(decoder: DecoderResults) -> Table:
     rows: list[_Row] = []
     for variant in itertools.chain.from_iterable(decoder.sweeps):
         row: _Row = [_stack(variant), variant_name(variant), str(variant.batch)]
+        # ``_times`` fills four columns, "a step" to "tokens/s".
         row += [*_times(variant), bound(variant), remark(variant)]
         rows.append(row)
     return Table(batch_table_title(decoder), columns, rows, numeric=range(2, 7), sortable=True)
@@ -256,8 +260,9 @@ def _points_over_batch(sweep: VariantSeries, figure: str) -> list[tuple[float, V
     points: list[tuple[float, Value]] = []
     for variant in sweep:
         time = variant.record.measured(figure)
-        # A time whose interval reaches zero is left out.
+        # A time whose interval reaches zero (it is not *resolved*) is left out.
         if time is not None and variant.is_resolved(figure):
+            # ``by_interval``: the point is drawn as ``ok`` or ``noisy`` by its interval alone.
             points.append((variant.batch, by_interval(time / _NS_PER_MS)))
     return points
 
@@ -279,6 +284,7 @@ def _variants_table(decoder: DecoderResults) -> Table:
     rows: list[_Row] = []
     for variant in (*decoder.variants, *decoder.reads):
         row: _Row = [_stack(variant), variant_with_reads(variant), dispatches(variant)]
+        # ``_times`` fills four columns, "a token" to "tokens/s".
         row += [*_times(variant), remark(variant)]
         rows.append(row)
     return Table(variants_title(decoder), columns, rows, numeric=range(2, 7), sortable=True)

@@ -117,6 +117,7 @@ class CudaDecode(SessionChain, LoweredDecode):
         Weights never change, so those that another chain has put on the device are used again. All
         other buffers are the chain's own.
         """
+        # Weights and compiled kernels of this decoder, one set for all chains on the device.
         shared = self._shared
         missing = [
             buffer for name, buffer in self.lowered.buffers.items() if name not in shared.weights
@@ -128,6 +129,7 @@ class CudaDecode(SessionChain, LoweredDecode):
         for buffer in missing:
             numbers = first_numbers(buffer, values.get(buffer.name))
             if numbers is None:  # the buffer starts with zeros
+                # Every type of number in a program has 4 bytes.
                 numbers = np.zeros(buffer.bytes // 4, DTYPES[buffer.number])
             if buffer.role == "weight":
                 shared.weights[buffer.name] = shared.session.buffer(numbers)
@@ -245,6 +247,8 @@ class CudaGraphDecode(CudaDecode):
         launches = driver_launches(self.session, self.launched)
         for launch in launches:
             launch()
+        # ``executable``: the graph of these launches, ready to be launched. ``repeated``: a function
+        # of n that launches it n times.
         graph = executable(self.session, launches)
         self._replay = repeated(graph_launch(self.session, graph))
 

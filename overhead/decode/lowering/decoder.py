@@ -91,6 +91,7 @@ class _Attention(nn.Module):  # type: ignore[misc]
         ``cos``, ``sin``: of the rotary angles of the tokens' positions. ``visible``: which slots of
         the cache each token may look at.
         """
+        # ``_by_head``: from (batch, tokens, width) to (batch, heads, tokens, width of a head).
         query = self._by_head(self.q_proj(x), self.heads)
         key = self._by_head(self.k_proj(x), self.kv_heads)
         value = self._by_head(self.v_proj(x), self.kv_heads)

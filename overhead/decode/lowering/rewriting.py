@@ -88,6 +88,7 @@ class DataFlow:
         output of the program. Otherwise writer and reader can both be replaced, and nothing misses
         the buffer.
         """
+        # Raises for a second writer, and for a buffer that is not temporary.
         self.writer(view)
         readers = self._readers[view.buffer]
         require(len(readers) == 1)

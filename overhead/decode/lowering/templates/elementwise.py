@@ -141,6 +141,8 @@ class Gather(Operation):
         )
         zeros = ["0u"] * len(row.shape)
         start = self.table.element_index("at", *zeros)
+        # ``row.count`` elements of the output come from each row: of the row that element
+        # ``i / row.count`` of ``index`` names, the one at ``i % row.count``.
         output = self.flat_element(self.output, "i")
         body = f"""\
 u32 at = u32({self.flat_element(self.index, f"i / {row.count}u")});

@@ -82,9 +82,8 @@ def text(result: object) -> str:
         return _line(display, result)
     out = io.StringIO()
     size = shutil.get_terminal_size((_WIDTH_OFF_A_TERMINAL, _HEIGHT_OFF_A_TERMINAL))
-    # ``force_terminal``: Rich breaks a sentence between words only on a terminal; ``color_system``:
-    # still without colours. With
-    # TERM=dumb it ignores a width that comes without a height.
+    # Rich breaks a sentence between words only where it takes its file for a terminal, so it is
+    # made to. With TERM=dumb it ignores a width that comes without a height.
     console = Console(
         file=out,
         width=size.columns,

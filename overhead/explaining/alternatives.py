@@ -141,7 +141,7 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
         setattr(torch.Tensor, name, tape.read(getattr(torch.Tensor, name)))
     for owner in (torch.cuda, torch.cuda.Stream, torch.cuda.Event):
         owner.synchronize = tape.wait(owner.synchronize)
-    # Several, since not every step need read the same; later steps get their values in turn.
+    # Later steps get the values of these in turn.
     for _ in range(_RECORDED_STEPS):
         tape.record(step)
     return lambda: tape.replay(step)

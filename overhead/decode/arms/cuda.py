@@ -247,8 +247,8 @@ class CudaGraphDecode(CudaDecode):
         launches = driver_launches(self.session, self.launched)
         for launch in launches:
             launch()
-        # ``executable``: the graph of these launches, ready to be launched. ``repeated``: a function
-        # of n that launches it n times.
+        # ``executable``: the graph of these launches, in the form that can be launched.
+        # ``repeated``: a function of n that launches it n times.
         graph = executable(self.session, launches)
         self._replay = repeated(graph_launch(self.session, graph))
 

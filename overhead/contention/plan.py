@@ -83,6 +83,7 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
             first = of_model[0]
             if way != "devices":
                 # A second device of a model tells nothing new, unless all run at once.
+                # Beside busy processes the base case is measured without its twin.
                 has_twins = plan.twins and way != "busy"
                 yield PeerGroup(way, (first,), cases_of(first, twins=has_twins))
             elif len(of_model) > 1 and processor_kind(first) == "gpu":

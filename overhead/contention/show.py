@@ -115,8 +115,10 @@ def _cells(way: Way, row: PeersRow, counts: Sequence[int], most: int) -> list[st
         last = row.records[most]
         limit = Cell(words.limit_cell(last), hover=sentence(last.why))
         each_peer = words.each_peer_cell(last.costs)
+    # Costs are in ns, and the table shows us.
     of_counts = [_short(costs[peers] / 1e3) if peers in costs else "" for peers in counts]
     return [
+        # With the stack's colour before the text.
         Cell(words.label(row), row.first.target.stack),
         words.caller_cell(row),
         words.placement_cell(row),

@@ -67,6 +67,7 @@ def with_padding(program: Program, count: int) -> Program:
         while added < count * done // total:
             operations.append(Pad(counter=counter, after=operation.writes[0], place=PADDING))
             added += 1
+    # State, so the number stays from step to step, and can be read and set back.
     buffers = {**program.buffers, PADDING: Buffer(PADDING, "i32", 1, "state")}
     return dataclasses.replace(program, buffers=buffers).with_operations(tuple(operations))
 

@@ -219,6 +219,7 @@ class OnnxDecode(DecodeChain):
 
         first, second = self._tensors(), self._tensors()
         self._states = [first, second]
+        # Of one step: the reference has the shape (steps, batch, vocabulary).
         no_logits = np.zeros(self.reference.logits.shape[1:], np.float32)
         self._logits = self._ort.OrtValue.ortvalue_from_numpy(no_logits, self._device, 0)
         self._bindings = [self._bound(first, second), self._bound(second, first)]

@@ -243,6 +243,8 @@ def _sweep_drawing(decoder: DecoderResults) -> Drawing:
             for figure, marker in _LINES.items()
         ]
         panels.append(LinePanel(sweep_label(sweep[0]), "batch", lines))
+    # The name of its files, the title, what it shows for screen readers, the caption, what draws
+    # it.
     return Drawing(
         f"decode-{slug(decoder.name)}-batches",
         batch_title(decoder),
@@ -311,6 +313,7 @@ def _fused_or_not(decoder: DecoderResults) -> Drawing | None:
     for unfused, fused in pairs[:_MOST_ROWS]:
         rows.append(DotRow(lowered_label(fused), [_mark(unfused), _mark(fused)]))
     markers = {"unfused": "o", "fused": "P"}
+    # One panel, without a title; ``joined``: a bar between both dots of a row.
     draw = partial(dot_figure, {"": rows}, "ms a token", markers, joined=True)
     return Drawing(
         f"decode-{slug(decoder.name)}-fused",

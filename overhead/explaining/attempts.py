@@ -204,7 +204,8 @@ def prepare_step(job: AttemptJob) -> PreparedStep:
     # The text of the program (or of the user's alternative) defines ``step``.
     exec(job.against or job.setup, module.__dict__)
     step: StepFunction = module.step
-    # Names of Python values and host arrays that a step changes each time.
+    # Names of Python values and host arrays that a step changes each time. This runs the first
+    # steps.
     changing_on_host = _warm(step)
     if not job.alternative:  # the step itself, or the one that the user compares it with
         return PreparedStep(step, step, 0.0)
@@ -299,6 +300,7 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
         left_out |= unread
     except NotPossible as error:
         return Attempt(reason=error.reason, refused=True)
+    # ``where``: the line of the program that raised, also of a program that was given as text.
     except ReadsDiffer as error:
         where = program_line(error, texts=True)
         return Attempt(reason=because("reads-differ-between-steps"), where=where)

@@ -253,6 +253,7 @@ class Changes:
             # Compilation does not count towards the time limit, and the user's own alternative is
             # tried in any case.
             needs_time_left = not compiles and name != AGAINST
+            # It is refused if the time left is not twice what loading the step takes.
             if needs_time_left and self._left_s() < 2 * self.loading_s:
                 tried[name] = _alternative(name, "refused", because("no-time-for-alternative"))
                 continue
@@ -276,7 +277,8 @@ class Changes:
         attempts_s = sum(
             _COMPILING_TAKES_S if _change(name).compiles else attempt_s for name in attempts
         )
-        # The timing as planned: a share for the step and one for each other, in each process.
+        # ``least_s``: what the processes take besides their samples. The timing as planned: a share
+        # for the step and one for each other, in each process.
         wanted_s = self.least_s + _PROCESSES * _IN_TURN_S * (1 + others)
         # The timing is shortened to fit the time limit, but not below its least.
         most_s = max(self.least_s, self.time_left_s() - attempts_s)
@@ -403,6 +405,7 @@ class Changes:
             calls=[f"{name}()" for name in names],
             setup=f"from overhead.explaining.attempts import load_steps\n{load}",
             path=self._job.path,
+            # Only the step had a trial; the others count as alike, so none of them has one now.
             found=[self._found] * len(jobs),
         )
 
@@ -427,7 +430,7 @@ class Changes:
             case_s=case_s,
             far=False,  # without a sample of a hundred times as many steps
             sampling_s=sampling_s,
-            wall_s=2 * sampling_s + besides_s,  # when the run is stopped at the latest
+            wall_s=2 * sampling_s + besides_s,  # the longest that the whole run may take
         )
 
     def _case_s(self, others: int, compiles: bool) -> float:

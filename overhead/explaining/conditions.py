@@ -376,6 +376,7 @@ def _trials(busy_threads: int) -> list[_Trial]:
         trials.append(_Trial(because("on-one-core"), _on_one_core(cores[0])))
     busy_number = min(len(cores), _MOST_BUSY)
     if busy_number > 0:
+        # A process for each core, but no more than ``_MOST_BUSY``.
         what = because("beside-busy-processes", number=busy_number)
         trials.append(_Trial(what, _beside_busy_processes(busy_number)))
     # Python's threads take turns only if another one wants to run.

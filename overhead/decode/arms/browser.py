@@ -205,7 +205,7 @@ class BrowserDecode(PageChain, LoweredDecode):
             **super().window(),
             "submits": f"{per_unit} per unit",
             "passes": f"{per_unit} per unit",
-            "recording": "inside",
+            "recording": "inside",  # commands are recorded within the timed window
             "wait": "mapAsync of a 4-byte copy" if self.latency else "onSubmittedWorkDone",
         }
 

@@ -197,6 +197,7 @@ class CudaLaunchedDecode(CudaDecode):
         function for each launch.
         """
         super().build()
+        # Of a unit: with it ``HeldChain`` tells how many units fit into the queue of the device.
         self.launches = len(self.launched)
         if self.case.caller == "native":
             self._native = compile_native(NativeProgram(body=(self._native_call(),)))
@@ -212,6 +213,7 @@ class CudaLaunchedDecode(CudaDecode):
         So each argument of the call is a cycle: one value for each launch of a token.
         """
         library, stream = self.session.driver.library, self.session.stream
+        # The last argument of ``cuLaunchKernel``, which is not used.
         no_extra = 0
         arguments_of_launches = [
             (function, *dimensions, stream, arguments, no_extra)
@@ -219,6 +221,7 @@ class CudaLaunchedDecode(CudaDecode):
         ]
         # From a row for each launch to a cycle for each argument.
         cycles = tuple(Cycle(values) for values in zip(*arguments_of_launches, strict=True))
+        # ``checked``: the loop keeps whether any of its calls returned an error.
         address = address_of(library, "cuLaunchKernel")
         return NativeCall("cuLaunchKernel", library.cuLaunchKernel, address, cycles, checked=True)
 

@@ -301,7 +301,7 @@ class WebGpuDecode(LoweredDecode):
             **super().window(),
             "submits": f"{per_unit} per unit",
             "passes": f"{per_unit} per unit",
-            "recording": "inside",
+            "recording": "inside",  # commands are recorded within the timed window
             "wait": self.library.wait_name(self.session.device),
         }
 

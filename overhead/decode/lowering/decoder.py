@@ -165,6 +165,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
         head_width = shape.width // shape.heads
         powers = torch.arange(0, head_width, 2).float() / head_width
         self.register_buffer("frequencies", shape.theta**-powers)
+        # The number of each slot of the cache: a token sees those up to its position.
         self.register_buffer("slots", torch.arange(shape.slots))
 
     def forward(self, token: Any, position: Any) -> tuple[Any, Any]:

@@ -221,6 +221,7 @@ def power(exponent: float) -> str:
 
     The function ``pow`` of a GPU is not exact, so products and roots are used where they can be.
     """
+    # ``inverseSqrt`` is a function of WGSL, and the header of CUDA C defines it.
     known = {
         2.0: "{0} * {0}",
         3.0: "{0} * {0} * {0}",

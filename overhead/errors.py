@@ -388,6 +388,7 @@ def came_from_import(error: BaseException, stack: str) -> bool:
         is_of_others = not _is_in(name, own) and not _is_in(name, "overhead")
         # ``is_of_others``: neither the stack's own package nor this suite is what is missing.
         is_missing = isinstance(error, ModuleNotFoundError) and is_of_others
+        # ``_is_shared_library``: it was a compiled module that could not be loaded.
         if is_missing or _is_shared_library(error):
             return True
 

@@ -59,7 +59,8 @@ def devices(machines: Machines) -> Iterator[Part]:
 
     A machine without a GPU shows no other machine's devices under its name.
     """
-    # ``machines.own``: the run that the page is about; ``runs``: those of all machines.
+    # ``machines.own``: the run of the machine that is shown in full; ``runs``: those of all
+    # machines.
     if all(gpu.software for gpu in machines.own.fingerprint.machine.gpus):
         return
     # By machine: a later run takes the place of an earlier one.

@@ -174,7 +174,9 @@ def token_section(view: View) -> Iterator[Part]:
     """For each decoder a sentence, a figure of what kernel fusion saves, and a table of all ways in
     which a token was computed.
     """
+    # ``any_run``: where this run gives no table, another run of the machine is the view.
     for decoder in decoder_results(view):
+        # With one variant there is nothing to compare.
         if len(decoder.variants) < _LEAST_VARIANTS:
             continue
         yield Text([intro(decoder)])
@@ -196,7 +198,9 @@ def batch_section(view: View) -> Iterator[Part]:
     figure of the time of a step over the batch, and a table that says whether the CPU or the device
     limits each step.
     """
+    # ``any_run``: where this run gives no table, another run of the machine is the view.
     for decoder in decoder_results(view):
+        # ``sweeps``: groups of variants that differ in the batch alone.
         if not decoder.sweeps:
             continue
         yield Text([batch_intro(decoder), BATCH_MATTERS])

@@ -483,6 +483,7 @@ class HostMeasurement:
 
         shares["collector"] = sum(collector.pauses_ns) / passed_ns
         shares["longest_pause"] = float(max(collector.pauses_ns, default=0))
+        # A difference of two clocks, which may come out a little below zero.
         shares["other_threads"] = max(0.0, beside_ns / passed_ns)
         # 3 before the step and 15 after a second of it: the median tells the speed after the step,
         # and the best of all may also be one of before.

@@ -132,6 +132,7 @@ class CompiledDecode(TorchDecode):
         self.work = {}
         # Else a CUDA graph would copy the tensors of the state at every call.
         mark_static(self._state.values())
+        # ``fullgraph``: an error if it cannot be one program; ``dynamic``: for these shapes alone.
         self.call = torch.compile(self.step, mode=self._mode, fullgraph=True, dynamic=False)
         self.write_state(self.reference.after_prompt)
         # ``WARM_STEPS``: the first call compiles, and torch captures its graph at the third or

@@ -58,6 +58,7 @@ def same_device_if_ids_allow(one: Placed, other: Placed) -> bool:
         return False
     name = without_brackets(one.adapter).lower()
     other_name = without_brackets(other.adapter).lower()
+    # One contains the other: drivers add brackets and suffixes to a name.
     return same_decorated_name(name, other_name)
 
 
@@ -71,7 +72,8 @@ def same_device_across_apis(one: Placed, other: Placed) -> bool:
         return False
     if same_adapter(one, other):
         return True
-    # Words that tell devices apart, which both names have.
+    # Words that tell devices apart, which both names have. Names differ in the model if both have
+    # words with digits, such as H100 and A2000, and none in common.
     shared = _name_words(one.adapter) & _name_words(other.adapter)
     return bool(shared) and not names_differ_in_model(one, other)
 

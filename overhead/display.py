@@ -82,8 +82,8 @@ def text(result: object) -> str:
         return _line(display, result)
     out = io.StringIO()
     size = shutil.get_terminal_size((_WIDTH_OFF_A_TERMINAL, _HEIGHT_OFF_A_TERMINAL))
-    # Rich breaks a sentence between words only where it takes its file for a terminal. With
-    # TERM=dumb it ignores a width that comes without a height.
+    # Rich breaks a sentence between words only where it takes its file for a terminal, so it is
+    # made to. With TERM=dumb it ignores a width that comes without a height.
     console = Console(
         file=out,
         width=size.columns,
@@ -93,6 +93,7 @@ def text(result: object) -> str:
         color_system=None,
     )
     show(display.blocks(result), console)
+    # Rich fills lines with spaces up to the width.
     rows = [row.rstrip() for row in out.getvalue().splitlines()]
     return "\n".join(rows).strip("\n")
 

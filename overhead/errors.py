@@ -202,6 +202,7 @@ def missing_extra(error: ImportError) -> MissingExtra | None:
 
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
+    # The package is what precedes the first point of the name of the module.
     package = error.name.partition(".")[0]
     extra = extra_with(package)
     return _not_installed(package, extra) if extra else None
@@ -254,8 +255,9 @@ def check_text(*texts: str) -> None:
     for text in texts:
         if not isinstance(text, str):
             raise UsageError(f"{text!r:.100}: not a text")
-        # Bytes that are not valid become characters that cannot be encoded; ``file_text`` replaces
-        # these, so the text would differ.
+        # Python turns bytes of the command line that are not valid into characters that cannot be
+        # encoded. ``file_text`` puts "?" in their place, so that a file can hold the text: then it
+        # differs. Its second argument, the most characters, keeps it from being cut here.
         is_valid = text.isascii() or text == file_text(text, len(text))
         if not is_valid:
             raise UsageError(
@@ -322,6 +324,7 @@ def stack_line_of(error: BaseException) -> CodeLine | None:
     line that the author of the stack can change.
     """
     # ``outside``: the modules of the frames that are not of the suite, in the order of the calls.
+    # The suite here is its machinery; stacks that it brings count as stacks (``_is_suite``).
     frames = _frames_of(error)
     outside = [_module_of(frame) for frame, _ in frames if not _is_suite(_module_of(frame))]
     if not outside:
@@ -348,10 +351,11 @@ def first_line_of(error: BaseException) -> str:
     lines = [line.strip() for line in file_text(error).splitlines() if line.strip()]
     if not lines:
         return kind
-    # PyOpenCL says the same three times, with " - " between.
+    # PyOpenCL says the same three times, with " - " between: each part is kept once.
     message = " - ".join(dict.fromkeys(lines[0].split(" - ")))
     if not _NAMES_AN_ERROR.search(message):
         cause = next((line for line in lines[1:] if _NAMES_AN_ERROR.search(line)), "")
+        # A first line such as "compilation failed:" ends in a colon, and another one follows here.
         if cause:
             message = f"{message.rstrip(':')}: {cause}"
     # The class of the error is named too, unless it is a usual one.
@@ -382,7 +386,9 @@ def came_from_import(error: BaseException, stack: str) -> bool:
     if isinstance(error, ImportError):
         name = str(error.name)
         is_of_others = not _is_in(name, own) and not _is_in(name, "overhead")
+        # ``is_of_others``: neither the stack's own package nor this suite is what is missing.
         is_missing = isinstance(error, ModuleNotFoundError) and is_of_others
+        # ``_is_shared_library``: it was a compiled module that could not be loaded.
         if is_missing or _is_shared_library(error):
             return True
 
@@ -449,6 +455,7 @@ def is_mistake_of_suite(error: BaseException) -> bool:
     if not isinstance(error, _MISTAKES) or not frames:
         return False
     # A module lacks a name: whether we are to blame depends on whose module it is.
+    # ``obj``: what was asked for the name.
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
         return error.obj.__name__.startswith("overhead.")
     # The innermost frame raised it.
@@ -506,6 +513,9 @@ def _is_suite(module: str) -> bool:
     """Whether a module is machinery of the suite, and not the code of a stack: neither of one in
     another package, nor of one that the suite brings. Python's import of a plugin counts too.
     """
+    # ``_INTERFACE``: the modules that stacks are written with. ``_STACKS``: matches the modules in
+    # which the suite defines stacks of its own. Kernels and common parts, though they lie beside
+    # these, are machinery.
     package = module.partition(".")[0]
     if "importlib" in package or module in _INTERFACE:
         return True

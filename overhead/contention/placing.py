@@ -22,6 +22,7 @@ def processors_of_peers(
     of its own, also where a core shows two processors. ``node``: each has the processors next to
     its device (of the same NUMA node).
     """
+    # The processors that this process may run on.
     usable = every_processor()
     if placement == "free":
         return [[] for _ in targets]
@@ -68,6 +69,7 @@ def _numbers(ranges: str) -> list[int]:
     numbers: list[int] = []
     for part in ranges.strip().split(","):
         ends = part.split("-")
+        # A part without a dash is one number: its first end and its last one.
         if not all(end.isdecimal() for end in ends):
             return []
         numbers += range(int(ends[0]), int(ends[-1]) + 1)

@@ -70,8 +70,10 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
     """What to measure, in order: way by way (processes, threads, a process for each device, beside
     busy processes), and in each stack by stack. A group is measured in the same processes.
     """
+    # A stack that is not in this list comes after those that are.
     rank = {name: number for number, name in enumerate(stacks_in("contention"))}
     ordered = sorted(targets, key=lambda target: rank.get(target.stack, len(rank)))
+    # Targets of one stack, API and adapter are equal devices of one model.
     models: dict[tuple[str, str, str], list[Target]] = {}
     for target in ordered:
         model = (target.stack, target.api, target.adapter)
@@ -81,6 +83,7 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
             first = of_model[0]
             if way != "devices":
                 # A second device of a model tells nothing new, unless all run at once.
+                # Beside busy processes the base case is measured without its twin.
                 has_twins = plan.twins and way != "busy"
                 yield PeerGroup(way, (first,), cases_of(first, twins=has_twins))
             elif len(of_model) > 1 and processor_kind(first) == "gpu":
@@ -98,10 +101,12 @@ def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
     # ``star``: the base case, and cases that differ from it in one parameter.
     like_base = []
     for case in space.star():
+        # ``step``: the trivial work whose launches are measured, and not, for example, decoding.
         if case.pattern == space.base.pattern and case.workload == "step":
             like_base.append(case)
     keys = {case.key for case in like_base}
     for case in like_base:
+        # ``binding``: calls from Python; ``native``: the same calls from compiled code.
         if case.caller != "binding":
             continue
         twin = vary(case, "caller", "native")

@@ -61,6 +61,7 @@ class PeersRow:
         """The figure of this name by the number of peers, where it has a value above zero."""
         values = {}
         for peers, record in sorted(self.records.items()):
+            # ``VALUED``: the statuses whose figures may be used: ``ok``, ``noisy`` and ``bimodal``.
             value = record.measured(figure) if record.status in VALUED else None
             if value is not None and value.value > 0:
                 values[peers] = value
@@ -120,6 +121,7 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
         by_peers.setdefault(record.peers, []).append(record)
     rows = []
     for by_peers in groups.values():
+        # By number of peers the record with the median cost; only ``devices`` has several.
         medians = {peers: _of_median_cost(records) for peers, records in by_peers.items()}
         first = next(iter(medians.values()))
         facts = view.facts(first.target.stack)
@@ -129,6 +131,7 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
     for record in of_way:
         if record.target.key not in targets:
             targets.append(record.target.key)
+    # ``order``: calls from Python first, and of each caller first the unpinned ones.
     return sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
 
 
@@ -206,6 +209,8 @@ def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[Ratio
 
     Only unpinned ones, as programs run. Empty for a way in which one alone is no alternative.
     """
+    # It has the ways ``processes`` and ``threads``. With a process for each device, for example,
+    # one alone would leave the other devices idle.
     if way not in LEAST_WORK:
         return []
     lost = []
@@ -215,6 +220,7 @@ def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[Ratio
         if not works or row.first.placement != "free":
             continue
         least = min(works, key=_size)
+        # Surely: the whole interval of the ratio lies below.
         if least.ratio.ceiling < below:
             lost.append(least)
     return sorted(lost, key=_size)
@@ -296,6 +302,7 @@ def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
         # Pinned peers are not as programs run; and one peer shows no common rate.
         if peers <= 1 or row.first.placement != "free":
             continue
+        # ``limit``: what the run found that the peers wait for, such as the device or a lock.
         if row.records[peers].limit == "device":
             of_api = limited.setdefault((row.first.target.api, peers), [])
             of_api.append(RatioAt(row, peers, times[peers]))
@@ -304,6 +311,7 @@ def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
     for (_api, peers), alike in limited.items():
         low = min(each.ratio.floor for each in alike)
         high = max(each.ratio.ceiling for each in alike)
+        # ``without_device``: the stack with its adapter and parameters; two equal GPUs count once.
         stacks = {each.row.without_device for each in alike}
         if len(stacks) > 1 and high < _SAME_RATE * low:
             yield MeetAtDevice(peers, tuple(each.row for each in alike), low, high)

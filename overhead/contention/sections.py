@@ -34,6 +34,7 @@ def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
             if isinstance(block, Table) and way in ("processes", "threads"):
                 block = drawing(way, rows_of(view, way), block) or block
             yield block
+        # The first page has no such cases, so a remark in small type tells the difference.
         if any(_adds_a_tensor(row.first) for row in rows_of(view, way)):
             yield Text([words.ADDS_A_TENSOR], quiet=True)
 
@@ -58,6 +59,8 @@ def devices(machines: Machines) -> Iterator[Part]:
 
     A machine without a GPU shows no other machine's devices under its name.
     """
+    # ``machines.own``: the run of the machine that is shown in full; ``runs``: those of all
+    # machines.
     if all(gpu.software for gpu in machines.own.fingerprint.machine.gpus):
         return
     # By machine: a later run takes the place of an earlier one.

@@ -82,7 +82,8 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
     # most.
     counts = counts_of(rows)
     most = max(max(row.values("cost")) for row in rows)
-    # With only one number of peers, the second of these columns is already that of each peer.
+    # The columns of costs begin at ``_FIRST_COUNT``, and that of each peer follows them. With only
+    # one number of peers ``at_most`` is already that of each peer.
     alone, *some, at_most = range(_FIRST_COUNT, _FIRST_COUNT + max(2, len(counts)))
     each_peer = _FIRST_COUNT + len(counts)
     meanings = {each_peer: words.each_peer_meaning(most)}
@@ -92,10 +93,12 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
         words.table_title(way, most),
         words.columns(way, counts),
         [_cells(way, row, counts, most) for row in rows],
+        # The columns that hold numbers.
         range(_RATIO, each_peer + 1),
         optional=(each_peer, *some, alone),
         important=(at_most, _PINNED),
         meanings=meanings,
+        # Columns without any text are left out, but never the stack and how it is called.
     ).without_empty(2)
 
 
@@ -112,8 +115,10 @@ def _cells(way: Way, row: PeersRow, counts: Sequence[int], most: int) -> list[st
         last = row.records[most]
         limit = Cell(words.limit_cell(last), hover=sentence(last.why))
         each_peer = words.each_peer_cell(last.costs)
+    # Costs are in ns, and the table shows us.
     of_counts = [_short(costs[peers] / 1e3) if peers in costs else "" for peers in counts]
     return [
+        # With the stack's colour before the text.
         Cell(words.label(row), row.first.target.stack),
         words.caller_cell(row),
         words.placement_cell(row),
@@ -137,6 +142,7 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
     """
     if any(row.shows_noise for row in rows):
         yield words.RANGE_IS_NOISY
+    # K peers that seem to do more than K times the work of one.
     if any(row.reaches_above for row in rows):
         yield words.RANGE_ABOVE
     for figure in ("slice", "hand_over"):

@@ -119,6 +119,7 @@ class DecodeChain(HeldChain):
         from overhead.decode.reference import batched_step, decode_reference
 
         self.case = case
+        # A case without one of these parameters has a batch of 1 and units of one token.
         self.batch = int(case.params.get("batch", 1))
         self.module = batched_step(case.workload, self.batch)
         self.reference = decode_reference(case.workload, self.batch)
@@ -181,7 +182,8 @@ class DecodeChain(HeldChain):
         self._compare_given_tokens()
         self._note_first_run()
         self.restore_start()
-        # The steps of the checks do not count as units of samples.
+        # The steps of the checks do not count as units of samples. ``aside``: those that only
+        # measured the device's time.
         self.total = self.aside = 0
 
     def _compare_given_tokens(self) -> None:
@@ -208,7 +210,8 @@ class DecodeChain(HeldChain):
         Raises ``Unverified`` if the position does not grow by one with each step.
         """
         self.write_state(self.reference.after_prompt)
-        # Entry 0 is the state before the first step, which has no logits.
+        # Entry 0 is the state before the first step, which has no logits. ``progress`` reads the
+        # last tokens and the next position from the device.
         no_logits = np.zeros(0)
         self._first_run = [_ExpectedStep(self.progress().tokens, no_logits)]
         for step in range(1, MOST_TOKENS + 1):
@@ -302,5 +305,6 @@ class DecodeChain(HeldChain):
         if self.tokens > 1:
             facts["prefill"] = f"{self.tokens} decode steps, one after another"
         if self.agreement is not None:
+            # Cut: it names each step with another token or a tie, which may be many.
             facts["logits"] = str(self.agreement)[:200]
         return facts

@@ -65,6 +65,7 @@ class DecoderShape:
         kv_width = self.width // self.heads * self.kv_heads
         # Queries and the output are square matrices; keys and values have fewer heads.
         attention = 2 * self.width * self.width + 2 * self.width * kv_width
+        # Queries, keys and values have biases, and the output has none.
         if self.biased:
             attention += self.width + 2 * kv_width
         # An MLP has three matrices: gate, up and down.

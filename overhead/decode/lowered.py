@@ -62,10 +62,12 @@ def with_padding(program: Program, count: int) -> Program:
     added = 0
     for done, operation in enumerate(program.operations, start=1):
         operations.append(operation)
-        # After a third of the operations a third of the padding is there, and so on.
+        # After a third of the operations a third of the padding is there, and so on. A ``Pad``
+        # adds 1 to the counter and rewrites one number of what the operation before it wrote.
         while added < count * done // total:
             operations.append(Pad(counter=counter, after=operation.writes[0], place=PADDING))
             added += 1
+    # State, so the number stays from step to step, and can be read and set back.
     buffers = {**program.buffers, PADDING: Buffer(PADDING, "i32", 1, "state")}
     return dataclasses.replace(program, buffers=buffers).with_operations(tuple(operations))
 

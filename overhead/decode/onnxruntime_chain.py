@@ -50,6 +50,7 @@ def webgpu_device() -> Any:
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     with contextlib.suppress(ImportError):
         ort = import_onnxruntime()
+        # The plugin is a package of its own, which ONNX Runtime loads as a library.
         import onnxruntime_ep_webgpu as plugin
 
         # 3: log errors alone, no warnings.
@@ -172,9 +173,10 @@ def _session_on(provider: str, name: str) -> Any:
     # The session uses the memory of these arrays, which stay in the cache of ``_exported``.
     weights = [ort.OrtValue.ortvalue_from_numpy(array) for array in exported.weights.values()]
     options.add_external_initializers(list(exported.weights), weights)
-    # For ``_nodes``: note which provider gets which node.
+    # For ``_nodes``, which counts the nodes of each provider: note which one gets which node.
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if provider == _CPU_PROVIDER:
+        # All in the thread that calls, as for PyTorch on the CPU.
         options.intra_op_num_threads = 1
         return ort.InferenceSession(exported.model, options, providers=[_CPU_PROVIDER])
     device = webgpu_device()
@@ -217,10 +219,11 @@ class OnnxDecode(DecodeChain):
 
         first, second = self._tensors(), self._tensors()
         self._states = [first, second]
+        # Of one step: the reference has the shape (steps, batch, vocabulary).
         no_logits = np.zeros(self.reference.logits.shape[1:], np.float32)
         self._logits = self._ort.OrtValue.ortvalue_from_numpy(no_logits, self._device, 0)
         self._bindings = [self._bound(first, second), self._bound(second, first)]
-        # The set, and the binding, that the next call reads from.
+        # The set, and the binding, that the next call reads from: 0 or 1 in turn.
         self._turn = 0
 
     def _tensors(self) -> dict[str, Any]:
@@ -229,6 +232,7 @@ class OnnxDecode(DecodeChain):
         for name in self._state_names:
             # A copy, because on the CPU the tensor shares the memory of the array and writes to it.
             values = self.reference.empty[name].copy()
+            # The position is on the CPU, where the nodes run that read it; all else on the device.
             place = self._place_of(name)
             tensors[name] = self._ort.OrtValue.ortvalue_from_numpy(values, place, 0)
         return tensors

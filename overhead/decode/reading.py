@@ -119,7 +119,8 @@ class MeasuredVariant:
         needs for it. False if it surely does not, or if the intervals of both times overlap. None
         if that is not known.
         """
-        # On a CPU the same processor issues the work and does it.
+        # On a CPU the same processor issues the work and does it. ``lacks_intervals``: there were
+        # too few processes to tell.
         if self.record.api == "CPU" or self.lacks_intervals:
             return None
         host, device_busy = self.host, self.device_busy
@@ -204,6 +205,7 @@ def decoder_results(view: View) -> list[DecoderResults]:
         records = []
         for target in view.executing:
             records += [record for record in target.records if record.workload == name]
+        # Each board with its records; of one that has none of this decoder the list is empty.
         for of_board in by_board(records):
             if of_board:
                 variants = [MeasuredVariant(view.target(record), record) for record in of_board]

@@ -64,6 +64,8 @@ def decode_step(name: str) -> Any:
     Raises ``Unsupported`` if the host has too little memory.
     """
     _check_memory(weight_bytes(name))
+    # ``FedBackStep``: takes token and position from its own buffers and replaces them there, so
+    # that one step follows another without the CPU.
     return randomised(FedBackStep(Decoder(SHAPES[name])), _SEED)
 
 
@@ -162,7 +164,8 @@ def _computed(name: str, batch: int) -> DecodeReference:
     empty = state_copies(step)
     with torch.inference_mode():
         of_prompt = exact.decoder.logits(by_sequence[:, :PROMPT], positions[:PROMPT])
-        # The decoder alone does not change the token and the position of the step.
+        # A sample starts here. The decoder has filled the cache, but it does not change the token
+        # and the position of the step.
         exact.token.copy_(by_sequence[:, PROMPT])
         exact.position.fill_(PROMPT)
         after_prompt = state_copies(exact)

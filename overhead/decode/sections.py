@@ -88,6 +88,7 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         dispatches = {
             variant.record.params.get("fusions"): variant.dispatches for variant in decoder.variants
         }
+        # None where the program was not measured or its dispatches are not known.
         unfused = dispatches.get(0) or None
         fused = dispatches.get(len(FUSIONS)) or None
         work = ProgramWork(decoder.name, unfused, fused)
@@ -160,6 +161,8 @@ def _measured_way(decoder: DecoderResults, compared: _ComparedVariant) -> ChainW
         # Whether the case has each of these fields with this value.
         has_fields = compared.fields.items() <= fields.items()
         if has_fields and variant.complete is not None:
+            # ``by_interval``: a value that is ``ok`` or ``noisy`` is called so by its own interval
+            # alone.
             cost = by_interval(dataclasses.replace(variant.complete, status=record.status))
             through = variant.target.facts.label
             return ChainWay(compared.kind, record.stack, compared.label, cost, through=through)
@@ -171,7 +174,9 @@ def token_section(view: View) -> Iterator[Part]:
     """For each decoder a sentence, a figure of what kernel fusion saves, and a table of all ways in
     which a token was computed.
     """
+    # ``any_run``: where this run gives no table, another run of the machine is the view.
     for decoder in decoder_results(view):
+        # With one variant there is nothing to compare.
         if len(decoder.variants) < _LEAST_VARIANTS:
             continue
         yield Text([intro(decoder)])
@@ -193,7 +198,9 @@ def batch_section(view: View) -> Iterator[Part]:
     figure of the time of a step over the batch, and a table that says whether the CPU or the device
     limits each step.
     """
+    # ``any_run``: where this run gives no table, another run of the machine is the view.
     for decoder in decoder_results(view):
+        # ``sweeps``: groups of variants that differ in the batch alone.
         if not decoder.sweeps:
             continue
         yield Text([batch_intro(decoder), BATCH_MATTERS])
@@ -222,6 +229,7 @@ def _sweeps_table(decoder: DecoderResults) -> Table:
     rows: list[_Row] = []
     for variant in itertools.chain.from_iterable(decoder.sweeps):
         row: _Row = [_stack(variant), variant_name(variant), str(variant.batch)]
+        # ``_times`` fills four columns, "a step" to "tokens/s".
         row += [*_times(variant), bound(variant), remark(variant)]
         rows.append(row)
     return Table(batch_table_title(decoder), columns, rows, numeric=range(2, 7), sortable=True)
@@ -239,6 +247,8 @@ def _sweep_drawing(decoder: DecoderResults) -> Drawing:
             for figure, marker in _LINES.items()
         ]
         panels.append(LinePanel(sweep_label(sweep[0]), "batch", lines))
+    # The name of its files, the title, what it shows for screen readers, the caption, what draws
+    # it.
     return Drawing(
         f"decode-{slug(decoder.name)}-batches",
         batch_title(decoder),
@@ -256,8 +266,9 @@ def _points_over_batch(sweep: VariantSeries, figure: str) -> list[tuple[float, V
     points: list[tuple[float, Value]] = []
     for variant in sweep:
         time = variant.record.measured(figure)
-        # A time whose interval reaches zero is left out.
+        # A time whose interval reaches zero (it is not *resolved*) is left out.
         if time is not None and variant.is_resolved(figure):
+            # ``by_interval``: the point is drawn as ``ok`` or ``noisy`` by its interval alone.
             points.append((variant.batch, by_interval(time / _NS_PER_MS)))
     return points
 
@@ -279,6 +290,7 @@ def _variants_table(decoder: DecoderResults) -> Table:
     rows: list[_Row] = []
     for variant in (*decoder.variants, *decoder.reads):
         row: _Row = [_stack(variant), variant_with_reads(variant), dispatches(variant)]
+        # ``_times`` fills four columns, "a token" to "tokens/s".
         row += [*_times(variant), remark(variant)]
         rows.append(row)
     return Table(variants_title(decoder), columns, rows, numeric=range(2, 7), sortable=True)
@@ -305,6 +317,7 @@ def _fused_or_not(decoder: DecoderResults) -> Drawing | None:
     for unfused, fused in pairs[:_MOST_ROWS]:
         rows.append(DotRow(lowered_label(fused), [_mark(unfused), _mark(fused)]))
     markers = {"unfused": "o", "fused": "P"}
+    # One panel, without a title; ``joined``: a bar between both dots of a row.
     draw = partial(dot_figure, {"": rows}, "ms a token", markers, joined=True)
     return Drawing(
         f"decode-{slug(decoder.name)}-fused",

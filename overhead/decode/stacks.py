@@ -58,6 +58,7 @@ class OnnxRuntimeProbe(Probe):
         device = webgpu_device()
         if device is None:
             return targets
+        # What ONNX Runtime calls the hardware, such as ``GPU`` or ``CPU``.
         kind = device.device.type.name
         if software:
             adapter = "SwiftShader"
@@ -83,6 +84,7 @@ class OnnxRuntimeProbe(Probe):
         """
         variant = DecodeVariant("per-submit")
         software = target.software or target.api == "CPU"
+        # The tiny decoder comes first, and of each decoder the call without a read.
         base, *others = decode_cases([variant, *reading_variants(variant)], software=software)
         return Space(base, extra=others)
 

@@ -58,6 +58,7 @@ def _without_cuda() -> Why:
     """Why PyTorch's CUDA features, such as a CUDA graph, do not apply to what has run in this
     process; '' if they do.
     """
+    # A program that has not imported torch has no step of PyTorch's.
     torch = sys.modules.get("torch")
     if torch is None:
         return no_torch()
@@ -90,7 +91,7 @@ def capture_graph(step: StepFunction) -> StepFunction:
                 raise
     except Exception as error:
         # If the step raised, the end of the capture raises again, and only says that the capture is
-        # invalid.
+        # invalid. So the error of the step, if there is one, is raised in place of that.
         raise raised_by_step or error from None
 
     def replay() -> Any:
@@ -140,6 +141,7 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
         setattr(torch.Tensor, name, tape.read(getattr(torch.Tensor, name)))
     for owner in (torch.cuda, torch.cuda.Stream, torch.cuda.Event):
         owner.synchronize = tape.wait(owner.synchronize)
+    # Later steps get the values of these in turn.
     for _ in range(_RECORDED_STEPS):
         tape.record(step)
     return lambda: tape.replay(step)
@@ -175,6 +177,7 @@ def _pinned(step: StepFunction) -> StepFunction:
     """
     import torch
 
+    # Keeps pinned copies of the last uploaded tensors, and copies one again after it was written.
     pinned = _PinnedTensors()
 
     def from_pinned(method: Callable[..., Any], always_to_gpu: bool) -> Callable[..., Any]:
@@ -211,7 +214,7 @@ def _pinned(step: StepFunction) -> StepFunction:
             setattr(tensor_class, name, method)
         try:
             return step()
-        finally:  # the step as it is runs in turn in this process
+        finally:  # the step as it is runs in turn in this process, with the usual methods
             for name, method in usual_methods.items():
                 setattr(tensor_class, name, method)
 

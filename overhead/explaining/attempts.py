@@ -126,6 +126,7 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
     """
     # ``count_descendants``: memory of processes that the program starts counts too.
     limits = ChildLimits(limit_s, count_descendants=True)
+    # What the child sends is a JSON text: the name of the file.
     decode = msgspec.json.Decoder(str).decode
     with scratch.subfolder() as folder:
         job_with_file = msgspec.structs.replace(job, file=f"{folder}/attempt")
@@ -164,6 +165,7 @@ def _ready_to_time(job: AttemptJob) -> StepFunction:
     """
     try:
         run = prepare_step(job).run
+        # These may compile and allocate, which later steps do not.
         for _ in range(_WARM_STEPS):
             run()
         wait_for_device()
@@ -194,13 +196,16 @@ def prepare_step(job: AttemptJob) -> PreparedStep:
         import torch
 
         torch.manual_seed(_SEED)
+    # The program finds its own modules, as where it usually runs.
     sys.path += [entry for entry in job.path if entry not in sys.path]
+    # The number of loaded modules makes the name another one for each job of this process.
     module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
     sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
     # The text of the program (or of the user's alternative) defines ``step``.
     exec(job.against or job.setup, module.__dict__)
     step: StepFunction = module.step
-    # Names of Python values and host arrays that a step changes each time.
+    # Names of Python values and host arrays that a step changes each time. This runs the first
+    # steps.
     changing_on_host = _warm(step)
     if not job.alternative:  # the step itself, or the one that the user compares it with
         return PreparedStep(step, step, 0.0)
@@ -295,11 +300,13 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
         left_out |= unread
     except NotPossible as error:
         return Attempt(reason=error.reason, refused=True)
+    # ``where``: the line of the program that raised, also of a program that was given as text.
     except ReadsDiffer as error:
         where = program_line(error, texts=True)
         return Attempt(reason=because("reads-differ-between-steps"), where=where)
     except Exception as error:
         where = program_line(error, texts=True)
+        # Without what PyTorch adds to an error of CUDA for those who debug kernels.
         return Attempt(reason=_without_advice(one_line(error)), where=where)
 
     # What is known now suffices unless the user's own alternative is to be tested further.
@@ -308,6 +315,7 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
     if not job.vary:
         return attempt
     save(attempt)
+    # ``_LATER_PART``: values of later steps may take a quarter of the room that is left.
     responds, later = _later_steps(step, job.later_s, room_bytes // _LATER_PART)
     outcome = msgspec.structs.replace(outcome, responds=responds, later=later)
     return Attempt(outcome, making_s=making_s)
@@ -342,6 +350,7 @@ def _later_steps(
     try:
         # First many steps. Then three results: with the usual inputs, with another middle, and with
         # all inputs changed. ``varied``: how many arrays, lists and numbers got other values.
+        # ``soon``: the result of one of the first steps, always of the same number.
         soon = _run_for(step, later_s, room)
         with_usual_inputs, _ = result_values("step", step(), room)
         # First only the middle of each array changes: that finds a program that looks only at the
@@ -354,7 +363,8 @@ def _later_steps(
         later = LaterSteps(soon, with_usual_inputs, with_other_middle, with_other_inputs, varied)
         if any(value.count for value in with_usual_inputs):
             return _contents(with_usual_inputs) != _contents(with_other_inputs), later
-        # The step returns nothing: it responds if it changes the arrays that it reaches.
+        # The step returns nothing: it responds if it changes the arrays that it reaches, of which
+        # ``before`` has the checksums after the inputs changed.
         return checksums(step) != before, later
     except Exception:  # the step of a user, with values that it never had
         return None, None

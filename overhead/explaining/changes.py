@@ -116,9 +116,12 @@ class Changes:
         leave_out: Collection[str] = (),
     ) -> None:
         """``job``: loads the step in any process. ``found``: what a trial of the step found out,
-        such as how long it takes. ``attempted``, ``timed``: run an attempt, and time the steps.
+        such as how long it takes. ``leave_out``: names of alternatives that do not apply.
+        ``attempted``, ``timed``: run an attempt, and time the steps; others in tests.
         """
+        # ``torch``: whether the step imports PyTorch, which is then seeded before each attempt.
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
+        # Hands everything on, and adds up how long this run waited for other runs of the suite.
         self._listener = _CountingWaits(listener)
         self._found = found
         self._leave_out = leave_out
@@ -145,6 +148,8 @@ class Changes:
         ``explain`` would need.
         """
         # ``complete``: the time of a step until its work is done.
+        # The first call is the step, and alternatives follow. ``resolved_times``: empty if its
+        # interval is too wide or reaches zero.
         wall = timing.calls[0].figure("complete")
         if wall is None or not wall.measured or resolved_times(wall):
             return timing
@@ -152,6 +157,7 @@ class Changes:
         # a measurement that is longer than that may give a narrower interval.
         if self._left_s() > _PROCESSES * self._sampled_s:
             self._fills_time_left = True
+            # Its samples take all the time that is left, so no work is expected to follow.
             self._listener.later_s = 0.0
             again = self.time_alone()
             wall = again.calls[0].figure("complete") or wall
@@ -161,6 +167,7 @@ class Changes:
             return timing
         note = because("step-not-resolved")
         needed_s = self._needed_s(wall)
+        # Half an hour; a longer time is not proposed.
         if needed_s < _MOST_S:
             note = because("step-needs-seconds", needed=needed_s)
         return msgspec.structs.replace(timing, notes=[*timing.notes, note])
@@ -224,6 +231,8 @@ class Changes:
                 continue
             jobs[name] = msgspec.structs.replace(self._job, alternative=name, vary=False)
 
+        # The listener adds these seconds to each time left: the step under other conditions is
+        # measured afterwards.
         self._listener.later_s = self.conditions_s
         tried = self._tried(jobs) if jobs else {}
         # Only what was possible and computes the same is timed.
@@ -244,6 +253,7 @@ class Changes:
             # Compilation does not count towards the time limit, and the user's own alternative is
             # tried in any case.
             needs_time_left = not compiles and name != AGAINST
+            # It is refused if the time left is not twice what loading the step takes.
             if needs_time_left and self._left_s() < 2 * self.loading_s:
                 tried[name] = _alternative(name, "refused", because("no-time-for-alternative"))
                 continue
@@ -267,7 +277,8 @@ class Changes:
         attempts_s = sum(
             _COMPILING_TAKES_S if _change(name).compiles else attempt_s for name in attempts
         )
-        # The timing as planned: a share for the step and one for each other, in each process.
+        # ``least_s``: what the processes take besides their samples. The timing as planned: a share
+        # for the step and one for each other, in each process.
         wanted_s = self.least_s + _PROCESSES * _IN_TURN_S * (1 + others)
         # The timing is shortened to fit the time limit, but not below its least.
         most_s = max(self.least_s, self.time_left_s() - attempts_s)
@@ -280,7 +291,8 @@ class Changes:
         if attempt.outcome is None:
             status: record.AlternativeStatus = "refused" if attempt.refused else "failed"
             return _alternative(name, status, attempt.reason, attempt.where)
-        # A bound, such as the step without its waits, is known to compute something else.
+        # A bound, such as the step without its waits, is known to compute something else. All
+        # others are ``measured``.
         if _change(name).label != "measured":
             return _alternative(name, "ok", making_s=attempt.making_s)
 
@@ -296,7 +308,7 @@ class Changes:
                 name, "ok", remark, making_s=attempt.making_s, same_results=same, **counts
             )
         # A step that differs from itself in another process cannot show that an alternative
-        # differs.
+        # differs. ``_again``: what the step computes in a second process.
         if compare_outcomes(self._original, self._again).differences:
             not_repeatable = because("step-not-repeatable")
             return _alternative(name, "ok", not_repeatable, making_s=attempt.making_s)
@@ -332,11 +344,13 @@ class Changes:
         An alternative that fails there, perhaps because of another one in the process, is timed
         again beside the step alone.
         """
-        # First a single measurement with all alternatives in turn.
+        # First a single measurement with all alternatives in turn. ``others_may_fail``: only the
+        # step itself must not. ``silence_s``: the longest that loading, or a call, may take.
         compiles = any(_change(name).compiles for name in jobs)
         left_before_s = self.time_left_s()
         if jobs:
             self._listener.working(because("timing-in-turn", names=", ".join(jobs)))
+        # ``opening_s``: loading the step and making the alternatives, only for the time left.
         plan = self._plan(len(jobs), compiles)
         plan = dataclasses.replace(plan, opening_s=self._opening_s(jobs, tried))
         try:
@@ -391,6 +405,7 @@ class Changes:
             calls=[f"{name}()" for name in names],
             setup=f"from overhead.explaining.attempts import load_steps\n{load}",
             path=self._job.path,
+            # Only the step had a trial; the others count as alike, so none of them has one now.
             found=[self._found] * len(jobs),
         )
 
@@ -413,9 +428,9 @@ class Changes:
             sampling_plan(statements),
             processes=_PROCESSES,
             case_s=case_s,
-            far=False,
+            far=False,  # without a sample of a hundred times as many steps
             sampling_s=sampling_s,
-            wall_s=2 * sampling_s + besides_s,
+            wall_s=2 * sampling_s + besides_s,  # the longest that the whole run may take
         )
 
     def _case_s(self, others: int, compiles: bool) -> float:
@@ -423,6 +438,7 @@ class Changes:
         usual, or shorter if less time is left. Compilation is not limited (``compiles``).
         """
         step_s = self._found.one_ns / 1e9
+        # A long step is sampled for some calls at least.
         usual_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * step_s)
         left_s = math.inf if compiles else self._left_s()
         # ``ends`` is infinite where no limit was set.
@@ -431,7 +447,8 @@ class Changes:
         # Each statement is first calibrated: called some times to find out how it is sampled. The
         # step's own calibration is in ``least_s`` already, so ``_left_s`` does not hold it.
         sampling_s = left_s / _PROCESSES - others * _CALIBRATING * step_s
-        # The step and the others share what is left of a process's time equally.
+        # The step and the others share what is left of a process's time equally. They take no more
+        # than is usual, unless the measurement is to fill the time left.
         part_s = sampling_s / (1 + others)
         return max(_LEAST_S, part_s if self._fills_time_left else min(usual_s, part_s))
 
@@ -501,6 +518,7 @@ def _alternative(
     line of the program that forbids it. ``making_s``: its one-off cost, such as a compilation, in
     seconds. ``fields``: more fields of the result.
     """
+    # ``missing``: a figure that has the reason in place of a value.
     differs = status == "differs"
     making = missing("making", reason)
     if status == "ok":
@@ -527,7 +545,8 @@ def _with_times(
     """The alternative with its time, its gain and when it pays off. ``position``: of its statement
     among the calls in ``timing``, where the step is number 0.
     """
-    # The ratios, each of a statement to the step, count the statements from 1 on.
+    # The ratios, each of a statement to the step, count the statements from 1 on: 1 is the step,
+    # and the alternative at ``position`` has the next number.
     against_step = [each for each in timing.ratios if each.position == position + 1]
     # None if the run formed no ratio for it.
     ratio = against_step[0].ratio if against_step else None
@@ -553,6 +572,7 @@ def _gain(ratio: Figure | None) -> Figure:
     if value is None or not value.bounded or value.floor <= 0:
         return missing("gain", ratio.reason or because("gain-not-resolved"), "ratio")
     # The ratio is the alternative's time over the step's; a gain is the inverse, with its interval.
+    # ``exactly``: a value whose interval has no width.
     gain = exactly(1.0) / value
     return msgspec.structs.replace(
         ratio, name="gain", unit="ratio", value=gain.value, low=gain.low, high=gain.high
@@ -569,6 +589,7 @@ def _repaid(making: Figure, difference: Figure | None) -> Figure:
     # If the interval reaches zero, the alternative may be no faster.
     if difference.high >= 0:
         return missing("repaid_after", because("saves-no-time"), "count")
-    # One-off cost over what each step saves. Both in ns.
+    # One-off cost over what each step saves. Both in ns. An alternative without such a cost, whose
+    # ``making`` has no value, is repaid at once.
     steps = (making.value or 0.0) / -difference.value
     return Figure(name="repaid_after", unit="count", value=float(math.ceil(steps)))

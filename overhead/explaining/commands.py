@@ -109,6 +109,7 @@ def explain_command(a: argparse.Namespace) -> int:
         require_extra("report", "jinja2")
     _check_options(a)
     interrupted = False
+    # To see at the end whether this run wrote the file, or only found it there.
     replay_before = _identity(a.chrome)
     try:
         if a.trace:
@@ -128,7 +129,8 @@ def explain_command(a: argparse.Namespace) -> int:
         explanation = stopped.explanation
         interrupted = True
 
-    # What was measured is printed first: a file that cannot be written loses nothing.
+    # What was measured is printed first: a file that cannot be written loses nothing. ``is_file``:
+    # the JSON can be saved and read again, so its reasons stay codes.
     answer(a, explanation.to_dict, explanation_blocks(explanation), is_file=True)
     # The replay is written while the step is measured. That fails where there is no device work.
     has_replay = a.chrome is not None and _identity(a.chrome) != replay_before
@@ -137,6 +139,7 @@ def explain_command(a: argparse.Namespace) -> int:
     if interrupted:
         print("overhead: interrupted; this is what was measured until then", file=sys.stderr)
         return INTERRUPTED
+    # A file that was asked for and is not there counts as a fault.
     lacks_replay = a.chrome is not None and not has_replay
     return DONE if all_written and not lacks_replay else BAD_USE
 
@@ -163,6 +166,7 @@ def _write_files(a: argparse.Namespace, explanation: Explanation, written: list[
     """
     from overhead.explaining.record import save_explanation
 
+    # For each file its name in messages, its path, and the function that writes it.
     savers = []
     if a.out is not None:
         savers.append(_Saver("explanation", a.out, save_explanation))
@@ -211,6 +215,7 @@ def _check_options(a: argparse.Namespace) -> None:
         raise UsageError("--arg and --against are for a STEP")
     if a.step_ms is not None and not (a.trace and 0 < a.step_ms < 1e9):
         raise UsageError("--step-ms: milliseconds above zero, with --trace")
+    # The bounds also refuse what is no number ("nan") and infinity.
     if not 0 < a.seconds < 1e9:
         raise UsageError("--seconds: seconds above zero")
     # For each file: how to recognise an earlier result of this command under its name.

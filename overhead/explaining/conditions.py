@@ -90,6 +90,8 @@ def busy_processes(number: int) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         for _ in range(number):
+            # The program is an endless loop, which ends by itself if its parent ends. ``-S``:
+            # without the module ``site``, which it does not need.
             process = subprocess.Popen([sys.executable, "-S", "-c", _BUSY_PROGRAM])
             # At the end the process is killed first, then waited for.
             stack.enter_context(process)
@@ -100,7 +102,8 @@ def busy_processes(number: int) -> Iterator[None]:
 def conditions_s(step_s: float) -> float:
     """About how long all conditions take for a step of ``step_s``, s."""
     shortest_s = _STRETCHES * _STRETCH_S
-    # Before, after and under the condition, a long step runs until there are enough blocks of it.
+    # A long step runs until there are enough blocks of it: half of them before and half after the
+    # condition, and all under it. A block is one such step.
     enough_blocks_s = 2 * _FEWEST_BLOCKS * step_s
     # A stretch with too few blocks goes on, up to ``_LONGER`` times its usual time.
     condition_s = min(_LONGER * shortest_s, max(shortest_s, enough_blocks_s))
@@ -118,7 +121,8 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
         return []
     # A fixed seed, so that the same times always give the same intervals.
     draw = np.random.default_rng(0)
-    # The first row has the times from all conditions, each of which took turns with it.
+    # The first row has the times from all conditions, each of which took turns with the step as it
+    # is. It has no gain, because the gains of the others are relative to it.
     usual: list[float] = []
     for condition in found:
         usual += condition.usual
@@ -201,7 +205,8 @@ def read_counters(host: Host) -> dict[str, int]:
     limit of the container stopped it. ``preemptions``: how often it lost its processor to another
     thread.
     """
-    # Its second number is the time that the thread waited in the queue of a processor.
+    # Its second number is the time that the thread waited in the queue of a processor, ns. Linux
+    # tells the throttled time in us.
     schedstat = host.read("/proc/thread-self/schedstat").split()
     status = host.read("/proc/thread-self/status")
     switches = re.search(r"^nonvoluntary_ctxt_switches:\s*(\d+)", status, re.M)
@@ -218,6 +223,7 @@ def other_threads(known: Collection[int]) -> list[int]:
     knows them. ``known``: the ``ident`` of each thread that was there before the program.
     """
     # Threads that Python enumerates may have no frame: they have not begun, or run no Python.
+    # Those with a frame are known by their ``ident``, and the system knows them by ``native_id``.
     running = sys._current_frames().keys() - set(known)
     numbers = []
     for thread in threading.enumerate():
@@ -232,6 +238,7 @@ def thread_times(host: Host, threads: Sequence[int]) -> dict[int, float]:
     """
     times_ns = {}
     for thread in threads:
+        # The first number is how long the thread has run; a thread that has ended has no file.
         numbers = host.read(f"/proc/self/task/{thread}/schedstat").split()
         if numbers:
             times_ns[thread] = float(numbers[0])
@@ -281,7 +288,8 @@ def is_far(host: Host, bus: str) -> bool:
     # A machine with one node says -1, and other systems have no such files.
     if not gpu_node.isdecimal() or len(fields) <= _PROCESSOR_AFTER_NAME:
         return False
-    # The number of the processor on which this thread ran last.
+    # The number of the processor on which this thread ran last: the fields are numbered from the
+    # name on. The folder of a processor holds one entry with the name of its node, such as node0.
     processor = fields[_PROCESSOR_AFTER_NAME]
     nodes = host.names(f"/sys/devices/system/cpu/cpu{processor}/node[0-9]*")
     return bool(nodes) and not nodes[0].endswith(f"/node{gpu_node}")
@@ -368,6 +376,7 @@ def _trials(busy_threads: int) -> list[_Trial]:
         trials.append(_Trial(because("on-one-core"), _on_one_core(cores[0])))
     busy_number = min(len(cores), _MOST_BUSY)
     if busy_number > 0:
+        # A process for each core, but no more than ``_MOST_BUSY``.
         what = because("beside-busy-processes", number=busy_number)
         trials.append(_Trial(what, _beside_busy_processes(busy_number)))
     # Python's threads take turns only if another one wants to run.
@@ -432,7 +441,8 @@ class HostMeasurement:
         while True:
             passed_s = (self._now() - began) / 1e9
             enough = passed_s >= seconds and len(times) >= fewest
-            # A very long step runs once in any case.
+            # A very long step runs once in any case, and too few blocks end at ``_LONGER`` times
+            # the seconds.
             if times and (enough or passed_s >= _LONGER * seconds):
                 return times
             start = self._now()
@@ -449,6 +459,7 @@ class HostMeasurement:
         collector = _CollectorPauses(self._now)
         clock = SystemClock()
         # A fixed piece of work, timed before and after: it takes longer on a slower clock.
+        # Its first time is that of a loop in Python.
         reference_loop = [clock.reference_loop()[0] for _ in range(3)]
         thread_times_before = thread_times(self._host, self._threads)
         counters_before = read_counters(self._host)
@@ -472,7 +483,10 @@ class HostMeasurement:
 
         shares["collector"] = sum(collector.pauses_ns) / passed_ns
         shares["longest_pause"] = float(max(collector.pauses_ns, default=0))
+        # A difference of two clocks, which may come out a little below zero.
         shares["other_threads"] = max(0.0, beside_ns / passed_ns)
+        # 3 before the step and 15 after a second of it: the median tells the speed after the step,
+        # and the best of all may also be one of before.
         reference_loop += [clock.reference_loop()[0] for _ in range(15)]
         # 1 is the best speed seen: how many times as long the reference loop usually takes.
         shares["clock"] = statistics.median(reference_loop) / min(reference_loop)
@@ -481,6 +495,7 @@ class HostMeasurement:
         # threads of PyTorch; whether the GPU is far.
         cores = self._host.usable_cores()
         if cores:
+            # ``cpu_quota``: the limit of the container in cores, which may be a fraction.
             shares["cores"] = min(float(cores), cpu_quota(self._host) or cores)
         torch = sys.modules.get("torch")
         if torch:

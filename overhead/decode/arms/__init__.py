@@ -157,6 +157,8 @@ def _register(
     def is_ours(case: Case) -> bool:
         return case.workload in DECODERS
 
+    # An arm: cases that a feature adds to a stack after its own; which are its cases; what opens
+    # one.
     register_arm(Arm(stack, cases, is_ours, open_case))
 
 

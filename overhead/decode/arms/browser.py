@@ -34,9 +34,10 @@ def open_case(session: BrowserSession, case: Case) -> DecodeChain:
 
     Raises ``Unsupported`` for other cases, and ``Unverified`` if the logits differ.
     """
-    # A page runs the tiny decoder alone.
+    # A page runs the tiny decoder alone, which is the first of them.
     if case.workload != DECODERS[0]:
         raise Unsupported(because("weights-too-large-for-page", workload=case.workload))
+    # A page reads one buffer back, that of the token; so no logits.
     reads_token = case.params.get("readback", "token") == "token"
     if case.pattern not in _IN_PAGE or case.caller != "browser" or not reads_token:
         raise Unsupported(because("no-tokens-in-page", pattern=case.pattern, caller=case.caller))
@@ -67,10 +68,11 @@ class BrowserDecode(PageChain, LoweredDecode):
         # first (False sorts before True), because with ``read-each`` a page reads buffer 0.
         self._names = sorted(self.lowered.buffers, key=lambda name: name != "token")
 
+        # The page uses its own name of the pattern; ``per-k`` with k = 1 is a pass for each token.
         spec = msgspec.convert({"pattern": _IN_PAGE[case.pattern]}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
         self._fill_buffers()
-        # What the page writes before each sample.
+        # What the page writes before each sample: the state after the prompt, where all begin.
         start = self.reference.after_prompt
         self.write_first = {"buffers": self._numbers(start), "data": self._raw(start)}
 
@@ -95,6 +97,7 @@ class BrowserDecode(PageChain, LoweredDecode):
         lowered = self.lowered
         kernels: list[messages.PageKernel] = []
         kernel_numbers: dict[str, int] = {}
+        # The page makes the layout of a kernel's bindings from these kinds, in their order.
         for name, kernel in lowered.kernels.items():
             kernel_numbers[name] = len(kernels)
             bindings = [_kind(written=binding.written) for binding in kernel.bindings]
@@ -102,7 +105,7 @@ class BrowserDecode(PageChain, LoweredDecode):
 
         entries = [
             messages.PageEntry(
-                name="main",
+                name="main",  # the entry point of each kernel in WGSL
                 groups=[*dispatch.grid],
                 kernel=kernel_numbers[dispatch.kernel],
                 buffers=self._numbers(dispatch.bindings),
@@ -112,6 +115,7 @@ class BrowserDecode(PageChain, LoweredDecode):
 
         buffers = []
         for name in self._names:
+            # Only weights stay as they are while the program runs.
             kind = _kind(written=lowered.buffers[name].role != "weight")
             buffers.append(messages.PageBuffer(kind=kind, size=lowered.buffers[name].bytes))
         label = f"{self.case.workload}, {len(entries)} dispatches a token,"
@@ -180,6 +184,7 @@ class BrowserDecode(PageChain, LoweredDecode):
         it restores the position before each, and so the tokens must be counted before the next.
         """
         rows: list[list[int]] = []
+        # Count first what ran before: once the page has restored the position, nobody could.
         for n in ns:
             self.count_tokens()
             rows += super().sample_idle([n], idle_ms)
@@ -200,7 +205,7 @@ class BrowserDecode(PageChain, LoweredDecode):
             **super().window(),
             "submits": f"{per_unit} per unit",
             "passes": f"{per_unit} per unit",
-            "recording": "inside",
+            "recording": "inside",  # commands are recorded within the timed window
             "wait": "mapAsync of a 4-byte copy" if self.latency else "onSubmittedWorkDone",
         }
 

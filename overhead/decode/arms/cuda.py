@@ -117,6 +117,7 @@ class CudaDecode(SessionChain, LoweredDecode):
         Weights never change, so those that another chain has put on the device are used again. All
         other buffers are the chain's own.
         """
+        # Weights and compiled kernels of this decoder, one set for all chains on the device.
         shared = self._shared
         missing = [
             buffer for name, buffer in self.lowered.buffers.items() if name not in shared.weights
@@ -128,6 +129,7 @@ class CudaDecode(SessionChain, LoweredDecode):
         for buffer in missing:
             numbers = first_numbers(buffer, values.get(buffer.name))
             if numbers is None:  # the buffer starts with zeros
+                # Every type of number in a program has 4 bytes.
                 numbers = np.zeros(buffer.bytes // 4, DTYPES[buffer.number])
             if buffer.role == "weight":
                 shared.weights[buffer.name] = shared.session.buffer(numbers)
@@ -195,6 +197,7 @@ class CudaLaunchedDecode(CudaDecode):
         function for each launch.
         """
         super().build()
+        # Of a unit: with it ``HeldChain`` tells how many units fit into the queue of the device.
         self.launches = len(self.launched)
         if self.case.caller == "native":
             self._native = compile_native(NativeProgram(body=(self._native_call(),)))
@@ -210,6 +213,7 @@ class CudaLaunchedDecode(CudaDecode):
         So each argument of the call is a cycle: one value for each launch of a token.
         """
         library, stream = self.session.driver.library, self.session.stream
+        # The last argument of ``cuLaunchKernel``, which is not used.
         no_extra = 0
         arguments_of_launches = [
             (function, *dimensions, stream, arguments, no_extra)
@@ -217,6 +221,7 @@ class CudaLaunchedDecode(CudaDecode):
         ]
         # From a row for each launch to a cycle for each argument.
         cycles = tuple(Cycle(values) for values in zip(*arguments_of_launches, strict=True))
+        # ``checked``: the loop keeps whether any of its calls returned an error.
         address = address_of(library, "cuLaunchKernel")
         return NativeCall("cuLaunchKernel", library.cuLaunchKernel, address, cycles, checked=True)
 
@@ -245,6 +250,8 @@ class CudaGraphDecode(CudaDecode):
         launches = driver_launches(self.session, self.launched)
         for launch in launches:
             launch()
+        # ``executable``: the graph of these launches, in the form that can be launched.
+        # ``repeated``: a function of n that launches it n times.
         graph = executable(self.session, launches)
         self._replay = repeated(graph_launch(self.session, graph))
 

@@ -50,12 +50,15 @@ class TorchDecode(TorchChain, DecodeChain):
         super().__init__(case)
         set_autograd_mode("no_grad")
         place = select_device(device)
+        # Both are facts of the record (``window``): an operation on the CPU runs in this thread
+        # alone, and products are computed in full float32, as the comparison with float64 needs.
         torch.set_num_threads(1)
         torch.backends.cuda.matmul.allow_tf32 = False
         # A deep copy takes the parameters, which are on the device already, from this dictionary
         # instead of copying those on the CPU.
         parameters = dict(_shared_parameters(case.workload, device))
         self.step = copy.deepcopy(self.module, parameters).to(device)
+        # The step keeps token, position and cache in its buffers.
         self._state = dict(self.step.named_buffers())
         # The first kind of wait is the usual one; a CPU needs none.
         self._wait_name = next(iter(TORCH_WAITS[place.type]), "none")
@@ -129,8 +132,11 @@ class CompiledDecode(TorchDecode):
         self.work = {}
         # Else a CUDA graph would copy the tensors of the state at every call.
         mark_static(self._state.values())
+        # ``fullgraph``: an error if it cannot be one program; ``dynamic``: for these shapes alone.
         self.call = torch.compile(self.step, mode=self._mode, fullgraph=True, dynamic=False)
         self.write_state(self.reference.after_prompt)
+        # ``WARM_STEPS``: the first call compiles, and torch captures its graph at the third or
+        # later.
         with graph_required(self._mode):
             self.run_steps(WARM_STEPS)
             self._wait()
@@ -152,9 +158,11 @@ class TorchGraphDecode(TorchDecode):
             raise Unsupported(because("graphs-are-of-cuda"))
         self._graph = torch.cuda.CUDAGraph()
         self.write_state(self.reference.after_prompt)
-        # The driver loads a kernel at its first launch, which is not allowed during a capture.
+        # The driver loads a kernel at its first launch, which is not allowed during a capture. So
+        # the step runs before, by ``super()``: this class has a graph to launch only afterwards.
         super().run_steps(2)
         eager_step = functools.partial(super().run_steps, 1)
+        # The time that the capture takes, which this returns, is not used here.
         capture_timed(self._graph, torch.cuda.Stream(), eager_step)
         self._replay = repeated(self._graph.replay)
 

@@ -217,6 +217,7 @@ class WebGpuDecode(LoweredDecode):
         self.session = session(target, limits=self.lowered.limits.beyond_webgpu())
         self.library = self.session.library
         device = self.session.device
+        # Buffers belong to a device that was opened, so the key also names this session.
         shared = _shared_on(f"{target.key} {id(self.session)}", case.workload)
         values = self.initial_values()
         self.program = WebGpuProgram(self.library, device, self.lowered, values, shared)
@@ -270,13 +271,15 @@ class WebGpuDecode(LoweredDecode):
         return max(1, min(self.max_n, MOST_SUBMISSIONS // per_token))
 
     def device(self, n: int) -> DeviceTime | None:
-        """The device's time for n tokens, but at most ``held_n``.
+        """The device's time for n tokens, but at most ``held_n``, so many as can be queued before
+        the device starts: it must not wait for the host between them.
 
         None for a chain that reads after each token: the device then waits for the CPU.
         """
         if self.latency:
             return None
-        # The clock runs tokens that no sample asked for. They are counted apart, as ``aside``.
+        # The clock runs tokens that no sample asked for. They are counted apart, as ``aside``, and
+        # ``executed`` leaves them out. The first call counts what ran before them.
         self.count_tokens()
         before = self.total
         try:
@@ -298,7 +301,7 @@ class WebGpuDecode(LoweredDecode):
             **super().window(),
             "submits": f"{per_unit} per unit",
             "passes": f"{per_unit} per unit",
-            "recording": "inside",
+            "recording": "inside",  # commands are recorded within the timed window
             "wait": self.library.wait_name(self.session.device),
         }
 
@@ -366,9 +369,10 @@ def _c_calls(session: WebGpuSession, program: WebGpuProgram, submits_each: bool)
         head=("create encoder", "begin pass"),
         body=("set pipeline", "set bind group", "dispatch"),
         tail=("end pass", "finish", "submit", "release pass", "release"),
-        per=1 if submits_each else len(program.dispatches),
+        per=1 if submits_each else len(program.dispatches),  # dispatches of a submission
     )
     pipelines, groups, grids = zip(*program.dispatches, strict=True)
+    # ``_internal``: the pointer of the C library that a Python object of the binding holds.
     pipeline_cycle = Cycle(tuple(pipeline._internal for pipeline in pipelines))
     group_cycle = Cycle(tuple(group._internal for group in groups))
     in_x, in_y, in_z = zip(*grids, strict=True)
@@ -377,6 +381,7 @@ def _c_calls(session: WebGpuSession, program: WebGpuProgram, submits_each: bool)
         "create encoder": (session.device._internal, null),
         "begin pass": (null,),
         "set pipeline": (pipeline_cycle,),
+        # Group 0 of the bindings; no dynamic offsets, so their number is 0.
         "set bind group": (0, group_cycle, 0, null),
         "dispatch": (Cycle(in_x), Cycle(in_y), Cycle(in_z)),
         "finish": (null,),

@@ -101,6 +101,7 @@ class TensorView:
             # From the last dimension to the first: the number divided by the sizes of all later
             # dimensions, modulo the size of this one, is the index in this dimension.
             inner = 1
+            # Neighbouring dimensions without a gap between them count as one (``_merged``).
             for size, stride in reversed(self._merged()):
                 place = _in_parentheses(index)
                 if inner > 1:

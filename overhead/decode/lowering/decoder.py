@@ -91,6 +91,7 @@ class _Attention(nn.Module):  # type: ignore[misc]
         ``cos``, ``sin``: of the rotary angles of the tokens' positions. ``visible``: which slots of
         the cache each token may look at.
         """
+        # ``_by_head``: from (batch, tokens, width) to (batch, heads, tokens, width of a head).
         query = self._by_head(self.q_proj(x), self.heads)
         key = self._by_head(self.k_proj(x), self.kv_heads)
         value = self._by_head(self.v_proj(x), self.kv_heads)
@@ -164,6 +165,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
         head_width = shape.width // shape.heads
         powers = torch.arange(0, head_width, 2).float() / head_width
         self.register_buffer("frequencies", shape.theta**-powers)
+        # The number of each slot of the cache: a token sees those up to its position.
         self.register_buffer("slots", torch.arange(shape.slots))
 
     def forward(self, token: Any, position: Any) -> tuple[Any, Any]:

@@ -48,6 +48,7 @@ def _norm(flow: DataFlow, position: int) -> Replacement:
     for _ in range(4):
         last = flow.operations[positions[-1]]
         positions.append(flow.only_reader(last.writes[0]))
+    # The second is the mean itself, whose position is known.
     at_square, _, at_add, at_root, at_scaled, at_weighed = positions
     square = flow.operation_at(at_square, Elementwise)
     add = flow.operation_at(at_add, Elementwise)
@@ -59,6 +60,7 @@ def _norm(flow: DataFlow, position: int) -> Replacement:
 
     require(len(square.inputs) > 0)
     x = square.inputs[0]
+    # PyTorch writes a square as ``x.pow(2)`` or as ``x * x``.
     is_power_of_two = square.kind == "pow" and square.scalars == (2.0,)
     is_product = square.kind == "mul" and square.inputs == (x, x)
     require(is_power_of_two or is_product)
@@ -98,6 +100,7 @@ def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
     """
     # First go on from the activation to the product that reads it; its other factor is ``up x``.
     activation = flow.operation_at(position, Elementwise)
+    # ``REAL``: functions of one f32 number, such as ``exp``.
     require(activation.kind in REAL)
     require(len(activation.inputs) == 1)
     at_product = flow.only_reader(activation.output)
@@ -281,8 +284,9 @@ def _attention(flow: DataFlow, position: int) -> Replacement:
     and value into the cache, which become part of the attention.
     """
     attention = flow.operation_at(position, Attention)
-    # It has taken over all of that already.
+    # A ``CachedAttention``, which writes its cache itself, has taken over all of that already.
     require(not isinstance(attention, CachedAttention))
+    # Each with the view that the copy repeats, and the position of the copy; none without a copy.
     key = _before_copy(flow, attention.key, position)
     value = _before_copy(flow, attention.value, position)
     removed = {position, *key.copies, *value.copies}

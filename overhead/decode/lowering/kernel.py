@@ -104,6 +104,7 @@ class Kernel:
                 "fn main(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index)"
                 " lane: u32) {"
             ),
+            # One number, also where a grid with many groups has two dimensions.
             f"  let group = {self._group('groups')};",
             # A grid may have a few groups more than are needed.
             f"  if (group >= {self.groups}u) {{ return; }}",
@@ -125,6 +126,7 @@ class Kernel:
         lines = [
             f"{head}({', '.join(arguments)}) {{",
             "  const u32 lane = threadIdx.x;",
+            # One number, also where a grid with many groups has two dimensions.
             f"  const u32 group = {self._group('blockIdx')};",
             # A grid may have a few groups more than are needed.
             f"  if (group >= {self.groups}u) return;",

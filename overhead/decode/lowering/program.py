@@ -119,6 +119,7 @@ class Program:
         """
         names: dict[Kernel, str] = {}
         variants = collections.Counter[str]()
+        # Operations with the same text share a kernel: equal kernels are one key.
         for kernel in self._kernel_of_each:
             if kernel not in names:
                 names[kernel] = f"{kernel.label}.{variants[kernel.label]}"

@@ -88,6 +88,7 @@ class DataFlow:
         output of the program. Otherwise writer and reader can both be replaced, and nothing misses
         the buffer.
         """
+        # Raises for a second writer, and for a buffer that is not temporary.
         self.writer(view)
         readers = self._readers[view.buffer]
         require(len(readers) == 1)
@@ -157,6 +158,7 @@ def replace_matches(program: Program, match: Match) -> Program:
         program = program.with_operations(tuple(operations))
         # All later positions have changed.
         flow = DataFlow(program)
-        # The positions before the first removed one are the same, and were tried already.
+        # The positions before the first removed one are the same, and were tried already. It ends,
+        # because each replacement leaves fewer operations.
         position = min(replacement.removed)
     return program

@@ -47,6 +47,8 @@ def lower(
         raise UsageError(f"lower: inputs must be a tuple such as (x,), not {type(inputs).__name__}")
     try:
         with torch.no_grad():
+            # Not strict: Python itself runs the module, and the operations that it calls are
+            # recorded.
             exported = torch.export.export(module, _apart(inputs), strict=False)
     except GuardOnDataDependentSymNode as error:
         raise UnsupportedOperation(
@@ -114,11 +116,14 @@ class GraphReader(OperationReader):
         cannot be lowered.
         """
         outputs: tuple[TensorView, ...] = ()
+        # By the name of a node what ``torch.export`` says of it: input, parameter, buffer or
+        # constant.
         specs = {spec.arg.name: spec for spec in self._exported.graph_signature.input_specs}
         for node in self._exported.graph.nodes:
             if node.op == "placeholder":
                 self._values[node] = self._placeholder(node, specs[node.name])
             elif node.op == "call_function":
+                # The submodule that called the operation, for messages and for the dispatches.
                 self.place = _place(node)
                 self._values[node] = self._called(node)
             elif node.op == "output":
@@ -188,6 +193,7 @@ class GraphReader(OperationReader):
             raise UnsupportedOperation(
                 f"{self.place}: the operation {node.target} is not supported"
             )
+        # Checks of shapes and types, which compute nothing.
         if operation_name(node.target) in IGNORED:
             return None
 
@@ -263,6 +269,7 @@ class GraphReader(OperationReader):
         if "device" in named:
             named["device"] = "cpu"
         tree_map = torch.utils._pytree.tree_map
+        # PyTorch itself computes it, so it must get its own tensors in place of ``Folded`` ones.
         result = node.target(*tree_map(real, values), **tree_map(real, named))
         if not isinstance(result, torch.Tensor):
             raise UnsupportedOperation(

@@ -136,6 +136,7 @@ class OperationReader:
         if not isinstance(value, Folded):
             raise UnsupportedOperation(f"{self.place}: {value!r} is no tensor")
         tensor = value.tensor
+        # The counter gives each buffer of the program another name.
         name = f"constant_{next(self._numbered)}"
         number = number_type(tensor.dtype, self.place)
         values = tuple(tensor.reshape(-1).tolist())
@@ -173,7 +174,8 @@ class OperationReader:
         # Operations that have a kernel of their own, such as a matrix product.
         if name in _METHODS:
             return _METHODS[name](self, result, given)
-        # ``add_`` is ``add`` in place.
+        # ``add_`` is ``add`` in place. The tables have the source text of each operation that
+        # computes element by element.
         kind = name.removesuffix("_")
         if kind in table.ARITHMETIC or kind in table.REAL or kind in table.COMPARISONS:
             return self._elementwise(kind, result, given, in_place=name.endswith("_"))
@@ -196,6 +198,7 @@ class OperationReader:
         """What ``target``, an operation that only looks at its first argument differently, makes of
         it: another view of the same buffer, or several. No dispatch is needed.
         """
+        # The arguments are in the order of the operation, so the first is the tensor itself.
         (_, source), *others = given.items()
         options = {}
         for name, value in others:
@@ -251,6 +254,7 @@ class OperationReader:
         number = number_type(result.dtype, self.place)
         if kind in table.COMPARISONS:
             # The result is a truth value, so the type is the one that PyTorch compares in.
+            # ``_example``: the operand without data, as PyTorch needs only its type.
             compared = torch.result_type(*map(self._example, operands))
             sign = table.COMPARISONS[kind]
             return f"select(0u, 1u, {{0}} {sign} {{1}})", number_type(compared, self.place)
@@ -300,6 +304,7 @@ class OperationReader:
                 texts.append(table.converted(f"x{len(inputs)}", view.number, taken))
                 inputs.append(view)
 
+        # ``_output``: a new temporary buffer of the type and the shape of the result.
         output = self._output(result) if into is None else self.as_view(into)
         # Each thread reads and writes one element. If it wrote into the buffer that it reads, but
         # at another place, it could overwrite what another thread has yet to read.
@@ -399,6 +404,7 @@ class OperationReader:
         """
         if len(given["normalized_shape"]) != 1:
             raise self._refused("norm", "is supported only over the last dimension")
+        # As views; None for an argument that the call leaves out.
         weight = self._optional(given.get("weight"))
         bias = self._optional(given.get("bias"))
         # ``rms_norm`` without an epsilon takes the smallest step of its type.
@@ -434,6 +440,7 @@ class OperationReader:
         source = self.as_view(given["source"])
         if into.number != source.number:
             raise self._refused("index_copy_", "is supported only for tensors of one type")
+        # A negative dimension counts from the end.
         dimension = given["dim"] % len(into.shape)
         index = self.as_view(given["index"])
         self.append_dispatch(

@@ -58,6 +58,7 @@ class Attention(Operation):
         # Source text of the index in the batch and of the query; a single one has the index 0.
         item = "item" if batch > 1 else "0u"
         row = "row" if queries > 1 else "0u"
+        # Statements that only an attention which writes its cache adds; here none.
         cache = self._cache_statements(item)
         score = self._masked(f"sum * {self.scale!r}", item, row)
 
@@ -70,8 +71,11 @@ class Attention(Operation):
 
         each_key = f"for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{"
         lines = [
+            # ``head``, and where there are several ``row`` and ``item``, from the number of the
+            # group.
             *self._index_statements(),
             *cache.at_start,
+            # About the lowest f32, since WGSL has no infinity.
             "f32 highest = -3.4e38;",
             each_key,
             *cache.before_score,
@@ -103,6 +107,7 @@ for (u32 d = lane; d < {value_width}u; d += {GROUP_THREADS}u) {{""")
             indent(loop(keys, add_to_mixed), "  "),
             f"  {self.element(self.output, item, 'head', row, 'd')} = mixed / part[0];\n}}",
         ]
+        # ``part``: a number of each thread, to be combined into ``part[0]``.
         shared = (("part", GROUP_THREADS), ("scores", keys))
         return self.compose("\n".join(lines), batch * heads * queries, shared=shared)
 
@@ -186,7 +191,8 @@ class CachedAttention(Attention):
         it. So all groups take the new row from where it was computed. In place of row ``at`` they
         read another row of the cache (``other``, ``safe``), and drop what they read.
         """
-        # ``other`` is row 1 if ``at`` is row 0, else row 0.
+        # ``other`` is row 1 if ``at`` is row 0, else row 0; a cache of one row has only that.
+        # Of the heads of queries that share a head of keys the first one copies.
         keys = self.key.shape[2]
         at_start = [
             f"u32 at = u32({self.flat_element(self.index, '0u')});",

@@ -141,6 +141,8 @@ class Gather(Operation):
         )
         zeros = ["0u"] * len(row.shape)
         start = self.table.element_index("at", *zeros)
+        # ``row.count`` elements of the output come from each row: of the row that element
+        # ``i / row.count`` of ``index`` names, the one at ``i % row.count``.
         output = self.flat_element(self.output, "i")
         body = f"""\
 u32 at = u32({self.flat_element(self.index, f"i / {row.count}u")});
@@ -219,6 +221,7 @@ def power(exponent: float) -> str:
 
     The function ``pow`` of a GPU is not exact, so products and roots are used where they can be.
     """
+    # ``inverseSqrt`` is a function of WGSL, and the header of CUDA C defines it.
     known = {
         2.0: "{0} * {0}",
         3.0: "{0} * {0} * {0}",

@@ -80,6 +80,7 @@ def _one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> _One
         # A buffer has one type in a kernel, so no other view of it may be read as numbers.
         if view.buffer in others or not _aligned(view):
             return _OneRow(x, matrices, fours=False)
+    # ``_divided``: the same memory in vectors of four, so a quarter as many elements in a row.
     in_fours = tuple(_divided(matrix) for matrix in matrices)
     return _OneRow(_divided(x), in_fours, fours=True)
 
@@ -164,6 +165,7 @@ class _RowTiles:
         ``x``: gives the text for number ``k`` of a row. ``factor``: gives the text for number ``k``
         of the matrix, for an array and a column of the group.
         """
+        # ``first``: the first row of the tile. A factor is loaded once for all rows of the tile.
         lines = [f"for (u32 k = lane; k < {self.inner}u; k += {GROUP_THREADS}u) {{"]
         for array, column in self._arrays_and_columns:
             lines.append(f"  f32 {array}_factor{column} = {factor(array, column)};")
@@ -209,7 +211,8 @@ for (u32 first = 0u; first < {self.rows}u; first += {self.size}u) {{
         kept_lines = []
         total_lines = []
         for array in self.arrays:
-            # Thread ``lane`` keeps its share of each row at place ``lane`` of that row.
+            # Thread ``lane`` keeps its share of each row at place ``lane`` of that row. Rows are
+            # ``_APART`` numbers apart, which is odd: then threads read from different banks.
             for row in range(self.size):
                 kept_lines.append(f"{array}[{row * _APART}u + lane] = {array}{column}_{row};")
             # Then thread ``lane`` adds up the shares of row ``lane`` of the tile.
@@ -308,6 +311,7 @@ class Gemv(Operation):
             ends = self._ends(own_columns, "row", "part_sum")
             return "\n".join(_by_column(ends, self._columns))
 
+        # One text for each product; ``_by_column`` runs that of the product of the group's columns.
         sums = []
         for product, column in zip(self.products, self._own_columns, strict=True):
             factor = functools.partial(self._factor, product.matrix, column)
@@ -325,6 +329,8 @@ class Gemv(Operation):
         """The kernel for one row: a group computes one column of one of the products. Each thread
         adds up a share of it, and the shares are combined in the shared array ``part``.
         """
+        # Where the memory allows it, ``k`` counts vectors of four numbers: ``row.product`` is then
+        # a dot product, and ``row.statements`` shares the ``k`` of the row among the threads.
         row = _one_row(self, self.x, *(product.matrix for product in self.products))
 
         def sums(matrix: TensorView, column: str) -> str:
@@ -417,6 +423,8 @@ class GatedGemv(Operation):
         """The kernel for one row: a group computes one column of both products. Each thread adds up
         a share of each (``gated``, ``raised``), and the shares are combined in shared arrays.
         """
+        # Where the memory allows it, an element is a vector of four numbers (``row.number``), and
+        # ``row.product`` a dot product. ``row.statements`` shares the row among the threads.
         row = _one_row(self, self.x, self.gate, self.up)
         gate, up = row.matrices
 

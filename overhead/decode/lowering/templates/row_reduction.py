@@ -86,6 +86,8 @@ class RowReduction(_RowOperation):
         def take(k: str) -> str:
             return f"found = {added.format(self.row_element(self.x, 'group', k))};"
 
+        # ``along`` shares the numbers of the row among the threads; ``reduction`` combines what
+        # they found into ``part[0]``; ``rows`` makes a group for each row.
         return self.rows(f"""\
 f32 found = {start};
 {self.along(take)}
@@ -135,6 +137,7 @@ class Norm(_RowOperation):
                 "workgroupBarrier();",
             ]
 
+        # ``_number(k)``: number ``k`` of the row, which with a residual is read from ``total``.
         def add_square(k: str) -> str:
             distance = f"({self._number(k)} - {middle})"
             return f"squares += {distance} * {distance};"

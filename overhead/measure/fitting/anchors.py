@@ -195,7 +195,7 @@ def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anch
     values = np.asarray(process.values(name), dtype=np.float64)
     if values.size < 2 or line.slope <= 0:
         return None
-    # ``anchor_queued``: by sample, how long the thread waited for a processor; 0 where not measured.
+    # ``anchor_queued``: by sample, how long the thread waited for a processor; 0 if not measured.
     queued = np.zeros(values.size)
     if process.values("anchor_queued"):
         queued = np.asarray(process.values("anchor_queued"), dtype=np.float64)

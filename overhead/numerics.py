@@ -202,6 +202,7 @@ def _gamma_ratio(a: float) -> float:
     """
     if a < 100:
         return math.gamma(a + 0.5) / math.gamma(a)
+    # ``_GAMMA_RATIO``: the coefficients of the series in 1 / a.
     return math.sqrt(a) * sum(factor / a**k for k, factor in enumerate(_GAMMA_RATIO))
 
 

@@ -111,12 +111,11 @@ def read_as_written(path: Path) -> Fingerprint:
             f"downloaded from the browser page; convert it: overhead browser --import {path}", path
         )
     try:
-        # No run: the field ``format``, '' if there is none, tells whether another command wrote it.
         fingerprint = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        # No run: the field ``format``, '' if there is none, tells whether another command wrote it.
+        # ``_ANSWERS``: for each such format what the file is, and what to do with one.
         format = _format_of(raw)
-        # ``_ANSWERS``: for the format of each other command, what its file is and what to do with
-        # one.
         if format in _ANSWERS:
             raise OtherAnswer(_ANSWERS[format], path, format) from None
         raise BadFile(f"not the file of a run: {_one_line(error)}", path) from None

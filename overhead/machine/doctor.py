@@ -64,8 +64,8 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
 
     ``state``: what ``volatile`` found, by name.
     """
-    # Linux: the policy of the processor's frequency.
     # ``_check``: a result that is "warn" (figures may vary) if ``disturbed``, else "ok".
+    # Linux: the policy of the processor's frequency.
     governor = state.get("governor")
     if governor:
         is_fast = "performance" in (governor, state.get("energy_preference"))

@@ -63,6 +63,7 @@ def versions(distributions: Iterable[str] = (), host: Host = HOST) -> dict[str, 
             by_name[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
+    # Cut to a length that a file of a run may hold; what is unknown is left out.
     return {name: version[:200] for name, version in by_name.items() if version}
 
 

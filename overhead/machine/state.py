@@ -220,6 +220,7 @@ def control_group(host: Host, file: str) -> str:
     exist; then the file of the container's root group holds.
     """
     root = "/sys/fs/cgroup"
+    # The line of version 2 begins with ``0::``, and then has the path of the group.
     group = re.search(r"^0::(/.*)$", host.read("/proc/self/cgroup"), re.M)
     of_process = ""
     if group:

@@ -88,6 +88,7 @@ def limited_by(series: Series, figures: Mapping[str, Figure]) -> Bound:
     if host is None or host.value is None or complete is None or not complete.value:
         return ""
 
+    # From 0.9 on ``host`` alone explains the cost; below 0.75 it is hidden behind the device.
     share = host.value / complete.value
     if share >= _BOUND.host_bound_from:
         return "host"
@@ -182,6 +183,8 @@ def _knee(all_rounds: FittedCase) -> dict[str, Figure]:
     """The length at which the device's queue is full and the units that it then holds, ``knee_n``
     and ``queue_depth``; nothing unless most processes saw ``issue`` bend there.
     """
+    # ``knee``: where ``issue`` bends, with ``depth``, the units in flight there; None if it does
+    # not.
     knees = [fit.knee for fit in all_rounds.fits if fit.knee]
     if len(knees) * 2 <= len(all_rounds.fits):
         return {}

@@ -48,6 +48,7 @@ def below_resolution_at_one_poll(figure: Figure, case: CaseFits) -> Figure:
     """
     if figure.name != "complete" or not case.all_rounds.polls or case.all_rounds.values("complete"):
         return figure
+    # ``values``: the slope of each process that has a line. ``polls``: the wait polls rarely.
     reason = because("one-step-of-the-poll")
     return Figure(name=figure.name, status="below-resolution", reason=reason)
 

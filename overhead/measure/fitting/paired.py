@@ -100,6 +100,7 @@ def difference_and_ratio(
     paces_of_ratios: list[float] = []
     for pair in pairs:
         against_times = times * pair.against
+        # Its size, whatever its sign: noise can make the slope of a round negative.
         sizes.append(median(np.abs(pair.of)))
         differences.append(median(pair.of - against_times))
         # A process with a zero in a round has a difference, but no ratio.

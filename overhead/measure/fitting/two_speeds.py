@@ -148,7 +148,7 @@ def split_speeds(values: Floats, reference: Floats, owners: Owners) -> SpeedSpli
     if by_values is not None:
         return SpeedSplit(by_values, "rounds")
     # Noise may hide two speeds in the values that the reference loop shows clearly.
-    # The loop was not timed in each round, or not at all.
+    # Not where a round lacks its loop: ``reference`` is then empty.
     if reference.size != values.size:
         return None
     slow = two_groups(reference, owners, SPEEDS.reference_share)

@@ -149,6 +149,8 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     # ``held_n``: the largest n that the chain can time on the device.
     top = min(case.ladder.ns[-1], case.chain.held_n)
     try:
+        # ``DeviceTime`` of each chain: n, ``span`` (ns), ``busy``, ``quantum`` (the step of the
+        # device's clock) and ``method``.
         spans = _device_spans(case, clock, top)
     except Exception as error:
         # "Unavailable" is an answer (the stack has no device times here); other errors drop the

@@ -201,6 +201,7 @@ def find_stairs(
     least, most = _SEARCH.levels
     level = max(least, min(most, round(sample_ns / quantum)))
     # In the middle of the stair above: T crosses it at the edge that is looked for.
+    # ``fixed_ns``: T(1). ``quantum``: what T jumps by at an edge, the time between two polls.
     line_ns = rising.fixed_ns + (level - 0.5) * quantum
     guess = first * level
     # The guess is rough: the range begins a little below it and ends further above.
@@ -427,6 +428,7 @@ def _edge(
     low = max([n for n in known if totals[n] < line_ns], default=low)
     known_above = [n for n in known if n > low]
     high = min([n for n in known_above if totals[n] >= line_ns], default=high)
+    # To 1.5 % of n, or to neighbours: a closer bracket takes more samples.
     while high - low > max(1, width * high):
         middle = (low + high) // 2
         # Over a wide range, halve the ratio: the precision wanted is a share of n.

@@ -84,10 +84,11 @@ def measure_cases(
     the rule that stopped it. ``emit`` gets each result at once, so that a crash loses little.
 
     A case that raises is emitted as a ``FailedEntry`` and the others go on; KeyboardInterrupt
-    passes through. ``judge_first`` may replace the error of a case's first call by a better one.
-    The garbage collector is off while a sample is timed and runs between rounds. Once the stacks
-    have started their threads, the calling thread is moved to processors that run at full speed, a
-    few rounds on each.
+    passes through. ``judge_first`` gets the error of a case's first call and returns the one to
+    report: where nothing has run on a target yet, the machine may lack something. The garbage
+    collector is off while a sample is timed and runs between rounds. Once the stacks have started
+    their threads, the calling thread is moved to processors that run at full speed, a few rounds on
+    each.
     """
     # The state of the collector is put back at the end: it belongs to the caller.
     enabled = gc.isenabled()
@@ -284,6 +285,7 @@ class _Measurement:
         """Time the first call of the case in this process, and emit the facts of the clock that its
         samples use. Raises ``Unsupported`` if that clock stands still: no sample could have a time.
         """
+        # ``facts``: the smallest step of the clock, and what a reading costs, as measured.
         if not self.facts.resolution_ns:
             raise Unsupported(because("clock-stands"))
         self.emit_all(one_off.time_first_call(case, self.clock))
@@ -303,6 +305,7 @@ class _Measurement:
         try:
             # A list, since a case that fails is removed meanwhile.
             for case in list(self.live.values()):
+                # ``settings.met``: the cases for which this cost is wanted.
                 if case.key in self.settings.met:
                     find = functools.partial(self.find_unpinned_lengths, lengths)
                     self.attempt(case, "met", find)
@@ -477,6 +480,8 @@ class _Measurement:
         reference loop, which shows the processor's speed, is timed before and after; the slower
         time counts, since a disturbance may begin in between.
         """
+        # Moves to another processor if this one is slow. ``before``: the times of the reference
+        # loop.
         before = self.processor.leave_if_slow()
         chain = case.chain
         # ns of sampling so far; preparing does not count.

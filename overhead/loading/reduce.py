@@ -186,8 +186,8 @@ class _Journal:
         self.cases: dict[_CaseId, _MeasuredCase] = {}
         self.wanted: dict[str, int] = {}
         self.opened: list[_MeasuredCase] = []
-        # ``died``: by worker, the processes that ended too early. ``missing``: stacks or devices that
-        # could not be measured. ``left_out``: cases that were not planned, with the reason.
+        # ``died``: by worker, the processes that ended too early. ``missing``: stacks or devices
+        # that could not be measured. ``left_out``: cases that were not planned, with the reason.
         self.died: dict[str, list[results.DiedEntry]] = defaultdict(list)
         self.rules: dict[_ProcessId, results.Why] = {}
         self.rounds: dict[_ProcessId, list[results.RoundEntry]] = defaultdict(list)

@@ -35,6 +35,8 @@ def try_lock(descriptor: int) -> bool:
             import msvcrt
 
             at = os.lseek(descriptor, 0, os.SEEK_CUR)  # it locks the byte at the file's position
+            # Windows forbids others to read locked bytes, so the one that is locked lies far behind
+            # the end.
             os.lseek(descriptor, _WINDOWS_OFFSET, os.SEEK_SET)
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

@@ -59,6 +59,7 @@ def _caller(
     """A comparison of two callers (the code that makes the calls, such as Python or a compiled
     loop) of one stack, which tells the share of the first.
     """
+    # ``host``: the CPU time of a unit. ``of_only``: more values that the first case must have.
     return NamedComparison(
         name, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"})
     )
@@ -131,10 +132,13 @@ def between_workers() -> Iterator[NamedComparison]:
 
     Readers form them from the figures of two workers, with the widest interval that both allow.
     """
+    # Imports the modules of features that register checks, for ``_checks``.
     of_features("comparisons")
     # ``dispatches`` differs because a browser on a software adapter splits a fused chain every
     # 65,535 units.
     differs = frozenset({"stack", "caller", "wait", "dispatches"} | _checks)
+    # ``library``: the name of the stack of the library that this browser contains; empty for no
+    # browser. ``_checks``: fields with the result of a check, not of what was timed.
     for browser, facts in own_stacks().items():
         if facts.library:
             yield NamedComparison(
@@ -192,6 +196,7 @@ def is_comparable(
         return False
     if named.same_adapter and not same_adapter(target, other_target):
         return False
+    # An axis that only one of them has counts as different.
     must_be_equal = (set(axes) | set(other_axes)) - named.differs
     return all(axes.get(axis) == other_axes.get(axis) for axis in must_be_equal)
 

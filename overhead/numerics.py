@@ -60,6 +60,7 @@ def student_t_tail(t: float, degrees: float) -> float:
         return 0.5 * math.erfc(t / math.sqrt(2))
     if t < 0:  # the distribution is symmetric
         return 1 - student_t_tail(-t, degrees)
+    # Where the continued fraction of the tail converges well; elsewhere that of the centre does.
     if _is_in_tail(t, degrees):
         return math.exp(_log_tail(t, degrees))
     return 0.5 - _centre(t, degrees)
@@ -128,6 +129,7 @@ def _log_tail(t: float, degrees: float) -> float:
     """
     if not _is_in_tail(t, degrees):
         return math.log(0.5 - _centre(t, degrees))
+    # From 10,000 degrees on the fraction loses digits; Hill's normal value does not.
     if degrees >= _NEARLY_NORMAL:
         return float(log_normal_cdf(np.array(-_normal_value(t, degrees))))
     # I_x(a, 1/2) = x^a y^(1/2) / (a B(a, 1/2)) times the continued fraction, with y = 1 - x. 1 /
@@ -200,6 +202,7 @@ def _gamma_ratio(a: float) -> float:
     """
     if a < 100:
         return math.gamma(a + 0.5) / math.gamma(a)
+    # ``_GAMMA_RATIO``: the coefficients of the series in 1 / a.
     return math.sqrt(a) * sum(factor / a**k for k, factor in enumerate(_GAMMA_RATIO))
 
 
@@ -214,6 +217,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     # ``c`` is the ratio of two successive numerators of the fraction, and ``d`` that of two
     # denominators, inverted. Each turn adds an even and an odd part.
     c = 1.0
+    # ``_not_zero``: a tiny number in place of zero, as Lentz' method prescribes.
     d = 1 / _not_zero(1 - (a + b) * x / (a + 1))
     fraction = d
     # ``even``, ``odd``: the coefficients of the fraction, by DLMF 8.17.23.
@@ -271,8 +275,10 @@ def _upper_quantile(tail: float, centre: float, degrees: float) -> float:
         slope = math.exp(log_slope)
         step = (log_tail - wanted) / slope
         log_t += step
+        # exp of more than 709 is not finite.
         if log_t > _LARGEST_LOG:
             return math.inf
+        # Within rounding; in a few searches steps stay just above that, so their number is bounded.
         if abs(step) < 4 * _EPSILON:
             break
     return math.exp(log_t)
@@ -315,6 +321,7 @@ def digamma(x: float) -> float:
     The series is DLMF 5.11.2.
     """
     shifted = 0.0  # the sum of what the steps up change
+    # The series holds from 12 on; a smaller x is raised, which changes the value by 1 / x each.
     while x < _SHIFTED_TO:
         shifted -= 1 / x
         x += 1
@@ -329,6 +336,7 @@ def trigamma(x: float) -> float:
     DLMF 5.15.8.
     """
     shifted = 0.0  # the sum of what the steps up change
+    # The series holds from 12 on; a smaller x is raised, which changes the value by 1 / x² each.
     while x < _SHIFTED_TO:
         shifted += 1 / (x * x)
         x += 1
@@ -368,6 +376,7 @@ def find_root(
         raise ValueError("the function has the same sign at both ends")
     other = before
     last_step = step = high - low
+    # In tests 31 steps were the most; 200 end the search in any case.
     for _ in range(_MOST_STEPS):
         if now.value * other.value > 0:  # both on one side: the root is between now and before
             other = before
@@ -380,6 +389,7 @@ def find_root(
         if now.value == 0 or abs(half_way) < least_step:
             break
         # A step by interpolation where that may help, else half the way to the other end.
+        # ``_narrows``: the step before was not too short, and the last one made the value less.
         may_interpolate = _narrows(before, now, last_step, least_step)
         proposed = _interpolated(before, now, other) if may_interpolate else half_way
         limit = min(abs(last_step), 3 * abs(half_way) - least_step)
@@ -448,6 +458,7 @@ def find_minimum(
             corners[1:] = corners[0] + 0.5 * (corners[1:] - corners[0])
             values[1:] = [function(corner) for corner in corners[1:]]
         else:
+            # In place of the worst corner, which is the last.
             corners[-1], values[-1] = better
     best: _Floats = corners[np.argmin(values)]
     return best

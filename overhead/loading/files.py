@@ -111,9 +111,10 @@ def read_as_written(path: Path) -> Fingerprint:
             f"downloaded from the browser page; convert it: overhead browser --import {path}", path
         )
     try:
-        # If it is no run, its format tells whether another command wrote it.
         fingerprint = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        # No run: the field ``format``, '' if there is none, tells whether another command wrote it.
+        # ``_ANSWERS``: for each such format what the file is, and what to do with one.
         format = _format_of(raw)
         if format in _ANSWERS:
             raise OtherAnswer(_ANSWERS[format], path, format) from None
@@ -187,6 +188,7 @@ def formatted(data: object, indent: int = 1) -> bytes:
         if closing is None:
             rows.append(row)
             continue
+        # A comma in front of the next field gets a space behind it; a brace does not.
         space = b" " if rows[-1].endswith(b",") else b""
         rows[-1] += space + row.lstrip()
         if _indentation(row) == closing:
@@ -204,6 +206,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A ``with`` block that writes a file whole or not at all. It gives a new file of another name,
     which gets this path when it is on the disk; after an error, what was at the path stays.
     """
+    # Raises for a folder, a device or a pipe, which a new file must not replace.
     _check_regular(path)
     part = part_path(path)
     # A killed run may have left one. What a link or a pipe of this name leads to must not be
@@ -248,9 +251,10 @@ def check_writable(path: Path) -> None:
     for a file that it cannot write. Makes the folder of the file, but not the file.
     """
     with raising_cannot_write(path):
+        # Raises for a folder, a device or a pipe, which a new file must not replace.
         _check_regular(path)
         make_folder(path.parent)
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError):  # the usual case: there is no such file yet
             os.lstat(path)  # raises for a name that is too long
         with tempfile.TemporaryFile(dir=path.parent):  # raises if the folder takes no new file
             pass
@@ -273,6 +277,7 @@ def part_path(path: Path) -> Path:
     """
     name = path.name
     # Character by character, as one may have several bytes.
+    # File systems take names of so many bytes, so the ending replaces the end of a longer one.
     while len(os.fsencode(name)) > _LONGEST_NAME - len(_PART):
         name = name[:-1]
     return path.with_name(name + _PART)

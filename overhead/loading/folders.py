@@ -54,11 +54,14 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
             except BadFile as error:
                 if is_one_file:
                     raise
+                # ``fault``: what is wrong with the file, without its name.
                 skipped.append(Skipped(path, error.fault))
                 continue
             # The first run with an id describes its machine for all others.
             machine = run.fingerprint.machine
             first = first_of_machine.setdefault(machine.id, run)
+            # ``_description``: the processor, its cores, the memory, and how many hardware GPUs
+            # there are.
             if _description(first.fingerprint.machine) == _description(machine):
                 loaded.append(run)
                 continue
@@ -90,6 +93,7 @@ def _folders_with_runs(path: Path) -> list[Path]:
     if not path.is_dir():
         return []
     inner = [entry for entry in sorted(path.iterdir()) if entry.is_dir()]
+    # A folder without files of runs gives an empty list, which is no run.
     return [folder for folder in inner if _is_run(files_in_folder(folder)[:1])]
 
 

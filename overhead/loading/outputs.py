@@ -86,6 +86,8 @@ def check_outputs(outputs: Sequence[Output], inputs: Iterable[Path] = ()) -> Non
     read = list(inputs)
     for index, output in enumerate(outputs):
         for other in outputs[:index]:
+            # ``_meet``: writing one would touch the other, also by the name that it has until it is
+            # whole.
             if _meet(output.path, other.path):
                 raise UsageError(
                     f"{output.path}: two options name the same file, the other {other.path}"
@@ -97,6 +99,7 @@ def check_outputs(outputs: Sequence[Output], inputs: Iterable[Path] = ()) -> Non
             raise UsageError(
                 f"{output.path}: a Python file is not overwritten; write FILE.json or FILE.html"
             )
+        # Raises if no file can be made there, or if what is there is not from this command.
         check_writable(output.path)
         check_replaceable(output)
 
@@ -112,6 +115,7 @@ def check_not_input(path: Path, inputs: Iterable[Path]) -> None:
             raise UsageError(
                 f"{path}: this is what the command reads{same}; give the output another name"
             )
+        # Such as ``NAME-journal`` and ``NAME-wal``.
         if _is_beside_database(path, read):
             raise UsageError(
                 f"{path}: this name belongs to the database {read}, which the command reads; give"

@@ -71,6 +71,7 @@ def load_file(path: Path) -> Fingerprint:
         # Imported only here: few files are such.
         from overhead.probes.browser.importing import import_file
 
+        # ``import_file`` turns it into the entries of a journal.
         return _Journal(path, import_file(path)).fingerprint()
 
 
@@ -185,6 +186,8 @@ class _Journal:
         self.cases: dict[_CaseId, _MeasuredCase] = {}
         self.wanted: dict[str, int] = {}
         self.opened: list[_MeasuredCase] = []
+        # ``died``: by worker, the processes that ended too early. ``missing``: stacks or devices
+        # that could not be measured. ``left_out``: cases that were not planned, with the reason.
         self.died: dict[str, list[results.DiedEntry]] = defaultdict(list)
         self.rules: dict[_ProcessId, results.Why] = {}
         self.rounds: dict[_ProcessId, list[results.RoundEntry]] = defaultdict(list)
@@ -215,7 +218,10 @@ class _Journal:
             case results.OmittedEntry():
                 self.left_out.append(entry.left_out)
             case results.EndedEntry():
+                # Only a process that ended by itself has this entry; ``rule``: why it stopped
+                # sampling.
                 self.rules[_ProcessId(entry.worker, entry.process)] = entry.rule
+            # Samples of processes that share a device, which ``_contention`` reduces.
             case results.PeersEntry() | results.PeriodEntry():
                 self.of_features.append(entry)
 
@@ -309,6 +315,8 @@ class _Journal:
         """All figures of the run: what the header says of it, a record for each case, and what
         follows from several cases.
         """
+        # ``RunFacts``: the fields that the header and the fingerprint share. ``volatile``: the
+        # state of the machine, such as load and clocks.
         facts = {name: getattr(self.header, name) for name in RunFacts.__struct_fields__}
         facts["volatile"] = {**self.header.volatile, **self._reference_loop_us()}
         return Fingerprint(
@@ -386,6 +394,8 @@ class _Journal:
         return Record.of(
             measured.target,
             measured.case,
+            # ``overlap``: whether the device works while the next units are issued; "pipelined" is
+            # the default of a case that never opened. ``window``: facts on what was timed.
             overlap=opened.overlap if opened else "pipelined",
             window=measured.window,
             status=status,
@@ -406,8 +416,10 @@ class _Journal:
         """
         if measured.failed:
             yield "failed-later"
+        # ``DRIFTS``: the codes of the reasons that say so.
         if any(codes_of(figure.reason) & DRIFTS for figure in by_name.values()):
             yield "drifting"
+        # Runs of earlier methods, without anchors (longer chains at the end), do not get this flag.
         has_cost = by_name["complete"].value is not None
         if series.anchored and has_cost and not is_drift_judged(series):
             yield "drift-not-judged"
@@ -487,6 +499,7 @@ class _Journal:
             series = {counts: self.series(measured) for counts, measured in alike.items()}
             costs = marginal_costs(series, self.precision, passes=has_passes)
             if costs:
+                # The file limits how many cases a comparison names; the costs are from all of them.
                 cases = list(alike.values())[:_MOST_AGAINST]
                 yield _comparison("marginal", cases, costs.values())
 
@@ -506,6 +519,7 @@ class _Journal:
                 )
         if self.header.environment:
             variables = [f"{name}={value}" for name, value in self.header.environment.items()]
+            # Cut to what a text in the file may have.
             text = " ".join(variables)[:_MOST_TEXT]
             flags.append(because("environment-of-workers", variables=text))
         for worker, deaths in self.died.items():
@@ -549,6 +563,7 @@ def _alike_but_for_counts(
         params.pop("bindgroup", None)
         # This stands for all cases that differ only in these numbers: its key names their group.
         alike = msgspec.structs.replace(measured.case, pattern="one-pass", params=params)
+        # Of two cases with the same numbers, the first stays.
         groups[alike.key].setdefault(counts, measured)
     return list(groups.values())
 

@@ -88,6 +88,8 @@ def _medians(process: Process) -> ProcessMedians:
     anchor = process.one_off.get("anchor")
     far = {}
     if anchor is not None:
+        # ``at``: the n of each value. Should one of both lists be shorter, the rest of the other is
+        # dropped.
         for n, total_ns in _by_n(zip(anchor.at, anchor.values, strict=False)).items():
             if n > longest:
                 far[n] = total_ns

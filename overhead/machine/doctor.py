@@ -64,6 +64,7 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
 
     ``state``: what ``volatile`` found, by name.
     """
+    # ``_check``: a result that is "warn" (figures may vary) if ``disturbed``, else "ok".
     # Linux: the policy of the processor's frequency.
     governor = state.get("governor")
     if governor:
@@ -72,6 +73,8 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     plan = state.get("power_plan")
     if plan:
         # Windows: a plan of the user's own has an id of its own, so its name decides.
+        # ``_PERFORMANCE_PLANS``: the ids of the plans of Windows that do not slow the processor
+        # down.
         is_known = state.get("power_plan_id") in _PERFORMANCE_PLANS
         is_fast = is_known or "performance" in plan.lower()
         yield _check("power plan", plan, disturbed=not is_fast)
@@ -101,12 +104,15 @@ def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     """Checks of what surrounds the measured processes (a virtual machine, a limit on CPU time), and
     of what makes them slower from inside (other libraries in them, a debug build of Python).
     """
+    # ``_check``: a result that is "ok" unless ``disturbed``; then "warn", the figures may vary, or
+    # "bad", they would be wrong or missing.
     virtual = state.get("virtual", "")
     yield _check("virtual machine", virtual or "none seen", disturbed=bool(virtual))
     quota = state.get("cpu_quota")
     if quota:
         # With fewer than two cores the system pauses processes while they are measured.
         yield _check("CPU quota", because("cores-allowed", cores=quota), "bad", disturbed=quota < 2)
+    # Harmless: layers that drivers install, which only sort the devices and intercept no call.
     layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS_LAYERS]
     yield _check("injected layers", ", ".join(layers) or "none", "bad", disturbed=bool(layers))
     debugged = state.get("debugged", [])
@@ -118,8 +124,10 @@ def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     """Checks of the devices: whether there is a GPU, whether other programs use it, which
     processors serve its interrupts, and whether the Vulkan loader is there.
     """
+    # ``_check``: a result that is "ok" unless ``disturbed``; then "warn", or "bad" where named.
     gpus = [gpu.name for gpu in identity(host).gpus]
     yield _check("hardware GPU", ", ".join(gpus) or "none", disturbed=not gpus)
+    # More than 5 percent; the driver may write ``[N/A]`` in place of a number.
     busy = [percent for percent in state.get("gpu_busy_percent", []) if _is_over(percent, 5)]
     if busy:
         yield _check("GPU in use", because("gpus-busy", percent=", ".join(busy)), disturbed=True)

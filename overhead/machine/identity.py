@@ -63,6 +63,7 @@ def versions(distributions: Iterable[str] = (), host: Host = HOST) -> dict[str, 
             by_name[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
+    # Cut to a length that a file of a run may hold; what is unknown is left out.
     return {name: version[:200] for name, version in by_name.items() if version}
 
 
@@ -101,6 +102,7 @@ def _gpus(host: Host) -> list[_HardwareGpu]:
     nvidia = []
     for name, device in host.nvidia_smi("name", "pci.device_id"):
         # ``0x233010DE``: the device, then the vendor.
+        # The key, vendor:device in PCI numbers, is the same from whichever tool the GPU is known.
         key = f"{_NVIDIA}:{device[2:6].lower()}" if device.startswith("0x") else name
         nvidia.append(_HardwareGpu(key, name))
 
@@ -130,6 +132,8 @@ def _pci_gpus(host: Host) -> list[_HardwareGpu]:
         device = host.read(f"{folder}/device").removeprefix("0x")
         # The PCI classes of display controllers and of processing accelerators; AMD's accelerators
         # have the latter.
+        # ``_VENDORS``: the makers of GPUs by PCI number. A display controller of any other maker is
+        # left out.
         if host.read(path).startswith(("0x03", "0x12")) and vendor in _VENDORS:
             key = f"{vendor}:{device}"
             gpus.append(_HardwareGpu(key, f"{_VENDORS[vendor]} {key}"))

@@ -107,6 +107,7 @@ def redact(text: str, of: Owner | None = None) -> str:
     # The home folder first: the user's name, which is replaced at last, may be a part of it.
     for home in _written_homes(of.home):
         text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text, flags=case)
+    # Absolute paths in quotes, which may contain spaces, then those without (``_BARE``).
     text = _QUOTED.sub(_last_part_in_quotes, text)
     text = _BARE.sub(lambda path: _last_part(path[0]), text)
     text = _without_names(text, of.hosts, "<host>", case)

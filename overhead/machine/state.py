@@ -65,6 +65,7 @@ def injected_code(host: Host) -> list[str]:
         if value:
             variables.append(f"{name}={redact(value)}"[:200])
 
+    # ``_LAYERS``: where Linux keeps the descriptions of layers that load into every program.
     layers = []
     for pattern in _LAYERS:
         for path in host.names(pattern):
@@ -163,10 +164,12 @@ def _linux(host: Host) -> Volatile:
     where it does not.
     """
     clock_source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+    # In cores; None without a limit.
     quota = cpu_quota(host)
     mitigations = re.search(r"\bmitigations=\S+", host.read("/proc/cmdline"))
     serving = processors_serving_gpus(host.read(INTERRUPTS.as_posix()))
     # Intel's driver has a file of its own; the other drivers have the second one.
+    # One file holds 1 for "turbo is off" (``_OFF_ON``), the other 1 for "on" (``_ON_OFF``).
     turbo = _OFF_ON.get(host.read(f"{_CPU}/intel_pstate/no_turbo"), "")
     if not turbo:
         turbo = _ON_OFF.get(host.read(f"{_CPU}/cpufreq/boost"), "")
@@ -217,6 +220,7 @@ def control_group(host: Host, file: str) -> str:
     exist; then the file of the container's root group holds.
     """
     root = "/sys/fs/cgroup"
+    # The line of version 2 begins with ``0::``, and then has the path of the group.
     group = re.search(r"^0::(/.*)$", host.read("/proc/self/cgroup"), re.M)
     of_process = ""
     if group:

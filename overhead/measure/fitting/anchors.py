@@ -191,9 +191,11 @@ def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anch
     difference from the line counts. A single long anchor was interrupted as often as the same time
     of shorter chains: it counts beside their mean.
     """
+    # The anchor and its neighbours: one value alone has nothing to be compared with.
     values = np.asarray(process.values(name), dtype=np.float64)
     if values.size < 2 or line.slope <= 0:
         return None
+    # ``anchor_queued``: by sample, how long the thread waited for a processor; 0 if not measured.
     queued = np.zeros(values.size)
     if process.values("anchor_queued"):
         queued = np.asarray(process.values("anchor_queued"), dtype=np.float64)
@@ -203,6 +205,7 @@ def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anch
     middle = _estimate(ns, running, line, percent=50, quantum=quantum)
     smaller = min(shortest, middle, key=lambda estimate: abs(estimate.share_off))
 
+    # Only two sizes were taken: the anchor's, and the line's largest, which is the smaller one.
     top = int(ns.min())
     n = int(ns.max())
     tops = running[ns == top]
@@ -211,6 +214,8 @@ def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anch
     if np.count_nonzero(ns == n) == 1:
         noise += _noise_of_mean(tops)
     top_on_line = line.intercept + line.slope * top
+    # Above 1: units became slower since the rounds. The reference loop (fixed work, "canary") tells
+    # how much of that is the processor's.
     pace = 1.0
     if top_on_line > 0:
         pace = median(tops) / top_on_line
@@ -255,6 +260,7 @@ def _estimate(
     if top_on_line > 0 and not quantum:
         slowdown = near / top_on_line
     units_on_line = line.slope * n
+    # The anchor as it would be at the speed of the line: the floor only avoids a division by zero.
     far_at_usual_speed = far / max(slowdown, 1e-9)
     share_off = (far_at_usual_speed - line.intercept - units_on_line) / units_on_line
     return _Estimate(share_off, (far - near) / (n - top))
@@ -268,6 +274,7 @@ def _noise_of_mean(tops: Floats) -> float:
     if tops.size < 2 or mean <= 0:
         return 0.0
     deviation = float(tops.std(ddof=1))
+    # Capped, so that scattered neighbours do not make every anchor fit.
     return min(_RULE.most_noise, 2 * deviation / mean / tops.size**0.5)
 
 
@@ -292,6 +299,7 @@ def _why_drifted(anchors: Sequence[_Anchor]) -> Why:
     the reference loop (which shows the processor's speed) explains. '' if the change is small or
     unclear.
     """
+    # A busy machine can disturb two processes alike, so three must have anchors.
     if len(anchors) < _RULE.refusing:
         return ""
     paces = np.array([anchor.pace for anchor in anchors])
@@ -322,6 +330,8 @@ def _off_far(process: Process) -> float:
     longer than as many units in shorter chains. The times count with or without the waits for the
     processor, whichever gives less: an interruption is no bend.
     """
+    # ``near``: the same number of units in shorter chains, together. ``queued``: of both, how long
+    # the thread waited for a processor.
     near, far = process.values("anchor_far")
     plain = far / near - 1
     queued = process.values("anchor_far_queued")
@@ -351,13 +361,16 @@ def _held_at_far_anchors(
     shares_off = np.array([_off_far(process) for process in with_far])
     mean_off = float(shares_off.mean())
     far_n = min(process.one_off["anchor_far"].at[1] for process in with_far)
+    # A chain at ``n`` is off by one share, the far one by another of that: the factors multiply.
     off_at_far_n = (1 + off_at_n) * (1 + mean_off) - 1
     if abs(off_at_far_n) <= _RULE.off:
         return AnchorVerdict(holds_to=far_n)
 
     off_to_mean_side = shares_off * np.sign(mean_off)
+    # Positive where a process is off to the same side as the mean.
     if not np.all(off_to_mean_side > _RULE.far_off * _RULE.off):
         return AnchorVerdict(holds_to=n)
+    # ``ptp``: the largest less the smallest share, how far the processes disagree.
     if abs(mean_off) <= _RULE.far_off * float(np.ptp(shares_off)):
         return AnchorVerdict(holds_to=n)
     beyond = slope * (1 + mean_off)

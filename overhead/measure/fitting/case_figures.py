@@ -35,6 +35,8 @@ def estimate(series: Series, precision: float) -> dict[str, Figure]:
     (samples of far more units) were taken; ``knee_n`` and ``queue_depth`` if the queue was seen to
     be full; ``one_off_figures`` and ``unpinned_figures`` where they were measured.
     """
+    # ``CaseFits``: the lines through the samples of each process. ``_slope``: a cost with the
+    # status that its checks give it.
     case = CaseFits(series, precision)
     figures = {name: _slope(name, case) for name in SLOPES}
     complete = figures["complete"]
@@ -86,6 +88,7 @@ def limited_by(series: Series, figures: Mapping[str, Figure]) -> Bound:
     if host is None or host.value is None or complete is None or not complete.value:
         return ""
 
+    # From 0.9 on ``host`` alone explains the cost; below 0.75 it is hidden behind the device.
     share = host.value / complete.value
     if share >= _BOUND.host_bound_from:
         return "host"
@@ -101,6 +104,8 @@ def _slope(name: str, case: CaseFits) -> Figure:
     if not case.all_rounds.processes:
         return Figure(name=name, status="failed", reason=because("no-round-sampled"))
     interval = Figure(name=name, status="failed", reason=because("too-few-sizes"))
+    # At least one process has a line. ``at_usual_speed``: the fits without rounds in which the
+    # processor was slowed down; the remarks tell how many are left out.
     if case.all_rounds.values(name):
         interval = with_remarks(case.at_usual_speed.mean(name), case, case.at_usual_speed)
 
@@ -109,6 +114,8 @@ def _slope(name: str, case: CaseFits) -> Figure:
     # From which n on the line holds is not looked at where two lines would be needed.
     if not case.series.anchored or figure.value is None or figure.status == "bimodal":
         return figure
+    # ``host`` is ``issue`` and the CPU time of the wait, so its line begins where that of ``issue``
+    # does.
     start = case.complete_start if name == "complete" else case.enqueue_start
     return replace(figure, holds_from=start.n)
 
@@ -126,12 +133,16 @@ def _fixed(complete: Figure, case: CaseFits) -> Figure:
         both = figure_at_two_speeds(case, "fixed", split_by="complete")
         if both is None:
             return Figure(name="fixed", status="noisy", reason=because("two-speeds-few-rounds"))
+        # Its rule tells the share of the rounds that the fits leave out.
         return with_left_out(both, case, case.searched_for_speeds)
 
     # Its precision is relative to T(1), the sum of both, since it may itself be about zero. A poll
     # of the wait adds to T(1).
+    # ``longest_quantum``: ns between two polls of the wait, 0 if it does not poll.
     beside_ns = complete.value + case.all_rounds.longest_quantum
     fixed = case.at_usual_speed.mean("fixed", beside_ns)
+    # ``FIXED_CHECKS``: whether T(1) is what the line gives, and whether single waits vary too much
+    # for their median. Earlier methods did not have them.
     if case.series.anchored:
         for check in FIXED_CHECKS:
             fixed = check(fixed, case, beside_ns)
@@ -157,6 +168,8 @@ def _everything(complete: Figure, all_rounds: FittedCase) -> dict[str, Figure]:
             or wait_quantum(fitted_process.process)
         ):
             continue
+        # Columns of ``wall``: n, the time of ``issue``, T(n). ``at``: the n of each anchor. Where
+        # the wait polls, times are rounded up, so such a process does not count.
         n = np.concatenate([fitted_process.fit.wall[:, 0], anchor.at])
         totals = np.concatenate([fitted_process.fit.wall[:, 2], anchor.values])
         above_fixed = totals - line.intercept
@@ -170,6 +183,8 @@ def _knee(all_rounds: FittedCase) -> dict[str, Figure]:
     """The length at which the device's queue is full and the units that it then holds, ``knee_n``
     and ``queue_depth``; nothing unless most processes saw ``issue`` bend there.
     """
+    # ``knee``: where ``issue`` bends, with ``depth``, the units in flight there; None if it does
+    # not.
     knees = [fit.knee for fit in all_rounds.fits if fit.knee]
     if len(knees) * 2 <= len(all_rounds.fits):
         return {}

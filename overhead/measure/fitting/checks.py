@@ -48,6 +48,7 @@ def below_resolution_at_one_poll(figure: Figure, case: CaseFits) -> Figure:
     """
     if figure.name != "complete" or not case.all_rounds.polls or case.all_rounds.values("complete"):
         return figure
+    # ``values``: the slope of each process that has a line. ``polls``: the wait polls rarely.
     reason = because("one-step-of-the-poll")
     return Figure(name=figure.name, status="below-resolution", reason=reason)
 
@@ -91,12 +92,15 @@ def below_resolution_if_clock_is_coarse(figure: Figure, case: CaseFits) -> Figur
     # What the slope adds to the time of a chain from the smallest to the largest n.
     added_ns = abs(figure.value) * _shortest_range_of_n(case.at_usual_speed)
     step_ns = _clock_step(case.at_usual_speed)
+    # A hundred steps: each end of the line is uncertain by one, so fewer make the slope uncertain
+    # by more than 1 %.
     if added_ns >= _CLOCK.clock_steps * step_ns:
         return figure
 
     reason = _coarse_for_longest_chain(case.at_usual_speed) or because(
         "slope-too-small-for-clock", reach_ns=added_ns, step_ns=step_ns
     )
+    # ``without_value``: the figure with this status and reason, and without its value.
     return without_value(figure, "below-resolution", reason)
 
 
@@ -146,6 +150,7 @@ def _at_two_speeds(figure: Figure, case: CaseFits) -> Figure | None:
     if not case.all_rounds.values(name):
         return None
     if name not in case.at_two_speeds:
+        # ``split_by``: the figure by whose values the rounds are split, here itself.
         both = figure_at_two_speeds(case, name, split_by=name)
         if both is not None:
             # Remarks, such as how many rounds were left out, are those of the rounds searched.
@@ -173,6 +178,7 @@ def nonlinear_off_the_line(figure: Figure, case: CaseFits) -> Figure:
 
     # The median process decides; the one with the largest misfit is told.
     median_share = median([misfit.share for misfit in misfits])
+    # ``LINE.misfit``: 3 %.
     if abs(median_share) <= max(case.precision, LINE.misfit):
         return figure
     worst = max(misfits, key=lambda misfit: abs(misfit.share))
@@ -195,6 +201,7 @@ def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:
     if not of_enqueue and wait_quantum(process):
         return None
     samples = fit.samples(of_enqueue=of_enqueue)
+    # Where the median time at an n is farthest from the line, beyond what noise explains.
     return worst_misfit(samples.n, samples.times, line)
 
 
@@ -212,6 +219,7 @@ def nonlinear_if_bent(figure: Figure, case: CaseFits) -> Figure:
     """
     if figure.value is None:
         return figure
+    # ``bimodal``: the figure has two speeds, and so a value for each.
     fitted = case.all_rounds if figure.status == "bimodal" else case.at_usual_speed
     bent = _why_bent(figure, fitted)
     if not bent:
@@ -231,6 +239,7 @@ def _why_bent(figure: Figure, fitted: FittedCase) -> Why:
     of_enqueue = figure.name != "complete"
     # First: an intercept clearly below zero, judged against the longest T(n).
     if not of_enqueue:
+        # ``mean("fixed")``: the mean intercept of the processes, with its interval.
         too_low = why_intercept_too_low(fitted.mean("fixed"), _longest_total_ns(fitted))
         if too_low:
             return too_low
@@ -273,6 +282,7 @@ def nonlinear_at_anchors(figure: Figure, case: CaseFits) -> Figure:
     Nor for the enqueue time of a pipeline: it rises there because the queue is full, which is no
     bend.
     """
+    # Judged by them: it has a value, anchors were taken, and the cost has not changed since.
     if not _is_judged_by_anchors(figure, case):
         return figure
     # ``bends``: why T(n) is no line, '' if it may be one. ``holds_to``: the n up to which the line
@@ -319,6 +329,7 @@ def noisy_if_drifting_in_rounds(figure: Figure, case: CaseFits) -> Figure:
     drift = find_drift_beyond_reference(
         slopes, case.at_usual_speed.reference_by_round, case.precision
     )
+    # ``drift``: the mean cost in the first and in the last third of the rounds.
     if drift is None:
         return figure
     reason = because("drifts-in-rounds", early_us=drift.early / 1e3, late_us=drift.late / 1e3)
@@ -341,6 +352,7 @@ def noisy_unless_checked_beyond(figure: Figure, case: CaseFits) -> Figure:
     The enqueue time of a pipeline holds to the longest chain of its line: beyond it, the queue may
     be full, and no anchor can tell.
     """
+    # Judged by them: it has a value, anchors were taken, and the cost has not changed since.
     if not _is_judged_by_anchors(figure, case):
         return figure
     # ``unclear``: why the anchors do not tell whether the line goes on.
@@ -421,7 +433,9 @@ def noisy_if_one_unit_is_off(fixed: Figure, case: CaseFits, beside_ns: float) ->
     """The one-off cost ``fixed``, the intercept of the line, is ``noisy`` if a chain of one unit
     takes clearly more or less than the line gives: ``fixed`` and the cost of a unit then do not add
     up to its time. ``start.expected`` is what the line gives, and 0 where T(1) is not clearly off.
+    ``beside_ns`` is not used: all checks of ``fixed`` are called alike.
     """
+    # ``LineStart``: from which n on T(n) is the line, and T(1) where it is clearly off.
     start = case.complete_start
     if fixed.value is None or not start.expected:
         return fixed

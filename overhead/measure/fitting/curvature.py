@@ -62,16 +62,19 @@ def slope_change(n: Floats, y: Floats) -> float | None:
     n = n[clear]
     y = y[clear]
     sizes, counts = np.unique(n[n > 1], return_counts=True)
+    # A process with so few samples of an n has waits of many ms, which may poll unrecognised.
     if not sizes.size or counts.min() < _RULE.samples_per_n:
         return None
     largest_n = float(sizes.max())
-    # Cut the range of n at the largest n that is at most 0.6 of the top.
+    # Cut the range of n at the largest n that is at most 0.6 of the top: a larger one leaves too
+    # short an upper half.
     middles = sizes[sizes <= _RULE.middle * largest_n]
     if not middles.size:
         return None
 
     # The n that parts the halves belongs to both.
     middle = float(middles.max())
+    # From a quarter of the middle on: the first units may cost more than the later ones.
     least_n = _RULE.lower_from * middle
     in_lower = (n > 1) & (n >= least_n) & (n <= middle)
     in_upper = n >= middle
@@ -89,6 +92,7 @@ def why_bent(changes: Sequence[float], precision: float) -> Why:
     The mean change must exceed half the ``precision`` (the wanted one, or the figure's relative
     half-width if that is larger), and its 99 % interval over the processes must not hold zero.
     """
+    # Three: the spread between two processes says little.
     if len(changes) < _RULE.processes:
         return ""
     interval = interval_of_mean(changes, _RULE.upper_quantile)

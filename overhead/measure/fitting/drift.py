@@ -68,6 +68,7 @@ def find_drift(values: ByRound, least: float) -> Drift | None:
     # Rows: processes; columns: the first and the last third.
     trends = np.array([_trend(by_round) for by_round in long_enough])
     # An outlier is clipped, so that one process does not hide the others.
+    # ``interval_of_mean``: the mean, and half the width of its interval by Student's t.
     interval = interval_of_mean(without_outliers(trends), _RULE.upper_quantile)
     if abs(interval.mean) <= max(least, interval.half_width):
         return None
@@ -90,6 +91,7 @@ def _trend(by_round: Mapping[int, float]) -> float:
     numbers: Floats = np.array(list(by_round), dtype=np.float64)
     values = np.array(list(by_round.values()))
     logs = np.log(values)
+    # The Theil-Sen slope, the median of the slopes of all pairs; None with a single round.
     slope = sen_slope(numbers, logs) or 0.0
     return slope * float(np.ptp(numbers))
 

@@ -33,6 +33,8 @@ def figure_at_two_speeds(case: CaseFits, name: str, *, split_by: str) -> Figure 
     speed. ``split_by`` is ``complete`` for ``fixed``, which a single round does not show; else the
     figure itself.
     """
+    # All rounds, or only those at the processor's usual speed: ``CaseFits`` says which are
+    # searched.
     fitted = case.searched_for_speeds
     rounds = _rounds_of(fitted, split_by)
     # ``split.slow``: for each round whether it is of the slower speed; ``split.by``: whether the
@@ -49,7 +51,8 @@ def figure_at_two_speeds(case: CaseFits, name: str, *, split_by: str) -> Figure 
         return None
 
     # Processes whose slopes differ but whose anchors (far longer chains) do not are of one speed.
-    # Anchors are times until the wait ended, as these figures are.
+    # Anchors are times until the wait ended, as these figures are: a synchronous stack waits in
+    # ``issue``. Only a split by the rounds' own values is looked at: the sizes of n can cause it.
     of_total = name == "complete" or (fitted.series.synchronous and name in SLOPES)
     if of_total and split.by == "rounds":
         ratio = slow.value / fast.value
@@ -121,6 +124,7 @@ def _mean_of_rounds(
         numbers = set(rounds.by_process[position])
         wanted = slow_numbers[position] if slow else numbers - slow_numbers[position]
         chosen: list[RoundEntry] = [entry for entry in process.rounds if entry.round in wanted]
+        # Fewer rounds give no slope.
         if len(chosen) < SPEEDS.rounds_of_process:
             continue
         at_this_speed = replace(process, rounds=chosen)

@@ -54,6 +54,8 @@ class FittedCase:
         for process in series.processes:
             if any(entry.samples for entry in process.rounds):
                 reference = {entry.round: reference_ns(entry) for entry in process.rounds}
+                # ``fit_process``: the lines of ``issue`` and of T(n), and the n at which the queue
+                # is full.
                 fit = fit_process(process, series)
                 self.fitted_processes.append(FittedProcess(process, fit, reference))
         self._slopes_by_round: dict[str, list[dict[int, float]]] = {}
@@ -114,6 +116,8 @@ class FittedCase:
         if name not in self._slopes_by_round:
             by_process: list[dict[int, float]] = []
             for fitted_process in self.fitted_processes:
+                # ``knee``: the n from which on the queue is full; the slope of ``issue`` is taken
+                # below it.
                 slopes = slopes_by_round(
                     fitted_process.process, self.series, name, fitted_process.fit.knee
                 )
@@ -154,6 +158,7 @@ class CaseFits:
         self.series = series
         self.precision = precision
         self.all_rounds = FittedCase(series, precision)
+        # Without the rounds in which the processor was slower; the same object if there are none.
         undisturbed = without_slow_rounds(series)
         # Fitting takes long: where no round is left out, the fits are shared.
         self.at_usual_speed = self.all_rounds
@@ -168,6 +173,8 @@ class CaseFits:
         at the usual speed, so that a few disturbed rounds are no speed of the case.
         """
         times = self.all_rounds.reference_times()
+        # ``owners``: for each round the position of its process. ``times.all()``: in every round
+        # the loop was timed. ``two_groups`` gives None if the times are one group.
         owners = _owners(self.all_rounds.reference_by_round)
         if times.all() and two_groups(times, owners, SPEEDS.reference_share) is not None:
             return self.all_rounds
@@ -177,6 +184,8 @@ class CaseFits:
     def complete_anchors(self) -> AnchorVerdict:
         """What the anchors, samples of far more units than a line was fitted to, show of T(n)."""
         lines = [fit.complete for fit in self.all_rounds.fits]
+        # ``quantum``: ns between two polls of the wait, which rounds the times of anchors up; 0 if
+        # it does not poll.
         return judge_anchors(
             self.all_rounds.processes,
             lines,

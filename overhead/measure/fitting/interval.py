@@ -123,6 +123,7 @@ def _tell_of_clock(paces: Sequence[float] | Floats) -> bool:
     """
     if len(paces) < MEAN.reference_from or not all(paces):
         return False
+    # Loops that differ by less than a ten-thousandth tell nothing of the clock.
     largest = max(paces)
     return bool(largest - min(paces) > MEAN.negligible * largest)
 
@@ -176,6 +177,7 @@ def _too_wide(share: float, precision: float, count: int) -> Why:
     reason = because("too-wide", share=share, target=precision)
     # Half as wide needs four times as many processes.
     needed = math.ceil(count * (share / precision) ** 2)
+    # A run of more than 200 takes hours.
     if needed > _MOST_PROCESSES:
         return reason
     return together(reason, because("more-processes-would-do", processes=needed))

@@ -98,6 +98,7 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
     the best fit counts.
     """
     sizes = np.unique(n[n >= 1])
+    # With fewer sizes on a side, one noisy n would make a knee.
     if sizes.size < _RULE.sizes_below + _RULE.sizes_above:
         return None
     # By n the times of ``issue``, their median and how uncertain that is.
@@ -147,6 +148,7 @@ def _bend_at(curve: _Curve, split: int) -> _Bend | None:
 
     # How badly both pieces together fit the medians.
     model = np.concatenate([low.at(sizes[:split]), high.at(sizes[split:])])
+    # By the time itself, so that long chains do not count more; a time below 1 ns counts as 1.
     relative_residuals = (curve.medians - model) / np.maximum(curve.medians, 1.0)
     # While the host issued the other units, the device finished this many of them.
     finished = (crossing - 1) * (low.slope / high.slope)
@@ -163,6 +165,7 @@ def _error(issue: Floats) -> float:
         return median(issue) / 100
     # The error of the mean of normal samples, times what a median's is larger by.
     error = MEDIAN_ERROR * lower_spread(issue) / issue.size**0.5
+    # At least 1 ns: times that are all alike have no spread, but are no more exact than the clock.
     return max(error, 1.0)
 
 

@@ -82,6 +82,7 @@ def theil_sen(n: Floats, y: Floats) -> Line | None:
     intercepts = y - slope * n
     # The weighted median: sort, add up the weights, take the value where half is reached.
     order = np.argsort(intercepts)
+    # ``_spreads``: for each sample the spread of the samples at its n.
     weights = 1 / _spreads(n, y)
     weight_so_far = np.cumsum(weights[order])
     middle = np.searchsorted(weight_so_far, weight_so_far[-1] / 2)
@@ -143,6 +144,7 @@ def sen_slope(n: Floats, y: Floats) -> float | None:
     """The Theil-Sen slope of y over n, ns per unit: the median of the slopes of all pairs of
     samples with different n (of random pairs, if there are very many); None without such a pair.
     """
+    # Positions of the first and the second sample of each pair: all pairs, or 100,000 random ones.
     pairs = _pairs_to_fit(n.size)
     # A pair at the same n has no slope.
     apart = n[pairs.first] != n[pairs.second]
@@ -165,6 +167,7 @@ def _spreads(n: Floats, y: Floats) -> Floats:
     for size in np.unique(n):
         at_size = n == size
         spreads[at_size] = lower_spread(y[at_size])
+    # The second bound only avoids a division by zero, where no n has any spread.
     least = max(float(spreads.max()) / LINE.spread_parts, 1e-9)
     return np.maximum(spreads, least)
 
@@ -207,6 +210,7 @@ def undisturbed_mask(n: Floats, y: Floats) -> Mask:
     for size in np.unique(n):
         at_size = n == size
         if np.count_nonzero(at_size) >= LINE.samples_per_n:
+            # The highest of these times that does not count as interrupted.
             ceiling = _ceiling(np.sort(y[at_size]), resolution)
             clear[at_size] = y[at_size] <= ceiling
     return clear
@@ -221,6 +225,7 @@ def _ceiling(y: Floats, resolution: float) -> float:
     values that are all alike would make any other value an outlier.
     """
     while True:
+        # From the median and the 10th percentile, so that interruptions do not widen it.
         spread = max(_lower_spread(y), resolution)
         # The median and some standard deviations (``LINE.outlier_sigmas``).
         highest = _quantile(y, 0.5) + LINE.outlier_sigmas * spread
@@ -268,10 +273,12 @@ def worst_misfit(n: Floats, y: Floats, line: Line) -> Misfit:
     worst = Misfit(0.0, 0.0, 0)
     for size in np.unique(n):
         times = y[n == size]
+        # Their spread would be too uncertain.
         if times.size < LINE.samples_per_n:
             continue
         on_line = line.intercept + line.slope * float(size)
         away = float(np.median(times)) - on_line
+        # At least 1 ns: times that are all alike would make any distance a clear one.
         spread = max(lower_spread(times), 1.0)
         # The standard error of the median: noise alone may move it by a few of these.
         error = MEDIAN_ERROR * spread / float(np.sqrt(times.size))

@@ -166,6 +166,7 @@ def line_start(
     relative half-width of a figure that is ``ok``; T(n) may be off by as much, and by noise.
     """
     sizes = _sizes(processes, fits, max(precision, LINE.misfit), of_enqueue)
+    # No size above 1 that enough processes have: where the line begins is not known.
     if not sizes.above_one:
         return LineStart()
     # First where the line begins; then whether T(1) is off it (``n_1``: the single units of all
@@ -203,6 +204,7 @@ def _sizes(
     # Then keep the sizes that enough processes have, and take T(1) apart.
     enough: dict[int, _Size] = {}
     for label, size in by_label.items():
+        # Three: the spread between two processes says little.
         if len(size.n) >= _RULE.processes:
             enough[label] = size
     above_one = [size for label, size in enough.items() if label != 1]
@@ -226,6 +228,7 @@ def _first_n(sizes: _Sizes) -> int:
     places = [_place(size, sizes) for size in above_one]
     first = _first_on_line(sizes, places)
     # T(10) may meet the line by chance: the units up to 100 then cost something else.
+    # ``_jumps_to_hundred``: T(100) is far off from what the line adds to T(10).
     if above_one[first] is sizes.n_10 and _jumps_to_hundred(sizes):
         first += 1
     if _begins_at_one(sizes, places, first):
@@ -264,6 +267,7 @@ def _begins_at_one(sizes: _Sizes, places: Sequence[_Place], first: int) -> bool:
     # Per process the share by which the units from the second one up to this size cost more than
     # the line says. What the first unit costs in addition cancels.
     excess = sizes.excess_between(sizes.n_1, sizes.above_one[first])
+    # Close: the mean is not clearly off, and most processes or the whole interval are near.
     return _is_close(excess, sizes.allowed)
 
 
@@ -295,6 +299,7 @@ def _medians(
     sizes: dict[int, _SizeOfProcess] = {}
     drawn: list[int] = []
     for n, time in medians.items():
+        # Up to 8, 10 and 100: the sizes that are not drawn.
         if n <= _RULE.own_size or n in (_TEN, LEGACY_N):
             sizes[n] = _SizeOfProcess(n, time)
         else:
@@ -314,6 +319,7 @@ def _short_chains(process: Process, line: Line, of_enqueue: bool) -> dict[int, f
     if of_enqueue:
         return times
     for name, n in (("naive", 1), ("legacy", LEGACY_N)):
+        # ``naive``: single units with a wait each; ``legacy``: chains of 100.
         values = process.values(name)
         if n not in times and values:
             times[n] = median(values)
@@ -392,6 +398,7 @@ def _jumps_above(sizes: _Sizes, places: Sequence[_Place], position: int) -> bool
         return False
     # Per process the share by which the units between the two sizes cost more than the line says.
     excess = sizes.excess_between(sizes.above_one[position], sizes.above_one[position + 1])
+    # By half: with a smaller share, a wait that first spins and then sleeps looks like a jump.
     return _is_clearly_off(excess, _RULE.increment)
 
 
@@ -443,6 +450,7 @@ def _is_close(shares: Floats, allowed: float) -> bool:
     end_of_interval = abs(interval.mean) + interval.half_width
     distances = np.abs(shares)
     most = float(np.quantile(distances, _RULE.most_processes, method="inverted_cdf"))
+    # The multiple is 2: sizes of simulated straight lines stay within 1.6.
     return min(end_of_interval, most) <= _RULE.near * allowed
 
 

@@ -90,6 +90,8 @@ def one_off_figures(series: Series, precision: float) -> dict[str, Figure]:
     values: dict[str, list[float]] = {}
     figures: dict[str, Figure] = {}
     for process in series.processes:
+        # ``anchored``: the method of the run takes anchors (far longer chains); it also takes waits
+        # from the samples of the rounds.
         for name, value in _values_of_process(process, series.anchored).items():
             values.setdefault(name, []).append(value)
         for name, entry in process.one_off.items():
@@ -145,6 +147,7 @@ def _spread(name: Literal["met", "met_rounds"], values: Sequence[float]) -> Figu
     the lowest and the highest, or with many processes the 10th and the 90th percentile.
     """
     count = len(values)
+    # With fewer than eight the percentiles would be interpolated between two processes.
     many = count >= _RULE.percentiles_from
     # The median in the middle; the ends are percentiles or, of few values, the extremes.
     low, middle, high = np.percentile(values, [10, 50, 90] if many else [0, 50, 100])
@@ -181,7 +184,8 @@ def _figure(name: str, values: list[float], series: Series, precision: float) ->
     one: waits may differ too much for their median, device times may be too short for the device's
     clock.
     """
-    # Waits scatter more than costs do, so they may have a wider interval.
+    # Waits scatter more than costs do, so they may have a wider interval: 10 %. Not in runs of
+    # earlier methods, which took no anchors.
     if series.anchored and name in _WAITS:
         precision = max(precision, _RULE.waits_precision)
     figure = mean_of_processes(
@@ -216,6 +220,7 @@ def _below_resolution_if_device_clock_is_coarse(figure: Figure, series: Series) 
     step_ns = 0.0
     range_of_n = 0
     for process in series.processes:
+        # The smallest step of the device's clock.
         quantum = process.values("device_quantum")
         if quantum:
             step_ns = max(step_ns, quantum[0])
@@ -270,6 +275,7 @@ def _values_of_process(process: Process, in_rounds: bool) -> dict[str, float]:
         for name, percent in _PERCENTILES.items():
             values[name] = float(np.percentile(measured["latency"], percent))
     if "prepare" in measured:
+        # Measured once in a process, at its first call.
         values["prepare"] = float(measured["prepare"][0])
     # ... and what takes a computation of its own.
     values |= _device_slopes(process, measured)
@@ -342,6 +348,7 @@ def _values(process: Process, name: str, in_rounds: bool) -> Floats:
     if not in_rounds or name not in _IN_ROUNDS or not values.size:
         return values
     # ``_IN_ROUNDS``: by name the n that stands for it in the rounds (T(0), T(1)).
+    # All T(n) of the rounds; with fewer than seven, the values measured in one go stay.
     totals = totals_at(process, _IN_ROUNDS[name])
     return totals if totals.size >= _RULE.in_rounds else values
 

@@ -188,12 +188,16 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
     """Fit the lines through all samples of one process, and look for its knee, the n from which on
     the device's queue is full and each further call of ``issue`` waits.
     """
+    # Rows: n, time of ``issue``, T(n). ``quantum``: ns between two polls of the wait, 0 if it does
+    # not poll.
     wall = wall_rows(process.rounds)
     quantum = wait_quantum(process)
     knee = None
+    # Only in a pipeline does the host run ahead of the device, so that a queue can fill.
     if series.overlap == "pipelined" and not series.synchronous and not quantum:
         knee = find_knee(wall[:, 0], wall[:, 1])
 
+    # The n that the rounds sample; where the wait polls, each round draws its own.
     ladder = process.values("ladder")
     if ladder and not quantum:
         # At other n the calibration only looked for the knee.
@@ -207,6 +211,7 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
         below = np.asarray(enqueue <= _RULE.longest_ns)
         complete = censored_line(n, total, quantum)
     else:
+        # Up to nine tenths of the knee: nearer to it the queue may be full already.
         below = _below(n, knee)
         complete = robust_line(n, total, enqueue)
     return ProcessFit(
@@ -233,6 +238,7 @@ def _cpu_in_wait(rounds: Sequence[RoundEntry], series: Series) -> float | None:
     """
     if series.synchronous or series.wait_spins:
         return 0.0
+    # Columns 0 and 3 of these samples: n, and the CPU time in the wait.
     cpu = cpu_rows(rounds)
     return sen_slope(cpu[:, 0], cpu[:, 3])
 
@@ -262,6 +268,7 @@ def slopes_by_round(
         if figure == "complete":
             slope = siegel_slope(n, total)
         else:
+            # Safely below the knee; all samples if there is none.
             below = _below(n, knee)
             slope = siegel_slope(n[below], enqueue[below])
         if slope is not None:

@@ -60,6 +60,7 @@ class PerDispatch(NamedTuple):
         bindgroup = str(case.params.get("bindgroup", "once"))
         if bindgroup not in ("once", "rotated"):
             return None
+        # ``rotated``: the bind group (the buffers that a kernel uses) changes before each dispatch.
         binds = 1.0 if bindgroup == "rotated" else 0.0
         if case.pattern == "per-submit":
             return cls(submits=1.0, passes=1.0, binds=binds)
@@ -99,6 +100,7 @@ def difference_and_ratio(
     paces_of_ratios: list[float] = []
     for pair in pairs:
         against_times = times * pair.against
+        # Its size, whatever its sign: noise can make the slope of a round negative.
         sizes.append(median(np.abs(pair.of)))
         differences.append(median(pair.of - against_times))
         # A process with a zero in a round has a difference, but no ratio.
@@ -129,6 +131,7 @@ def _undisturbed_pairs(of: Series, against: Series, figure: str) -> list[_Pair]:
     if undisturbed_of is of and undisturbed_against is against:
         return _pairs(of, against, figure)
 
+    # With fewer than three undisturbed rounds a process does not count.
     pairs = _pairs(undisturbed_of, undisturbed_against, figure, UNDISTURBED.rounds)
     # Dropping slow rounds must not lose too many of the processes that both cases have.
     sampled_of = {process.number for process in of.processes if process.rounds}
@@ -237,6 +240,7 @@ def _solved(counts: Floats, values: Sequence[float | None]) -> dict[str, float]:
     # @ costs = 1.
     equations = counts[np.array(known)]
     relative = equations / np.array(measured)[:, None]
+    # ``rcond``: singular values that are zero within rounding count as zero.
     solution = np.linalg.lstsq(relative, np.ones(len(measured)), rcond=None)[0]
 
     # Least squares also give a number to a cost that the patterns do not determine: drop it.
@@ -254,6 +258,7 @@ def _values_by_process(members: Sequence[Series], figure: str) -> list[_ProcessV
     """
     # First choose the rounds (without slow ones, if enough processes stay), ...
     counted = [without_slow_rounds(member) for member in members]
+    # The numbers of the processes that all members have.
     common = _common_processes(counted)
     common_of_all_rounds = _common_processes(members)
     if not has_enough_processes(len(common), len(common_of_all_rounds)):
@@ -296,6 +301,7 @@ def _marginal_cost(
     if not costs:
         return Figure(name=name, status="unavailable", reason=because("cost-not-determined"))
     mean = mean_of_processes(name, costs, precision, paces=paces)
+    # ``noisy`` with this reason if the interval reaches 0 or below.
     return _noisy_unless_above_zero(mean, because("cost-not-separable"))
 
 

@@ -63,6 +63,7 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     ``quantum``: approximate time between two polls, ns; it is refined from the samples. Samples at
     the smallest n may begin at any time between two polls, the others begin right after one.
     """
+    # Fewer than three sizes, or all at one poll: many lines would fit.
     if np.unique(n).size < 3 or np.ptp(total) < quantum / 2:
         return None
     # First between which times each sample's work ended, in polls.
@@ -75,6 +76,7 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     likelihood = _Likelihood(n / largest_n, earliest, latest)
     start = likelihood.best_of_grid()
     best = find_minimum(likelihood.cost_of_one, start, tolerance=1e-6, most_steps=1500)
+    # ``best``: intercept, slope, and the logarithm of the scatter, which only the fit needs.
     intercept = float(best[0])
     slope = float(best[1])
     # Back to ns, and to ns per unit.
@@ -101,6 +103,7 @@ class _Likelihood:
         # A scatter below half of what the narrowest step between samples adds cannot be measured.
         narrowest = _narrowest_step(x, low) * self.rough_slope / 2
         self.least_scatter = max(_RULE.least_scatter, narrowest)
+        # At n = 0 the work scatters by a twentieth of what it does at the largest n.
         self.scatter_weight = _RULE.scatter_at_zero + (1 - _RULE.scatter_at_zero) * x
 
     def cost(self, parameters: Floats) -> Floats:
@@ -132,6 +135,7 @@ class _Likelihood:
         where the minimiser starts. The likelihood has flat regions, in which it would not find its
         way.
         """
+        # Intercepts as shares of the shortest time, slopes as multiples of the rough one.
         intercepts = self.high.min() * _GRID_INTERCEPTS
         slopes = self.rough_slope * _GRID_SLOPES
         axes = np.meshgrid(intercepts, slopes, _GRID_LOG_SCATTERS)
@@ -185,10 +189,12 @@ def _bounds(n: Floats, total: Floats, quantum: float) -> _Ends:
     # Times up to this much after a poll are of that poll: an interruption delayed it.
     slack = min(quantum / 2, _RULE.longest_interruption_ns)
     after_first_poll = total > first_poll + slack
+    # Later than 0.8 of a quantum after the first poll, it may have been the second one.
     latest_first_poll = first_poll + _RULE.surely_first * quantum
     at_late_first_poll = ~is_least & (total < latest_first_poll)
     # The work ended at most so long before the poll that was seen: a quantum, or little if the work
     # itself delayed the poll.
+    # A thread that is busy with the work polls soon after its end, within a fifth of the slack.
     before_poll = np.where(at_late_first_poll, _RULE.busy_delay * slack, quantum)
     # A wait that returned at the first poll tells only that the work ended before that.
     earliest = np.where(after_first_poll, total - before_poll, 0.0)
@@ -205,6 +211,7 @@ def _refined_quantum(total: Floats, first_poll: float, quantum: float) -> float:
     # The number of the poll at which each sample ended, and how far it is from that poll.
     poll = np.round((total - first_poll) / quantum)
     away = np.abs(total - first_poll - poll * quantum)
+    # Within 2 % of a quantum; others began between two polls, or were interrupted.
     exact = (poll >= 0) & (away < _RULE.on_step * quantum)
     return sen_slope(poll[exact], total[exact]) or quantum
 

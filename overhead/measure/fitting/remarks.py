@@ -47,6 +47,7 @@ def _remarks(name: str, all_rounds: FittedCase) -> list[Why]:
     remarks: list[Why] = []
     # A loop that was not timed counts as 0 in the list, and is left out.
     times = all_rounds.reference_times()
+    # ``reference_changed``: which times are more than 5 % from their median.
     off = reference_changed(times[times != 0])
     if off.any():
         remarks.append(because("canary-was-off", by=SPEEDS.reference_change, share=off.mean()))

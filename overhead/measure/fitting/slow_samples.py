@@ -74,10 +74,12 @@ def share_of_slow_samples(
         if on_line.sum() <= 0:
             continue
         # Of the slow samples only the part above the line counts: the rest is usual cost.
+        # ``undisturbed_mask``: False for a time far above the median at its n.
         slow = ~undisturbed_mask(samples.n, samples.times)
         above_line = (samples.times - on_line)[slow].sum()
         share = float(above_line / on_line.sum())
         shares.append(share - _share_of_host(process))
+    # A busy machine can disturb two processes alike.
     if len(shares) < _RULE.processes:
         return 0.0
     median_share = median(shares)
@@ -118,6 +120,7 @@ def slow_waits(processes: Sequence[Process], waits: Sequence[Floats]) -> SlowWai
     extras: list[float] = []
     explained: list[float] = []
     for process, times in zip(processes, waits, strict=True):
+        # With fewer than seven, a usual wait cannot be told from a slow one.
         if times.size < _RULE.least_waits:
             continue
         middle = median(times)

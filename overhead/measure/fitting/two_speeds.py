@@ -77,6 +77,8 @@ def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> M
     """
     count = values.size
     not_positive = np.count_nonzero(values <= 0)
+    # Noise may make a few slopes zero or less: up to one in twenty, which count as the lowest
+    # values.
     if count < 2 * SPEEDS.rounds or not_positive > count / 20:
         return None
     # In logarithms a gap is a ratio. Clipped, so that outliers do not decide where the cut is.
@@ -99,6 +101,7 @@ def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> M
 
     # A value belongs to the nearer median. The ratio of the medians must be large enough too.
     upper = np.asarray(logs > (low_median + high_median) / 2)
+    # 1.4, or 1.1 where a process was seen at both speeds.
     least_ratio = SPEEDS.ratio_of_processes
     if _some_process_has_both(upper, owners):
         least_ratio = SPEEDS.ratio
@@ -145,6 +148,7 @@ def split_speeds(values: Floats, reference: Floats, owners: Owners) -> SpeedSpli
     if by_values is not None:
         return SpeedSplit(by_values, "rounds")
     # Noise may hide two speeds in the values that the reference loop shows clearly.
+    # Not where a round lacks its loop: ``reference`` is then empty.
     if reference.size != values.size:
         return None
     slow = two_groups(reference, owners, SPEEDS.reference_share)
@@ -195,6 +199,7 @@ def _two_speeds(fast_us: float, slow_us: float, by: str) -> Reason:
     of their own, since their sentences write them without a fraction. ``by``: by which values the
     rounds were split.
     """
+    # Times of 10 ms and more.
     if fast_us >= _MANY_DIGITS_US:
         return because("two-long-speeds", fast_us=fast_us, slow_us=slow_us, by=by)
     if slow_us >= _MANY_DIGITS_US:

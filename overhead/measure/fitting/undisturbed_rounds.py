@@ -83,6 +83,7 @@ def without_slow_rounds(series: Series) -> Series:
         if _has_wait_cpu(process) and not _has_wait_cpu(undisturbed):
             undisturbed = process
         kept.append(undisturbed)
+    # More than half, and at least three; or all.
     if not has_enough_processes(len(kept), len(processes)):
         return series
     return replace(series, processes=kept)
@@ -141,9 +142,11 @@ def slow_rounds(reference: Sequence[Floats]) -> list[Mask]:
     round the time of the reference loop, ns.
     """
     # First the processes at another clock: by how much is the best of each off the median process?
+    # The best: the 20th percentile, since the lowest may be a lucky reading.
     best = np.array([_best(times) for times in reference])
     change = np.abs(best / np.median(best) - 1)
     # If the best times of all processes scatter more than that, the clock varies all the time.
+    # ``MAD`` makes a standard deviation of a median deviation.
     spread_of_all = LINE.outlier_sigmas * MAD * median(change)
     at_usual_clock = change <= max(UNDISTURBED.clock_change, spread_of_all)
     # With too few processes at one clock none is unusual.

@@ -76,6 +76,7 @@ def aging_n(ladder: Ladder, most: int) -> int:
     top = ladder.ns[-1]
     units_in_short_time = int(ANCHORS.short_ns / ladder.unit_ns)
     n = min(ANCHORS.times * top, units_in_short_time)
+    # ``most``: the largest n that the stack accepts.
     return min(most, max(top, n))
 
 
@@ -173,14 +174,17 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
         yield case.once("anchor", reason=refused)
         return
     is_short = expected_ns <= ANCHORS.short_ns
+    # Three processes: with fewer, a single disturbance would decide.
     if not is_short and process >= ANCHORS.processes:
         return
 
+    # Reads the values that the units wrote, and raises unless all issued units ran.
     case.verify()
     # One unit after a read: the time of the next read is compared with a read after an anchor.
     _rows(case, [1], clock)
     taken = _Turns(n, top, is_short, few_ns=_reading_ns(case, clock))
-    # Turns (anchor and chains beside it) until a rule says that they are enough.
+    # Turns (anchor and chains beside it) until a rule says that they are enough: four, one of a
+    # long anchor, or as soon as the two shortest anchors are alike.
     while not any(rule(taken) for rule in TURN_RULES):
         _take_turn(case, clock, taken)
 
@@ -198,6 +202,7 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
                 units=n + top,
             )
         )
+    # Two processes: such an anchor takes seconds.
     if far and process < ANCHORS.far_processes:
         yield from _take_far(case, clock, n)
 
@@ -229,6 +234,7 @@ def _take_turn(case: CaseInProgress, clock: Clock, taken: _Turns) -> None:
     rows = _rows(case, [top, *chains_beside, taken.n, *chains_beside], clock)[1:]
     # The read after an anchor: slow if the work was left undone until then.
     taken.many_ns = min(taken.many_ns, _reading_ns(case, clock))
+    # Index 2 of a row is T(n), the time until ``wait`` returned.
     taken.last_turn_ns = sum(row[2] for row in rows)
     taken.rows += rows
     taken.turns += 1
@@ -271,6 +277,7 @@ def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     rows: Samples = []
     for _ in range(ANCHORS.near_turns):
         rows += _rows(case, [*short, top], clock)
+    # Index 0 of a row is its n.
     ns = [row[0] for row in rows]
     for column in _NEAR_COLUMNS:
         yield case.once(column.name, column.of(rows), ns)
@@ -290,6 +297,7 @@ def _rows(case: CaseInProgress, ns: list[int], clock: Clock) -> Samples:
     """
     rows = []
     for n in ns:
+        # ``chain.units``: these and the warm units that a sample runs before.
         case.issued += case.chain.units([n])
         before = clock.queued()
         (row,) = window.sample(case.chain, [n], clock)

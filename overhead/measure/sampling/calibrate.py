@@ -160,6 +160,7 @@ class Ladder:
         two or just below a flush must not meet the same n everywhere. 0, 1, 100 and sizes up to 8
         stay, and so do the sizes of a case whose wait polls: they lie around the steps of its T(n).
         """
+        # ``stairs``: the steps of T(n), set where the wait polls.
         if self.stairs:
             return self
         ns: set[int] = set()
@@ -168,6 +169,7 @@ class Ladder:
                 ns.add(n)
             else:
                 # An octave is a factor of two: by so many of them n is moved up (above 0) or down.
+                # ``CLIMB.octaves``: half an octave, the width of the range.
                 octaves = raised - dice.uniform(0, CLIMB.octaves)
                 ns.add(min(most, round(n * 2**octaves)))
         return replace(self, ns=tuple(sorted(ns)))
@@ -178,6 +180,7 @@ class Ladder:
         largest. A case whose wait polls, so that its samples are long, gets two n in every fourth
         round.
         """
+        # ``short``: an n whose ``issue`` takes some ms. ``stairs``: set where the wait polls.
         if self.stairs:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
         middle = self.ns[len(self.ns) // 2]
@@ -264,6 +267,7 @@ def retime_ladder(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
     """
     trial = TrialSamples(chain, clock)
     trial.run([1])
+    # Three samples, also where one takes long; of the top, one is then enough.
     one_ns = max(trial.total(1, 3).median, 1.0)
     top_ns = trial.total(ns[-1]).median
     # Between T(1) and T(top) lie top - 1 units.
@@ -323,10 +327,12 @@ class _TopSearch:
         self.facts = facts
         self.least_rise_ns = least_rise_ns
         self.most_n = min(trial.chain.max_n, CLIMB.most_n)
+        # At least three samples; of a slow n elsewhere one may do.
         one = trial.total(1, 3)
         self.fixed_ns = one.median
         self.noises = [one.noise]
         self.noises_of_short_chains = [one.noise]
+        # The highest n whose T(n) did not clearly exceed T(1): so far only 1 was tried.
         self.n_without_rise = 1
         self.n = 1
         self.total_ns = one.median
@@ -367,6 +373,7 @@ class _TopSearch:
         # How many passes fit. A pass has about ``CLIMB.sizes`` chains, each counted as long as the
         # longest one and a warm unit.
         pass_ns = CLIMB.sizes * max(self.total_ns + self.fixed_ns, 1.0)
+        # Between 3 and 60: the noise is expected to be averaged over so many passes.
         passes = min(max(sampling_ns / pass_ns, CLIMB.fewest_averaged), CLIMB.most_averaged)
         # The slope comes from a difference of two samples, which each have noise. Their mean over
         # the passes is less noisy by the root of the number of passes.
@@ -374,6 +381,8 @@ class _TopSearch:
         against_noise = noise_of_difference / (self.limits.precision / 3 * passes**0.5)
         # What a reading of the clock is uncertain by: its step, and its own cost.
         step_ns = self.facts.resolution_ns + self.facts.cost_ns
+        # 200 steps; ``least_rise_ns``: 1 ms or what the chain asks for, as the first units cost
+        # something else.
         return max(against_noise, self.least_rise_ns, CLIMB.clock_steps * step_ns)
 
     def raise_until_stopped(self) -> None:
@@ -398,6 +407,7 @@ class _TopSearch:
         if rise_is_hidden:
             self.n_without_rise = self.n
         # Near the longest sample a fast step would go far beyond it.
+        # ``fast_factor``: 8.
         near_limit = CLIMB.fast_factor * self.rise_ns > self.limits.sample_ns
         factor = 2
         if rise_is_hidden and self.n > 1 and not near_limit:
@@ -410,6 +420,7 @@ class _TopSearch:
         self.noises.append(tried.noise)
         # A deviation below this may be noise: two standard deviations of a sample.
         hidden_ns = CLIMB.clear * max(tried.noise, self.noise)
+        # By how much the first units of a chain cost more, or less, than the later ones.
         self.first_units_ns = self._first_units(before, hidden_ns)
         # Noise that grows with the sample must not raise ``needed_rise_ns``: only short chains are
         # kept.
@@ -466,6 +477,7 @@ class _TopSearch:
             after_first_ns = (far[2] - near[2]) * units_ratio
             deviations.append(near[2] - self.fixed_ns - after_first_ns)
         # The smallest counts: an interruption of one chain near is no cost of its first units.
+        # 2 % of the rise: less bends no line.
         if min(deviations) <= CLIMB.least_head * self.rise_ns:
             return 0.0
         return min(deviations)
@@ -488,6 +500,7 @@ class _TopSearch:
             needed_ns = min(first_units_ns / most_off, highest_ns)
             if self.rise_ns >= needed_ns or self.n >= self.most_n:
                 break
+            # Raises n, and times it.
             self.step()
         return needed_ns
 
@@ -501,6 +514,7 @@ class _TopSearch:
         units_needed = 1 + needed_ns / self.unit_ns
         least = max(float(CLIMB.least_n), units_needed)
         top = self.n
+        # ``least_n``: 4, so that the halvings of the top are different sizes.
         while top // 2 >= least:
             top //= 2
         return top
@@ -526,6 +540,7 @@ def _rises_enough(search: _TopSearch) -> TopStop | None:
     """Stop the search for the largest n if the units contribute enough to T of the last n. That n
     is sampled again before, and the shorter time counts: an interruption is not a rise.
     """
+    # Below 4 units the halvings of the largest n would not be different sizes.
     if search.n < CLIMB.least_n or search.rise_ns < search.needed_rise_ns():
         return None
     again = search.trial.total(search.n)
@@ -578,6 +593,8 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
     knee.
     """
     most = min(trial.chain.max_n, int(limits.sample_ns / unit_ns))
+    # Half of the largest n of the line: together with n = 1 it tells the slope of ``issue`` while
+    # no queue is full.
     short = max(2, min(top, most) // 2)
     # The host's time per unit at small n, from the shortest times of ``issue`` (no waiting yet).
     of_short_ns = trial.shortest_issue(short)
@@ -603,6 +620,7 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
     depth = most - far_ns / unit_ns
     # At the knee the host has issued ``knee`` units; all but ``depth`` of them are finished.
     knee = round(depth / (1 - pace_ns / unit_ns))
+    # Below 4, or at the longest chain, it counts as none.
     if not 4 <= knee < most:
         return 0
     # The fit of the second slope of ``issue`` needs samples above the knee.
@@ -627,6 +645,7 @@ def _sizes(
     # ``issue`` is fitted there.
     largest_halved = top
     if knee:
+        # Four fifths of it: the knee is known only roughly here.
         largest_halved = min(top, max(3, int(knee * 0.8)))
     # Few sizes are left to halve: take all of them.
     if largest_halved <= 4:
@@ -644,6 +663,7 @@ def _sizes(
 
     # T(100), which published figures divide by 100, if a sample of it is short enough.
     legacy_ns = estimate.fixed_ns + LEGACY_N * estimate.unit_ns
+    # Below 2 ms: a longer one would take more time than the other n.
     if not first_units_differ and most >= LEGACY_N and legacy_ns < CLIMB.legacy_ns:
         sizes.add(LEGACY_N)
     return tuple(sorted(sizes))

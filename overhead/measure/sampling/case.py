@@ -98,6 +98,8 @@ class CaseInProgress:
         ran_in_this_work = executed - self.issued + chain.aside - aside
         # Missing if ``executed`` fell, or if the work ran fewer units than it must have.
         missing = max(self.issued - executed, least - ran_in_this_work)
+        # ``executes``: the stack runs the work. ``counts_device``: units run for device time are
+        # counted.
         if missing > 0 and chain.executes and chain.counts_device:
             raise Unverified(because("uncounted-units-not-run", units=missing))
         self.issued = executed
@@ -108,9 +110,11 @@ class CaseInProgress:
         yet. ``is_due``: the process still owes rounds, so a case with any credit gets at least one
         pass.
         """
+        # Two rounds: with fewer there is no spread.
         if self.rounds < ROUNDS.least:
             return 1
         # ``cost``: ns per pass so far.
+        # At most four: one reading of the reference loop stands for all of them.
         affordable = min(ROUNDS.most_passes, round(self.credit / self.cost))
         if is_due and self.credit > 0:
             return max(1, affordable)

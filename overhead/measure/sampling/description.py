@@ -44,6 +44,8 @@ def describe(chain: Chain) -> Description:
     """
     kind_of_chain = type(chain).__name__
     good: dict[str, Any] = {}
+    # ``_ATTRIBUTES``: the kind of value that each attribute must have. ``checked`` returns the
+    # value, or raises.
     for attribute, kind in _ATTRIBUTES.items():
         good[attribute] = checked(f"{kind_of_chain}.{attribute}", getattr(chain, attribute), kind)
     # What methods return, and sequences, are checked by kinds of their own.

@@ -99,6 +99,7 @@ def reason_of(error: BaseException) -> Why:
         reason = error.reason
     elif not reason:
         reason = message_of(error)
+    # ``mend``: what would make the stack available, such as a command that installs it.
     if reason and isinstance(error, Unavailable):
         return with_mend(reason, error.mend)
     # The case is not at fault here: a type and a line of code would say nothing more.

@@ -79,8 +79,10 @@ def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterat
     # Each timed unit is preceded by a warm one, so a value costs about two T(1).
     pair_ns = 2 * ladder.one_ns
     fitting = int(_RULE.share * case.seconds * 1e9 / pair_ns)
+    # At most seven, at least two; of T(1) for percentiles 20 to 500.
     times = max(2, min(_RULE.times, fitting))
     # T(0), with nothing to wait for, and T(1), what a naive benchmark times.
+    # ``_timed``: the line of the journal with these times, and the n of each.
     yield _timed(case, "empty_wait", window.totals(chain, 0, times, clock), 0)
     yield _timed(case, "naive", window.totals(chain, 1, times, clock), 1)
     if chain.latency:
@@ -131,6 +133,7 @@ def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[O
     The chain may run any number of units for these: the caller must ``recount`` them afterwards.
     """
     yield from _device(case, clock)
+    # ``making``: by part of making a recording, recorded units and times; empty without recordings.
     for part, (units, values) in case.chain.making().items():
         yield case.once(f"making:{part}", [float(value) for value in values], units)
 
@@ -146,6 +149,8 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     # ``held_n``: the largest n that the chain can time on the device.
     top = min(case.ladder.ns[-1], case.chain.held_n)
     try:
+        # ``DeviceTime`` of each chain: n, ``span`` (ns), ``busy``, ``quantum`` (the step of the
+        # device's clock) and ``method``.
         spans = _device_spans(case, clock, top)
     except Exception as error:
         # "Unavailable" is an answer (the stack has no device times here); other errors drop the
@@ -222,6 +227,7 @@ def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     ladder = case.ladder
     # As many units as the limits of units and of time allow, and not more than the rounds sample.
     units_in_time = int(_RULE.staged_ns / ladder.unit_ns)
+    # 256 units and 2 ms: a longer chain is interrupted more often.
     n = max(1, min(_RULE.staged_units, ladder.ns[-1], units_in_time))
     # The same chain as a whole before, then stage by stage, then as a whole again.
     before = window.sample(chain, [n], clock)

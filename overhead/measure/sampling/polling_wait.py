@@ -135,6 +135,8 @@ class Stairs:
         unit, and short ones, which measure ``issue``.
         """
         ns: list[int] = []
+        # ``nears``: how many samples near each edge a pass has; ``shorts``: how many of the short
+        # n.
         for edge in self.edges * self.nears:
             # As a share of the edge's n: up to twice the precision to which the edge is known.
             away = dice.uniform(-2 * self.width, 2 * self.width)
@@ -171,6 +173,7 @@ def find_stairs(
     ns; ``sample_ns``: the longest sample.
     """
     height = rising.height_ns
+    # ``height``: by how much T rises in all. Over fewer than 16 units stairs are not looked for.
     if rising.top_n - rising.n_without_rise < 16 or height <= 0:
         return None
     # What a point may be off a straight line: a share of the rise, and noise.
@@ -182,6 +185,7 @@ def find_stairs(
     first_step_ns = rising.fixed_ns + max(height / 16, 5 * noise)
     first = _edge(trial, rising.n_without_rise, rising.top_n, first_step_ns)
     # By new samples: a change of the machine's speed does not repeat.
+    # ``_away``: twice the precision of the edge, so that T is surely below or above it there.
     above_ns = trial.shortest_total(first + _away(first))
     below_ns = trial.shortest_total(max(1, first - _away(first)))
     quantum = above_ns - below_ns
@@ -193,9 +197,11 @@ def find_stairs(
         return None
 
     # An edge some stairs higher gives a better slope. Its n is about that many times the first.
+    # 3 and 8: a higher stair gives a better slope, and takes longer samples.
     least, most = _SEARCH.levels
     level = max(least, min(most, round(sample_ns / quantum)))
     # In the middle of the stair above: T crosses it at the edge that is looked for.
+    # ``fixed_ns``: T(1). ``quantum``: what T jumps by at an edge, the time between two polls.
     line_ns = rising.fixed_ns + (level - 0.5) * quantum
     guess = first * level
     # The guess is rough: the range begins a little below it and ends further above.
@@ -223,10 +229,12 @@ def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> 
     rows = trial.run([1, 1, 1])[1:]
     # The shortest of two full waits for one unit is about the time between two polls.
     quantum = float(min(row[2] for row in rows))
+    # Shorter than half of the declared time: the wait does not poll as the stack says.
     if quantum < poll_ns / 2:
         return None
     # Seeded by measured times: processes differ, and the same samples give the same search.
     dice = random.Random(str(trial.seen))
+    # ``seen``: the rows of all samples so far, of which some become part of the fit.
     trial.seen.clear()
     # First samples of one unit that were done at the first poll, then the n that takes one quantum.
     done_at_once = _bracket_one(trial, quantum, dice)
@@ -245,6 +253,7 @@ def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> 
     upper = first
     if level > 1:
         poll = _Poll(level, quantum)
+        # A quarter of the step: the first edge tells about where a higher one is.
         upper = _edge_by_walk(trial, first * level, poll, step / 4, width)
     if not 1 < upper <= trial.chain.max_n:
         return None
@@ -259,6 +268,7 @@ def _bracket_one(trial: TrialSamples, quantum: float, dice: random.Random) -> Sa
     lets each window open shortly before a poll (the lead), and T(1) was shorter than the lead if
     the work is done at that poll. The lead is doubled until one sample was.
     """
+    # 1.5 % of a quantum, times a random factor so that processes differ; at most an eighth.
     lead = KNOWN_POLL.first_lead * quantum * dice.uniform(*KNOWN_POLL.lead_spread)
     while True:
         # Two windows that open ``lead`` before a poll.
@@ -284,7 +294,9 @@ def _first_edge(trial: TrialSamples, quantum: float, dice: random.Random) -> flo
         row = trial.run_after_idle([n], quantum * (1 - lead))[0]
         quanta = row[2] / quantum
         # Nearly a quantum: the window opened after the poll, which tells nothing of the work.
+        # ``lead``: a fifth of a quantum. ``second_poll``: 1.05 quanta.
         opened_late = 1 - lead < quanta < KNOWN_POLL.second_poll
+        # 0.3: an interruption lengthens a time that met its poll, but hardly beyond that.
         if quanta >= KNOWN_POLL.missed and not opened_late:
             # The work ended in the quantum before the poll. Below one quantum, the poll itself came
             # late, when the work was done. The edge is taken in the middle, in factors.
@@ -327,6 +339,7 @@ def _edge_by_walk(trial: TrialSamples, n: float, poll: _Poll, step: float, width
         turned = steps_this_way == 1 and before != 0
         if turned:
             step /= 2
+        # Four steps one way: the edge is far, so longer steps.
         elif steps_this_way >= KNOWN_POLL.steps_before_doubling:
             step *= 2
         before = direction
@@ -342,6 +355,7 @@ def _is_straight(trial: TrialSamples, rising: RisingPart, *, slack_ns: float) ->
     both, within ``slack_ns``: then there are no stairs to search for.
     """
     units = rising.top_n - 1
+    # None is near a common fraction, at which stairs could meet the line.
     for share in _SEARCH.points:
         n = round(1 + units * share)
         total_ns = trial.total(n).median
@@ -359,6 +373,8 @@ def _climbs(trial: TrialSamples, edge: int, quantum: float) -> bool:
     # The next edge would be at twice the n: up to 1.9 times it T must stay level.
     end = min(round(_SEARCH.tread * edge), trial.chain.max_n)
     end_ns = trial.shortest_total(end)
+    # ``_away``: a distance from the edge at which T is surely above it. A quarter of the jump is
+    # allowed.
     rise = end_ns - trial.shortest_total(edge + _away(edge))
     return rise > _SEARCH.rise_of_tread * quantum
 
@@ -410,6 +426,7 @@ def _edge(
     low = max([n for n in known if totals[n] < line_ns], default=low)
     known_above = [n for n in known if n > low]
     high = min([n for n in known_above if totals[n] >= line_ns], default=high)
+    # To 1.5 % of n, or to neighbours: a closer bracket takes more samples.
     while high - low > max(1, width * high):
         middle = (low + high) // 2
         # Over a wide range, halve the ratio: the precision wanted is a share of n.

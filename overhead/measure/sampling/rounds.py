@@ -57,7 +57,7 @@ def _time_is_over(so_far: RoundsSoFar) -> Why:
     if so_far.rounds < ROUNDS.least:
         return ""
     allowed_s = so_far.settings.seconds
-    # Rounds that are still owed may take longer, but not without end.
+    # Rounds that are still owed may take half as long again, but not more.
     if so_far.rounds < so_far.settings.min_rounds:
         allowed_s *= ROUNDS.overtime
     if so_far.spent_s < allowed_s:
@@ -84,10 +84,11 @@ def measure_cases(
     the rule that stopped it. ``emit`` gets each result at once, so that a crash loses little.
 
     A case that raises is emitted as a ``FailedEntry`` and the others go on; KeyboardInterrupt
-    passes through. ``judge_first`` may replace the error of a case's first call by a better one.
-    The garbage collector is off while a sample is timed and runs between rounds. Once the stacks
-    have started their threads, the calling thread is moved to processors that run at full speed, a
-    few rounds on each.
+    passes through. ``judge_first`` gets the error of a case's first call and returns the one to
+    report: where nothing has run on a target yet, the machine may lack something. The garbage
+    collector is off while a sample is timed and runs between rounds. Once the stacks have started
+    their threads, the calling thread is moved to processors that run at full speed, a few rounds on
+    each.
     """
     # The state of the collector is put back at the end: it belongs to the caller.
     enabled = gc.isenabled()
@@ -135,6 +136,8 @@ class _Measurement:
         for key, chain in chains.items():
             # Without names in the settings the lines of the case name its key alone.
             unnamed = {"target": "", "case": key, "worker": "", "process": settings.process}
+            # ``seconds / len(chains)``: each case's share of the time. ``staged``: its calls are
+            # also timed one by one.
             self.live[key] = CaseInProgress(
                 key,
                 chain,
@@ -151,6 +154,7 @@ class _Measurement:
         # sampling; the age of the process counts from ``began_ns``, which stays.
         self.counted_from_ns: float = clock.now()
         self.began_ns = self.counted_from_ns
+        # Seeded, so that the order of the cases and their sizes can be repeated.
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
 
@@ -166,6 +170,7 @@ class _Measurement:
             began = self.clock.now()
             prepare(n)
             self.preparing_ns += self.clock.now() - began
+            # A call that raised does not count as the first one.
             known.add(n)
 
         return first_timed
@@ -178,8 +183,11 @@ class _Measurement:
         processor. The anchors (samples of a very large n) come last: they show what has changed
         since the rounds.
         """
+        # A list, here and below, since a case that fails is removed meanwhile. ``attempt``: one
+        # step of one case, whose error drops the case alone.
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
+        # Its time does not count as sampling.
         self.outside_the_budget(self.measure_unpinned_costs)
         # From here on the thread is bound to one processor at a time, and leaves a slow one.
         with contextlib.closing(UndisturbedProcessor(self.clock)) as self.processor:
@@ -258,6 +266,7 @@ class _Measurement:
         """Do one step of one case; if it raises, drop the case and emit why. ``what`` names the
         step; the error of a step "first" may be replaced by the one that ``judge_first`` gives.
         """
+        # Tells the runner what comes next, before a step that may hang or crash.
         self.announce(Doing(case.key, what))
         try:
             act(case)
@@ -266,6 +275,8 @@ class _Measurement:
             del self.live[case.key]
             judged: BaseException = error
             if what == "first":
+                # Where nothing has run on the target yet, the machine may lack something: then the
+                # case is unavailable, which says what, and not failed.
                 judged = self.judge_first(case.key, error)
             status = status_of(judged)
             self.emit(FailedEntry(**case.names, status=status, reason=reason_of(judged)))
@@ -274,9 +285,11 @@ class _Measurement:
         """Time the first call of the case in this process, and emit the facts of the clock that its
         samples use. Raises ``Unsupported`` if that clock stands still: no sample could have a time.
         """
+        # ``facts``: the smallest step of the clock, and what a reading costs, as measured.
         if not self.facts.resolution_ns:
             raise Unsupported(because("clock-stands"))
         self.emit_all(one_off.time_first_call(case, self.clock))
+        # The step of the chain's own clock where it has one.
         facts = window.clock_of(case.chain, self.facts)
         self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
@@ -292,6 +305,7 @@ class _Measurement:
         try:
             # A list, since a case that fails is removed meanwhile.
             for case in list(self.live.values()):
+                # ``settings.met``: the cases for which this cost is wanted.
                 if case.key in self.settings.met:
                     find = functools.partial(self.find_unpinned_lengths, lengths)
                     self.attempt(case, "met", find)
@@ -334,6 +348,8 @@ class _Measurement:
         chain = case.chain
         # The n at which the queue is full (the knee) is searched for in each process anew.
         queues = chain.overlap == "pipelined" and not chain.synchronous
+        # 0.5 s: the search takes long samples. ``extras``: cases that get the slow values in any
+        # case.
         has_time = case.seconds >= ROUNDS.knee_seconds or case.key in self.settings.extras
         knee = queues and has_time
         known = self.settings.ladders.get(case.key)
@@ -359,6 +375,7 @@ class _Measurement:
         # What is known for planning: ns per pass, and the units that ran so far.
         case.cost = ladder.pass_ns
         case.issued += ladder.issued
+        # Reads the values that the units wrote, and raises unless all issued units ran.
         case.verify()
         self.clock.release_threads()
 
@@ -376,6 +393,7 @@ class _Measurement:
         self.emit_all(uncounted)
         if uncounted:
             case.recount(aside)
+        # Threads that a stack started meanwhile may use all processors, not only this one.
         self.clock.release_threads()
 
     def grow_older(self, case: CaseInProgress) -> None:
@@ -435,8 +453,11 @@ class _Measurement:
         whatever a pass (one sample of every n) costs it, so a cheap one makes several passes and an
         expensive one may sit out a round.
         """
+        # Other workers may measure now; before the first round, another one should.
         self.announce(Doing("", f"round {number}", others=number == 0))
         gc.collect()
+        # Every fourth round on the next processor: each move makes caches cold, and a disturbance
+        # that the reference loop does not show then meets a few rounds only.
         if number % ROUNDS.on_one_processor == 0:
             self.processor.move_on()
         left_for_each = self.left_ns() / len(self.live)
@@ -459,8 +480,11 @@ class _Measurement:
         reference loop, which shows the processor's speed, is timed before and after; the slower
         time counts, since a disturbance may begin in between.
         """
+        # Moves to another processor if this one is slow. ``before``: the times of the reference
+        # loop.
         before = self.processor.leave_if_slow()
         chain = case.chain
+        # ns of sampling so far; preparing does not count.
         start = self.sampling_ns()
         ns = case.ladder.draw(passes, self.dice)
         queued_before = self.clock.queued()
@@ -479,6 +503,7 @@ class _Measurement:
         slower = [max(times) for times in zip(before, after, strict=True)]
         # The samples that calibration took for the fit are emitted with the first round.
         if case.rounds == 0:
+            # ``extra``: samples above the knee and around the steps of a polling wait.
             rows = rows + case.ladder.extra
         # The time counts against the case's credit.
         case.spend(self.sampling_ns() - start, passes)

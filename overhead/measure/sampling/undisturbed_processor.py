@@ -64,6 +64,7 @@ class UndisturbedProcessor:
         self.clock = clock
         self.processors = clock.processors()
         self.position = 0
+        # Recent times of the reference loop, of which ``best`` is the usual best.
         self.seen: deque[int] = deque(maxlen=_RULE.readings_kept)
         self.readings = 0
         self.best = 0.0
@@ -85,6 +86,7 @@ class UndisturbedProcessor:
         processor chosen, ``[python_ns, native_ns]``.
         """
         here = self.reference_loop()
+        # Slow: 1.12 times the usual best of this process.
         if not self._is_slow(here) or len(self.processors) < 2:
             return here
         # Every slow processor is kept with its reading: the fastest of them is the last resort.
@@ -138,6 +140,7 @@ class UndisturbedProcessor:
         # ``update_every``: readings between two updates of the usual best.
         are_few = self.readings < 2 * _RULE.update_every
         if are_few or self.readings % _RULE.update_every == 0:
+            # The 10th percentile: a lower one may be a lucky reading.
             self.best = float(np.percentile(self.seen, _RULE.best_percentile))
         return times
 

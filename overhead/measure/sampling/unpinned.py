@@ -65,6 +65,8 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
     chain = case.chain
     if chain.poll_ns:
         raise Unsupported(because("sample-would-show-poll", poll_ms=chain.poll_ns / 1e6))
+    # ``Limits.sample_ns``: the longest sample of the rounds, 20 ms. ``least_ns``: what the chain
+    # asks T(n) to rise by at least.
     longest_ns = max(Limits.sample_ns, 2 * chain.least_ns)
     long = 0
     # Try longer and longer chains until one takes as long as wanted.
@@ -85,6 +87,7 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
             break
     if not long:
         raise Unsupported(because("n-is-bounded", most=chain.max_n))
+    # An eighth: with more units the slope between both is less certain.
     short = max(1, long // UNPINNED.long_to_short)
     _totals(case, clock, [short, long])  # the first pass may differ
     return Lengths(short, long)
@@ -98,6 +101,7 @@ def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:
     short_totals: list[int] = []
     long_totals: list[int] = []
     began = clock.now()
+    # 0.1 s, and two pairs at least.
     while len(long_totals) < UNPINNED.fewest_pairs or clock.now() - began < UNPINNED.turn_ns:
         short_total, long_total = _totals(case, clock, [lengths.short, lengths.long])
         short_totals.append(short_total)

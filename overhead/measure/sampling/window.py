@@ -56,6 +56,7 @@ def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> 
     others.
     """
     if chain.own_loop:
+        # Its calls run elsewhere, such as in a browser page, and are timed there.
         return chain.sample(ns, cpu)
     # Local names: an attribute that is looked up between two readings of the clock would be timed.
     prepare = chain.prepare
@@ -102,6 +103,7 @@ def single_shot_after_idle(chain: Chain, count: int, clock: Clock) -> list[int]:
     may slow down: what a program pays that submits rarely.
     """
     if chain.own_loop:
+        # Index 2 of a row is T(n); the idle time is in ms here.
         return [row[2] for row in chain.sample_idle([1] * count, IDLE_S * 1e3)]
     totals_ns = []
     for _ in range(count):
@@ -149,6 +151,7 @@ class TrialSamples:
         """One sample of each n, with an idle time before each window. Only for a chain with its own
         loop.
         """
+        # The samples and the warm units that they run.
         self.issued += self.chain.units(ns)
         rows = self.chain.sample_idle(ns, idle_ns / 1e6)
         self.seen += rows

@@ -51,6 +51,7 @@ class WarpProbe(Probe):
                 adapter=name,
                 device=board,
                 versions={"warp": wp.__version__},
+                # ``cpu``, ``cuda:0``: the name by which ``open`` finds it.
                 options={"device": device.alias},
             )
             targets.append(target)
@@ -73,14 +74,17 @@ class WarpProbe(Probe):
             params["wait"] = "stream"
         base = Case(pattern="per-submit", unit="launch", params=params)
         of_graph: dict[str, Scalar] = {**params, "entry": "graph"}
+        # One graph of all n units, of which each is a node.
         replay = Case(pattern="replay", unit="node", params=of_graph)
 
         early = [vary(base, "entry", "recorded"), replay]
         extra = []
+        # A graph of a fixed number of launches, which is launched n times.
         for nodes in (1, 100):
             graph = Case(pattern="launches", unit="launch", params={**of_graph, "nodes": nodes})
             extra.append(graph)
         if on_gpu:
+            # On the CPU each launch has ended when it returns: there is nothing to wait for.
             early.append(vary(base, "pattern", "wait-each"))
             extra.append(vary(base, "pattern", "read-each"))
         return Space(base, {"arguments": [8, 16]}, extra, early=early)
@@ -123,6 +127,7 @@ class WarpWords:
         # CUDA loads a kernel at its first launch, which is not allowed during a capture.
         self.launch()
         self.array.assign(self._seeds)  # so that this launch does not count
+        # Not launched: Warp only prepares the launch and returns it.
         self.recorded = self.launch(record_cmd=True)
         self.wait: Action = nothing
         if self.device.is_cuda:
@@ -144,6 +149,8 @@ class WarpLaunches(InOrderChain):
         on_gpu = words.device.is_cuda
         self.wait_spins = on_gpu  # CUDA's wait for a stream keeps the CPU busy
         is_recorded = case.params["entry"] == "recorded"
+        # In this order: what launches, waits and reads. ``count`` tells how many steps ran,
+        # ``window`` what is timed, ``device`` how long n units take on the device.
         super().__init__(
             case,
             words.recorded.launch if is_recorded else words.launch,
@@ -173,6 +180,7 @@ class WarpLaunches(InOrderChain):
         busy = not start.is_complete  # the spinning kernel, which stands before it, still runs
         device.stream.record_event(end)
         span_ns = wp.get_event_elapsed_time(start, end) * 1e6
+        # The length of a step of the clock of CUDA events, and how the time was taken.
         return DeviceTime(n, span_ns, busy, EVENT_STEP_NS, "wp.Event behind a spinning kernel")
 
 

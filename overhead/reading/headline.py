@@ -118,6 +118,7 @@ def python_shares(costs: DispatchCosts) -> list[PythonShare]:
     for row in costs.rows:
         if row.python is not None and row.python.resolved:
             found.append(PythonShare(row, row.python))
+    # Each row carries the facts of its stack; a role says what the stack is.
     through_webgpu = [python for python in found if "webgpu" in python.row.facts.roles]
     if through_webgpu:
         return through_webgpu
@@ -142,6 +143,7 @@ def most_overstated(costs: DispatchCosts) -> Overstated | None:
     """
     found = []
     for row in costs.rows:
+        # "naive": the time of one dispatch with its wait; here over the cost of a dispatch.
         times = overstatement(row.records[row.first], "naive") if row.marks else None
         if times is None or times.status != "ok" or times.floor <= 1:
             continue

@@ -93,6 +93,7 @@ def overstatement(record: Record, figure: str) -> Value | None:
     None without two values above zero. It has no interval where an end of it is not known.
     """
     times = ratio(record.measured(figure), record.measured("complete"))
+    # ``bounded``: both ends of the interval are known.
     if times is None or times.bounded:
         return times
     return dataclasses.replace(times, low=None, high=None)
@@ -129,6 +130,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
         value = value.share_saved
     # ... and last what a reader must know beside it.
     reason = "" if value.status == "ok" else about(value.status, value.reason)
+    # The two costs of a case that ran at two speeds; else empty.
     speeds = two_speeds(figure)
     condition: NodeCondition = ""
     # A node of a graph ran at one of its two speeds: which one depends on other processes.
@@ -141,6 +143,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     spread_class = class_of(record, line.figure)
     limit = ""
     if line.figure == "complete":
+        # The classes are ``host``, ``device`` and ``submission`` (all units in one submission).
         limit = "host" if spread_class == "host" else "device"
     return dataclasses.replace(
         made,

@@ -62,6 +62,7 @@ def missing_stack(fingerprint: Fingerprint, stack: str) -> MissingValue:
     """Why the run has no value of this stack: the reason why the stack is missing on this machine,
     else that of its first case.
     """
+    # One stack was asked for, so there is one reason at most.
     for absent in absent_stacks(fingerprint, [stack]):
         return MissingValue(detail=absent.reason)
     for record in fingerprint.records:
@@ -105,6 +106,7 @@ def why(record: Record, figure: str) -> Why:
     if found is not None:
         return missing_figure(found, record).why
     # The case itself was measured, so its status says nothing of this figure.
+    # ``VALUED``: the statuses of a case that has a value.
     if record.status in VALUED:
         return because("not-measured")
     return MissingValue(record.status, record.reason).why

@@ -53,7 +53,9 @@ class StepSpec:
             raise Unsupported(because("no-such-workload", workload=case.workload))
         if case.caller not in ("binding", "ffi", "native"):
             raise Unsupported(because("no-such-caller", caller=case.caller))
+        # Raises for a parameter, or a value of one, that is not in ``_PARAMETERS``.
         check_parameters(case, _PARAMETERS)
+        # Parameters have the names of the fields; ``_check`` finds those that exclude each other.
         spec = cls(case.pattern, case.caller, case.dependency == "independent", **case.params)  # type: ignore[arg-type]
         spec._check()
         return spec
@@ -62,6 +64,7 @@ class StepSpec:
         """Raise ``Unsupported`` for parameters that exclude each other, or that no loop is written
         for.
         """
+        # Only the pattern ``per-k`` has a number k of units in a submission.
         has_k = self.k > 1
         is_from_python = self.caller == "binding"
         needs_k = self.pattern == "per-k"
@@ -142,6 +145,7 @@ def steps(spec: StepSpec) -> Steps:
     else:
         unit = ("set bind group", *unit)
 
+    # A pass for each unit, all in one submission.
     if spec.pattern == "per-pass":
         whole_pass = (*begin, *unit, "end pass", "release pass")
         return Steps(("create encoder",), whole_pass, ("finish", "submit", "release"), 0)
@@ -153,6 +157,7 @@ def steps(spec: StepSpec) -> Steps:
     elif spec.pattern == "read-each":
         tail = (*tail, "read")
     if spec.pattern == "fused":  # one dispatch for all units: no step is repeated
+        # The last number is of the units in a group; 0: all are one group.
         return Steps((*head, *unit), (), tail, 0)
     return Steps(head, unit, tail, spec.per)
 
@@ -202,8 +207,10 @@ def _extra_cases(on_dawn: bool) -> Iterator[Case]:
 
     of_c_calls: tuple[Caller, ...] = ("native", "ffi")
     patterns: tuple[Pattern, ...] = ("one-pass", "per-pass", "fused", "wait-each")
+    # Without ``read-each``, which needs Python.
     base = Case(pattern="per-submit")
     for caller in of_c_calls:
+        # What the axes of ``space`` have from Python, by the other callers.
         for pattern in patterns:
             yield vary(vary(base, "caller", caller), "pattern", pattern)
 

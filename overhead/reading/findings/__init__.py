@@ -55,6 +55,8 @@ def rule(name: str) -> Callable[[Rule], Rule]:
     """
 
     def add(function: Rule) -> Rule:
+        # The last argument tells who owns the name, so that a second import of the same function is
+        # no error.
         _rules.add(name, function, f"{function.__module__}.{function.__qualname__}")
         return function
 

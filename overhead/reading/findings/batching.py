@@ -83,9 +83,11 @@ def replay(view: View) -> Finding | None:
             found.append(_GraphChange(change, pays_after))
     if not found:
         return None
+    # First the graphs of which it is known when they pay off, and of these the largest saving.
     found.sort(key=_place_of_graph)
     first = found[0]
     graph_record = first.change.after
+    # Who made the first graph, in words.
     maker = graph_maker(graph_record, view.facts(graph_record.stack))
     changes_found = [each.change for each in found]
     facts = ReplayPays(tuple(changes_found), maker, _NODES, first.pays_after)

@@ -79,6 +79,7 @@ def synchronise_each_step(view: View) -> Finding | None:
         return None
     # The order of ``_ACTS``: the act that readers know best comes first.
     first = min(costly, key=lambda case: _ACTS.index(case.act))
+    # What the act adds, the steps with it over those without, and the steps alone.
     adds = first.cost
     slowdown = first.slowdown
     alone = first.alone.figure("complete") if first.alone is not None else None

@@ -156,6 +156,7 @@ def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
             candidates.append(candidate)
     if not candidates:
         return None
+    # In how many runs each stack is.
     runs_with: collections.Counter[str] = collections.Counter()
     for candidate in candidates:
         runs_with.update(candidate.stacks)
@@ -166,6 +167,7 @@ def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
     whole = with_headline or candidates
     newest = max(each.method_version for each in whole)
     by_newest = [each for each in whole if each.method_version == newest]
+    # ``distance``: how far its costs lie from the median of the other boards, as a logarithm.
     return min(by_newest, key=lambda candidate: candidate.distance).costs
 
 

@@ -66,6 +66,7 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     measured, the reasons.
     """
     sizes = _chosen((machines.own, *machines.others))
+    # ``arms``: the variants with a time; the others are in ``failed``.
     with_times = [size for size in sizes if size.group.arms]
     if not with_times:
         yield _reasons(sizes)
@@ -121,6 +122,7 @@ def _chosen(views: Sequence[View]) -> list[_WorkloadSize]:
 
     def rank(size: _WorkloadSize) -> tuple[bool, int]:
         weight = 2 if size.view is views[0] else 1
+        # ``max`` compares the first first: True is more than False.
         return size.group.on_gpu, weight * len(size.group.arms)
 
     chosen = []
@@ -178,6 +180,7 @@ def _fastest(size: _WorkloadSize, own_run: str) -> _Fastest:
     fastest, *slower = size.cheapest_first
     next_variant: str | Cell = ""
     next_takes = ""
+    # The first of another stack is the fastest of those.
     for arm in slower:
         if arm.record.stack != fastest.record.stack:
             next_variant = Cell(variant_text(arm), arm.record.stack)

@@ -69,6 +69,7 @@ class WarpProbe(Probe):
         ``early``: those that every run measures.
         """
         on_gpu = target.api == "CUDA"
+        # ``arguments``: of the kernel, the number of arrays.
         params: dict[str, Scalar] = {"entry": "launch", "arguments": 1}
         if on_gpu:
             params["wait"] = "stream"
@@ -115,6 +116,7 @@ class WarpWords:
         self.kernels = step_warp
         self._seeds = lcg.seeds()
         self.array = wp.array(self._seeds, dtype=wp.uint32, device=self.device)
+        # The module ``step_warp`` has a kernel for each number of arguments that a case may have.
         kernel = getattr(step_warp, f"step{arguments}")
         self.launch = functools.partial(
             wp.launch,
@@ -195,9 +197,11 @@ class WarpGraph(Chain):
         self._params = case.params
         self._graphs: dict[int, Any] = {}  # by number of launches
         self._nodes = int(case.params.get("nodes", 1))  # launches in a graph of fixed size
+        # ``prepare`` then records all n units, and ``issue`` launches the recording.
         self.recorded = case.pattern == "replay"
         # In ``replay`` one graph has all n units, so the size of a graph limits n.
         self.max_n = MOST_NODES if self.recorded else 1 << 20
+        # A call on the CPU returns only when the work is done.
         self.synchronous = words.device.is_cpu
         self.wait_spins = words.device.is_cuda  # CUDA's wait for a stream keeps the CPU busy
         # One graph of all units starts only when it has been issued: nothing overlaps.
@@ -232,6 +236,7 @@ class WarpGraph(Chain):
 
     def window(self) -> dict[str, Scalar]:
         """What is timed: the call, and the number of nodes if it is fixed."""
+        # "outside": the graph is recorded before the clock starts.
         return {
             "call": "wp.capture_launch",
             "recording": "outside",

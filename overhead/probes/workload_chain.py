@@ -67,6 +67,7 @@ def with_workloads(space: Space, arms: Sequence[WorkloadArm], *, software: bool)
     for workload in registered:
         extra += _cases(workload, arms, software)
 
+    # ``space.allowed``: the rule by which a stack leaves out cases of its own.
     def is_allowed(case: Case) -> bool:
         is_of_workload = "elements" in case.params  # the stack's own rule does not know these cases
         return is_of_workload or space.allowed(case)
@@ -152,6 +153,7 @@ def _body_params(arm: WorkloadArm, workload: Workload) -> list[dict[str, Scalar]
     """
     if not workload.bodies or not arm.bodies:
         return [{}]
+    # In the order of the arm.
     return [{"body": name} for name in arm.bodies if name in workload.bodies]
 
 

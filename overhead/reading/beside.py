@@ -182,6 +182,7 @@ def _variances_of_figures(runs: Sequence[View], figure_class: FigureClass) -> li
         for figure in run.once(key_figures):
             if figure.spread_class != figure_class or not figure.record or not figure.measured:
                 continue
+            # A logarithm needs a value above zero, which a steady one has.
             if is_steady(figure.measured):
                 same_figure = (figure.key, figure.record.case.key)
                 logs.setdefault(same_figure, []).append(math.log(figure.measured.value))
@@ -195,6 +196,7 @@ def full_runs(runs: Sequence[View]) -> list[View]:
     # By run the number of key figures with a value.
     measured = {run: _figures_with_value(run) for run in runs}
     most = max(measured.values(), default=0)
+    # With ``most`` at 0 every run would be full.
     full = [run for run in runs if most > 0 and measured[run] >= most / 2]
     return sorted(full, key=lambda run: run.fingerprint.created)
 

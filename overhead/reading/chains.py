@@ -122,6 +122,7 @@ def groups(view: View) -> list[Group]:
     by_work: dict[_Work, list[Record]] = {}
     # The floor, a call that does nothing, runs no chain.
     for target in view.without_floor:
+        # Cases of workloads have the unit "step" and a number of elements.
         for record in with_fields(target.records, unit="step"):
             elements = record.params.get("elements")
             # The type itself, because True is an int too. Files of other programs may hold any.
@@ -181,6 +182,7 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     if slope is None or not resolved(record.figure("complete")) or bends_below_zero(record):
         return None
     # The parameters of its own: without those that all arms of the group share.
+    # ``_variant``: the parameters that change what is computed.
     own = dict(sorted(record.params.items()))
     for shared in ("elements", "maker", *dict(_variant(record))):
         own.pop(shared, None)

@@ -164,10 +164,12 @@ def dispatch_costs(view: View) -> DispatchCosts | None:
     """
     shown = targets_shown(view)
     rows: list[DispatchRow] = []
+    # ``_rows``: the ways to call a stack, each with the costs by its callers.
     for target in shown.targets:
         rows += _rows(view, target)
     if not rows:
         return None
+    # The name of the CPU, or of the GPU that all rows were measured on.
     device = plain(view.fingerprint.machine.cpu, 40)
     if shown.hardware:
         device = plain(shown.targets[0].first.adapter, 40)

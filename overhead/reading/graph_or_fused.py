@@ -379,6 +379,7 @@ def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
             continue
         steps = steps_of(group.workload)
         for arm in group.arms:
+            # "binding": called from Python.
             if arm.record.caller == "binding" and arm.processor == "gpu":
                 # The way as one of kind "other", without a label; its arm tells what it is.
                 way = _way(OTHER, "", arm.record, arm, steps)
@@ -543,6 +544,7 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
     figure = record.figure("complete")
     time = _read_off(record, steps)
     if figure is None or time is None:
+        # The record says why it has no time.
         return ChainWay(kind, stack, label, None, failed=record)
     # ``modes``: the costs of a further step that were found, in short and in long chains.
     step = _step_between_modes(record, figure) if figure.modes else None

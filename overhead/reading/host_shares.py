@@ -167,6 +167,7 @@ def _levels(view: View, top: Record) -> list[_Level]:
         times = comparison.measured("ratio")
         if record is None or times is None or times.value <= 0:
             continue
+        # ``are_apart``: both are known to be on different boards.
         if record.measured("host") and not are_apart(record.device, top.device):
             # ``times``: the top over this level. A level that saves 0.3 takes 0.7 of the top.
             share_of_top = _WHOLE - times.share_saved
@@ -268,4 +269,5 @@ def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
         return False
     if of.pattern != top.pattern or of.unit != top.unit:
         return False
+    # ``of``: the case with validation.
     return of.caller == "native" or of.key == top.key

@@ -129,6 +129,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     if value.unit == "ratio":
         value = value.share_saved
     # ... and last what a reader must know beside it.
+    # Of a noisy value, for instance, why it is noisy.
     reason = "" if value.status == "ok" else about(value.status, value.reason)
     # The two costs of a case that ran at two speeds; else empty.
     speeds = two_speeds(figure)
@@ -186,6 +187,7 @@ def _case_of_line(target: TargetView, line: _Line) -> Record | None:
                 return record
         return None
     for record in with_fields(by_caller, pattern=line.pattern, workload=line.workload):
+        # Each of its parameters is among those of the line, with the same value.
         has_no_other_params = record.params.items() <= line.params.items()
         if has_no_other_params:
             return record

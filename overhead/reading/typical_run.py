@@ -85,6 +85,7 @@ def place_of(costs: DispatchCosts) -> Place | None:
     fingerprint = costs.view.fingerprint
     # By case, the cost that each other board had in committed runs of this kind of machine.
     committed = committed_table().costs.get(kind_of(fingerprint.machine), {})
+    # The ids of the GPUs that this run was measured on.
     own_boards = boards_of(fingerprint.records)
     # Over the costs: how many are the lowest or highest of all boards, and by what factor the other
     # boards' median is above this cost.

@@ -177,6 +177,7 @@ class TargetView:
         The parameters that a case lacks are not named.
         """
         varied = {name: value for name, value in self.varied(record).items() if value != ""}
+        # The workload comes first, so it is not named again.
         if record.workload != "step":
             varied.pop("workload", None)
             return " ".join([plain(record.workload, 40), record.pattern, *parameter_texts(varied)])
@@ -342,6 +343,7 @@ def by_board(records: Sequence[Record]) -> list[list[Record]]:
     by_board = []
     # A list for each board: its own records, and those that name no board but may be of it.
     for board in boards:
+        # A record that tells the name of the board's model.
         on_board = first_with(records, device=board)
         assert on_board is not None
         may_be_compared = []

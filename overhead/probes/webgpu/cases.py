@@ -201,6 +201,7 @@ def _extra_cases(on_dawn: bool) -> Iterator[Case]:
         for k in sizes:
             yield Case(pattern="per-k", caller=caller, params={"k": k})
         # The second is the same as the first, but its units depend on each other.
+        # Independent units work on several buffers, so their bind groups must rotate.
         yield Case(pattern="per-submit", caller=caller, dependency="independent", params=rotated)
         yield Case(pattern="per-submit", caller=caller, params=rotated)
         yield Case(pattern="one-pass", caller=caller, params=rotated)
@@ -231,5 +232,6 @@ def _is_offered(case: Case) -> bool:
     may_name_wait = spec.caller == "binding" and spec.pattern in ("per-submit", "wait-each")
     if spec.wait and not may_name_wait:
         return False
+    # A case may have one of these parameters, not two.
     lesser = {"bindgroup", "wait", "indirect", "validation"} & set(case.params)
     return len(lesser) <= 1

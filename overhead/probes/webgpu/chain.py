@@ -85,6 +85,7 @@ class WebGpuChain(Chain):
         # The library keeps errors of earlier chains, which are not of this one.
         self.library.forget_errors()
         self.resources = StepResources(self.session, spec)
+        # ``overlap``: whether the device works while units are issued.
         self.overlap = spec.overlap
         # ``latency``: each unit contains its wait. ``synchronous``: it has then ended when
         # ``issue`` returns.
@@ -95,6 +96,7 @@ class WebGpuChain(Chain):
             self.max_n = longest_fused_chain(target.adapter)
 
         self._wait_name, wait = self._named_wait()
+        # ``_loop``: what each unit does, as Python text or as C calls; ``issue`` runs it n times.
         self._loop: Script | NativeProgram
         issue: Callable[[int], object]
         if spec.caller == "binding":
@@ -321,6 +323,7 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
             calls += calls_of(step)
         return tuple(calls)
 
+    # Head and tail run once for each group of units, the body once for each unit.
     head = calls_of_part(steps.head)
     body = calls_of_part(steps.body)
     tail = calls_of_part(steps.tail)

@@ -268,11 +268,13 @@ def _wait_spins(session: WebGpuSession) -> bool:
     wait = session.library.waiter(resources.device, resources.queue)
     repeats = 1
     waited_ns = 0
+    # CPU time of this thread; it grows in the wait only if the wait is a loop.
     cpu_ns = 0
     with_submission_ns = 0
     # If the submission itself waits for the device, only the time with the submission grows, and
     # nothing can be measured.
     while waited_ns < 5_000_000 and with_submission_ns < 20_000_000 and repeats <= 1 << 12:
+        # At most 4096 dispatches, each time four times as many.
         encoder = resources.device.create_command_encoder()
         _dispatch(encoder.begin_compute_pass(), resources.pipeline, resources.groups, repeats)
         commands = encoder.finish()

@@ -107,6 +107,7 @@ class Library:
         call, so that those of another chain are not blamed on this one.
         """
         messages = [*self._errors]
+        # A pair is the kind of an error and its message.
         messages += [message for _, message in self._pending]
         self._errors.clear()
         self._pending.clear()

@@ -218,6 +218,7 @@ class WebGpuWork(WorkChain):
         """
         if self.case.pattern == "per-submit":
             n = min(n, MOST_SUBMISSIONS)
+        # ``get``: the state, and the number of steps that all counters show.
         _, steps_before = self.get()
         try:
             return self._clock.measure(n)

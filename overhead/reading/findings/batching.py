@@ -59,6 +59,7 @@ def one_pass(view: View) -> Finding | None:
         one_pass = variant(target, pattern="one-pass")
         return change_above(_LEAST_TIMES, target, target.base, one_pass)
 
+    # Over all stacks of the headline figure, the largest saving first.
     found = changes(view, batched)
     return changes_finding(OnePassPays(tuple(found)), found)
 

@@ -163,6 +163,7 @@ def key_figure_table(
         ),
     ]
     for comparison in comparisons:
+        # The two functions that make the cells of these columns.
         value, ratio = partial(_other_value, comparison), partial(_ratio, comparison)
         columns += [
             Column(other_run(comparison), value, is_number=True, only_if_filled=True),

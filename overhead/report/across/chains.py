@@ -143,6 +143,7 @@ def _other_runs(machines: Machines, sizes: Sequence[_WorkloadSize]) -> list[str]
     for row in rows(machines.own, machines.others):
         if row.shown_run:
             run_on_first_page[row.name] = row.shown_run
+    # A workload that the first page does not show cannot differ.
     differ = []
     for workload, run in run_here.items():
         if run_on_first_page.get(workload, run) != run:
@@ -261,6 +262,7 @@ def _measured_row(arm: ArmFit, size: _WorkloadSize) -> _VariantRow:
     """
     # A sign stands before a time that was calculated and not measured.
     total = beyond(arm, size.steps) + spread(arm.cost(size.steps) / 1e3)
+    # ``slope``: the time of one more step; ``fixed``: that of a chain beside its steps.
     return _VariantRow(
         variant=Cell(plain(arm_label(arm), 90), arm.record.stack),
         step=number(arm.slope / 1e3),

@@ -386,6 +386,8 @@ def _rows(points: Iterable[_Point]) -> list[DotRow]:
     """
     by_row: dict[str, list[_Point]] = {}
     for point in sorted(points, key=lambda point: (point.row, point.cost.value)):
+        # ``row``: API, stack and caller in words; sorted by cost, so the cheapest of a row comes
+        # first.
         by_row.setdefault(point.row, []).append(point)
     # The first point of each row is its cheapest.
     groups = sorted(by_row.values(), key=lambda group: (group[0].api, group[0].cost.value))

@@ -338,6 +338,7 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
     if any(_is_hollow(row, kind) for row, kind in drawn):
         hollow: dict[str, Any] = {"markerfacecolor": PAPER, "markeredgewidth": 1.6}
         handles.append(Line2D([], [], marker="o", color=MUTED, label=HOLLOW, **hollow, **look))
+    # Made before it is known if it is needed: the legend is told below how to draw it.
     two_speeds = Line2D([], [], marker="s", color=MUTED, label=TWO_SPEEDS, **look)
     if any(len(row.marks[kind]) > 1 for row, kind in drawn):
         handles.append(two_speeds)
@@ -420,6 +421,7 @@ def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
     batch = row.records.get("batched")
     if batch is None or "batched" not in row.marks:
         return
+    # A row may have two costs of a kind: the line is drawn to the first.
     batched_cost = row.marks["batched"][0].value
     colour = CALL_COLOURS["batched"]
     for kind, costs in row.marks.items():

@@ -193,6 +193,7 @@ class WorkRow:
         times = self.relative(way)
         if times is None:
             return None
+        # ``SAME_WITHIN``: a difference of 5 %, which another run may reverse.
         if times.ceiling < 1 and times.value < 1 / (1 + SAME_WITHIN):
             return "cheaper"
         if times.floor > 1 and times.value > 1 + SAME_WITHIN:
@@ -259,9 +260,11 @@ class WorkRow:
         if any(self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl")):
             return None
         # ``added``: what the graph adds to a step, beside the time of a step of fused CUDA.
+        # Less than a tenth of it (``_LITTLE``) is little.
         if times.added.floor < _LITTLE * times.cuda.value:
             return "graph-adds-little"
         kernel_ratio = times.wgsl / times.cuda
+        # Surely 1.3 times as long as in CUDA.
         return "slow-kernel" if kernel_ratio.floor > _LEAST_KERNEL_RATIO else None
 
     @property

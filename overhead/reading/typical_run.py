@@ -100,6 +100,7 @@ def place_of(costs: DispatchCosts) -> Place | None:
         # A committed run of this very board would make the run look typical.
         for board in own_boards:
             others.pop(board, None)
+        # Among fewer than 3 other boards a cost has no place.
         if cost is None or cost.value <= 0 or len(others) < LEAST_OTHER_BOARDS:
             continue
         if cost.value < min(others.values()):
@@ -115,6 +116,7 @@ def place_of(costs: DispatchCosts) -> Place | None:
         if cost.origin is not None:
             placed.append(cost.origin)
         boards |= others.keys()
+    # Fewer than 5 costs tell nothing of a run.
     if len(times) < _LEAST_COSTS:
         return None
     # The middle of these factors is the place of the run.

@@ -452,6 +452,7 @@ def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
     half as many records. ``runs``: of one machine, newest first. Of complete runs, one without
     environment variables of its own comes before one with some, which may change what is measured.
     """
+    # ``_COMPLETE_SHARE``: a half.
     least_stacks = _COMPLETE_SHARE * max(len(run.stacks) for run in runs)
     with_stacks = [run for run in runs if len(run.stacks) >= least_stacks]
     # A run with few stacks may have many records of them, so it sets no measure here.

@@ -93,6 +93,7 @@ class WebGpuChain(Chain):
         # A pattern that records all dispatches into one submission has the shortest chains.
         self.max_n = {"per-submit": 1 << 17, "per-k": 1 << 18}.get(spec.pattern, 1 << 16)
         if spec.pattern == "fused":
+            # A driver may stop a kernel whose loop has more turns.
             self.max_n = longest_fused_chain(target.adapter)
 
         self._wait_name, wait = self._named_wait()
@@ -191,6 +192,8 @@ class WebGpuChain(Chain):
             return None
         units_per_submission = self.spec.per  # 0: all units are one, which always fits
         if units_per_submission:
+            # ``MOST_SUBMISSIONS``: well below the capacity of any queue; a full one would hold the
+            # host.
             n = min(n, MOST_SUBMISSIONS * units_per_submission)
         return self._clock.measure(n)
 

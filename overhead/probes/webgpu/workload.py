@@ -217,6 +217,7 @@ class WebGpuWork(WorkChain):
         noted in ``aside``: these steps are no units of the chain.
         """
         if self.case.pattern == "per-submit":
+            # Well below the capacity of any queue; a full one would hold the host.
             n = min(n, MOST_SUBMISSIONS)
         # ``get``: the state, and the number of steps that all counters show.
         _, steps_before = self.get()

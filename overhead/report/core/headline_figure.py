@@ -237,6 +237,7 @@ def _make_room_at_left(figure: Figure, ax: Axes) -> None:
         at = math.log(text.xy[0])
         # In pixels: where the mark is, and how much room the text left of it needs.
         mark_px = ax.bbox.x0 + width * (at - low) / (high - low)
+        # ``_LEFT_ROOM`` is in points.
         room_px = _LEFT_ROOM * figure.dpi / _POINTS_AN_INCH
         needed_px = mark_px - text.get_window_extent().x0 + room_px
         # With another lower end, the mark lies width * (at - end) / (high - end) from the left.
@@ -439,6 +440,7 @@ def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) ->
     # The interval first, then the mark over it, then the ring around it.
     is_hollow = _is_hollow(row, kind)
     if cost.low is not None and cost.high is not None:
+        # ``_NARROW``: 1.1 times the low end.
         is_wide = cost.high > _NARROW * cost.low
         if is_hollow or is_wide:
             lowest, highest = ax.get_xlim()
@@ -543,6 +545,7 @@ def _draw_share(ax: Axes, share: Value, y: float) -> None:
     per_cent = 100 * share.value
     ax.barh(y, per_cent, height=0.5, color=python_colour)
     ax.barh(y, 100 - per_cent, left=per_cent, height=0.5, color=rest_colour)
+    # ``_ROOM_FOR_SHARE``: 35 per cent, chosen by eye.
     is_inside = per_cent > _ROOM_FOR_SHARE
     # 3 per cent from the end of the bar's part.
     ax.text(

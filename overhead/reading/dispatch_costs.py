@@ -316,6 +316,7 @@ def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
         # ``levels``: the same calls from Python first, from compiled code last.
         share = split.python
         if share and share.bounded and split.levels[-1].key == compiled.key:
+            # "host": the CPU time of a call.
             is_resolved = resolved(split.host) and resolved(compiled.figure("host"))
             return share if is_resolved else None
     return None
@@ -462,4 +463,5 @@ def unpinned_below(record: WithFigures) -> bool:
     if unpinned is None or undisturbed is None:
         return False
     _, highest_us = unpinned
+    # ``floor``, the lower end of the interval, is in ns.
     return highest_us < undisturbed.floor / 1e3

@@ -54,6 +54,7 @@ class Graph:
         total: Value | None = None
         # A missing part makes the sum unknown.
         for part in self.parts:
+            # ``_part``: what one part takes for so many nodes.
             time = self._part(part, nodes)
             if time is None:
                 return None

@@ -76,6 +76,7 @@ def batches(costs: DispatchCosts) -> list[Batch]:
         alone = _single_dispatch(row) if "batched" in row.marks else None
         if alone is None:
             continue
+        # How many times as much it costs alone.
         less = ratio(alone.measured("complete"), row.records["batched"].measured("complete"))
         # With an interval that reaches 1 the batch may save nothing.
         saves = less is not None and less.floor > 1
@@ -162,6 +163,7 @@ def limited(costs: DispatchCosts, limit: Literal["device", "balanced"]) -> list[
     found = []
     for row in costs.rows:
         if "compiled" in row.marks and row.limit("compiled") == limit:
+            # "host": the CPU time of a call.
             host = row.records["compiled"].figure("host")
             if host is not None and host.measured:
                 found.append(row)
@@ -179,6 +181,7 @@ def unpinned_pays_more(costs: DispatchCosts) -> bool:
             if unpinned is None or undisturbed is None:
                 continue
             lowest_us, _ = unpinned
+            # ``ceiling`` is in ns.
             if lowest_us > undisturbed.ceiling / 1e3:
                 return True
     return False

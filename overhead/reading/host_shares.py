@@ -147,6 +147,7 @@ def _validation(view: View, top: Record) -> Figure | None:
     """
     for comparison in view.comparisons("validation-share"):
         if _same_case(view, comparison, top):
+            # The difference of both CPU times, ns per unit.
             figure = comparison.figure("difference")
             if figure is not None:
                 return figure
@@ -215,6 +216,7 @@ def _last_layer(view: View, last: Record) -> Layer:
     roles = view.facts(last.stack).roles
     if "driver" in roles:
         return "driver"
+    # Below WebGPU a driver does a part of the work that was not measured apart.
     return "api and driver" if "webgpu" in roles else "library"
 
 

@@ -57,6 +57,7 @@ def one_pass(view: View) -> Finding | None:
         if target.base.pattern != "per-submit":
             return None
         one_pass = variant(target, pattern="one-pass")
+        # The change from the usual case to one pass, if that is surely 1.5 times as cheap.
         return change_above(_LEAST_TIMES, target, target.base, one_pass)
 
     # Over all stacks of the headline figure, the largest saving first.
@@ -75,6 +76,7 @@ def replay(view: View) -> Finding | None:
         if target is None:
             continue
         # ``eager``: the launch that a node replaces; ``graph.record``: the node.
+        # The change from the one to the other, if that is surely 1.5 times as cheap.
         change = change_above(_LEAST_TIMES, target, graph.eager, graph.record)
         if change is not None:
             pays_after = graph.break_even(_NODES)

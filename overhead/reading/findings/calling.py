@@ -49,6 +49,7 @@ def from_compiled_code(view: View) -> Finding | None:
         if not makes_same_calls or target.first.api == "CPU":
             return None
         native = variant(target, caller="native")
+        # Surely means 1.3 times as cheap (``_LEAST_TIMES``), with the whole interval.
         return change_above(_LEAST_TIMES, target, target.base, native)
 
     found = changes(view, compiled)
@@ -66,6 +67,7 @@ def short_way(view: View) -> Finding | None:
         way = target.facts.short_way
         if way is None or target.first.api == "CPU":
             return None
+        # Surely means 1.3 times as cheap (``_LEAST_TIMES``), with the whole interval.
         return change_above(_LEAST_TIMES, target, target.base, variant(target, way.params))
 
     found = changes(view, shorter)

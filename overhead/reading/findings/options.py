@@ -95,7 +95,8 @@ def compile_tiny(view: View) -> Finding | None:
 
 def _costs_more(view: View, params: dict[str, Scalar], least: float) -> list[Change]:
     """What leaving out an option saves: the targets on which the case with these parameters (the
-    option) costs surely ``least`` times as much as the base case, which has not got it.
+    option) costs surely ``least`` times as much as the base case, which has not got it. A change
+    goes from the case with the option to the one without.
     """
 
     def with_option(target: TargetView) -> Change | None:

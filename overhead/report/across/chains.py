@@ -102,6 +102,7 @@ def _reasons(sizes: Sequence[_WorkloadSize]) -> Text:
     for size in sizes:
         failed += size.group.failed
     paragraphs = [without_figure(measured=bool(sizes))]
+    # ``_MOST_REASONS``: 20.
     paragraphs += [case_reason(record) for record in failed[:_MOST_REASONS]]
     if len(failed) > _MOST_REASONS:
         paragraphs.append(more_cases(len(failed) - _MOST_REASONS))

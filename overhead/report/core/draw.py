@@ -187,6 +187,7 @@ def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]
     if not handles:
         return
     # So many columns of the longest name fit into a row.
+    # A row has room for 80 letters; a marker takes 5.
     fitting = _LEGEND_LETTERS // (longest_name + _MARKER_LETTERS)
     columns = max(1, min(len(handles), fitting))
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)

@@ -260,7 +260,7 @@ class WorkRow:
         if any(self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl")):
             return None
         # ``added``: what the graph adds to a step, beside the time of a step of fused CUDA.
-        # Less than a tenth of it (``_LITTLE``) is little.
+        # Less than a tenth of the latter (``_LITTLE``) is little.
         if times.added.floor < _LITTLE * times.cuda.value:
             return "graph-adds-little"
         kernel_ratio = times.wgsl / times.cuda

@@ -128,8 +128,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     # The lines that compare tell a share that is saved, not how many times as long it takes.
     if value.unit == "ratio":
         value = value.share_saved
-    # ... and last what a reader must know beside it.
-    # Of a noisy value, for instance, why it is noisy.
+    # ... and last what a reader must know beside it, such as why it is noisy.
     reason = "" if value.status == "ok" else about(value.status, value.reason)
     # The two costs of a case that ran at two speeds; else empty.
     speeds = two_speeds(figure)

@@ -200,8 +200,8 @@ def _extra_cases(on_dawn: bool) -> Iterator[Case]:
         sizes = (4, 16, 64, 256) if caller == "binding" else (16, 64)
         for k in sizes:
             yield Case(pattern="per-k", caller=caller, params={"k": k})
-        # The second is the same as the first, but its units depend on each other.
-        # Independent units work on several buffers, so their bind groups must rotate.
+        # Independent units work on several buffers, so their bind groups must rotate. The second is
+        # the same as the first, but its units depend on each other.
         yield Case(pattern="per-submit", caller=caller, dependency="independent", params=rotated)
         yield Case(pattern="per-submit", caller=caller, params=rotated)
         yield Case(pattern="one-pass", caller=caller, params=rotated)

@@ -76,7 +76,7 @@ def replay(view: View) -> Finding | None:
         if target is None:
             continue
         # ``eager``: the launch that a node replaces; ``graph.record``: the node.
-        # The change from the one to the other, if that is surely 1.5 times as cheap.
+        # The change from launch to node, if a node is surely 1.5 times as cheap.
         change = change_above(_LEAST_TIMES, target, graph.eager, graph.record)
         if change is not None:
             pays_after = graph.break_even(_NODES)

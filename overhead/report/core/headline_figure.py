@@ -475,7 +475,7 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
     place = _PLACES[kind]
     if cost.low is not None and cost.low <= lowest:
         # The interval reaches the left end: no room for a text at its left.
-        # Above the mark.
+        # So it stands above the mark.
         place = _PLACES["python"]
     elif cost.low is not None and kind == "batched":
         x = cost.low  # this text stands at the left, so it begins where the interval does

@@ -101,8 +101,8 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
         software = is_software(info)
         driver = [info["vendor"], info["description"]]
         if named.api == "D3D12" and under_wine():
-            # Wine gives the adapter the name of some GPU. What computes is a device of Vulkan: it is
-            # software if all of these are, and where there is none.
+            # Wine gives the adapter the name of some GPU. What computes is a device of Vulkan. It
+            # counts as software if all of these are, and where there is none.
             software = all(is_software(other.adapter.info) for other in of_vulkan)
             driver.append(
                 "D3D12 on Vulkan by Wine" if of_vulkan else "D3D12 by Wine, on an unknown device"

@@ -139,10 +139,12 @@ def _check_types(given: inspect.BoundArguments, known: Mapping[str, inspect.Para
     """
     for name, value in given.arguments.items():
         parameter = known[name]
+        # ``_BY_ANNOTATION``: what a value must be; other annotations are not checked here.
         wanted = _BY_ANNOTATION.get(parameter.annotation)
         # The value of ``*calls`` is a tuple, and its annotation is that of one of them.
         is_tuple_of_values = parameter.kind is inspect.Parameter.VAR_POSITIONAL
         if wanted is None or is_tuple_of_values:
             continue
         if not wanted.is_met_by(value):
+            # At most 50 letters of the value.
             raise UsageError(f"{name}={value!r:.50}: must be {wanted.said}")

@@ -28,6 +28,9 @@ class Registry(Generic[T]):
     def __init__(
         self, kind: str, package: str, skip: frozenset[str] = frozenset(), in_features: str = ""
     ) -> None:
+        """An empty registry. ``kind``: what its items are called in errors. The other arguments:
+        see the class; ``load`` imports the modules.
+        """
         self.kind = kind
         self.package = package
         self.skip = skip
@@ -75,6 +78,7 @@ class Registry(Generic[T]):
         """
         # What there is now, to be put back if the block raises.
         before, packages = dict(self._items), dict(self.packages)
+        # ``add`` appends the names to this list, which the caller gets.
         added: list[str] = []
         self._added, self._adding = added, package
         try:
@@ -109,6 +113,8 @@ class Registry(Generic[T]):
             if found.ispkg:  # a folder, which names its modules that register items
                 for name in module.REGISTERS:
                     importlib.import_module(f"{module.__name__}.{name}")
+        # ``of_features`` imports the modules of this name of all features, which register their
+        # items.
         if self.in_features:
             of_features(self.in_features)
         return True

@@ -51,6 +51,7 @@ class WarpProbe(Probe):
                 adapter=name,
                 device=board,
                 versions={"warp": wp.__version__},
+                # ``cpu``, ``cuda:0``: the name by which ``open`` finds it.
                 options={"device": device.alias},
             )
             targets.append(target)
@@ -68,19 +69,23 @@ class WarpProbe(Probe):
         ``early``: those that every run measures.
         """
         on_gpu = target.api == "CUDA"
+        # ``arguments``: of the kernel, the number of arrays.
         params: dict[str, Scalar] = {"entry": "launch", "arguments": 1}
         if on_gpu:
             params["wait"] = "stream"
         base = Case(pattern="per-submit", unit="launch", params=params)
         of_graph: dict[str, Scalar] = {**params, "entry": "graph"}
+        # One graph of all n units, of which each is a node.
         replay = Case(pattern="replay", unit="node", params=of_graph)
 
         early = [vary(base, "entry", "recorded"), replay]
         extra = []
+        # A graph of a fixed number of launches, which is launched n times.
         for nodes in (1, 100):
             graph = Case(pattern="launches", unit="launch", params={**of_graph, "nodes": nodes})
             extra.append(graph)
         if on_gpu:
+            # On the CPU each launch has ended when it returns: there is nothing to wait for.
             early.append(vary(base, "pattern", "wait-each"))
             extra.append(vary(base, "pattern", "read-each"))
         return Space(base, {"arguments": [8, 16]}, extra, early=early)
@@ -111,6 +116,7 @@ class WarpWords:
         self.kernels = step_warp
         self._seeds = lcg.seeds()
         self.array = wp.array(self._seeds, dtype=wp.uint32, device=self.device)
+        # The module ``step_warp`` has a kernel for each number of arguments that a case may have.
         kernel = getattr(step_warp, f"step{arguments}")
         self.launch = functools.partial(
             wp.launch,
@@ -123,6 +129,7 @@ class WarpWords:
         # CUDA loads a kernel at its first launch, which is not allowed during a capture.
         self.launch()
         self.array.assign(self._seeds)  # so that this launch does not count
+        # Not launched: Warp only prepares the launch and returns it.
         self.recorded = self.launch(record_cmd=True)
         self.wait: Action = nothing
         if self.device.is_cuda:
@@ -144,6 +151,8 @@ class WarpLaunches(InOrderChain):
         on_gpu = words.device.is_cuda
         self.wait_spins = on_gpu  # CUDA's wait for a stream keeps the CPU busy
         is_recorded = case.params["entry"] == "recorded"
+        # In this order: what launches, waits and reads. ``count`` tells how many steps ran,
+        # ``window`` what is timed, ``device`` how long n units take on the device.
         super().__init__(
             case,
             words.recorded.launch if is_recorded else words.launch,
@@ -173,6 +182,7 @@ class WarpLaunches(InOrderChain):
         busy = not start.is_complete  # the spinning kernel, which stands before it, still runs
         device.stream.record_event(end)
         span_ns = wp.get_event_elapsed_time(start, end) * 1e6
+        # The length of a step of the clock of CUDA events, and how the time was taken.
         return DeviceTime(n, span_ns, busy, EVENT_STEP_NS, "wp.Event behind a spinning kernel")
 
 
@@ -187,9 +197,11 @@ class WarpGraph(Chain):
         self._params = case.params
         self._graphs: dict[int, Any] = {}  # by number of launches
         self._nodes = int(case.params.get("nodes", 1))  # launches in a graph of fixed size
+        # ``prepare`` then records all n units, and ``issue`` launches the recording.
         self.recorded = case.pattern == "replay"
         # In ``replay`` one graph has all n units, so the size of a graph limits n.
         self.max_n = MOST_NODES if self.recorded else 1 << 20
+        # A call on the CPU returns only when the work is done.
         self.synchronous = words.device.is_cpu
         self.wait_spins = words.device.is_cuda  # CUDA's wait for a stream keeps the CPU busy
         # One graph of all units starts only when it has been issued: nothing overlaps.
@@ -224,6 +236,7 @@ class WarpGraph(Chain):
 
     def window(self) -> dict[str, Scalar]:
         """What is timed: the call, and the number of nodes if it is fixed."""
+        # "outside": the graph is recorded before the clock starts.
         return {
             "call": "wp.capture_launch",
             "recording": "outside",

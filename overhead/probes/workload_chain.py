@@ -67,6 +67,7 @@ def with_workloads(space: Space, arms: Sequence[WorkloadArm], *, software: bool)
     for workload in registered:
         extra += _cases(workload, arms, software)
 
+    # ``space.allowed``: the rule by which a stack leaves out cases of its own.
     def is_allowed(case: Case) -> bool:
         is_of_workload = "elements" in case.params  # the stack's own rule does not know these cases
         return is_of_workload or space.allowed(case)
@@ -120,6 +121,7 @@ def _sized_variants(workload: Workload, software: bool) -> Iterator[_SizedVarian
     A run measures cases in this order. So if its time is too short for all sizes, it still has each
     variant in one size.
     """
+    # ``at``: the workload with these parameters, which change what it computes.
     variants = [workload.at(params) for params in workload.variants]
     most_sizes = max((len(variant.sizes(software)) for variant in variants), default=0)
     for rank in range(most_sizes):
@@ -151,6 +153,7 @@ def _body_params(arm: WorkloadArm, workload: Workload) -> list[dict[str, Scalar]
     """
     if not workload.bodies or not arm.bodies:
         return [{}]
+    # In the order of the arm.
     return [{"body": name} for name in arm.bodies if name in workload.bodies]
 
 
@@ -189,6 +192,7 @@ class WorkChain(HeldChain):
             raise Unsupported(because("no-such-workload", workload=case.workload))
         self.case = case
         try:
+            # ``at``: the workload in the variant that the parameters name.
             self.workload = known[case.workload].at(case.params)
         except KeyError as error:
             reason = because("no-such-variant", workload=case.workload, text=error)
@@ -204,6 +208,7 @@ class WorkChain(HeldChain):
         self.inputs = {name: np.asarray(values, dtype) for name, values in inputs.items()}
 
         self.start_state: dict[str, Array] = {}  # empty until ``verify`` has compared the chain
+        # Count steps from 0.
         self.__forget_steps()
 
     @abc.abstractmethod
@@ -226,7 +231,9 @@ class WorkChain(HeldChain):
         return state, self.agreed(counters)
 
     def agreed(self, counters: Array) -> int:
-        """The number of steps that all counters show. Raises ``Unverified`` if they differ."""
+        """The number of steps that all counters show. Raises ``Unverified`` if they differ.
+        ``counters``: the number of steps that each element has made.
+        """
         elements_differ = (counters != counters[0]).any()
         if len(counters) != self.elements or elements_differ:
             raise Unverified(
@@ -255,6 +262,7 @@ class WorkChain(HeldChain):
         """
         if not self.start_state:
             raise Unverified(because("chain-without-reference"))
+        # ``count``: the steps since the state was last set, modulo 2^32.
         count = self.count()
         # A counter that has started again from 0 shows less than before.
         self.__steps_in_all += (count - self.__last_count) % _COUNTER_VALUES
@@ -267,10 +275,12 @@ class WorkChain(HeldChain):
         """
         self.start_state = {}  # so that ``renew`` does not replace the states of the comparison
         try:
+            # Runs steps here and in NumPy from the same states; raises ``Differs``.
             check_chain(self.workload, self.elements, self.inputs, self, self.rng)
         except Differs as error:
             reason = because("differs-from-reference", why=error.reason, seed=self.__seed)
             raise Unverified(reason) from error
+        # A new random start state, and a count of 0: the steps of the comparison are no units.
         self.begin()
         if self.on_host and self.workload.lasts:
             # Numbers become subnormal after ``lasts`` steps, so no chain on a CPU may be longer.
@@ -386,6 +396,7 @@ def step_of(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
     step = chain.workload.library if by_library else chain.workload.step
 
     def run(state: dict[str, Any]) -> dict[str, Any]:
+        # ``steps[:1]``: the index of the step, which is the same for all elements, as an array.
         steps = state["steps"]
         return {**step(xp, state, fixed, steps[:1]), "steps": steps + 1}
 

@@ -83,6 +83,7 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
     pairs: dict[str, Pair] = {}
     left_out: dict[str, Apart] = {}
     # Every run has all key figures in the same order; one that it did not measure has no value.
+    # ``once``: computed once for each run. ``measured``: the value with its interval; None without.
     for this, that in zip(view.once(key_figures), other.once(key_figures), strict=True):
         if this.measured is None and that.measured is None:
             continue
@@ -94,7 +95,8 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
         elif times is None:
             left_out[this.key] = "not-above-zero"
         else:
-            # The profiles of two runs may have called different widths noisy.
+            # The profiles of two runs may have called different widths noisy. So ``by_interval``
+            # decides anew, by the width of the interval of the ratio alone.
             times = by_interval(times)
             # A noisy ratio has no band, so it is never said to lie outside of it.
             band = _band(this, spreads) if times.status == "ok" else None
@@ -141,6 +143,7 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
     # What the table knows of this kind of machine is preferred.
     from_table: dict[FigureClass, ClassSpread] = {}
     for figure_class in _CLASSES:
+        # ``spread_of``: that of the table, for this kind of machine (GPU and processor).
         spread = spread_of(figure_class, view.fingerprint.machine)
         if spread is not None:
             from_table[figure_class] = spread
@@ -155,7 +158,10 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
         if variances:
             spreads[figure_class] = ClassSpread(
                 s=math.sqrt(statistics.fmean(variances)),
+                # All figures of a run move together, so runs are counted and not figures, and only
+                # up to a few: with fewer degrees of freedom the range is wider.
                 degrees=min(len(runs) - 1, MOST_DEGREES_OF_FREEDOM),
+                # Each run stands for a board, and all are of one kind of machine.
                 boards=len(runs),
                 kinds=1,
                 figures=len(variances),
@@ -176,6 +182,7 @@ def _variances_of_figures(runs: Sequence[View], figure_class: FigureClass) -> li
         for figure in run.once(key_figures):
             if figure.spread_class != figure_class or not figure.record or not figure.measured:
                 continue
+            # A logarithm needs a value above zero, which a steady one has.
             if is_steady(figure.measured):
                 same_figure = (figure.key, figure.record.case.key)
                 logs.setdefault(same_figure, []).append(math.log(figure.measured.value))
@@ -189,6 +196,7 @@ def full_runs(runs: Sequence[View]) -> list[View]:
     # By run the number of key figures with a value.
     measured = {run: _figures_with_value(run) for run in runs}
     most = max(measured.values(), default=0)
+    # With ``most`` at 0 every run would be full.
     full = [run for run in runs if most > 0 and measured[run] >= most / 2]
     return sorted(full, key=lambda run: run.fingerprint.created)
 

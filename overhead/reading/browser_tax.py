@@ -44,6 +44,7 @@ class Tax:
         """
         # "complete" is the slope of the time until the device has finished.
         browser = self.figure("complete")
+        # Without a caller a figure is that of the browser.
         library = self.figure("complete", caller)
         # A slope that may be zero makes no ratio.
         for slope in (browser, library):
@@ -58,6 +59,7 @@ class Tax:
         None where one has no value, or where the device bounds the slope, which then says nothing
         of the CPU's cost.
         """
+        # "balanced": the device and the CPU take as long as each other.
         if self.record.bound in ("device", "balanced"):
             return None
         # "naive" is the time of one unit with its wait, "complete" the slope.
@@ -72,6 +74,7 @@ def taxes(view: View) -> list[Tax]:
     worker processes are the ones with a browser.
     """
     found = []
+    # ``executing``: without targets that accept work and run nothing.
     for target in view.executing:
         for named in between_workers():
             # The comparison names the browser (``of``) and the library inside it (``against``).
@@ -82,7 +85,10 @@ def taxes(view: View) -> list[Tax]:
 
 
 def _tax(view: View, target: TargetView, record: Record, named: NamedComparison) -> Tax:
-    """The browser's case ``record`` beside the library's, for each caller of the library."""
+    """The browser's case ``record`` beside the library's, for each caller of the library.
+    ``named``: the comparison that names both. For a caller without such a case ``refused`` has the
+    reason; a case without a value is in ``against`` too.
+    """
     library = str(named.against["stack"])
     against: dict[Caller, Record] = {}
     refused: dict[Caller, Why] = {}
@@ -125,6 +131,7 @@ def _counterpart(
 
     # A browser may name its adapter otherwise, so both cases get the name that the library has.
     place = near[0].first
+    # A target and a case: what ``is_comparable`` takes.
     of_browser = (_as_target(record, place), record.case)
     comparable = []
     for target in near:
@@ -141,6 +148,7 @@ def _counterpart(
     difference = _difference_of_windows(record.window, best.window, named.differs)
     if difference:
         return _Counterpart(None, difference)
+    # ``named.figure``: the name of the value that the comparison is of.
     if best.value(named.figure) is None:
         lacking = why(best, named.figure)
         refused = because("library-lacks-value", library=library, caller=caller, why=lacking)

@@ -68,8 +68,11 @@ class ArmFit:
         # The distances from the line to the ends of its interval.
         below = line.value - line.floor
         above = line.ceiling - line.value
+        # ``floor``, ``ceiling``: the ends of an interval; without one the value itself.
         low = max(min(measured.floor, measured.value - below), 0.0)
         high = max(measured.ceiling, measured.value + above)
+        # An origin tells what a number was calculated from. Unit, board and status are those of the
+        # line.
         origin = formed("measured on a line", measured.origin, line.origin)
         return dataclasses.replace(line, value=measured.value, low=low, high=high, origin=origin)
 
@@ -119,6 +122,7 @@ def groups(view: View) -> list[Group]:
     by_work: dict[_Work, list[Record]] = {}
     # The floor, a call that does nothing, runs no chain.
     for target in view.without_floor:
+        # Cases of workloads have the unit "step" and a number of elements.
         for record in with_fields(target.records, unit="step"):
             elements = record.params.get("elements")
             # The type itself, because True is an int too. Files of other programs may hold any.
@@ -130,6 +134,7 @@ def groups(view: View) -> list[Group]:
                 by_work.setdefault(work, []).append(record)
     groups_in_order = []
     for work in sorted(by_work, key=lambda work: (work.workload, str(work.variant), work.elements)):
+        # ``by_board``: a list for each GPU; cases of the CPU are in all.
         for records in by_board(by_work[work]):
             groups_in_order.append(_group(view, work, records))
     return groups_in_order
@@ -177,12 +182,15 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     if slope is None or not resolved(record.figure("complete")) or bends_below_zero(record):
         return None
     # The parameters of its own: without those that all arms of the group share.
+    # ``_variant``: the parameters that change what is computed.
     own = dict(sorted(record.params.items()))
     for shared in ("elements", "maker", *dict(_variant(record))):
         own.pop(shared, None)
     target = view.target(record)
+    # ``graphs``: by name, who makes the graphs of a stack; empty for a stack without graphs.
     maker = graph_maker(record, target.facts) if target.facts.graphs else ""
     fixed = _fixed_cost(record)
+    # ``short``: the name of stack and device; the last argument: whether it names the CPU.
     return ArmFit(record, target.short, own, maker, slope, fixed, target.short_names_cpu)
 
 
@@ -197,12 +205,14 @@ def measured_time(record: Record, steps: float) -> Value | None:
     if not points or not lengths[0] <= steps <= lengths[-1]:
         return None
     # At each measured length the median total and its quartiles, joined by straight lines.
+    # ``total``: the time of n steps with the wait; ``q1``, ``q3``: its quartiles over the samples.
     value = float(np.interp(steps, lengths, [point.total for point in points]))
     if value <= 0:
         return None
     low = float(np.interp(steps, lengths, [point.q1 for point in points]))
     high = float(np.interp(steps, lengths, [point.q3 for point in points]))
     origin = time_of_units(record, steps)
+    # ``source``: the board, so that values of two boards are not divided by each other.
     return Value(value, low, high, unit="ns", source=record.device, origin=origin)
 
 
@@ -214,6 +224,7 @@ def bends_below_zero(record: Record) -> bool:
     method 2 call such a figure ``nonlinear``; older files still carry it as a line.
     """
     fixed = record.measured("fixed")
+    # ``fixed``: the time of the line at n = 0; ``ceiling``: the upper end of its interval.
     if fixed is None or fixed.ceiling >= 0:
         return False
     # ``curve``: the measured points T(n) of the case; ``total`` is the time.
@@ -232,6 +243,7 @@ def _fixed_cost(record: Record) -> Value:
         return fixed
     shortest = min(record.curve, key=lambda p: p.n, default=None)
     if shortest is None:
+        # ``exactly``: without uncertainty.
         return exactly(0.0, "ns")
     origin = time_of_units(record, shortest.n)
     return Value(shortest.total, shortest.q1, shortest.q3, unit="ns", origin=origin)

@@ -95,6 +95,7 @@ class DispatchRow:
         for kind in _SORTED_BY:
             if kind in self.marks:
                 return kind
+        # A row without any cost.
         return "python"
 
     @property
@@ -113,6 +114,7 @@ class DispatchRow:
         compiled = self.records.get("compiled")
         if base is None or compiled is None:
             return False
+        # No other parameter of the two can differ: see ``_case``.
         return base.params != compiled.params
 
     @property
@@ -132,6 +134,7 @@ class DispatchRow:
         # Without a GPU the CPU does both parts, so neither waits for the other.
         if record.software or record.api == "CPU":
             return ""
+        # ``bound``: what the measurement found; it may be '' too.
         return record.bound
 
 
@@ -161,10 +164,12 @@ def dispatch_costs(view: View) -> DispatchCosts | None:
     """
     shown = targets_shown(view)
     rows: list[DispatchRow] = []
+    # ``_rows``: the ways to call a stack, each with the costs by its callers.
     for target in shown.targets:
         rows += _rows(view, target)
     if not rows:
         return None
+    # The name of the CPU, or of the GPU that all rows were measured on.
     device = plain(view.fingerprint.machine.cpu, 40)
     if shown.hardware:
         device = plain(shown.targets[0].first.adapter, 40)
@@ -194,6 +199,8 @@ def targets_shown(view: View) -> ShownTargets:
     # Of each stack its best target, if that ran the step.
     with_step = []
     for stack in view.stacks:
+        # The best: a GPU before an adapter that computes on the CPU, and its native API before
+        # others.
         target = view.best(stack)
         if target is not None and target.has_step:
             with_step.append(target)
@@ -231,6 +238,7 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
     """
     # The case of each caller: from Python, from compiled code, from a browser.
     records: dict[Kind, Record] = {}
+    # In this order, so Python is the first of those that were measured.
     for kind, caller in _CALLERS.items():
         record = _case(target, entry, caller)
         if record is not None:
@@ -256,6 +264,8 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
     lacks_batch = batched is None and "one-pass" in target.facts.roles
     operand = _other_operand(target, entry, records.get("compiled"))
     python = _python_share(view, records)
+    # ``rank``: where the figure has no room, the row with the highest goes first. ``split``: the
+    # name of the operation whose CPU time is told, which may have another operand.
     return DispatchRow(
         label=label + where,
         name=name + where,
@@ -279,6 +289,7 @@ def _costs(record: Record) -> tuple[Value, ...]:
     figure = record.figure("complete")
     if figure is None:
         return ()
+    # ``modes``: the several values of a figure that has no single one, in ns.
     modes = two_speeds(figure)
     # Where T(n) bends, the modes are the cost of a unit in short and in long chains.
     if not modes and figure.status == "nonlinear":
@@ -305,6 +316,7 @@ def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
         # ``levels``: the same calls from Python first, from compiled code last.
         share = split.python
         if share and share.bounded and split.levels[-1].key == compiled.key:
+            # "host": the CPU time of a call.
             is_resolved = resolved(split.host) and resolved(compiled.figure("host"))
             return share if is_resolved else None
     return None
@@ -320,6 +332,7 @@ def _case(target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
     # The row's parameters replace those of the base case; the rest is as in the base case.
     base = target.base
     wanted = {**base.params, **entry.params}
+    # ``is_ufunc_loop``: it enters NumPy below the function that Python calls.
     same = with_fields(
         target.records,
         caller=caller,
@@ -332,6 +345,7 @@ def _case(target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
     if exact is not None or caller != "native" or entry.params:
         return exact
     for record in same:
+        # The names of the parameters that only one has, or that have another value.
         differing = {name for name, _ in wanted.items() ^ record.params.items()}
         if differing == {"operand"}:
             return record
@@ -349,6 +363,8 @@ def _batched(view: View, target: TargetView, entry: StackRow, caller: Caller) ->
     if entry.params:
         return None
     # A CUDA graph of this stack's launches: a node of it is the batch.
+    # ``graph_of``: the stack whose graphs record the launches of this one, and the ``maker`` of the
+    # graphs, as their parameter names it.
     recorded = view.graph_of(target.stack)
     if recorded is not None and target.first.api == "CUDA":
         graph = view.best(recorded.stack)
@@ -429,6 +445,7 @@ def over_undisturbed(record: Record) -> Value | None:
     samples is; None where both are nearly the same, within 3 %, so that there is nothing to tell.
     """
     undisturbed = record.measured("complete")
+    # "everything": the mean with the interrupted samples too.
     everything = record.measured("everything")
     if undisturbed is None or everything is None or undisturbed.value <= 0:
         return None
@@ -446,4 +463,5 @@ def unpinned_below(record: WithFigures) -> bool:
     if unpinned is None or undisturbed is None:
         return False
     _, highest_us = unpinned
+    # ``floor``, the lower end of the interval, is in ns.
     return highest_us < undisturbed.floor / 1e3

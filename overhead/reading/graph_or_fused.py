@@ -162,6 +162,7 @@ class WorkRow:
         """
         if self.graph is not None:
             return self.graph
+        # "wgsl": a dispatch for each step.
         for other in self.ways:
             if other.kind == "wgsl" and other.stack == way.stack and other.cost is not None:
                 return other
@@ -178,6 +179,7 @@ class WorkRow:
         # A way of another run is compared with the base there, which may be on another board.
         if way.run_base is not None:
             return ratio(way.cost, way.run_base)
+        # ``cost``: the time of all steps, ns.
         return ratio(way.cost, base.cost if base is not None else None)
 
     def verdict(self, way: ChainWay) -> WayVerdict | None:
@@ -191,11 +193,14 @@ class WorkRow:
         times = self.relative(way)
         if times is None:
             return None
+        # ``SAME_WITHIN``: a difference of 5 %, which another run may reverse.
         if times.ceiling < 1 and times.value < 1 / (1 + SAME_WITHIN):
             return "cheaper"
         if times.floor > 1 and times.value > 1 + SAME_WITHIN:
             return "dearer"
         # The ratio is near 1 or its interval holds 1: a tie, if the interval is narrow.
+        # ``floor``, ``ceiling``: the ends of the interval; a width as a factor needs a low end
+        # above 0.
         is_narrow = times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor
         return "tie" if is_narrow else "unclear"
 
@@ -217,6 +222,7 @@ class WorkRow:
         # What the way costs more at the start must be saved by its steps. If it costs less there
         # too, it is cheaper from the first step on.
         paid_once = way.fixed - base.fixed
+        # At least 1: no chain has fewer steps.
         return (paid_once.at_least(0.0) / saved_a_step).at_least(1)
 
     def of_kind(self, *kinds: str) -> list[ChainWay]:
@@ -254,9 +260,11 @@ class WorkRow:
         if any(self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl")):
             return None
         # ``added``: what the graph adds to a step, beside the time of a step of fused CUDA.
+        # Less than a tenth of the latter (``_LITTLE``) is little.
         if times.added.floor < _LITTLE * times.cuda.value:
             return "graph-adds-little"
         kernel_ratio = times.wgsl / times.cuda
+        # Surely 1.3 times as long as in CUDA.
         return "slow-kernel" if kernel_ratio.floor > _LEAST_KERNEL_RATIO else None
 
     @property
@@ -298,6 +306,8 @@ def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
                 by_name.setdefault(row.name, []).append(row)
 
     # Of equal ones ``max`` takes the first, which is of the newest run.
+    # ``_worth_showing``: first a row with fused WGSL, then that of the run shown, then most ways
+    # timed.
     chosen = [max(same_work, key=_worth_showing) for same_work in by_name.values()]
     completed = [with_cheapest(row, (own, *others)) for row in chosen]
     return sorted(completed, key=_place_of_row)
@@ -372,6 +382,7 @@ def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
             continue
         steps = steps_of(group.workload)
         for arm in group.arms:
+            # "binding": called from Python.
             if arm.record.caller == "binding" and arm.processor == "gpu":
                 # The way as one of kind "other", without a label; its arm tells what it is.
                 way = _way(OTHER, "", arm.record, arm, steps)
@@ -407,6 +418,7 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
         workload = workloads().get(name)
         usual_size = workload.elements[0] if workload else 0
         at_usual_size = [each for each in sizes if each.group.elements == usual_size]
+        # ``_timed``: how many of the ways have a time with an interval above zero.
         chosen = max(at_usual_size or sizes, key=lambda each: _timed(each.ways))
         if not any(way.is_fused and way.cost is not None for way in chosen.ways):
             continue
@@ -451,6 +463,8 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
     for way in ways:
         if way.kind == "launches" and "eager" in timed_kinds:
             continue
+        # With the time of the graph, a way without one is shown with its reason. Without that of
+        # the graph, only ways with a time are shown, and why the graph has none.
         if "graph-driver" in timed_kinds:
             is_shown = way.kind != "wgsl"
         else:
@@ -476,6 +490,7 @@ def _cheapest_of(view: View, group: Group, known: _KnownWay) -> ChainWay | None:
     ):
         # Not a graph that a library made, and no case that leaves out checks of its library
         # (``checks``): neither is the usual way.
+        # ``maker``: who made the graph; a case without it counts as made by the driver.
         by_driver = record.params.get("maker", "driver") == "driver"
         if by_driver and "checks" not in record.params and record.api != "CPU":
             ways.append(_way(facts.kind, label, record, arms.get(id(record)), steps))
@@ -524,7 +539,7 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
     stack = record.stack
     if arm is not None:
         # Of the case's status only what is worse than noisy holds of this time; whether the time is
-        # noisy, its own interval tells.
+        # noisy, ``by_interval`` tells from the width of its own interval.
         cost = by_interval(dataclasses.replace(arm.cost(steps), status=record.status))
         beyond = arm.is_extrapolated(steps)
         return ChainWay(kind, stack, label, cost, arm.slope, arm.fixed, beyond=beyond)
@@ -532,6 +547,7 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
     figure = record.figure("complete")
     time = _read_off(record, steps)
     if figure is None or time is None:
+        # The record says why it has no time.
         return ChainWay(kind, stack, label, None, failed=record)
     # ``modes``: the costs of a further step that were found, in short and in long chains.
     step = _step_between_modes(record, figure) if figure.modes else None
@@ -544,6 +560,7 @@ def _step_between_modes(record: Record, figure: Figure) -> Value:
     the cost of a step in shorter and in longer chains: the first is the value, and its interval
     holds both.
     """
+    # An origin tells what a number was calculated from: here the first and the last mode.
     modes = figure.modes
     first_mode = Origin(figure=figure, mode=0)
     last_mode = Origin(figure=figure, mode=-1)
@@ -563,6 +580,7 @@ def _read_off(record: Record, steps: int) -> Value | None:
         return None
     # First between two measured lengths; beyond the longest by the costs of a further step.
     measured = measured_time(record, steps)
+    # Two modes: the cost of a step in shorter chains, and that in the longest.
     if measured is None and len(figure.modes) > 1:
         measured = _beyond_longest(record, steps, figure.modes)
     if measured is None or measured.value <= 0:
@@ -577,6 +595,7 @@ def _beyond_longest(record: Record, steps: int, modes: Sequence[float]) -> Value
     ``modes``: the costs of a step that were found, of which the first is taken. The interval goes
     from the cheapest to the most expensive.
     """
+    # ``total``: the time of a chain with its wait.
     longest = max(record.curve, key=lambda point: point.n)
     # Quartiles of the longest chain (``q1``, ``q3``) with the cheapest and the dearest step.
     more = steps - longest.n

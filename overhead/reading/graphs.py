@@ -40,6 +40,7 @@ class Graph:
         for it.
         """
         # Making has a cost a node (the slope) and one for the whole graph (``:fixed``).
+        # ``_PARTS``: capture, instantiate, and the upload, which is the last.
         has_slope = self.record.figure("making:upload") is not None
         has_intercept = self.record.figure("making:upload:fixed") is not None
         if has_slope or has_intercept:
@@ -53,6 +54,7 @@ class Graph:
         total: Value | None = None
         # A missing part makes the sum unknown.
         for part in self.parts:
+            # ``_part``: what one part takes for so many nodes.
             time = self._part(part, nodes)
             if time is None:
                 return None
@@ -114,6 +116,7 @@ def graphs(view: View) -> list[Graph]:
     """
     found = []
     for target in view.executing:
+        # The makers of the graphs that the stack replays; a stack without graphs has none.
         if not target.facts.graphs:
             continue
         for record in with_fields(target.records, pattern="replay", workload="step"):

@@ -76,6 +76,7 @@ def batches(costs: DispatchCosts) -> list[Batch]:
         alone = _single_dispatch(row) if "batched" in row.marks else None
         if alone is None:
             continue
+        # How many times as much it costs alone.
         less = ratio(alone.measured("complete"), row.records["batched"].measured("complete"))
         # With an interval that reaches 1 the batch may save nothing.
         saves = less is not None and less.floor > 1
@@ -118,6 +119,7 @@ def python_shares(costs: DispatchCosts) -> list[PythonShare]:
     for row in costs.rows:
         if row.python is not None and row.python.resolved:
             found.append(PythonShare(row, row.python))
+    # Each row carries the facts of its stack; a role says what the stack is.
     through_webgpu = [python for python in found if "webgpu" in python.row.facts.roles]
     if through_webgpu:
         return through_webgpu
@@ -142,6 +144,7 @@ def most_overstated(costs: DispatchCosts) -> Overstated | None:
     """
     found = []
     for row in costs.rows:
+        # "naive": the time of one dispatch with its wait; here over the cost of a dispatch.
         times = overstatement(row.records[row.first], "naive") if row.marks else None
         if times is None or times.status != "ok" or times.floor <= 1:
             continue
@@ -160,6 +163,7 @@ def limited(costs: DispatchCosts, limit: Literal["device", "balanced"]) -> list[
     found = []
     for row in costs.rows:
         if "compiled" in row.marks and row.limit("compiled") == limit:
+            # "host": the CPU time of a call.
             host = row.records["compiled"].figure("host")
             if host is not None and host.measured:
                 found.append(row)
@@ -177,6 +181,7 @@ def unpinned_pays_more(costs: DispatchCosts) -> bool:
             if unpinned is None or undisturbed is None:
                 continue
             lowest_us, _ = unpinned
+            # ``ceiling`` is in ns.
             if lowest_us > undisturbed.ceiling / 1e3:
                 return True
     return False

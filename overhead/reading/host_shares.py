@@ -89,12 +89,15 @@ def host_shares(view: View) -> list[HostShares]:
     """
     # Keys of cases that another case is compared with, from a level above.
     lower_levels: set[str] = set()
+    # ``_NEXT_LEVEL``: the comparisons of callers, such as "python-share".
     for name in _NEXT_LEVEL:
         for comparison in view.comparisons(name):
             lower_levels.update(comparison.against)
     splits = []
     for target in view.executing:
         for record in by_patterns(target.records):
+            # ``_compared``: the comparisons of the case with the levels below it; a case without is
+            # not split.
             if record.key not in lower_levels and _compared(view, record):
                 splits.append(_split(view, record))
     return splits
@@ -124,6 +127,7 @@ def _split(view: View, top: Record) -> HostShares:
             minimal = program.figure("host")
         # "binding": called from Python; "native": from compiled code, which leaves Python out.
         if top.caller == "binding" and lowest.record.caller == "native":
+            # What the lowest level leaves of the whole, which is 1.
             python = _WHOLE - lowest.share_of_top
     return HostShares(
         target=view.target(top),
@@ -143,6 +147,7 @@ def _validation(view: View, top: Record) -> Figure | None:
     """
     for comparison in view.comparisons("validation-share"):
         if _same_case(view, comparison, top):
+            # The difference of both CPU times, ns per unit.
             figure = comparison.figure("difference")
             if figure is not None:
                 return figure
@@ -157,15 +162,18 @@ def _levels(view: View, top: Record) -> list[_Level]:
     """
     levels = {top.key: _Level(top, _WHOLE)}
     for comparison in _compared(view, top):
+        # A comparison of two callers has one case on this side.
         record = view.record(comparison.against[0])
         # The top's CPU time over that of this level, from cases that took turns.
         times = comparison.measured("ratio")
         if record is None or times is None or times.value <= 0:
             continue
+        # ``are_apart``: both are known to be on different boards.
         if record.measured("host") and not are_apart(record.device, top.device):
             # ``times``: the top over this level. A level that saves 0.3 takes 0.7 of the top.
             share_of_top = _WHOLE - times.share_saved
             levels.setdefault(record.key, _Level(record, share_of_top))
+    # ``CALLERS``: Python first, compiled code last.
     return sorted(levels.values(), key=lambda level: CALLERS.index(level.record.caller))
 
 
@@ -188,6 +196,7 @@ def _shares(view: View, levels: Sequence[_Level]) -> Iterator[Share]:
         yield _share(top, _layer_between(upper.record, lower.record), left_out)
     lowest = levels[-1]
     last = _share(top, _last_layer(view, lowest.record), lowest.share_of_top)
+    # The last layer is all that one case takes, and no difference of two (``paired``).
     yield dataclasses.replace(last, paired=False)
 
 
@@ -207,6 +216,7 @@ def _last_layer(view: View, last: Record) -> Layer:
     roles = view.facts(last.stack).roles
     if "driver" in roles:
         return "driver"
+    # Below WebGPU a driver does a part of the work that was not measured apart.
     return "api and driver" if "webgpu" in roles else "library"
 
 
@@ -261,4 +271,5 @@ def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
         return False
     if of.pattern != top.pattern or of.unit != top.unit:
         return False
+    # ``of``: the case with validation.
     return of.caller == "native" or of.key == top.key

@@ -93,6 +93,7 @@ def overstatement(record: Record, figure: str) -> Value | None:
     None without two values above zero. It has no interval where an end of it is not known.
     """
     times = ratio(record.measured(figure), record.measured("complete"))
+    # ``bounded``: both ends of the interval are known.
     if times is None or times.bounded:
         return times
     return dataclasses.replace(times, low=None, high=None)
@@ -127,8 +128,9 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     # The lines that compare tell a share that is saved, not how many times as long it takes.
     if value.unit == "ratio":
         value = value.share_saved
-    # ... and last what a reader must know beside it.
+    # ... and last what a reader must know beside it, such as why it is noisy.
     reason = "" if value.status == "ok" else about(value.status, value.reason)
+    # The two costs of a case that ran at two speeds; else empty.
     speeds = two_speeds(figure)
     condition: NodeCondition = ""
     # A node of a graph ran at one of its two speeds: which one depends on other processes.
@@ -141,6 +143,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     spread_class = class_of(record, line.figure)
     limit = ""
     if line.figure == "complete":
+        # The classes are ``host``, ``device`` and ``submission`` (all units in one submission).
         limit = "host" if spread_class == "host" else "device"
     return dataclasses.replace(
         made,
@@ -183,6 +186,7 @@ def _case_of_line(target: TargetView, line: _Line) -> Record | None:
                 return record
         return None
     for record in with_fields(by_caller, pattern=line.pattern, workload=line.workload):
+        # Each of its parameters is among those of the line, with the same value.
         has_no_other_params = record.params.items() <= line.params.items()
         if has_no_other_params:
             return record

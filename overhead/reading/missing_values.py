@@ -62,6 +62,7 @@ def missing_stack(fingerprint: Fingerprint, stack: str) -> MissingValue:
     """Why the run has no value of this stack: the reason why the stack is missing on this machine,
     else that of its first case.
     """
+    # Of several reasons the first counts.
     for absent in absent_stacks(fingerprint, [stack]):
         return MissingValue(detail=absent.reason)
     for record in fingerprint.records:
@@ -87,6 +88,7 @@ def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
     """Why this run has no record of a case that another run measured (``like``): its stack is
     missing here, or the planner left out the case or its whole target; else ''.
     """
+    # Of several reasons the first counts.
     for absent in absent_stacks(fingerprint, [like.stack]):
         return MissingValue(detail=absent.reason)
     for left_out in fingerprint.left_out:
@@ -105,6 +107,7 @@ def why(record: Record, figure: str) -> Why:
     if found is not None:
         return missing_figure(found, record).why
     # The case itself was measured, so its status says nothing of this figure.
+    # ``VALUED``: the statuses of a case that has a value.
     if record.status in VALUED:
         return because("not-measured")
     return MissingValue(record.status, record.reason).why

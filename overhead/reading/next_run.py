@@ -154,6 +154,8 @@ def next_run(record: Record, machine: Machine, figure: str = "complete") -> Valu
     if spread is None:
         return None
     # The spread is one of logarithms, so the range is a factor up and down.
+    # ``half_width``: how far another run lies from this one at most in 90 % of cases, as a
+    # logarithm.
     factor = math.exp(half_width(spread))
     known = f"{figure_class}, {kind_of(machine)}"
     origin = formed("run-to-run range", measured.origin, words=known)

@@ -37,6 +37,7 @@ class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         )
         if on_github is None:
             return self.where[0].removeprefix("https://")
+        # The repository, and the number of the issue or pull request if there is one.
         return "#".join(filter(None, on_github.groups()))
 
 

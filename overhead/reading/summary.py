@@ -32,9 +32,10 @@ def speed_change(view: View) -> CanaryRange | None:
     # The names of the reference loop's times in files.
     least = state.get("canary_us_least")
     most = state.get("canary_us_most")
+    # A file may hold anything under these names.
     if not isinstance(least, float | int) or not isinstance(most, float | int):
         return None
-    # A smaller ratio of both counts as steady.
+    # Up to 5 % more (``_STEADY_RATIO``) it counts as steady.
     if not 0 < least * _STEADY_RATIO < most:
         return None
     return CanaryRange(least, most)

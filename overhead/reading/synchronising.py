@@ -58,6 +58,7 @@ def waited_each(target: TargetView) -> Record | None:
     for record in waiting:
         # ``ACT_PARAMETERS``: those that say which act waits, and how often.
         differs_in_act_alone = set(target.varied(record)) <= ACT_PARAMETERS
+        # ``sync``: the act; a case without it counts as a wait for the stream.
         if differs_in_act_alone and record.params.get("sync", "stream") == "stream":
             return record
     return None
@@ -79,6 +80,7 @@ def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
         # On the CPU there is nothing to wait for.
         if target.first.api == "CPU":
             continue
+        # ``base``: the case that the others vary.
         base = target.base
         for record in target.records:
             called_alike = (record.pattern, record.caller) == (base.pattern, base.caller)
@@ -219,6 +221,7 @@ def synchronised(view: View) -> list[Synchronised]:
                 continue
             if synchronises(record):
                 alone = _without_act(view, record)
+                # Both cases took turns in one process; None if they were not compared so.
                 paired = view.comparison("sync-cost", record.key)
                 cases.append(Synchronised(target, record, alone, paired))
     return cases

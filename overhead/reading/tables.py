@@ -69,10 +69,12 @@ def rows(fingerprint: Fingerprint) -> Iterator[Cells]:
         fingerprint.profile,
         fingerprint.method_version,
     )
+    # By the key of a record, the cells of its case.
     cases = {record.key: _case_of(record) for record in fingerprint.records}
     for record in fingerprint.records:
         case = run + cases[record.key]
         yield from _figure_rows(case, record.figures, record.status, record.reason, _CASE)
+    # Empty cells, so that the columns stay the same.
     no_case = ("",) * len(_CASE_COLUMNS)
     for comparison in fingerprint.comparisons:
         # An edited file may compare a case that it does not hold.
@@ -133,6 +135,7 @@ def _figure_rows(
         # The cells of the figure, in the order of the columns.
         interval = (figure.value, figure.low, figure.high)
         how_sure = (figure.status, figure.reason, figure.rule, figure.processes)
+        # ``modes``: the two values of a figure that has no single one.
         modes = " ".join(map(str, figure.modes))
         cells = (figure.name, figure.unit, *interval, *how_sure, modes)
         yield *case, *cells, figure.holds_to, *kind.cells

@@ -85,6 +85,7 @@ def place_of(costs: DispatchCosts) -> Place | None:
     fingerprint = costs.view.fingerprint
     # By case, the cost that each other board had in committed runs of this kind of machine.
     committed = committed_table().costs.get(kind_of(fingerprint.machine), {})
+    # The ids of the GPUs that this run was measured on.
     own_boards = boards_of(fingerprint.records)
     # Over the costs: how many are the lowest or highest of all boards, and by what factor the other
     # boards' median is above this cost.
@@ -99,6 +100,7 @@ def place_of(costs: DispatchCosts) -> Place | None:
         # A committed run of this very board would make the run look typical.
         for board in own_boards:
             others.pop(board, None)
+        # Among fewer than 3 other boards a cost has no place.
         if cost is None or cost.value <= 0 or len(others) < LEAST_OTHER_BOARDS:
             continue
         if cost.value < min(others.values()):
@@ -114,6 +116,7 @@ def place_of(costs: DispatchCosts) -> Place | None:
         if cost.origin is not None:
             placed.append(cost.origin)
         boards |= others.keys()
+    # Fewer than 5 costs tell nothing of a run.
     if len(times) < _LEAST_COSTS:
         return None
     # The middle of these factors is the place of the run.
@@ -156,6 +159,7 @@ def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
             candidates.append(candidate)
     if not candidates:
         return None
+    # In how many runs each stack is.
     runs_with: collections.Counter[str] = collections.Counter()
     for candidate in candidates:
         runs_with.update(candidate.stacks)
@@ -166,6 +170,7 @@ def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
     whole = with_headline or candidates
     newest = max(each.method_version for each in whole)
     by_newest = [each for each in whole if each.method_version == newest]
+    # ``distance``: how far its costs lie from the median of the other boards, as a logarithm.
     return min(by_newest, key=lambda candidate: candidate.distance).costs
 
 

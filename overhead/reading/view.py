@@ -177,6 +177,7 @@ class TargetView:
         The parameters that a case lacks are not named.
         """
         varied = {name: value for name, value in self.varied(record).items() if value != ""}
+        # The workload comes first, so it is not named again.
         if record.workload != "step":
             varied.pop("workload", None)
             return " ".join([plain(record.workload, 40), record.pattern, *parameter_texts(varied)])
@@ -208,6 +209,7 @@ class View:
         self._records = {r.key: r for r in fingerprint.records}
         # What ``once`` has computed, by the function.
         self._made: dict[object, object] = {}
+        # By the name of a comparison and the key of the record that it is of, in the file's order.
         self._comparisons: dict[tuple[str, str], list[Comparison]] = {}
         for comparison in fingerprint.comparisons:
             self._comparisons.setdefault((comparison.name, comparison.of), []).append(comparison)
@@ -341,6 +343,7 @@ def by_board(records: Sequence[Record]) -> list[list[Record]]:
     by_board = []
     # A list for each board: its own records, and those that name no board but may be of it.
     for board in boards:
+        # A record that tells the name of the board's model.
         on_board = first_with(records, device=board)
         assert on_board is not None
         may_be_compared = []
@@ -379,6 +382,7 @@ def base_cases(target: TargetView) -> list[Record]:
             continue
         kind = (record.workload, record.pattern, record.caller)
         # ``varied``: in what a case differs from the base case.
+        # The first of its kind stays unless another differs in less.
         nearest_so_far = nearest.setdefault(kind, record)
         if len(target.varied(record)) < len(target.varied(nearest_so_far)):
             nearest[kind] = record
@@ -448,6 +452,7 @@ def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
     half as many records. ``runs``: of one machine, newest first. Of complete runs, one without
     environment variables of its own comes before one with some, which may change what is measured.
     """
+    # ``_COMPLETE_SHARE``: a half.
     least_stacks = _COMPLETE_SHARE * max(len(run.stacks) for run in runs)
     with_stacks = [run for run in runs if len(run.stacks) >= least_stacks]
     # A run with few stacks may have many records of them, so it sets no measure here.
@@ -475,6 +480,7 @@ def without_device(labels: Sequence[TargetLabel]) -> tuple[list[str], str]:
     if len(devices) != 1:
         return [label.text for label in labels], ""
     (device,) = devices
+    # Those whose label would be the same without the device.
     stacks_on_device = {label.stack for label in labels if label.device == device}
     short = []
     for label in labels:
@@ -497,6 +503,7 @@ def _labels(firsts: list[Record]) -> dict[str, TargetLabel]:
     # For each depth how many targets would have each label.
     times_used = []
     for depth in _DEPTHS:
+        # ``_label``: the label of a target at this depth.
         times_used.append(Counter(_label(record, depth).text for record in firsts))
     labels: dict[str, TargetLabel] = {}
     taken: Counter[str] = Counter()
@@ -545,6 +552,7 @@ def _without_device(firsts: list[Record], labels: dict[str, TargetLabel]) -> dic
     the stack alone would not be unique. ``firsts``: the first record of each target.
     """
     runs_work = [record for record in firsts if record.executes and not record.software]
+    # Names of GPUs without what drivers add in brackets.
     gpus = {without_brackets(record.adapter) for record in runs_work if record.api != "CPU"}
     short = dict(labels)
     # Labels without the device, where all work is done on one GPU (and the CPU).

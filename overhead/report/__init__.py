@@ -50,7 +50,9 @@ def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Ski
 
 
 def _write(machines: Machines, out: Path, documents: str = "") -> Path:
-    """Write the pages; a folder that cannot be written is an error of wrong use."""
+    """Write the pages; a folder that cannot be written is an error of wrong use. ``documents``: as
+    in ``build``; '' for no links.
+    """
     from overhead.report.core.pages import write_pages
 
     try:

@@ -86,6 +86,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     for target in view.targets:
         records = by_patterns(target.records) if all_cases else base_cases(target)
         shown.append(_TargetCases(target, records))
+    # ``--all`` is said only where cases are left out.
     yield from _cases(title, view, shown, " --all")
     yield from layers(view)
     yield from _browser(view)
@@ -135,6 +136,7 @@ def _filled_rows_first(table: Table) -> Table:
         else:
             others.append(row)
     rows = [*filled, *others]
+    # ``most``: how many rows are printed; of the others only their number.
     shown = dataclasses.replace(table, rows=rows, most=len(filled), folded=False)
     return shown.without_empty()
 
@@ -271,6 +273,7 @@ def _missing(run: Fingerprint) -> Iterator[Part]:
     out.
     """
     yield from missing_blocks(run.unavailable)
+    # ``flags``: codes of what was unusual in this run; each becomes a sentence.
     remarks = [note(text) for text in notes_said(run.flags)]
     left_out = left_out_sentence(len(run.left_out))
     if left_out:

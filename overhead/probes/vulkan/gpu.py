@@ -54,10 +54,12 @@ class VulkanGpu:
     def __init__(self, adapter: VulkanAdapter) -> None:
         """Open the device, and ask for its queue and for its kinds of memory."""
         self.adapter = adapter
+        # ``ffi`` makes C data; ``vk`` has the functions and constants of the loader.
         self.ffi, self.vk = load()
         self.instance = instance()
         self.device = self._create()
         out = self.ffi.new("VkQueue *")
+        # Queue 0 of the family, a group of equal queues: the only one that ``_create`` asks for.
         self.device_call("vkGetDeviceQueue", adapter.family, 0, out)
         self.queue = out[0]
         self._memory = self.ffi.new("VkPhysicalDeviceMemoryProperties *")
@@ -67,7 +69,9 @@ class VulkanGpu:
         """A new logical device with one queue of the adapter's family."""
         # A driver that is not complete, such as MoltenVK, must be asked for this extension.
         required = {"VK_KHR_portability_subset"} & self.adapter.extensions
+        # ``names``: an array of C strings. ``kept``: the strings, which must live as long as it.
         names, kept = c_strings(sorted(required))
+        # The highest priority; there is no other queue that it could matter for.
         priority = self.ffi.new("float *", 1.0)
         queue = structure(
             "DeviceQueueCreateInfo",
@@ -111,8 +115,9 @@ class VulkanGpu:
 
     def create(self, what: str, **fields: Any) -> Any:
         """A new object: ``create("Fence", flags=0)`` is ``vkCreateFence`` with a
-        ``VkFenceCreateInfo``.
+        ``VkFenceCreateInfo``. The result is its handle.
         """
+        # Vulkan writes the handle to ``out``; NULL stands for its own allocator of memory.
         out = self.ffi.new(f"Vk{what} *")
         info = structure(f"{what}CreateInfo", **fields)
         self.device_call(f"vkCreate{what}", info, self.ffi.NULL, out)
@@ -139,6 +144,7 @@ class VulkanGpu:
         # The driver tells how much memory the buffer needs, and of which kinds it may be.
         needs = ffi.new("VkMemoryRequirements *")
         self.device_call("vkGetBufferMemoryRequirements", handle, needs)
+        # ``wanted``: what the kind of memory must be. Without ``host`` it is near the device.
         wanted = vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
         if host:  # coherent: what one side writes, the other sees without a flush
             coherent = vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
@@ -151,6 +157,7 @@ class VulkanGpu:
         mapped = ffi.new("void **")
         if host:
             self.device_call("vkMapMemory", memory[0], 0, size, 0, mapped)
+        # ``mapped``: the address at which the host sees the buffer; NULL without ``host``.
         return VulkanBuffer(handle, memory[0], size, mapped[0])
 
     def release(self, buffer: VulkanBuffer) -> None:
@@ -178,6 +185,7 @@ class VulkanGpu:
         """
         vk = self.vk
         ffi = self.ffi
+        # The second result is a hash of the file, which is not needed here.
         code, _ = kernels.binary(f"{name}.spv")
         set_layout = self._set_layout()
         layout = self._pipeline_layout(set_layout)
@@ -209,7 +217,10 @@ class VulkanGpu:
         return self.create("DescriptorSetLayout", bindingCount=1, pBindings=bindings)
 
     def _pipeline_layout(self, set_layout: Any) -> Any:
-        """The layout of a pipeline with one descriptor set and 4 bytes of push constants."""
+        """The layout of a pipeline with one descriptor set and 4 bytes of push constants. Push
+        constants are words that a command buffer hands to a kernel: here the number of steps of the
+        fused kernel.
+        """
         range_of_4_bytes = {"stageFlags": self.vk.VK_SHADER_STAGE_COMPUTE_BIT, "size": 4}
         push = self.ffi.new("VkPushConstantRange *", range_of_4_bytes)
         set_layouts = self.ffi.new("VkDescriptorSetLayout *", set_layout)

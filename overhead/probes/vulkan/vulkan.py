@@ -49,6 +49,7 @@ class Vulkan(Probe):
                 software=adapter.software,
                 driver=adapter.driver,
                 versions={"vulkan-loader": loader, "vulkan-device": device},
+                # The place in the list of the loader, by which ``open`` finds it.
                 options={"index": adapter.index},
             )
             targets.append(target)
@@ -69,6 +70,7 @@ class Vulkan(Probe):
             "bindgroup": [None, "rotated"],
         }
         early = [vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
+        # Combinations that ``check_case`` refuses are left out.
         is_allowed = functools.partial(is_accepted, check_case)
         return Space(base, axes, list(_extra(caller)), is_allowed, early)
 
@@ -96,7 +98,8 @@ _PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
 def _extra(first: Caller) -> Iterator[Case]:
     """The cases that differ from the base case in more than one axis, in the order in which a run
     measures them. ``first``: the caller of the base case; it has more sizes k of a submission than
-    the other caller.
+    the other caller. ``rotated``: the units take several descriptor sets, which name their buffers,
+    in turn.
     """
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
     callers: list[Caller] = [first] if first == "ffi" else [first, "ffi"]
@@ -105,8 +108,10 @@ def _extra(first: Caller) -> Iterator[Case]:
         for k in sizes:
             yield Case(pattern="per-k", caller=caller, params={"k": k})
         yield Case(pattern="one-pass", caller=caller, params=rotated)
+        # Independent units work on several buffers, so their sets must rotate.
         yield Case(pattern="per-submit", caller=caller, dependency="independent", params=rotated)
         yield Case(pattern="replay", caller=caller, unit="node")
+        # Of the first caller they are among the axes too; a case is measured only once.
         for plain in _PLAIN:
             yield Case(pattern=plain, caller=caller)
         yield Case(pattern="per-submit", caller=caller, params=rotated)
@@ -126,6 +131,7 @@ def check_case(case: Case) -> None:
     if case.pattern not in (*_PLAIN, "per-submit", "per-k", "replay"):
         raise Unsupported(because("vulkan-has-no-pattern", pattern=case.pattern))
     k = case.params.get("k", 0)
+    # 1 is the pattern ``per-submit``; 0 stands for no ``k``.
     has_k = isinstance(k, int) and 1 < k <= 4096
     rotates = case.params.get("bindgroup") == "rotated"
     if (case.pattern == "per-k") != has_k:  # this pattern needs k, and the others have none

@@ -53,7 +53,9 @@ class StepSpec:
             raise Unsupported(because("no-such-workload", workload=case.workload))
         if case.caller not in ("binding", "ffi", "native"):
             raise Unsupported(because("no-such-caller", caller=case.caller))
+        # Raises for a parameter, or a value of one, that is not in ``_PARAMETERS``.
         check_parameters(case, _PARAMETERS)
+        # Parameters have the names of the fields; ``_check`` finds those that exclude each other.
         spec = cls(case.pattern, case.caller, case.dependency == "independent", **case.params)  # type: ignore[arg-type]
         spec._check()
         return spec
@@ -62,6 +64,7 @@ class StepSpec:
         """Raise ``Unsupported`` for parameters that exclude each other, or that no loop is written
         for.
         """
+        # Only the pattern ``per-k`` has a number k of units in a submission.
         has_k = self.k > 1
         is_from_python = self.caller == "binding"
         needs_k = self.pattern == "per-k"
@@ -142,6 +145,7 @@ def steps(spec: StepSpec) -> Steps:
     else:
         unit = ("set bind group", *unit)
 
+    # A pass for each unit, all in one submission.
     if spec.pattern == "per-pass":
         whole_pass = (*begin, *unit, "end pass", "release pass")
         return Steps(("create encoder",), whole_pass, ("finish", "submit", "release"), 0)
@@ -153,6 +157,7 @@ def steps(spec: StepSpec) -> Steps:
     elif spec.pattern == "read-each":
         tail = (*tail, "read")
     if spec.pattern == "fused":  # one dispatch for all units: no step is repeated
+        # The last number is of the units in a group; 0: all are one group.
         return Steps((*head, *unit), (), tail, 0)
     return Steps(head, unit, tail, spec.per)
 
@@ -195,15 +200,18 @@ def _extra_cases(on_dawn: bool) -> Iterator[Case]:
         sizes = (4, 16, 64, 256) if caller == "binding" else (16, 64)
         for k in sizes:
             yield Case(pattern="per-k", caller=caller, params={"k": k})
-        # The second is the same as the first, but its units depend on each other.
+        # Independent units work on several buffers, so their bind groups must rotate. The second is
+        # the same as the first, but its units depend on each other.
         yield Case(pattern="per-submit", caller=caller, dependency="independent", params=rotated)
         yield Case(pattern="per-submit", caller=caller, params=rotated)
         yield Case(pattern="one-pass", caller=caller, params=rotated)
 
     of_c_calls: tuple[Caller, ...] = ("native", "ffi")
     patterns: tuple[Pattern, ...] = ("one-pass", "per-pass", "fused", "wait-each")
+    # Without ``read-each``, which needs Python.
     base = Case(pattern="per-submit")
     for caller in of_c_calls:
+        # What the axes of ``space`` have from Python, by the other callers.
         for pattern in patterns:
             yield vary(vary(base, "caller", caller), "pattern", pattern)
 
@@ -224,5 +232,6 @@ def _is_offered(case: Case) -> bool:
     may_name_wait = spec.caller == "binding" and spec.pattern in ("per-submit", "wait-each")
     if spec.wait and not may_name_wait:
         return False
+    # A case may have one of these parameters, not two.
     lesser = {"bindgroup", "wait", "indirect", "validation"} & set(case.params)
     return len(lesser) <= 1

@@ -82,16 +82,22 @@ class WebGpuChain(Chain):
         self.spec = spec = StepSpec.of(case)
         self.session = session(target, validation=spec.validation)
         self.library = self.session.library
+        # The library keeps errors of earlier chains, which are not of this one.
         self.library.forget_errors()
         self.resources = StepResources(self.session, spec)
+        # ``overlap``: whether the device works while units are issued.
         self.overlap = spec.overlap
+        # ``latency``: each unit contains its wait. ``synchronous``: it has then ended when
+        # ``issue`` returns.
         self.latency = self.synchronous = spec.waits_each
         # A pattern that records all dispatches into one submission has the shortest chains.
         self.max_n = {"per-submit": 1 << 17, "per-k": 1 << 18}.get(spec.pattern, 1 << 16)
         if spec.pattern == "fused":
+            # A driver may stop a kernel whose loop has more turns.
             self.max_n = longest_fused_chain(target.adapter)
 
         self._wait_name, wait = self._named_wait()
+        # ``_loop``: what each unit does, as Python text or as C calls; ``issue`` runs it n times.
         self._loop: Script | NativeProgram
         issue: Callable[[int], object]
         if spec.caller == "binding":
@@ -101,6 +107,7 @@ class WebGpuChain(Chain):
             self._loop = c_calls(self.library, steps(spec), _step_arguments(self.resources))
             compile_loop = compile_native if spec.caller == "native" else compile_ffi
             issue = compile_loop(self._loop)
+        # True if the wait keeps the CPU busy, so that its CPU time says nothing of work.
         self.wait_spins = wait_spins(self.session)
         self.wait = wait  # type: ignore[method-assign]
         self.issue = issue  # type: ignore[method-assign, assignment]
@@ -122,6 +129,7 @@ class WebGpuChain(Chain):
         if not self.spec.wait:
             return self.library.wait_name(device), self.library.waiter(device, queue)
         if self.spec.wait == "read-buffer":
+            # These four bytes are there only when the units before the read have run.
             return "read-buffer", functools.partial(queue.read_buffer, data, 0, 4)
         staging = self.resources.staging()
 
@@ -166,6 +174,7 @@ class WebGpuChain(Chain):
             ) from error
         # The values tell the steps only modulo 2^32. So what is new is added to a total.
         for now, before in zip(steps_read, self._steps_read, strict=True):
+            # How many steps were added since the last reading, also if the number began again at 0.
             self._total += (now - before) % lcg.PERIOD
         self._steps_read = steps_read
         # To ask for the clock would make one; ``vars`` shows whether there is one.
@@ -183,6 +192,8 @@ class WebGpuChain(Chain):
             return None
         units_per_submission = self.spec.per  # 0: all units are one, which always fits
         if units_per_submission:
+            # ``MOST_SUBMISSIONS``: well below the capacity of any queue; a full one would hold the
+            # host.
             n = min(n, MOST_SUBMISSIONS * units_per_submission)
         return self._clock.measure(n)
 
@@ -195,6 +206,8 @@ class WebGpuChain(Chain):
         such as ``submit``. Each includes one reading; those of ``clock`` are a reading alone.
         """
         self.prepare(n)
+        # ``_stages``: the same loop with a clock reading around each call, compiled at its first
+        # use.
         durations = self._stages(n)
         self.wait()
         return cast(Mapping[str, Sequence[int]], durations)
@@ -239,6 +252,7 @@ def _python_statements(steps: Steps, resources: StepResources, wait: Callable[[]
         "create bind group": f"fresh = device.create_bind_group(layout=layout, entries={entries})",
         "set bind group": f"compute.set_bind_group(0, {group})",
         "release bind group": "del fresh",
+        # ``GROUPS``: workgroups of a dispatch.
         "dispatch": f"compute.dispatch_workgroups({GROUPS})",
         "end pass": "compute.end()",
         "finish": "commands = encoder.finish()",
@@ -250,6 +264,7 @@ def _python_statements(steps: Steps, resources: StepResources, wait: Callable[[]
     }
     if spec.indirect:
         lines["dispatch"] = "compute.dispatch_workgroups_indirect(indirect, 0)"
+    # The attributes of ``resources``, and the first of some of its lists, by names of their own.
     names = {
         **vars(resources),
         "data": resources.data[0],
@@ -283,6 +298,7 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
     def put(commands: Any) -> None:
         submitted[0] = commands
 
+    # ``stage``: the name of the step, under which a call is timed if its parts are.
     def call(name: str, step: str, *args: Any, result: Slot | None = None) -> NativeCall:
         return library.call(f"wgpu{name}", *args, stage=step, result=result)
 
@@ -293,6 +309,7 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
         if step == "wait":
             return library.wait_calls(*given["wait"])
         if step == "submit":
+            # ``_COMMANDS``: the slot with the command buffer. 1: how many are submitted.
             store = Store("commands", put, library.address(submitted), _COMMANDS, step)
             return store, call("QueueSubmit", step, *given[step], 1, submitted)
         if step == "release":
@@ -309,6 +326,7 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
             calls += calls_of(step)
         return tuple(calls)
 
+    # Head and tail run once for each group of units, the body once for each unit.
     head = calls_of_part(steps.head)
     body = calls_of_part(steps.body)
     tail = calls_of_part(steps.tail)
@@ -323,6 +341,8 @@ def _step_arguments(resources: StepResources) -> dict[str, GivenArguments]:
     null = resources.session.library.ffi.NULL
     groups = tuple(group._internal for group in resources.groups)
     group = groups[0] if resources.spec.bindgroup == "once" else Cycle(groups)
+    # ``Cycle``: the groups take turns by unit. Zeros: bind group 0, no dynamic offsets. The wait
+    # gets objects of wgpu-py, of which ``Library.wait_calls`` makes C calls.
     return {
         "create encoder": (resources.device._internal, null),
         "begin pass": (null,),

@@ -78,10 +78,12 @@ class DeviceClock:
         flags = resources.flags
         self.queries = device.create_query_set(type="timestamp", count=_TIMESTAMPS)
         timestamps = np.zeros(_TIMESTAMPS, np.uint64)
+        # Timestamps are written to the query set, and copied from there to this buffer.
         self.resolved = resources.buffer(timestamps, flags.QUERY_RESOLVE | flags.COPY_SRC)
 
         text, _ = source("fused.wgsl")
         module = device.create_shader_module(code=text)
+        # ``STEP_BINDINGS``: the data, and the number of steps (4 bytes).
         layout = bind_group_layout(device, STEP_BINDINGS, uniform_bytes=4)
         self.pipeline = compute_pipeline(device, layout, module)
         # Blocker and marker work on the data of the units, because the device may then not start a
@@ -101,6 +103,7 @@ class DeviceClock:
         uniform = self.resources.buffer(one_word, self.resources.flags.UNIFORM)
         groups = []
         for buffer in data:
+            # The data at binding 0, the number of steps at binding 1.
             bound = entries([buffer, uniform])
             groups.append(self.resources.device.create_bind_group(layout=layout, entries=bound))
         return groups
@@ -124,6 +127,7 @@ class DeviceClock:
                     quantum_ns=self.quantum,
                 )
             )
+        # "plug dispatch" is what files of runs call the blocker.
         return DeviceTime(
             n, span, busy, self.quantum, "timestamps at pass ends, behind a plug dispatch"
         )
@@ -147,6 +151,7 @@ class DeviceClock:
             if times.blocker_outlasted:
                 break
             # Half as long again as the host needed, for a host that is slower the next time.
+            # ``issuing_ns``: how long the host took, in which the blocker must not end.
             repeats = math.ceil(self.repeats * 1.5 * times.issuing_ns / times.blocker_ns)
             expected_ns = repeats * times.blocker_ns / self.repeats
             if expected_ns > _LONGEST_BLOCKER_NS:  # a driver may stop such work
@@ -161,6 +166,7 @@ class DeviceClock:
         because the blocker must last for all that the host does after its submission.
         """
         self.chain.prepare(n)
+        # ``repeats``: how often the blocker runs. 0 and 2: the first timestamp of each.
         blocker = self._passes(self.blocker, self.repeats, [0])
         marker = self._passes(self.marker, 1, [2])
         self.chain.wait()
@@ -210,6 +216,7 @@ class DeviceClock:
         of the differences between timestamps, here of many short passes. Raises ``Unsupported`` if
         all timestamps are equal.
         """
+        # One pass for each pair of timestamps.
         markers = self._passes(self.marker, 1, range(0, _TIMESTAMPS, 2))
         self.resources.queue.submit([markers])
         ns_per_tick = self.resources.session.tick
@@ -261,11 +268,13 @@ def _wait_spins(session: WebGpuSession) -> bool:
     wait = session.library.waiter(resources.device, resources.queue)
     repeats = 1
     waited_ns = 0
+    # CPU time of this thread; it grows in the wait only if the wait is a loop.
     cpu_ns = 0
     with_submission_ns = 0
     # If the submission itself waits for the device, only the time with the submission grows, and
     # nothing can be measured.
     while waited_ns < 5_000_000 and with_submission_ns < 20_000_000 and repeats <= 1 << 12:
+        # At most 4096 dispatches, each time four times as many.
         encoder = resources.device.create_command_encoder()
         _dispatch(encoder.begin_compute_pass(), resources.pipeline, resources.groups, repeats)
         commands = encoder.finish()
@@ -280,6 +289,7 @@ def _wait_spins(session: WebGpuSession) -> bool:
         with_submission_ns = perf_counter_ns() - submitted
         repeats *= 4
     resources.destroy()
+    # ``waited_ns``, ``cpu_ns``: of the last and longest wait.
     return waited_ns > 1_000_000 and cpu_ns > waited_ns / 2
 
 

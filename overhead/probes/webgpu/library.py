@@ -62,6 +62,7 @@ class Library:
         c_module = importlib.import_module(f"{binding.backend}._ffi")
         self.ffi = c_module.ffi
         self.lib = c_module.lib
+        # It has the instance, the root object of the library, on which a wait of Dawn waits.
         self._helpers = importlib.import_module(f"{binding.backend}._helpers")
 
         handler = importlib.import_module(f"{binding.backend}._api").error_handler
@@ -106,6 +107,7 @@ class Library:
         call, so that those of another chain are not blamed on this one.
         """
         messages = [*self._errors]
+        # A pair is the kind of an error and its message.
         messages += [message for _, message in self._pending]
         self._errors.clear()
         self._pending.clear()
@@ -114,7 +116,8 @@ class Library:
     def raise_errors(self) -> None:
         """Raise ``Unverified`` if the library reported an error since the last call.
 
-        A rejected submission raises no Python error, so only this check finds it.
+        A rejected submission raises no Python error, so only this check finds it. The error tells
+        their number and the first of them.
         """
         messages = self.forget_errors()
         if not messages:
@@ -171,6 +174,7 @@ class Library:
             return functools.partial(poll, device._internal, 1, self.ffi.NULL)
         # Each wait of Dawn first gets a new future, and puts it into the memory that the wait
         # reads.
+        # ``_futures``: the struct with the future that ``wait_any`` reads. 1: it is one future.
         future_of_end = self.lib.wgpuQueueOnSubmittedWorkDone
         wait_any = self.lib.wgpuInstanceWaitAny
         instance = self._helpers.get_wgpu_instance()
@@ -199,6 +203,7 @@ class Library:
         if not self.is_dawn:
             if _sleeps_while_waiting(device):
                 raise Unsupported(because("metal-wait-in-steps"))
+            # 1: the call returns when all submitted work is done.
             return (self.call("wgpuDevicePoll", device._internal, 1, self.ffi.NULL, stage="wait"),)
         if platform.machine().lower() not in ("x86_64", "amd64"):
             raise Unsupported(because("struct-by-value-unknown"))
@@ -220,6 +225,7 @@ class Library:
         )
         futures = self._futures
         put = functools.partial(setattr, futures, "future")
+        # ``put`` writes it in the Python loop, the address serves the compiled one.
         store = Store("future", put, self.address(futures), future, "wait")
         instance = self._helpers.get_wgpu_instance()
         wait = self.call("wgpuInstanceWaitAny", instance, 1, futures, _FOREVER, stage="wait")
@@ -246,6 +252,7 @@ class Library:
         """
         pointer = self.ffi.new("WGPUQueueWorkDoneCallbackInfo *")
         pointer.mode = self.lib.WGPUCallbackMode_WaitAnyOnly
+        # ``labs``: the absolute value of a long.
         # Dawn calls the callback even if it is NULL. Any C function without side effects works,
         # because on every ABI in native_loop.ABIS the caller removes the arguments.
         c_library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)

@@ -47,6 +47,7 @@ class WebGpuSession:
                 raise Unsupported(
                     because("limit-too-low", limit=name, offered=offered, missing=least - offered)
                 )
+        # To write timestamps, and to compute with float16 numbers.
         wanted_features = ("timestamp-query", "shader-f16")
         features = [name for name in wanted_features if name in adapter.features]
         if loaded.is_dawn:
@@ -101,6 +102,7 @@ def session(
     # compiled, so one of its devices serves kernels with checks and without.
     robust = checks == "on" or target.stack != "dawn"
     least = dict(limits or {})
+    # All that tells two devices apart; ``_sessions`` has the open ones.
     key = (target.key, validation, robust, *sorted(least.items()))
     if key not in _sessions:
         _sessions[key] = WebGpuSession(library(target.stack), target, validation, robust, least)
@@ -139,7 +141,7 @@ def compute_pipeline(device: Any, layout: Any, module: Any, entry_point: str = "
 
 def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
     """A shader module, compiled WGSL. ``checks``: which checks the library adds to kernels: ``on``
-    for all, ``off`` for none, ``unbounded-loops`` for only those of bounds.
+    for all, ``off`` for none, ``unbounded-loops`` for all but those that end an endless loop.
 
     Raises ``Unsupported`` if the library cannot omit these checks.
     """
@@ -162,11 +164,13 @@ def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
     wgsl.code.length = len(code) - 1  # without the zero at its end
     descriptor = ffi.new("WGPUShaderModuleDescriptor *")
     descriptor.nextInChain = ffi.addressof(wgsl.chain)
+    # What stays: the bounds checks of arrays, or nothing.
     kept_checks = lib.WGPUShaderRuntimeChecks_BoundsChecks if checks == "unbounded-loops" else 0
     handle = create(device._internal, descriptor, kept_checks)
     library.raise_errors()
     # The handle becomes an object of wgpu-py, whose class is that of a usual module.
     module_class = type(device.create_shader_module(code=text))
+    # '': the label of the module.
     return module_class("", handle, device)
 
 
@@ -174,6 +178,9 @@ class DeviceBuffers:
     """A device and buffers on it. ``data``: those that the units of the step work on."""
 
     def __init__(self, session: WebGpuSession) -> None:
+        """No buffers yet. ``storage``: the usage of a buffer that kernels change and that is copied
+        to and from the host. ``_owned``: the buffers that ``destroy`` releases.
+        """
         self.session = session
         self.device = session.device
         self.queue = session.queue
@@ -222,6 +229,7 @@ class StepResources(DeviceBuffers):
         is_fused = spec.pattern == "fused"
         self.uniform: Any = None
         self.indirect: Any = None
+        # The data buffer alone; the fused kernel has another binding.
         bindings: tuple[str, ...] = STEP_BINDINGS[:1]
         shared_buffers = []
         # The fused kernel reads the number of its steps from one buffer more.
@@ -238,6 +246,7 @@ class StepResources(DeviceBuffers):
         self.layout = bind_group_layout(self.device, bindings, uniform_bytes=4)
         module = self.device.create_shader_module(code=self.text)
         self.pipeline = compute_pipeline(self.device, self.layout, module)
+        # By data buffer, what a bind group names: the buffers at bindings 0, 1.
         self.entries = [entries([data, *shared_buffers]) for data in self.data]
         # ``rotated``: the units take RING groups in turn, also where all are of one buffer.
         count = RING if spec.bindgroup == "rotated" else len(self.entries)

@@ -40,6 +40,7 @@ def targets(library: Library) -> list[Target]:
     """
     with captured_stderr() as printed:
         adapters = _adapters(library)
+    # Of each adapter the library's own object is not needed here: ``adapter`` finds it again.
     usable = [target for _, target in adapters if _belongs_to_environment(target)]
     if not usable:
         raise _no_adapter_error(library.stack, printed)
@@ -100,7 +101,8 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
         software = is_software(info)
         driver = [info["vendor"], info["description"]]
         if named.api == "D3D12" and under_wine():
-            # Wine gives the adapter the name of some GPU. What computes is a device of Vulkan.
+            # Wine gives the adapter the name of some GPU. What computes is a device of Vulkan. It
+            # counts as software if all of these are, and where there is none.
             software = all(is_software(other.adapter.info) for other in of_vulkan)
             driver.append(
                 "D3D12 on Vulkan by Wine" if of_vulkan else "D3D12 by Wine, on an unknown device"
@@ -158,5 +160,6 @@ def _belongs_to_environment(target: Target) -> bool:
     manifest = swiftshader_manifest()
     if manifest is None:
         return True
+    # All variables that name drivers get the same value, so the first one tells.
     finds_only_swiftshader = os.environ.get(DRIVER_VARIABLES[0]) == str(manifest)
     return not finds_only_swiftshader

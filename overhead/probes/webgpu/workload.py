@@ -59,8 +59,11 @@ class WebGpuWork(WorkChain):
         Python call to what is timed.
         """
         super().__init__(case)
+        # The WGSL of the workload, and the kernels that are one step, in order.
         self._text, self._entries = kernels_of(self, "wgsl")
         self._fused = case.pattern == "fused"
+        # ``pipelined``: the device works while units are issued. One submission begins only after
+        # that.
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
         self._checks = str(case.params.get("checks", "on"))
         self.session = session(target, self._checks)
@@ -69,11 +72,14 @@ class WebGpuWork(WorkChain):
         has_float16 = "shader-f16" in self.session.device.features
         if self.workload.precision == "float16" and not has_float16:
             raise Unsupported(because("adapter-has-no-f16"))
+        # To set the counters of steps, one for each element, to 0.
         self._zeros = np.zeros(self.elements, np.uint32)
         self.resources = DeviceBuffers(self.session)
         self._bind_buffers()
         self._written_n = -1  # the number of steps that the fused kernel would run: not yet known
         if self._fused:
+            # ``turns``: a driver may limit the turns of all loops of a kernel, of which a step has
+            # some.
             self.max_n = longest_fused_chain(target.adapter, turns=self.workload.turns)
         else:
             self.max_n = _MOST_DISPATCHES // len(self._entries)
@@ -95,6 +101,7 @@ class WebGpuWork(WorkChain):
         state = sources.pack_state(self.workload, self.zeros(), self.elements)
         inputs = sources.pack_inputs(self.workload, self.inputs)
         largest = max(state.nbytes, inputs.nbytes)
+        # ``_LIMITS``: the names of the limits of one buffer.
         most = min(int(device.limits[name]) for name in _LIMITS)
         if largest > most:
             raise Unsupported(because("device-binds-less", bytes=largest))
@@ -103,6 +110,7 @@ class WebGpuWork(WorkChain):
         self._state = self.resources.buffer(state, storage)
         self._counters = self.resources.buffer(self._zeros, storage)
         input_buffer = self.resources.buffer(inputs, flags.STORAGE)
+        # The first is the number of steps that the fused kernel runs; the others stay 0.
         four_words = np.zeros(4, np.uint32)
         self._steps = self.resources.buffer(four_words, flags.UNIFORM | flags.COPY_DST)
         buffers = (self._state, self._counters, input_buffer, self._steps)
@@ -126,6 +134,8 @@ class WebGpuWork(WorkChain):
             "compute.set_bind_group(0, group)",
         ]
         end = ["compute.end()", "commands = encoder.finish()", "queue.submit([commands])"]
+        # Python then frees the objects. In a loop over submissions the next unit's objects replace
+        # them.
         release = "del compute, commands, encoder"
         dispatches = []
         for number, entry in enumerate(self._entries):
@@ -207,7 +217,9 @@ class WebGpuWork(WorkChain):
         noted in ``aside``: these steps are no units of the chain.
         """
         if self.case.pattern == "per-submit":
+            # Well below the capacity of any queue; a full one would hold the host.
             n = min(n, MOST_SUBMISSIONS)
+        # ``get``: the state, and the number of steps that all counters show.
         _, steps_before = self.get()
         try:
             return self._clock.measure(n)

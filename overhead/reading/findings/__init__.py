@@ -55,6 +55,8 @@ def rule(name: str) -> Callable[[Rule], Rule]:
     """
 
     def add(function: Rule) -> Rule:
+        # The last argument tells who owns the name, so that a second import of the same function is
+        # no error.
         _rules.add(name, function, f"{function.__module__}.{function.__qualname__}")
         return function
 
@@ -66,9 +68,11 @@ def findings_of(view: View) -> list[Finding]:
     share of the time first, warnings last.
 
     A warning saves no time (``times`` is 1). It takes the place of a saving if there are too many.
+    ``times``: how many times as long it takes without the change.
     """
     warnings = []
     savings = []
+    # ``check``: a rule; it returns one finding, or None.
     for name, check in _rules.items().items():
         made = check(view)
         if made is None:

@@ -76,6 +76,7 @@ def variant(
     wanted = {name: getattr(base, name) for name in ("workload", "dependency", "pattern", "caller")}
     wanted.update(fields)
     wanted["params"] = {**base.params, **(params or {})}
+    # The first case with these fields, or None.
     return first_with(target.records, **wanted)
 
 

@@ -57,8 +57,10 @@ def one_pass(view: View) -> Finding | None:
         if target.base.pattern != "per-submit":
             return None
         one_pass = variant(target, pattern="one-pass")
+        # The change from the usual case to one pass, if that is surely 1.5 times as cheap.
         return change_above(_LEAST_TIMES, target, target.base, one_pass)
 
+    # Over all stacks of the headline figure, the largest saving first.
     found = changes(view, batched)
     return changes_finding(OnePassPays(tuple(found)), found)
 
@@ -74,6 +76,7 @@ def replay(view: View) -> Finding | None:
         if target is None:
             continue
         # ``eager``: the launch that a node replaces; ``graph.record``: the node.
+        # The change from launch to node, if a node is surely 1.5 times as cheap.
         change = change_above(_LEAST_TIMES, target, graph.eager, graph.record)
         if change is not None:
             pays_after = graph.break_even(_NODES)
@@ -83,9 +86,11 @@ def replay(view: View) -> Finding | None:
             found.append(_GraphChange(change, pays_after))
     if not found:
         return None
+    # First the graphs of which it is known when they pay off, and of these the largest saving.
     found.sort(key=_place_of_graph)
     first = found[0]
     graph_record = first.change.after
+    # Who made the first graph, in words.
     maker = graph_maker(graph_record, view.facts(graph_record.stack))
     changes_found = [each.change for each in found]
     facts = ReplayPays(tuple(changes_found), maker, _NODES, first.pays_after)

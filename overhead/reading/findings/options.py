@@ -73,6 +73,7 @@ def compile_tiny(view: View) -> Finding | None:
     A compiled step costs the CPU about the same for a few operations as for one, an eager one costs
     it per operation.
     """
+    # The stacks of compiled steps; the first that was measured counts.
     compilers = [view.best(stack) for stack in view.in_role("compiled-steps")]
     target = next(filter(None, compilers), None)
     if target is None or not target.has_step or target.first.api == "CPU":
@@ -83,6 +84,7 @@ def compile_tiny(view: View) -> Finding | None:
     # The base case of this stack is the compiled step; "eager" is the same without compiling.
     compiled = variant(target)
     eager = variant(target, {"mode": "eager"})
+    # How many times as long the compiled step takes; None if it is not surely slower.
     slower = change_above(_LEAST_TIMES_COMPILED, target, compiled, eager)
     if slower is None:
         return None
@@ -93,7 +95,8 @@ def compile_tiny(view: View) -> Finding | None:
 
 def _costs_more(view: View, params: dict[str, Scalar], least: float) -> list[Change]:
     """What leaving out an option saves: the targets on which the case with these parameters (the
-    option) costs surely ``least`` times as much as the base case, which has not got it.
+    option) costs surely ``least`` times as much as the base case, which has not got it. A change
+    goes from the case with the option to the one without.
     """
 
     def with_option(target: TargetView) -> Change | None:

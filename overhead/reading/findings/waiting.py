@@ -56,6 +56,7 @@ def wait_for_each(view: View) -> Finding | None:
         told_by_act = "synchronising-acts" in target.facts.roles
         if target.first.api == "CPU" or told_by_act or target.base.pattern != "per-submit":
             return None
+        # Surely means 1.5 times as much (``_LEAST_TIMES``), with the whole interval.
         return change_above(_LEAST_TIMES, target, variant(target, pattern="wait-each"), target.base)
 
     found = changes(view, waited)
@@ -79,6 +80,7 @@ def synchronise_each_step(view: View) -> Finding | None:
         return None
     # The order of ``_ACTS``: the act that readers know best comes first.
     first = min(costly, key=lambda case: _ACTS.index(case.act))
+    # What the act adds, the steps with it over those without, and the steps alone.
     adds = first.cost
     slowdown = first.slowdown
     alone = first.alone.figure("complete") if first.alone is not None else None
@@ -90,7 +92,8 @@ def synchronise_each_step(view: View) -> Finding | None:
 
 def _costly(case: Synchronised) -> bool:
     """Whether the act (the call that waits) of this case, on a GPU, surely adds time to the step:
-    more than nothing, and ``_LEAST_TIMES`` in all.
+    more than nothing, and ``_LEAST_TIMES`` in all. ``slowdown``: the time with the act over that
+    without.
     """
     record = case.record
     if record.status != "ok" or record.api == "CPU" or record.software:

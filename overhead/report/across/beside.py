@@ -89,6 +89,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     spreads = spreads_of(view, machines.others)
     comparisons = []
     for run in _runs_beside(machines):
+        # ``pairs``: the key figures that both runs have.
         comparison = beside(view, run, spreads)
         # Two runs without a common figure, such as those of different stacks, have no ratio.
         if comparison.pairs:
@@ -102,6 +103,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     sentences = [beside_sentence(comparison, other_run(comparison)) for comparison in comparisons]
     yield Text(sentences)
     shapes = {}
+    # There are two runs at most, and a look for each of two.
     for comparison, look in zip(comparisons, _LOOKS, strict=False):
         shapes[other_run(comparison)] = (look.marker, look.colour)
     title = picture_title(view.fingerprint.machine, comparisons[0])
@@ -147,6 +149,7 @@ def key_figure_table(
     # The device stands in the title if all figures are of one, else in the remark of each row.
     _, common_device = without_device(targets)
 
+    # A column: its title, and the function that makes its cell from a figure.
     columns: list[Column[KeyFigure]] = [
         Column("", label, only_if_filled=True),
         Column("this run", value_with_interval, is_number=True, only_if_filled=True),
@@ -160,12 +163,14 @@ def key_figure_table(
         ),
     ]
     for comparison in comparisons:
+        # The two functions that make the cells of these columns.
         value, ratio = partial(_other_value, comparison), partial(_ratio, comparison)
         columns += [
             Column(other_run(comparison), value, is_number=True, only_if_filled=True),
             Column("this over it", ratio, is_number=True, only_if_filled=True),
         ]
     columns.append(Column("", partial(_remark, common_device), only_if_filled=True))
+    # ``folded``: closed until a reader opens it, as the picture shows the same.
     return table_of(table_title(common_device), columns, measured, folded=bool(comparisons))
 
 
@@ -315,6 +320,7 @@ def _over_time_figure(
         sharex=True,
         sharey=True,
     )
+    # The last row of the grid may have more places than there are panels.
     without_panel = axes[len(panels) :]
     for ax in without_panel:
         ax.set_visible(False)
@@ -342,6 +348,7 @@ def _draw_points(ax: Axes, points: Sequence[_Point]) -> None:
         is_first = i == 0
         if not is_first and ratio.low and ratio.high:
             ends = [ratio.low, ratio.high]
+            # A vertical line from end to end.
             ax.plot([point.when, point.when], ends, color=INK, linewidth=1)
         # A hollow mark is noisy.
         inside = INK if ratio.status == "ok" else PAPER

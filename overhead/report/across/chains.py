@@ -66,6 +66,7 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     measured, the reasons.
     """
     sizes = _chosen((machines.own, *machines.others))
+    # ``arms``: the variants with a time; the others are in ``failed``.
     with_times = [size for size in sizes if size.group.arms]
     if not with_times:
         yield _reasons(sizes)
@@ -101,6 +102,7 @@ def _reasons(sizes: Sequence[_WorkloadSize]) -> Text:
     for size in sizes:
         failed += size.group.failed
     paragraphs = [without_figure(measured=bool(sizes))]
+    # ``_MOST_REASONS``: 20.
     paragraphs += [case_reason(record) for record in failed[:_MOST_REASONS]]
     if len(failed) > _MOST_REASONS:
         paragraphs.append(more_cases(len(failed) - _MOST_REASONS))
@@ -121,6 +123,7 @@ def _chosen(views: Sequence[View]) -> list[_WorkloadSize]:
 
     def rank(size: _WorkloadSize) -> tuple[bool, int]:
         weight = 2 if size.view is views[0] else 1
+        # ``max`` compares the first first: True is more than False.
         return size.group.on_gpu, weight * len(size.group.arms)
 
     chosen = []
@@ -141,6 +144,7 @@ def _other_runs(machines: Machines, sizes: Sequence[_WorkloadSize]) -> list[str]
     for row in rows(machines.own, machines.others):
         if row.shown_run:
             run_on_first_page[row.name] = row.shown_run
+    # A workload that the first page does not show cannot differ.
     differ = []
     for workload, run in run_here.items():
         if run_on_first_page.get(workload, run) != run:
@@ -178,6 +182,7 @@ def _fastest(size: _WorkloadSize, own_run: str) -> _Fastest:
     fastest, *slower = size.cheapest_first
     next_variant: str | Cell = ""
     next_takes = ""
+    # The first of another stack is the fastest of those.
     for arm in slower:
         if arm.record.stack != fastest.record.stack:
             next_variant = Cell(variant_text(arm), arm.record.stack)
@@ -258,6 +263,7 @@ def _measured_row(arm: ArmFit, size: _WorkloadSize) -> _VariantRow:
     """
     # A sign stands before a time that was calculated and not measured.
     total = beyond(arm, size.steps) + spread(arm.cost(size.steps) / 1e3)
+    # ``slope``: the time of one more step; ``fixed``: that of a chain beside its steps.
     return _VariantRow(
         variant=Cell(plain(arm_label(arm), 90), arm.record.stack),
         step=number(arm.slope / 1e3),

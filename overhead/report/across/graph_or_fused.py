@@ -72,6 +72,7 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
     run = machines.own.fingerprint
     # ``graph``: the way to run a work as a CUDA graph; None without its time.
     with_graph = any(row.graph for row in found)
+    # The others are in the table, and have a sentence below the picture.
     drawn = [row for row in found if _can_be_drawn(row, with_graph=with_graph)]
     if not drawn:
         yield _table(found, folded=False)
@@ -174,6 +175,7 @@ def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     # Height of the figure: a line for each variant, and for the name of each work.
+    # ``_GROUP_LINES``: the lines that the name of a work takes.
     lines = sum(_GROUP_LINES + len(row.ways) for row in found)
     figure, (ax,) = new_figure([_LINE_INCHES * lines], width=WIDE_INCHES, around=0.9)
     ax.set_xscale("log", base=2)
@@ -197,6 +199,7 @@ def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
         y = last + _GROUP_LINES
 
     ax.set_yticks(list(labels), list(labels.values()))
+    # On a logarithmic axis this is the same room at both ends.
     ax.set_xlim(min(relative_times) / 1.6, max(relative_times) * 1.6)
     ax.set_ylim(y - 0.7, -1.2)  # downwards, with room at the top for the directions
     ax.tick_params(axis="y", length=0)
@@ -260,6 +263,7 @@ def _line(ax: Axes, y: float, row: WorkRow, variant: ChainWay, times: Value, cos
     if not is_base:
         bar: dict[str, Any] = {"linewidth": 5 if is_fused else 2, "alpha": 0.25, "zorder": 1}
         ax.plot([1, times.value], [y, y], color=colour, **bar)
+    # ``bounded``: both ends of the interval are known.
     if times.bounded:
         # A low end at zero or below has no place on a logarithmic axis.
         ends = [max(times.floor, times.value / 1e3), times.ceiling]
@@ -277,6 +281,7 @@ def _line(ax: Axes, y: float, row: WorkRow, variant: ChainWay, times: Value, cos
         zorder=3,
     )
     # Behind the axis: the time, and then the verdict.
+    # Places at the side are parts of the axis' width: 0 at the left, 1 at the right.
     at_end: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
     ax.text(1.10, y, time_text(variant), ha="right", **at_end)
     verdict = verdict_at_end(row, variant, times)

@@ -209,6 +209,7 @@ def _points(machines: Machines) -> list[_Point]:
     contracts = [*publications().contract]
 
     def place(point: _Point) -> tuple[int, int, str, str, float]:
+        # ``what``: the unit that the cost is of; ``row``: API, stack and caller in words.
         work = _WORK.index(point.what)
         contract = contracts.index(point.contract)
         return work, contract, point.api, point.row, point.cost.value
@@ -228,6 +229,7 @@ def _measured(machines: Machines) -> Iterable[_Point]:
     usual = [run for run in newest_first if not run.fingerprint.environment]
     # By machine, unit, way to measure, row and device: the first point that is found.
     found: dict[object, _Point] = {}
+    # ``views``: one run of each machine, the one that its page shows.
     for view in (*machines.views, *usual):
         run = view.fingerprint
         # ``without_floor``: without the reference call, which does nothing.
@@ -267,6 +269,7 @@ def _measured_point(run: Fingerprint, target: TargetView, taken: _Taken) -> _Poi
     # A published figure may be of a kernel without arguments, so the row of ours says so too.
     with_arguments = record.params.get("arguments") != 0
     label = target.facts.label
+    # The words that name API, stack and caller; a published point of the same has the same.
     row = row_name(taken.what, record.api, label, record.caller, with_arguments=with_arguments)
     # ``ok`` or ``noisy`` by its interval alone, whatever other figures of the case are.
     status = by_interval(cost_ns).status
@@ -310,6 +313,7 @@ def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
     if node is not None and base.pattern != "replay":
         yield _Taken("node", "slope", node, node.figure("complete"))
     # ``marginal``: what one more submission adds, from cases with one and with many.
+    # A named comparison of the run; None if it was not made.
     marginal = view.comparison("marginal", base.key)
     if marginal is not None:
         yield _Taken("submit", "slope", base, marginal.figure("per_submit"))
@@ -327,6 +331,7 @@ def _published(point: PublishedPoint) -> _Point:
     source = publications().source[point.source]
     link = Cell(published_source(source), url=source.where[0], hover=source.title)
     label = facts_of(point.stack).label
+    # A source that does not tell (None) is taken for one with arguments.
     with_arguments = point.arguments != 0
     row = row_name(point.quantity, point.api, label, point.caller, with_arguments=with_arguments)
     return _Point(
@@ -350,6 +355,7 @@ def _figure(points: Sequence[_Point]) -> Picture:
     """
     drawn = []
     for point in points:
+        # ``resolved``: the cost lies above zero with its interval, if it has one.
         if point.vendor != "software" and point.api != "CPU" and point.cost.resolved:
             drawn.append(point)
 
@@ -380,6 +386,8 @@ def _rows(points: Iterable[_Point]) -> list[DotRow]:
     """
     by_row: dict[str, list[_Point]] = {}
     for point in sorted(points, key=lambda point: (point.row, point.cost.value)):
+        # ``row``: API, stack and caller in words; sorted by cost, so the cheapest of a row comes
+        # first.
         by_row.setdefault(point.row, []).append(point)
     # The first point of each row is its cheapest.
     groups = sorted(by_row.values(), key=lambda group: (group[0].api, group[0].cost.value))
@@ -396,6 +404,7 @@ def _dots(points: Sequence[_Point]) -> DotRow:
         known = _VENDORS.get(point.vendor, _VENDORS[_OTHER])
         # A published value has no interval to judge.
         cost = point.cost if point.is_published else by_interval(point.cost)
+        # A small mark is published.
         marks.append(Mark(cost, known.colour, known.marker, small=point.is_published))
         devices.append(device_value(point.device, point.cost))
     return DotRow(points[0].row, marks, end=devices_at_end(devices))

@@ -74,6 +74,7 @@ def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
         # ``by_patterns``: in the order of the tables.
         doubted = [record for record in target.records if record.status in DOUBTED]
         for record in by_patterns(base_cases(target) + doubted):
+            # Without points there is nothing to draw.
             if measured_points(record):
                 panels[record.key] = (target, record)
     return list(panels.values())
@@ -90,6 +91,7 @@ def _links(view: View) -> dict[str, str]:
     """
     links: dict[str, str] = {}
     for stack in view.stacks:
+        # Only so many panels have room on a page.
         for _, record in panels_of(view, stack)[:MOST_PANELS]:
             links[record.key] = f"{lines_path(record.stack)}#figure-{panel_name(record)}"
     return links
@@ -154,6 +156,7 @@ def case_figure(
     # ``above``: T(n) and the line. ``below``: the distances from it.
     heights = [height * width for height in _HEIGHTS]
     figure, (above, below) = new_figure(heights, around=0.2, width=width, sharex=True)
+    # A title has about 11 letters an inch.
     above.set(
         xscale="log",
         yscale="log",
@@ -184,7 +187,9 @@ def case_figure(
         if not shown.is_of_figures:
             notes.append(NO_FIGURE)
         _draw_line(above, line, dots, "-" if shown.is_of_figures else "--")
+        # ``precision``: the half-width that the profile of the run wants, as a share.
         _draw_accepted(below, line, ladders, dots, profiles()[profile].precision)
+        # The places are parts of the width and the height: the upper left corner.
         _note(below, _residuals(below, line, dots), 0.03, 0.95)
     wrapped_notes = [textwrap.fill(note, 24) for note in notes]
     _note(above, "\n".join(wrapped_notes), 0.97, 0.04)
@@ -238,9 +243,11 @@ def _draw_accepted(
     Beyond it, where only anchors lie, it is a share of T(n). ``precision``: the wanted half-width
     of the run's profile, as a share; the method accepts no less than that.
     """
+    # Points are sorted by n, so the first and the last row have the ends.
     first = min(drawn.points[0, 0] for drawn in ladders)
     last = max(drawn.points[-1, 0] for drawn in ladders)
     # The line's rise from the first n to the last one, times the share that may be off.
+    # ``LINE.misfit``: the share of the rise that the method accepts at least.
     accepted_ns = max(precision, LINE.misfit) * line.slope * (last - first)
 
     n, fitted = _fitted_over_n(line, dots)

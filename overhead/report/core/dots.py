@@ -112,6 +112,7 @@ def dot_figure(
             ax.axvspan(*LEAST_RATIOS, alpha=0)
     # Panels that share an axis get their ticks through the first one.
     with_own_axis = axes[:1] if share_axis else axes
+    # Of ratios: at powers of two; else at powers of ten.
     set_ticks = ratio_ticks if line_at_one else plain_log_ticks
     for ax in with_own_axis:
         set_ticks(ax.xaxis)
@@ -127,6 +128,7 @@ def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
     if left_out <= 0:
         return rows
     half = _MOST_ROWS // 2
+    # This row has no marks; its text stands in their place.
     return [*rows[:half], DotRow(f"{left_out:,} more", [], "in the table"), *rows[-half:]]
 
 
@@ -175,6 +177,7 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
     shown = [mark for mark in row.marks if mark.at.value > 0]
     if row.band is not None:
         reach = [y - 0.42, y + 0.42]
+        # A factor up and down from 1, as the dots are ratios.
         ax.fill_betweenx(reach, 1 / row.band, row.band, color=BAND_COLOUR, linewidth=0)
     if joined and shown:
         first, last = shown[0], shown[-1]

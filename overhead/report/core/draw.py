@@ -49,13 +49,16 @@ def style() -> Iterator[None]:
         # A name from a file may have letters that the font lacks: a box is drawn for each.
         warnings.filterwarnings("ignore", message="Glyph")
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
+        # So that no setting of the user changes a picture.
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(seaborn.axes_style("whitegrid"))
         matplotlib.rcParams.update(
             {
                 "text.hinting": "none",
+                # A name may have a ``$``, which would begin a formula.
                 "text.parse_math": False,
                 "text.usetex": False,
+                # Texts stay texts, and ids are the same each time.
                 "svg.fonttype": "none",
                 "svg.hashsalt": "overhead",
                 "font.family": "sans-serif",
@@ -112,9 +115,11 @@ def new_figure(
     from matplotlib.figure import Figure
 
     rows = len(heights)
+    # All in inches.
     height = sum(heights) + around * rows + 0.3
     figure = Figure(figsize=(width, height), layout="constrained")
     ratios = {"height_ratios": list(heights), "width_ratios": shares}
+    # ``squeeze=False``: an array also of one row or column.
     grid = figure.subplots(rows, columns, squeeze=False, gridspec_kw=ratios, **axes)
     return figure, list(grid.flat)
 
@@ -182,6 +187,7 @@ def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]
     if not handles:
         return
     # So many columns of the longest name fit into a row.
+    # A row has room for 80 letters; a marker takes 5.
     fitting = _LEGEND_LETTERS // (longest_name + _MARKER_LETTERS)
     columns = max(1, min(len(handles), fitting))
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)

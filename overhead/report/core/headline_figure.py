@@ -134,6 +134,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     rows = rows_drawn(costs)
     layout = _group_layout(rows)
     has_shares = any(row.python is not None for row in rows)
+    # ``_SHARES``: the widths of both panels; the first alone where there is no second.
     panel_widths = _SHARES if has_shares else _SHARES[:1]
     last_place = layout.places[-1]
     figure, (ax, *share_axes) = new_figure(
@@ -154,6 +155,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         _draw_band(ax, y)
 
     # Below the last row there is room for the value under a mark.
+    # The larger number first, so that y goes downwards and the first row is at the top.
     ax.set_ylim(last_place + 0.75, -0.55)
     _label_rows(ax, rows, layout)
     for panel in (ax, *share_axes):
@@ -229,11 +231,13 @@ def _make_room_at_left(figure: Figure, ax: Axes) -> None:
     low, high = (math.log(end) for end in ax.get_xlim())
     lowest = low
     for text in ax.texts:
+        # ``_print_value`` marks the texts of values so.
         if not isinstance(text, Annotation) or text.get_gid() != _VALUE_TEXT:
             continue
         at = math.log(text.xy[0])
         # In pixels: where the mark is, and how much room the text left of it needs.
         mark_px = ax.bbox.x0 + width * (at - low) / (high - low)
+        # ``_LEFT_ROOM`` is in points.
         room_px = _LEFT_ROOM * figure.dpi / _POINTS_AN_INCH
         needed_px = mark_px - text.get_window_extent().x0 + room_px
         # With another lower end, the mark lies width * (at - end) / (high - end) from the left.
@@ -265,6 +269,7 @@ def _group_layout(rows: Sequence[DispatchRow]) -> _Layout:
     for row in rows:
         group_title = GROUP_TITLES[row.group]
         if has_titles and group_title not in titles.values():
+            # The title takes a part of a row, and stands above its first row.
             y += _TITLE_ROWS
             titles[y - _TITLE_ABOVE] = group_title
         places.append(y)
@@ -281,6 +286,8 @@ def _limits(ax: Axes, rows: Sequence[DispatchRow]) -> None:
     drawn: list[float] = []
     for row in rows:
         for record in row.records.values():
+            # Lowest and highest of the costs without a pinned core; None where they were not
+            # measured.
             drawn += unpinned_range(record) or ()
         for costs in row.marks.values():
             for cost in costs:
@@ -332,6 +339,7 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
     if any(_is_hollow(row, kind) for row, kind in drawn):
         hollow: dict[str, Any] = {"markerfacecolor": PAPER, "markeredgewidth": 1.6}
         handles.append(Line2D([], [], marker="o", color=MUTED, label=HOLLOW, **hollow, **look))
+    # Made before it is known if it is needed: the legend is told below how to draw it.
     two_speeds = Line2D([], [], marker="s", color=MUTED, label=TWO_SPEEDS, **look)
     if any(len(row.marks[kind]) > 1 for row, kind in drawn):
         handles.append(two_speeds)
@@ -366,6 +374,7 @@ def _ring(bound: str) -> dict[str, Any]:
     """
     from matplotlib.path import Path
 
+    # The arc is the right half of a circle.
     shape: Any = "o" if bound == "device" else Path.arc(-90, 90)
     return {
         "marker": shape,
@@ -392,6 +401,7 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
     if not row.marks:
         reasons = plain(remarks(row), 110)
         ax.text(0.01, y, reasons, transform=across, va="center", fontsize=_SMALL)
+    # In points: to the left of the axis and below the row's line.
     ax.annotate(
         notes(row),
         (0, y),
@@ -412,6 +422,7 @@ def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
     batch = row.records.get("batched")
     if batch is None or "batched" not in row.marks:
         return
+    # A row may have two costs of a kind: the line is drawn to the first.
     batched_cost = row.marks["batched"][0].value
     colour = CALL_COLOURS["batched"]
     for kind, costs in row.marks.items():
@@ -429,6 +440,7 @@ def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) ->
     # The interval first, then the mark over it, then the ring around it.
     is_hollow = _is_hollow(row, kind)
     if cost.low is not None and cost.high is not None:
+        # ``_NARROW``: 1.1 times the low end.
         is_wide = cost.high > _NARROW * cost.low
         if is_hollow or is_wide:
             lowest, highest = ax.get_xlim()
@@ -463,6 +475,7 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
     place = _PLACES[kind]
     if cost.low is not None and cost.low <= lowest:
         # The interval reaches the left end: no room for a text at its left.
+        # So it stands above the mark.
         place = _PLACES["python"]
     elif cost.low is not None and kind == "batched":
         x = cost.low  # this text stands at the left, so it begins where the interval does
@@ -532,7 +545,9 @@ def _draw_share(ax: Axes, share: Value, y: float) -> None:
     per_cent = 100 * share.value
     ax.barh(y, per_cent, height=0.5, color=python_colour)
     ax.barh(y, 100 - per_cent, left=per_cent, height=0.5, color=rest_colour)
+    # ``_ROOM_FOR_SHARE``: 35 per cent, chosen by eye.
     is_inside = per_cent > _ROOM_FOR_SHARE
+    # 3 per cent from the end of the bar's part.
     ax.text(
         per_cent - 3 if is_inside else per_cent + 3,
         y,

@@ -64,6 +64,7 @@ def _value(given: Any) -> bool | int | float | str | Reason:
         given = given.item()
     if isinstance(given, bool | int | float | str | Reason):
         return given
+    # ``file_text``: the object's text in UTF-8, cut at the length that a file may hold.
     return " ".join(file_text(given).split())
 
 

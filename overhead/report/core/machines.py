@@ -70,6 +70,7 @@ def from_fingerprints(
     """The machines of these runs in memory, for the Python API; the machine of the newest run is
     shown in full. Raises ``UsageError`` without runs.
     """
+    # They come from no file, so their path is empty.
     runs = [Loaded(Path(), run) for run in fingerprints]
     if not runs:
         raise UsageError("no run to draw")
@@ -96,16 +97,20 @@ def _machines(
     by_machine: dict[str, list[View]] = {_machine_id(shown_in_full): []}
     for run in sorted(runs, key=_rank, reverse=True):
         by_machine.setdefault(_machine_id(run), []).append(run)
+    # Of each machine the newest run that is complete. So of the machine shown in full (``own``) it
+    # may be another run than the one that chose the machine.
     views = [_to_show(runs_of_machine) for runs_of_machine in by_machine.values()]
     own = views[0]
 
     # Other runs of the machine that is shown, the newest first.
     others = []
     for run in sorted(by_machine[_machine_id(own)], key=_created, reverse=True):
+        # Comparable: its figures are formed in the same way, with the same variables set.
         if run is not own and _is_comparable(run.fingerprint, own.fingerprint):
             others.append(run)
 
     reference_run = _named(views[1:], reference) if reference else _usual_reference(views)
+    # A file that the user names was loaded a second time, so the contents are compared.
     if reference and reference_run is not None and reference_run.fingerprint == own.fingerprint:
         raise UsageError(f"--reference {plain(reference)}: this is the run that the page shows")
     return Machines(views, runs, others, skipped, reference_run)

@@ -130,7 +130,9 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     # Readers can download the file of each run that is shown.
     for view in machines.views:
         shown = view.fingerprint
+        # ``fresh``: the path to write to, after what was there is deleted.
         write_fingerprint(site.fresh(_data_path(shown)), shown)
+    # The style of the report for matplotlib; the user's settings are put back afterwards.
     with draw.style():
         sections_by_page = _sections(site, machines)
 
@@ -210,6 +212,8 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     """
     front = out / FRONT.path
     made = page_of("report")
+    # Refuses a first page that cannot be written, is one of the inputs, or has content of somebody
+    # else; an empty one passes.
     check_outputs([Output(front, made)], inputs)
     # That was checked: a first page with text is one of ours.
     if front.is_file() and front.stat().st_size > 0:
@@ -394,6 +398,7 @@ class Site:
         for section in sections:
             # The figures that become text meanwhile, from which the page's numbers are explained.
             with noting() as printed:
+                # ``contained``: if the section raises, a sentence with the reason is its only part.
                 parts = contained(section.name, partial(self._ready, section.make, tables))
             # A section without parts has nothing to show, and gets no heading either.
             if parts:
@@ -430,6 +435,7 @@ class Site:
         self.fresh(f"{_FIGURES_FOLDER}/{name}.svg").write_text(svg, encoding="utf-8")
         # The PNG gets the layout of the SVG, so it need not be laid out again.
         figure.set_layout_engine("none")
+        # Saving draws the figure once more, so the style of the report must hold here too.
         with draw.style():
             figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
         # The page shows the figure at its own width, in rem (the size of its letters).
@@ -528,7 +534,8 @@ def rendered(
     def colour(stack: str) -> str:
         return facts_of(stack, stacks).colour
 
-    # The template needs these, and not every page gives them.
+    # The template needs these, and not every page gives them. ``linked`` is called with each text:
+    # ``str`` returns it without links.
     usual = {
         "command": "report",
         "answers": "",

@@ -93,6 +93,7 @@ def _measured_elsewhere(view: View) -> bool:
     """
     if view.fingerprint.contention:
         return True
+    # ``executing``: the targets that run the work they get; ``complete``: the cost of a unit.
     for target in view.executing:
         if any(record.value("complete") for record in target.records):
             return True

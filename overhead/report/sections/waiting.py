@@ -80,6 +80,7 @@ class _Row:
         """
         if self.act != _base_act(self.target):
             return None
+        # ``naive``: the figure T(1). ``bounded``: both ends of its interval are known.
         single = self.target.base.measured("naive")
         return single if single is not None and single.bounded else None
 
@@ -102,6 +103,7 @@ def waiting(view: View) -> Iterator[Part]:
     """A section of the front page on what a wait or a read of a value after each launch costs,
     through each stack: up to two sentences, and a table.
     """
+    # First the targets whose T(1), one unit with its wait, is shortest.
     targets = sorted(waiting_targets(view), key=_single_shot)
     rows = []
     for target in targets:

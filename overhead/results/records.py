@@ -460,6 +460,7 @@ class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
         for comparison in self.comparisons:
             if loops.isdisjoint((comparison.of, *comparison.against)):
                 kept.append(comparison)
+        # By force, because a fingerprint is frozen.
         msgspec.structs.force_setattr(self, "comparisons", kept)
 
 

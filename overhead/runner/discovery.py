@@ -90,6 +90,7 @@ def ask_stacks(
         working(_answers_came(0, questions))
         for count, _ in enumerate(as_completed([each.answer for each in questions]), 1):
             working(_answers_came(count, questions))
+        # All have come, so ``result`` does not wait.
         return [
             StackAnswer(each.stack, each.environment, each.answer.result()) for each in questions
         ]

@@ -245,6 +245,7 @@ def _parsed(option: str, given: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not name or not equals or not is_utf8(text):
             raise UsageError(f"{option} {name}{equals}: not of the form NAME=VALUE, in UTF-8")
+        # ``Cc``: Unicode's class of control characters.
         if any(unicodedata.category(character) == "Cc" for character in text):
             raise UsageError(
                 f"{option} {name!r}: its name or value has a control character, such as a line feed"

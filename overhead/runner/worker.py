@@ -104,6 +104,8 @@ class Worker:
         rule: Why = because("no-case-opened")
         if self.chains:
             settings = replace(self.job.settings, names=self.names, process=self.job.process)
+            # ``_take`` gets what is measured, ``_judge_first_call`` the error of a case's first
+            # call.
             rule = measure_cases(
                 self.chains, SystemClock(), settings, self._take, self._judge_first_call
             )
@@ -183,6 +185,7 @@ class Worker:
         # ``paused``: when the last pause was, at which all lines were delivered.
         silent_s = time.monotonic() - self.paused
         if not event.case or silent_s > LONGEST_SILENCE_S:
+            # ``others``: another worker on the device should measure first.
             self._pause(event.others)
         self.note_step(event.case, event.what)
 

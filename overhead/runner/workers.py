@@ -130,6 +130,7 @@ class Note:
         if path is None:
             descriptor, name = tempfile.mkstemp(prefix="doing-", dir=scratch.folder())
             with open(descriptor, "wb") as file:
+                # As ``read`` takes it apart: the index of a case (-1: none), the step, a zero byte.
                 file.write(b"-1 starting\0".ljust(_NOTE_BYTES, b"\0"))
             path = Path(name)
         self.path = path

@@ -155,6 +155,7 @@ def setup_of(function: Callable[[], object], name: str) -> str:
     # A worker that runs the user's script to find the function must not measure it again.
     if os.environ.get(VARIABLE):
         raise _script_runs_again()
+    # Nor may a script that is run again, only for a function to be found in it.
     refuse_in_script_run_again()
     module = getattr(function, "__module__", None) or ""
     path = getattr(function, "__qualname__", "")

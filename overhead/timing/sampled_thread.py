@@ -143,6 +143,7 @@ def this_thread(phase: Phase) -> SampledThread:
             to_frame=list(common_paths[0]),
             code=shallow.code,
             instruction=shallow.instruction,
+            # The offset of the file's name in a code object, and those of the characters in a text.
             filename=places.filename(this_thread.__code__),
             ascii=places.characters("overhead", "ascii"),
             # The letter é makes a text that is not ASCII, whose characters lie at another offset.

@@ -98,6 +98,7 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
     if variable in given:
         raise UsageError(f"--arg {variable} and --vary {variable}: give one of them")
     values = f"literals({given!r})"
+    # Python text of two dictionaries joined: the variable is read where the text runs.
     if variable:
         values += f" | {{{variable!r}: {variable}}}"
     setup = (
@@ -110,6 +111,7 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
         file=shown,
         function=function,
         arguments=given,
+        # For ``sys.path``: the folder of the file first, as Python has it for a script.
         path=[folder, os.getcwd()],
         folder=folder,
     )

@@ -117,6 +117,7 @@ def sampled(thread: SampledThread) -> list[Sample]:
         raise Unavailable(because("sampling-needs-processor", processor=platform.machine()))
     with (
         _Stopper(thread.pid) as stopper,
+        # Also written: one byte tells the process whether to run CALL for longer.
         open(f"/proc/{thread.pid}/mem", "r+b", buffering=0) as memory,
     ):
         reader = _Reader(memory.fileno(), thread)
@@ -233,6 +234,7 @@ class _Stopper:
         """
         general = self._register_set(_GENERAL_REGISTERS)
         (counter,) = struct.unpack_from("Q", general, _COUNTER_AT[self._machine])
+        # The number of the system call: x86 keeps it among these, Arm in a set of its own.
         if self._machine == "x86_64":
             (system_call,) = struct.unpack_from("q", general, _X86_CALL_AT)
         else:

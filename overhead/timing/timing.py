@@ -343,6 +343,7 @@ def _as_statements(
     before: list[str] = []
     path: list[str] = []
     for number, call in enumerate(calls):
+        # A name of its own for each call, under which the text before defines the function.
         name = f"{CALLED_AS}{number}"
         if not isinstance(call, str):  # a function of this process
             texts.append(f"{name}()")
@@ -373,6 +374,7 @@ def _check_module(named: str) -> None:
     """
     place = named.strip().rpartition(":")[0]
     top = place.partition(".")[0]
+    # A file is looked for elsewhere, and what is imported exists.
     if place.endswith(".py") or top in sys.modules:
         return
     finder = importlib.machinery.PathFinder()
@@ -544,10 +546,12 @@ def _measured(
     # ``measure`` empties ``scratch``, so its journals are in a folder of their own.
     with handing_over_spec(spec), tempfile.TemporaryDirectory() as folder:
         request = RunRequest(
+            # One stack, ``call``, with all its cases.
             ["call"],
             Choice(),
             "quick",
             plan,
+            # The plugin file that registers this stack.
             [str(_STACK)],
             Path(folder),
             spec.pythons,
@@ -566,6 +570,7 @@ def _measured(
         except KeyboardInterrupt:
             raise TimeInterrupted(_until_interruption(first)) from None
         finally:
+            # So that the next measurement in this process imports it again.
             unload_plugin(_STACK, "call")
         verdicts = compare(outcome, outcome.second).cases if outcome.second else ()
     return _Measured(outcome, {verdict.case: verdict for verdict in verdicts})
@@ -672,6 +677,7 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
         precision=_PRECISION,
         # A little more than the cases take together, so that rounding omits none of them.
         sampling_s=1.001 * sampling_s,
+        # Slow statements lengthen the limit of the run too.
         wall_s=max(_WALL_S, 1.5 * sampling_s),
         case_s=case_s,
     )

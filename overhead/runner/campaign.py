@@ -245,6 +245,7 @@ class Campaign:
         self._seed = rng.getrandbits(32)
         # Which of two interpreters begins in the first replicate: 0 or 1.
         self._first = rng.getrandbits(1)
+        # By target key, what counts its processes: 0, 1, ...
         self._process_numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
         # Keys of the targets whose cases take long to open.
         self._slow: set[str] = set()
@@ -300,6 +301,7 @@ class Campaign:
         # How many targets: with two interpreters each has two workers.
         at_once = max(1, self.limits.open_workers // len(self.runs))
         wall = {"processes": self.plan.processes, "limit_s": self._wall_s}
+        # At its end it ends the workers that were opened ahead.
         with ExitStack() as self._at_the_end:
             for replicate in range(self.plan.processes):
                 targets = self._targets(replicate)
@@ -329,6 +331,7 @@ class Campaign:
         for run in self.runs:
             for task in run.tasks:
                 planned.update(assignment.case.workload for assignment in task.assignments)
+        # ``stack_works``: the workloads that stacks define themselves.
         for work in stack_works().values():
             if work.name in planned and work.needs:
                 self.listener.note(WorkNeeds(work.name, work.needs))

@@ -163,6 +163,7 @@ def _ask(
         except WorkerDied as death:
             was_silent = time.monotonic() - began_s > _SILENCE_S
             if is_second or was_silent:
+                # ``failed``: something went wrong, and it is not just that there is no device.
                 return FoundTargets(reason=death.reason, mend=registry()[name].mend, failed=True)
             is_second = True
         else:

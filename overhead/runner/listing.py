@@ -105,4 +105,5 @@ def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
             added = []
             if mend and stack is stacks[-1]:
                 added = [words.to_add(len(stacks), mend)]
+            # ``names``: a colon follows, because the first text is a name and not a status.
             yield StatusLine(name, sentence(stack.reason), added, names=True)

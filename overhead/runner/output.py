@@ -119,6 +119,7 @@ class Journal:
         """
         with self._raising():
             self._file.flush()
+            # ``_is_at``: the file at this path still is the open one.
             if not _is_at(self._file, self.path):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 # The removed file is still open, so what it holds can be copied.

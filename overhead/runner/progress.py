@@ -107,6 +107,7 @@ class Progress(Listener):
         """Print a line; in a terminal it wraps between words."""
         text = words.note(told)
         self._last_said = self._clock()
+        # Printed as it is: rich would take brackets for markup, and colour numbers and paths.
         self._console.print(
             plain(text, 4000),
             markup=False,

@@ -408,6 +408,7 @@ def _begin(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         profile=request.profile,
         machine=machine.identity(),
+        # The present state, which may differ in the next run: load, frequencies, power.
         volatile=machine.volatile(),
     )
     # Two runs that take turns have one id, so that readers find the one that belongs to the other.
@@ -483,6 +484,7 @@ def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> N
     by_reason: dict[Why, list[str]] = {}
     for omitted in left_out:
         name = omitted.target
+        # ``all``: the whole target is left out.
         if omitted.case != "all":
             name = f"{omitted.target} {omitted.case}"
         by_reason.setdefault(omitted.reason, []).append(name)

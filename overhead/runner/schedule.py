@@ -184,6 +184,7 @@ class Task:
         The first of them also gets values that are slow to measure and measured once.
         """
         firsts: dict[str, str] = {}
+        # ``own``: without the companions, which are on other targets.
         for assignment in self.own:
             firsts.setdefault(assignment.case.caller, assignment.key)
         return tuple(firsts.values())
@@ -426,6 +427,7 @@ def choose_targets(targets: Sequence[Target], choice: Choice) -> Chosen:
     # same device.
     on_gpu: set[str] = set()
     for target in targets:
+        # ``executes``: it runs the work that it gets.
         if target.executes and not target.software and target.api != "CPU":
             on_gpu.add(target.stack)
     by_vulkan = [target for target in targets if target.api == "Vulkan"]

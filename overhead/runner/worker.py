@@ -158,6 +158,7 @@ class Worker:
         has_run_before = not self._runs_first() or target.key in self.ran
         if has_run_before or not isinstance(error, Exception):
             return error
+        # None if the machine is not known to be the cause.
         return cannot_here(error, registry()[target.stack], CANNOT) or error
 
     def _close(self, key: str) -> None:
@@ -200,6 +201,7 @@ class Worker:
 
 def _answer(job: Job, parent: Parent) -> None:
     """Carry out the one job that the parent has sent to this process, which then ends."""
+    # Of installed packages only the stacks that the parent has tried.
     allow_entry_points(job.entry_points)
     try:
         for plugin in job.plugins:

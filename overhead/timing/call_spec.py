@@ -124,6 +124,7 @@ def read_spec() -> CallSpec:
     """
     file = os.environ.get(VARIABLE)
     if not file:
+        # With the reason, what would make it available.
         raise Unavailable(because("no-statement-given"), 'overhead time "CALL"')
     return msgspec.json.decode(Path(file).read_bytes(), type=CallSpec)
 

@@ -57,6 +57,7 @@ def named_function(call: str) -> str:
     take it for a name.
     """
     text = call.strip()
+    # ``_FILE``: FILE.py:FUNCTION; ``_MODULE``: module:function.
     if _FILE.fullmatch(text):
         return text
     names = _MODULE.fullmatch(text)

@@ -139,6 +139,7 @@ def this_thread(phase: Phase) -> SampledThread:
             raise _unknown_layout()
         return SampledThread(
             pid=os.getpid(),
+            # Where the thread's state is, and the offsets from there to the frame that runs.
             state=places.state,
             to_frame=list(common_paths[0]),
             code=shallow.code,
@@ -233,7 +234,8 @@ class _Places:
         """
         for pointed in self._words(id(frame), _WORDS_OF_FRAME):
             for index, value in enumerate(self._words(pointed, _WORDS_OF_FRAME)):
-                # In CPython, ``id`` of an object is its address.
+                # In CPython, ``id`` of an object is its address. The mask removes the tags that a
+                # pointer in a frame has from 3.14 on.
                 if value & POINTER_MASK == id(frame.f_code):
                     return pointed, index * WORD
         raise _unknown_layout()

@@ -171,6 +171,7 @@ class _Stopper:
         """Get ready to stop the main thread of the process ``pid``; ``with`` begins it."""
         self._pid = pid
         self._is_stopped = False
+        # None: what this process has loaded already, the C library among it.
         self._ptrace = ctypes.CDLL(None, use_errno=True).ptrace
         self._ptrace.restype = ctypes.c_long
         self._ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -282,6 +283,8 @@ class _Reader:
         frame = address
         if not frame:
             return 0, 0
+        # From CPython 3.14 on, a pointer in a frame has tags in its low bits: the mask removes
+        # them.
         code = self._word(frame + self._thread.code) & POINTER_MASK
         return code, self._word(frame + self._thread.instruction)
 
@@ -356,6 +359,7 @@ def _mapped_code(pid: int) -> Iterator[_Mapping]:
     /usr/lib/libc.so.6``, where ``x`` allows to run it. Code that a compiler has made in memory has
     no name.
     """
+    # The name of a file may be no valid UTF-8.
     with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             fields = line.rstrip("\n").split(maxsplit=5)

@@ -141,6 +141,7 @@ class CallTiming(Shown, WithFigures, frozen=True, kw_only=True):
         if isinstance(self.wait, str):
             # The call of a library that waits; in older files also what says that none does.
             return self.on != "CPU"
+        # ``NOTHING``: the wait of a call that leaves no work behind when it returns.
         return self.wait != NOTHING.said
 
 
@@ -520,6 +521,7 @@ def _first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Timing:
         suite=__version__,
         method_version=METHOD_VERSION,
         calls=list(rows),
+        # It has first answers only.
         quick=True,
     )
 
@@ -735,6 +737,7 @@ def _timing(
 
     rows = []
     for row, record in zip(first.calls, records, strict=True):
+        # The range in which 9 of 10 other runs on this kind of machine should put the cost.
         found = next_run(record, first.machine)
         range_ns = [found.floor, found.ceiling] if found else None
         rows.append(replace(row, **_of_record(record), next_run=range_ns))  # replaces first answers

@@ -57,9 +57,10 @@ def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
     """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError``
     for the reference.
 
-    The machine of the newest run in the first path that has one is shown in full. Runs of workloads
-    alone count only if there is no other run. ``reference``: the path of a run, or a part of the id
-    or name of a machine among these; by default another kind of machine with a GPU, an H100 first.
+    The machine of the newest run in the first path that has one is shown in full. There, a run
+    without single launches, of larger workloads alone, counts only if there is no other run.
+    ``reference``: the path of a run, or a part of the id or name of a machine among these; by
+    default another kind of machine with a GPU, an H100 first.
     """
     return _machines(*load_paths(paths), reference)
 
@@ -162,6 +163,7 @@ def _named(views: Sequence[View], reference: str) -> View:
         machine = view.fingerprint.machine
         names[view] = f"{machine.id} {machine_name(machine)}"
     wanted = reference.lower()
+    # Letters count in either case, and a part of the id or name is enough.
     found = [view for view, name in names.items() if wanted in name.lower()]
     if len(found) == 1:
         return found[0]

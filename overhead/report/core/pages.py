@@ -126,6 +126,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     for folder in _FOLDERS:
         make_folder(out / folder)
 
+    # ``views``: of each machine the run that is shown. The foot of each page tells their number.
     site = Site(out, len(machines.views), documents, inputs, stacks=machines.stacks)
     # Readers can download the file of each run that is shown.
     for view in machines.views:
@@ -211,6 +212,7 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     was interrupted can be made again. ``inputs``: files that must not be overwritten.
     """
     front = out / FRONT.path
+    # ``made``: tells by the beginning of a file whether it is a page that this command made.
     made = page_of("report")
     # Refuses a first page that cannot be written, is one of the inputs, or has content of somebody
     # else; an empty one passes.
@@ -250,6 +252,8 @@ def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSecti
         # ``order``: a number by which sections stand on their page.
         planned = sorted(planned_by_page[page.name], key=lambda section: section.order)
         sections[page] = site.sections(planned, tables=page.name)
+        # Sections with a page for each name, such as for each workload, behind the page they belong
+        # to.
         for each in registered_each():
             if each.page == page.name:
                 sections |= _subpages(site, machines, page, each)
@@ -364,6 +368,7 @@ class Site:
         """The links of a page to the others: to all main pages, and, below the main page that the
         reader is on, to the pages that belong to it (its subpages). ``current``: the page.
         """
+        # ``parent``: the main page that a subpage belongs to; '' for a main page.
         main = current.parent or current.name
         links = []
         if self.documents:
@@ -448,6 +453,7 @@ class Site:
             alt=drawing.alt,
             rem=inches * _REM_AN_INCH,
             folded=drawing.folded,
+            # Small figures stand beside each other.
             small=inches < _SMALL_INCHES,
         )
 
@@ -585,6 +591,7 @@ class GlossaryLinks:
         term as it is where the page already links to it.
         """
         shown = found[0]
+        # By each form of a term, in small letters.
         term = _by_form()[shown.lower()]
         if term.id in self._linked:
             return shown

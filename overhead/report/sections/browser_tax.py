@@ -42,6 +42,7 @@ def browser_tax(view: View) -> Iterator[Part]:
         panels = {"": [_row(tax) for tax in compared]}
         draw = partial(dot_figure, panels, "times the cost from compiled code", line_at_one=True)
         yield Drawing("browser-tax", BROWSER_TITLE, alternative(compared), BROWSER_CAPTION, draw)
+    # ``folded``: the reader opens the table.
     for table in tax_tables(view):
         yield dataclasses.replace(table, folded=True)
 

@@ -185,6 +185,7 @@ def _split_key(case: str) -> tuple[str, str, str]:
     A text that is no key, such as ``all`` for all cases of a target, stands in the first cell as it
     is.
     """
+    # At most three cuts: dependency and parameters stay one text.
     words = case.split(" ", 3)
     if len(words) < 3:
         return case, "", ""

@@ -117,7 +117,8 @@ def waiting(view: View) -> Iterator[Part]:
         sentences.append(waiting_sentence(row.target, row.act, row.waited, row.alone))
     yield Text(sentences)
     yield table_of(WAITS_TITLE, _WAITING_COLUMNS, rows)
-    # Where the device limits the cost, T(1) must not be divided by it: the text names these.
+    # Where the device limits the cost, T(1) must not be divided by it: the text names these. A
+    # software adapter is no such device: it computes on the CPU.
     device_bound = [
         target
         for target in targets
@@ -346,6 +347,7 @@ def _drawing(groups: Iterable[_Group], table: Table) -> Drawing:
         title = group.target.followed_by(f": {step_text(group.step)}")
         panels[title] = [DotRow(act_name(act), marks[act]) for act in group.acts]
 
+    # For the legend: the marker of each number of steps.
     shapes = {after_every(steps): _marker(steps) for steps in sorted(after_steps)}
     return Drawing(
         "synchronisation",

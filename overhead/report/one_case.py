@@ -105,6 +105,7 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
 
     ``path``: the file of the run. Samples beside it add the medians of each process.
     """
+    # ``example_lines``: that the run is the example of this package; none for any other run.
     yield Text([*example_lines(run), record.key, with_status(record.status, record.reason)])
     yield table_of("Figures", _figure_columns(record), record.figures)
     processes = medians_by_record(run, path).get(record.key, [])
@@ -115,8 +116,8 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
 
 def _figure_columns(record: Record) -> list[Column[Figure]]:
     """The columns of the table of a case's figures, each a row: value, status, reason."""
-    # ``hidden``: a narrow terminal hides these columns first, in the order of their numbers.
     value = partial(_value, record)
+    # ``hidden``: a narrow terminal hides these columns first, in the order of their numbers.
     return [
         Column("figure", _name),
         Column("value", value, is_number=True),

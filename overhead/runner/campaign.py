@@ -520,7 +520,7 @@ class Campaign:
             # What it sent is on the disk before it measures.
             opening.run.journal.sync()
             opening.is_ready = True
-            # Of the next replicate on, the worker of this target is opened ahead.
+            # From the next replicate on, the worker of this target is opened ahead.
             if opening.opening_ns > _LONG_OPENING_S * 1e9:
                 self._slow.add(opening.task.target.key)
             return True

@@ -110,6 +110,7 @@ def _folder_with_package() -> Path:
     it has its own.
     """
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
+    # The folder of this package, which holds the one of this module.
     package = Path(__file__).resolve().parents[1]
     try:
         (folder / package.name).symlink_to(package, target_is_directory=True)

@@ -102,7 +102,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
             too_many = because("too-many-slow-cases", most=most)
             left_out.append(NotTaken(target, candidate.key, too_many))
             continue
-        # ``WEIGHT``: how much longer than a fast case one of this cost is sampled.
+        # ``WEIGHT``: the sampling time of a case of this cost, relative to a fast one.
         case_s = plan.case_s * WEIGHT[candidate.cost]
         all_processes_s = case_s * processes[target]
         if spent_s + all_processes_s <= budget_s + _ROUNDING_S:

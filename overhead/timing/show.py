@@ -175,6 +175,7 @@ def _doubts_of_cost(call: CallTiming, which: str) -> Iterator[str]:
     # A first answer comes from one process, and says so in a sentence of its own.
     if complete.status == "noisy" and complete.processes > 1 and complete.reason:
         yield words.not_sure(complete, which)
+    # ``holds_from``: the fewest calls in a row for which T(n) was seen to be a line.
     if complete.holds_from > 1:
         yield words.holds_from(complete, which)
 

@@ -203,6 +203,7 @@ class _Stopper:
         A signal on its way to the thread stops it too. The thread gets the signal, and is then
         stopped again.
         """
+        # A request that fails: the process is there no more.
         if self._request(_INTERRUPT) != 0:
             return False
         while True:

@@ -597,6 +597,7 @@ def _first_row(
         reason=found.first.reason if found.first else "",
         wait=found.said,
         on=found.adapter,
+        # Nothing checks that CALL computes the right values.
         flags=["values-not-checked"],
         figures=[found.first] if found.first else [],
         division=found.division,

@@ -302,6 +302,7 @@ def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
     # A figure of a file: where it stands. ``mode``: for a figure with two speeds, which of the two
     # is meant.
     if origin.figure is not None:
+        # By identity, because equal figures may stand in several places.
         source = sources.get(id(origin.figure))
         if source is None:
             return None

@@ -130,6 +130,7 @@ def ending_on_signals() -> Iterator[None]:
 
     # Not every system has all of them.
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    # What the system does by default, and Python's own answer to Ctrl-C.
     ends_process = (signal.SIG_DFL, signal.default_int_handler)
     before = {}
     for number in numbers:

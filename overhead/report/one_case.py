@@ -83,6 +83,7 @@ def _unknown_case(run: Fingerprint, case: str, words: Sequence[str]) -> UnknownN
     # The words of all keys, and the first of the given ones that none of them has.
     known: set[str] = set()
     for record in run.records:
+        # A key begins with stack@API:adapter, so these signs separate words too.
         known.update(filter(None, re.split(r"[\s@:]", record.key)))
     all_keys = " ".join(record.key.lower() for record in run.records)
     unknown = [word for word in words if word not in all_keys]
@@ -104,6 +105,7 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
 
     ``path``: the file of the run. Samples beside it add the medians of each process.
     """
+    # ``example_lines``: that the run is the example of this package; none for any other run.
     yield Text([*example_lines(run), record.key, with_status(record.status, record.reason)])
     yield table_of("Figures", _figure_columns(record), record.figures)
     processes = medians_by_record(run, path).get(record.key, [])
@@ -115,6 +117,7 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
 def _figure_columns(record: Record) -> list[Column[Figure]]:
     """The columns of the table of a case's figures, each a row: value, status, reason."""
     value = partial(_value, record)
+    # ``hidden``: a narrow terminal hides these columns first, in the order of their numbers.
     return [
         Column("figure", _name),
         Column("value", value, is_number=True),
@@ -161,6 +164,7 @@ def _point_columns(record: Record, processes: Sequence[ProcessMedians]) -> list[
     # ``line_of``: the line through T(n).
     off_line = partial(_off_line, line_of(record).line)
     medians = partial(_medians_of_processes, processes)
+    # ``hidden``: a narrow terminal hides these columns first, in the order of their numbers.
     columns: list[Column[Point]] = [
         Column("n", _n),
         Column(f"T(n), {MICRO}, median", _median),
@@ -214,11 +218,13 @@ def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
     ``path``: the file of the run, beside which its samples may lie. Raises ``UsageError``.
     """
     require_extra("report", "matplotlib", "seaborn")
+    # An empty path: the file gets the name of the case.
     if not out.name:
         out = Path(f"{panel_name(record)}.png")
     if out.suffix not in (".png", ".svg"):
         raise UsageError(f"{out}: name a file that ends in .png or .svg")
-    # Only a drawing that this command made may be overwritten.
+    # Only a drawing that this command made may be overwritten: its first bytes name ``overhead``,
+    # because ``metadata`` below writes that.
     check_outputs([Output(out, begins_like(_HEADS[out.suffix]))], [path])
     # The medians of each process, if the samples lie beside the file.
     processes = medians_by_record(run, path).get(record.key, [])

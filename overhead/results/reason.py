@@ -64,6 +64,7 @@ def _value(given: Any) -> bool | int | float | str | Reason:
         given = given.item()
     if isinstance(given, bool | int | float | str | Reason):
         return given
+    # ``file_text``: the object's text in UTF-8, cut at the length that a file may hold.
     return " ".join(file_text(given).split())
 
 
@@ -128,6 +129,7 @@ def cause_of(why: Why) -> Hashable:
     """
     if isinstance(why, str):
         return without_details(why)
+    # Numbers are left out here, and ``without_details`` leaves out those and quoted names of texts.
     texts = [value for value in why.values.values() if isinstance(value, str | Reason)]
     causes_of_values = tuple(cause_of(text) for text in texts)
     causes_of_others = tuple(cause_of(other) for other in why.also)

@@ -176,6 +176,7 @@ class Figure(Shown, _Base, kw_only=True):
         if self.value is None or self.status not in VALUED or not is_plausible(self.value):
             return None
         low, high = self.low, self.high
+        # ``is_plausible``: a measurement can have this size. A file may hold any number.
         if low is None or high is None or not is_plausible(low) or not is_plausible(high):
             low, high = None, None
         origin = Origin(figure=self)
@@ -459,6 +460,7 @@ class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
         for comparison in self.comparisons:
             if loops.isdisjoint((comparison.of, *comparison.against)):
                 kept.append(comparison)
+        # By force, because a fingerprint is frozen.
         msgspec.structs.force_setattr(self, "comparisons", kept)
 
 

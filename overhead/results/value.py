@@ -94,6 +94,7 @@ class Value:
     def __add__(self, other: Value) -> Value:
         """The sum. Each end of its interval is the sum of these ends of both."""
         return replace(
+            # Status, reason and source of both; raises if they are of different boards.
             self._with(other),
             value=self.value + other.value,
             low=_sum(self.low, other.low),
@@ -128,6 +129,7 @@ class Value:
         # The quotient is lowest where the divisor is highest, and the other way round. Of ns by ns
         # it is a ratio.
         return replace(
+            # Status, reason and source of both; raises if they are of different boards.
             self._with(by),
             value=self.value / by.value,
             low=_quotient(self.low, by.high),
@@ -143,6 +145,7 @@ class Value:
         if are_apart(self.source, other.source):
             raise DifferentBoardsError(f"different boards: {self.source}, {other.source}")
         unclear = other if self.status == "ok" else self
+        # The longer text: the id of a board, where the other only numbers the devices of one name.
         source = max(self.source, other.source, key=len)
         return replace(self, status=unclear.status, reason=unclear.reason, source=source)
 

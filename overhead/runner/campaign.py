@@ -93,6 +93,7 @@ class InterpreterRun:
         """
         if isinstance(entry, FailedEntry):
             self.dropped.add(f"{entry.target} {entry.case}")
+            # Its reason may name paths or the user of this machine: they are replaced.
             entry = redacted(entry)
             self._tell(entry, listener)
         if isinstance(entry, OneOffEntry):
@@ -109,6 +110,7 @@ class InterpreterRun:
         """
         key = f"{entry.target} {entry.case}"
         if entry.name == "wait_quantum":
+            # An empty ladder is handed to no process, and no later entry replaces it.
             self.ladders[key] = []
         elif entry.name == "ladder" and key not in self.ladders:
             self.ladders[key] = [int(n) for n in entry.values]
@@ -243,6 +245,7 @@ class Campaign:
         self._seed = rng.getrandbits(32)
         # Which of two interpreters begins in the first replicate: 0 or 1.
         self._first = rng.getrandbits(1)
+        # By target key, what counts its processes: 0, 1, ...
         self._process_numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
         # Keys of the targets whose cases take long to open.
         self._slow: set[str] = set()
@@ -254,6 +257,7 @@ class Campaign:
         self._began_s = 0.0
         self._waited_s = 0.0
         self._wall_s = math.inf
+        # Each interpreter gets the time that a run with one has.
         if plan.wall_s is not None:
             self._wall_s = plan.wall_s * len(runs)
         # ``opening_s``: what a process should take beside measuring; a plan may know more of it.
@@ -297,6 +301,7 @@ class Campaign:
         # How many targets: with two interpreters each has two workers.
         at_once = max(1, self.limits.open_workers // len(self.runs))
         wall = {"processes": self.plan.processes, "limit_s": self._wall_s}
+        # At its end it ends the workers that were opened ahead.
         with ExitStack() as self._at_the_end:
             for replicate in range(self.plan.processes):
                 targets = self._targets(replicate)
@@ -326,6 +331,7 @@ class Campaign:
         for run in self.runs:
             for task in run.tasks:
                 planned.update(assignment.case.workload for assignment in task.assignments)
+        # ``stack_works``: the workloads that stacks define themselves.
         for work in stack_works().values():
             if work.name in planned and work.needs:
                 self.listener.note(WorkNeeds(work.name, work.needs))
@@ -439,6 +445,8 @@ class Campaign:
             # A worker that was opened ahead has its number already.
             process = ahead.process if ahead else next(self._process_numbers[target.key])
             for due in target.due:
+                # Workers are opened ahead only in a run with one interpreter, so the target has one
+                # task then.
                 worker = ahead or self._start(due.run, due.task, process)
                 if worker is not None:
                     workers.append(worker)
@@ -486,6 +494,9 @@ class Campaign:
             max_rounds=self.plan.max_rounds,
             # Of its own for every process, and the same if the run is repeated with its seed.
             seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
+            # The cases that get more than samples of whole chains: ``extras`` values that are slow
+            # and measured once, ``staged`` calls timed one by one, ``met`` an unpinned cost,
+            # ``far`` a chain of a hundred times the largest n.
             extras=first,
             staged=frozenset(task.staged),
             met=frozenset(task.unpinned(alone=len(run.tasks) == 1)),
@@ -509,6 +520,7 @@ class Campaign:
             # What it sent is on the disk before it measures.
             opening.run.journal.sync()
             opening.is_ready = True
+            # From the next replicate on, the worker of this target is opened ahead.
             if opening.opening_ns > _LONG_OPENING_S * 1e9:
                 self._slow.add(opening.task.target.key)
             return True
@@ -521,6 +533,7 @@ class Campaign:
             answer = opening.worker.receive()
             if isinstance(answer, Ready):
                 return
+            # All else that a worker sends is an entry of the journal.
             opening.run.store(answer, self.listener)  # type: ignore[arg-type]
             # The entry "open" has the time that one case took to open, ns.
             if isinstance(answer, OneOffEntry) and answer.name == "open":
@@ -595,6 +608,7 @@ class Campaign:
                     return False
                 worker.worker.go()
                 continue
+            # All else that a worker sends is an entry of the journal.
             worker.run.store(answer, self.listener)  # type: ignore[arg-type]
             if isinstance(answer, EndedEntry):
                 worker.run.journal.sync()
@@ -616,6 +630,7 @@ class Campaign:
             self.listener.note(MeasuredAgain(key, dead.process, died.reason, dead.run.side))
         else:
             for assignment in _busy_with(dead.task, death):
+                # ``entry_fields``: the fields that name a case in each entry of the journal.
                 names = assignment.entry_fields(key, dead.process)
                 failed = FailedEntry(**names, status="failed", reason=death.reason)
                 dead.run.store(failed, self.listener)
@@ -656,6 +671,7 @@ def _planned_processes(runs: Sequence[InterpreterRun]) -> list[PlannedProcess]:
         for task in run.tasks:
             stack = registry().get(task.target.stack)
             cost = stack.cost if stack else "fast"  # a stack that is not registered here
+            # Its samples, and about what it does beside them for each case.
             seconds = measuring_s(task.seconds, len(task.assignments), cost)
             # ``kind``: by which the time left tells the processes of different tasks apart.
             kind = _Due(run, task).kind

@@ -90,6 +90,7 @@ def ask_stacks(
         working(_answers_came(0, questions))
         for count, _ in enumerate(as_completed([each.answer for each in questions]), 1):
             working(_answers_came(count, questions))
+        # All have come, so ``result`` does not wait.
         return [
             StackAnswer(each.stack, each.environment, each.answer.result()) for each in questions
         ]
@@ -162,6 +163,7 @@ def _ask(
         except WorkerDied as death:
             was_silent = time.monotonic() - began_s > _SILENCE_S
             if is_second or was_silent:
+                # ``failed``: something went wrong, and it is not just that there is no device.
                 return FoundTargets(reason=death.reason, mend=registry()[name].mend, failed=True)
             is_second = True
         else:

@@ -110,6 +110,7 @@ def _folder_with_package() -> Path:
     it has its own.
     """
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
+    # The folder of this package, which holds the one of this module.
     package = Path(__file__).resolve().parents[1]
     try:
         (folder / package.name).symlink_to(package, target_is_directory=True)
@@ -245,6 +246,7 @@ def _parsed(option: str, given: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not name or not equals or not is_utf8(text):
             raise UsageError(f"{option} {name}{equals}: not of the form NAME=VALUE, in UTF-8")
+        # ``Cc``: Unicode's class of control characters.
         if any(unicodedata.category(character) == "Cc" for character in text):
             raise UsageError(
                 f"{option} {name!r}: its name or value has a control character, such as a line feed"

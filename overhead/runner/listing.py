@@ -47,6 +47,8 @@ def list_stacks(
     # By stack, that a plugin's stack of this name replaces that of an installed package.
     replaced: dict[str, Why] = {}
     for plugin in plugins:
+        # ``trial``: imported in a child process first, because the file may hang or end its
+        # process.
         replaced |= load_plugin(plugin, trial=True)
     probes = registry()
     if stacks:
@@ -80,6 +82,7 @@ def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
         for target in row.targets:
             cells.append([target.stack, target.api, words.device(target), words.driver(target)])
     if cells:
+        # Where there is no room, a terminal hides the driver.
         driver = columns.index("driver")
         yield Table(words.STACKS_HERE, columns, cells, optional=(driver,))
     yield from missing_blocks(missing)
@@ -102,4 +105,5 @@ def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
             added = []
             if mend and stack is stacks[-1]:
                 added = [words.to_add(len(stacks), mend)]
+            # ``names``: a colon follows, because the first text is a name and not a status.
             yield StatusLine(name, sentence(stack.reason), added, names=True)

@@ -72,11 +72,13 @@ class Journal:
         _check_name(path)
         for other in written_at_end:
             _check_name(other)
+            # The name that the file has while it is written.
             _check_name(files.part_path(other))
         for other in written_at_end:
             if os.path.lexists(other):
                 raise _Exists(other)
         self.path = path
+        # False until the first result: what comes before is in ``_held``, and not in the file.
         self.kept = False
         self._file = _create(path)
         self._held: list[bytes] = []
@@ -117,6 +119,7 @@ class Journal:
         """
         with self._raising():
             self._file.flush()
+            # ``_is_at``: the file at this path still is the open one.
             if not _is_at(self._file, self.path):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 # The removed file is still open, so what it holds can be copied.
@@ -336,6 +339,7 @@ def _write(journal: Journal) -> Outcome:
         with (
             files.replacing(samples) as target,
             open(source, "rb") as raw,
+            # With the empty name, the packed file does not hold the name of this one.
             gzip.GzipFile("", "wb", fileobj=target) as packed,
         ):
             shutil.copyfileobj(raw, packed)

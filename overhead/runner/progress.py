@@ -97,6 +97,7 @@ class Progress(Listener):
         self._last_wait_line = -_LINE_EVERY_S
         # The id of the process that this run waits for.
         self._holder: int | None = None
+        # ``completed``, which is set later, is the part of the run that is done: 1 is all.
         self._task = self._bar.add_task("", total=1.0, left="")
         # When any line was last printed; so that the first one about a step comes sooner.
         self._last_said = clock() - _SILENT_AT_MOST_S + _SILENT_AT_FIRST_S
@@ -106,6 +107,7 @@ class Progress(Listener):
         """Print a line; in a terminal it wraps between words."""
         text = words.note(told)
         self._last_said = self._clock()
+        # Printed as it is: rich would take brackets for markup, and colour numbers and paths.
         self._console.print(
             plain(text, 4000),
             markup=False,
@@ -199,10 +201,12 @@ def listening(progress: bool | Listener | None) -> Iterator[Listener]:
         return
     if progress not in (True, False, None):
         raise UsageError(f"progress={progress!r:.50}: must be True, False, None or a Listener")
+    # IPython in a terminal has a shell too, but no kernel.
     in_notebook = hasattr(_ipython(), "kernel")
     if progress is None:
         progress = sys.stderr.isatty() or _ipython() is not None
     if not progress:
+        # The class itself prints nothing.
         yield Listener()
         return
     # In a notebook rich would draw with widgets, which few have, and the stream says that it is a

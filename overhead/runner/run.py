@@ -182,6 +182,7 @@ def request_of(  # noqa: PLR0913 - the arguments of a public interface
     ``plan`` (how long) and ``scope`` (which cases, and what after them): in place of those of the
     profile.
     """
+    # ``Pattern`` is a ``Literal``: its arguments are the names.
     known_patterns = Pattern.__args__  # type: ignore[attr-defined]
     for name in _listed(patterns):
         if name not in known_patterns:
@@ -235,6 +236,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
     # Everything that the run makes is closed or removed at the end of this block, in reverse order.
     with ending_on_signals(), contextlib.ExitStack() as at_end:
         at_end.callback(scratch.remove)
+        # What killed runs left is removed; where no lock of the devices can be, nothing begins.
         scratch.sweep()
         check_device_lock()
         _load_plugins(request.plugins, listener)
@@ -406,6 +408,7 @@ def _begin(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         profile=request.profile,
         machine=machine.identity(),
+        # The present state, which may differ in the next run: load, frequencies, power.
         volatile=machine.volatile(),
     )
     # Two runs that take turns have one id, so that readers find the one that belongs to the other.
@@ -481,6 +484,7 @@ def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> N
     by_reason: dict[Why, list[str]] = {}
     for omitted in left_out:
         name = omitted.target
+        # ``all``: the whole target is left out.
         if omitted.case != "all":
             name = f"{omitted.target} {omitted.case}"
         by_reason.setdefault(omitted.reason, []).append(name)

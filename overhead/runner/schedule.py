@@ -94,6 +94,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     seconds: dict[str, dict[str, float]] = {target: {} for target in targets}
     left_out: list[NotTaken] = []
     spent_s = 0.0
+    # First the early ones, of these the first of each target, then the second of each.
     for place, target, candidate in _in_order_of_turns(targets):
         # ``place``: of the case among those of its target; slow cases are limited in number.
         most = plan.max_cases.get(candidate.cost)
@@ -101,6 +102,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
             too_many = because("too-many-slow-cases", most=most)
             left_out.append(NotTaken(target, candidate.key, too_many))
             continue
+        # ``WEIGHT``: the sampling time of a case of this cost, relative to a fast one.
         case_s = plan.case_s * WEIGHT[candidate.cost]
         all_processes_s = case_s * processes[target]
         if spent_s + all_processes_s <= budget_s + _ROUNDING_S:
@@ -115,7 +117,8 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
         )
         left_out.append(NotTaken(target, candidate.key, over_budget))
 
-    # What is left of the budget goes to the cases that got time. Without a budget it is infinite.
+    # What is left of the budget goes to the cases that got time. Without a budget it is infinite;
+    # no case is sampled for more than four times what it needs.
     stretch = MAX_TIMES_NEED
     if spent_s > 0:
         stretch = min(MAX_TIMES_NEED, budget_s / spent_s)
@@ -181,6 +184,7 @@ class Task:
         The first of them also gets values that are slow to measure and measured once.
         """
         firsts: dict[str, str] = {}
+        # ``own``: without the companions, which are on other targets.
         for assignment in self.own:
             firsts.setdefault(assignment.case.caller, assignment.key)
         return tuple(firsts.values())
@@ -195,7 +199,8 @@ class Task:
         """
         if alone and len(self.own) <= _FEW_CASES:
             return tuple(assignment.key for assignment in self.own)
-        # All cases but the target's first that are called by ``ffi``.
+        # All cases but the target's first that are called by ``ffi``: a generated Python loop over
+        # the bare C functions.
         later_by_ffi = {a.key for a in self.own[1:] if a.case.caller == "ffi"}
         return tuple(key for key in self.staged if key not in later_by_ffi)
 
@@ -237,6 +242,7 @@ class Choice:
         if early:
             return True
         when = when_measured(case.workload)
+        # Else ``named``: measured only if the user names the workload.
         return when == "always" or (self.full and when == "full")
 
     def select(self, cases: Iterable[Case], early: Container[str] = ()) -> list[Case]:
@@ -326,6 +332,7 @@ def schedule(
     # ``allotment``: the seconds of each case that gets time, and what is left out.
     allotment = allot(candidates, plan)
     for worker, key, reason in allotment.left_out:
+        # The name of a companion tells its own target too.
         case = _name_for_worker(worker, groups[worker], key)
         left_out.append(LeftOut(target=worker, case=case, reason=reason))
 
@@ -399,6 +406,7 @@ def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
         return
     # A stack may have workloads of its own, which only its cases name.
     for space in spaces:
+        # ``cross``: all combinations of the parameters, so that no workload is missing.
         unknown -= {case.workload for case in space.cross()}
     if unknown:
         raise unknown_name("workload", min(unknown), known)
@@ -419,6 +427,7 @@ def choose_targets(targets: Sequence[Target], choice: Choice) -> Chosen:
     # same device.
     on_gpu: set[str] = set()
     for target in targets:
+        # ``executes``: it runs the work that it gets.
         if target.executes and not target.software and target.api != "CPU":
             on_gpu.add(target.stack)
     by_vulkan = [target for target in targets if target.api == "Vulkan"]

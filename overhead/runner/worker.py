@@ -104,6 +104,8 @@ class Worker:
         rule: Why = because("no-case-opened")
         if self.chains:
             settings = replace(self.job.settings, names=self.names, process=self.job.process)
+            # ``_take`` gets what is measured, ``_judge_first_call`` the error of a case's first
+            # call.
             rule = measure_cases(
                 self.chains, SystemClock(), settings, self._take, self._judge_first_call
             )
@@ -156,6 +158,7 @@ class Worker:
         has_run_before = not self._runs_first() or target.key in self.ran
         if has_run_before or not isinstance(error, Exception):
             return error
+        # None if the machine is not known to be the cause.
         return cannot_here(error, registry()[target.stack], CANNOT) or error
 
     def _close(self, key: str) -> None:
@@ -183,6 +186,7 @@ class Worker:
         # ``paused``: when the last pause was, at which all lines were delivered.
         silent_s = time.monotonic() - self.paused
         if not event.case or silent_s > LONGEST_SILENCE_S:
+            # ``others``: another worker on the device should measure first.
             self._pause(event.others)
         self.note_step(event.case, event.what)
 
@@ -197,6 +201,7 @@ class Worker:
 
 def _answer(job: Job, parent: Parent) -> None:
     """Carry out the one job that the parent has sent to this process, which then ends."""
+    # Of installed packages only the stacks that the parent has tried.
     allow_entry_points(job.entry_points)
     try:
         for plugin in job.plugins:

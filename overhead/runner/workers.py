@@ -130,9 +130,12 @@ class Note:
         if path is None:
             descriptor, name = tempfile.mkstemp(prefix="doing-", dir=scratch.folder())
             with open(descriptor, "wb") as file:
+                # As ``read`` takes it apart: the index of a case (-1: none), the step, a zero byte.
                 file.write(b"-1 starting\0".ljust(_NOTE_BYTES, b"\0"))
             path = Path(name)
         self.path = path
+        # Mapped: to write then wakes no other process, and what is written can be read if somebody
+        # deletes the file.
         with open(path, "r+b") as file:
             self._map = mmap.mmap(file.fileno(), _NOTE_BYTES)
 
@@ -184,6 +187,8 @@ class WorkerProcess:
         self._note = Note()
         # Until when a released worker may take to exit, by ``time.monotonic``.
         self._release_until = 0.0
+        # ``entry_points``: the stacks of installed packages that this process has tried; the worker
+        # loads these without a trial.
         self._child = ChildProcess(
             "overhead.runner.worker",
             msgspec.structs.replace(

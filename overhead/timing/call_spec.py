@@ -124,6 +124,7 @@ def read_spec() -> CallSpec:
     """
     file = os.environ.get(VARIABLE)
     if not file:
+        # With the reason, what would make it available.
         raise Unavailable(because("no-statement-given"), 'overhead time "CALL"')
     return msgspec.json.decode(Path(file).read_bytes(), type=CallSpec)
 
@@ -155,6 +156,7 @@ def setup_of(function: Callable[[], object], name: str) -> str:
     # A worker that runs the user's script to find the function must not measure it again.
     if os.environ.get(VARIABLE):
         raise _script_runs_again()
+    # Nor may a script that is run again, only for a function to be found in it.
     refuse_in_script_run_again()
     module = getattr(function, "__module__", None) or ""
     path = getattr(function, "__qualname__", "")

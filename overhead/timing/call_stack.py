@@ -45,6 +45,7 @@ class CallProbe(Probe):
         are the position of the statement and the number of the assignment, both from 0.
         """
         spec = read_spec()
+        # ``per-submit``: n times the unit, and one wait at the end.
         base = Case(pattern="per-submit", unit="call", params={"position": 0, "given": 0})
         cases = []
         for position in range(len(spec.calls)):
@@ -63,4 +64,5 @@ class CallProbe(Probe):
             os.dup2(nowhere.fileno(), 1)
         position = int(case.params["position"])
         assignment = int(case.params["given"])
+        # The number of the case: those of one statement follow one another.
         return CallChain(spec, position * len(spec.given) + assignment)

@@ -57,6 +57,7 @@ def named_function(call: str) -> str:
     take it for a name.
     """
     text = call.strip()
+    # ``_FILE``: FILE.py:FUNCTION; ``_MODULE``: module:function.
     if _FILE.fullmatch(text):
         return text
     names = _MODULE.fullmatch(text)
@@ -182,6 +183,7 @@ def _code_in_function(body: list[ast.stmt]) -> CodeType:
     assert isinstance(function, ast.FunctionDef)
     function.body = body
     module = compile(ast.fix_missing_locations(tree), "CALL", "exec")
+    # The code of the function is a constant in the code of the module.
     return next(value for value in module.co_consts if isinstance(value, CodeType))
 
 
@@ -219,6 +221,7 @@ def uses(text: str, name: str) -> bool:
     """
     try:
         body = _statements(text)
+        # ``_HIDING``: ``eval`` and its like, through which statements may read any name.
         return any(_uses(body, used) for used in (name, *_HIDING))
     except (SyntaxError, ValueError):
         return True
@@ -231,6 +234,7 @@ def _uses(body: list[ast.stmt], name: str) -> bool:
     scope = scope_of([*defined, *body])
     if scope.lookup(name).is_referenced():
         return True
+    # ``name += 1`` reads the name too, which ``symtable`` does not count.
     if any(_adds_to(statement, name) for statement in body):
         return True
     # Free means that an inner function reads the name, and does not define it.

@@ -111,6 +111,7 @@ def time_command(a: argparse.Namespace) -> int:
     # This import takes a tenth of a second, so it waits until the answer has come.
     from overhead.timing.show import timing_blocks
 
+    # ``is_file``: with --json, reasons stay codes, because the answer can be saved and read again.
     answer(a, timing.to_dict, timing_blocks(timing), is_file=True)
     if interrupted:
         print("overhead: interrupted; this is what was measured until then", file=sys.stderr)

@@ -189,9 +189,11 @@ def _origin_of(sample: Sample, files: _Files, *, calls_compiled: bool) -> _Origi
     """
     if sample.in_system:  # whoever called it
         return _Origin("system")
+    # Foreign: machine code of a library, neither the interpreter's nor the C library's.
     if files.is_foreign(sample.object):
         return _foreign_origin(sample.object, files)
     if calls_compiled:
+        # Shared: the C library and its like, whose functions any code calls.
         is_shared = _file_name(sample.object).startswith(_SYSTEM_OBJECTS)
         return _Origin("shared" if is_shared else "interpreter")
     package = files.package_of_python(sample.file)
@@ -262,7 +264,7 @@ class _Counts:
         One file may hold both, as in NumPy. Its name shows a binding, and most of its code is the
         library.
         """
-        # The smaller one has a real share, so the two are in files of their own.
+        # The smaller one has more than 2 % of both, so the two are in files of their own.
         binding, library = self._samples["binding"], self._samples["library"]
         if min(binding, library) > _SEPARATE_FROM * (binding + library):
             return

@@ -99,12 +99,14 @@ def _checked_python(content: bytes, place: str, name: str) -> GivenText:
     if len(content) > _MOST_BYTES:
         raise UsageError(f"{name}: longer than {_MOST_BYTES:,} bytes")
     try:
+        # ``-sig``: also without the mark that some editors write at the beginning of a file.
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise UsageError(f"{name}: no text in UTF-8") from None
     if not text.strip():
         raise UsageError(f"{name}: empty; write Python statements into it")
     try:
+        # As it will run: the whole text may be indented, and may use ``await`` outside a function.
         compile(textwrap.dedent(text), name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except SyntaxError as error:
         number = error.lineno or 1

@@ -26,6 +26,7 @@ def is_own_code(code: types.CodeType) -> bool:
     this one. Errors and explanations name lines of the program only.
     """
     file = code.co_filename
+    # The example of ``overhead explain`` stands for a program of a user, though it lies here.
     if file == EXAMPLE:
         return True
     return not file.startswith(_NOT_OWN) and not is_in_packages(file)

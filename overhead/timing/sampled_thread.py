@@ -139,10 +139,12 @@ def this_thread(phase: Phase) -> SampledThread:
             raise _unknown_layout()
         return SampledThread(
             pid=os.getpid(),
+            # Where the thread's state is, and the offsets from there to the frame that runs.
             state=places.state,
             to_frame=list(common_paths[0]),
             code=shallow.code,
             instruction=shallow.instruction,
+            # The offset of the file's name in a code object, and those of the characters in a text.
             filename=places.filename(this_thread.__code__),
             ascii=places.characters("overhead", "ascii"),
             # The letter é makes a text that is not ASCII, whose characters lie at another offset.
@@ -232,7 +234,8 @@ class _Places:
         """
         for pointed in self._words(id(frame), _WORDS_OF_FRAME):
             for index, value in enumerate(self._words(pointed, _WORDS_OF_FRAME)):
-                # In CPython, ``id`` of an object is its address.
+                # In CPython, ``id`` of an object is its address. The mask removes the tags that a
+                # pointer in a frame has from 3.14 on.
                 if value & POINTER_MASK == id(frame.f_code):
                     return pointed, index * WORD
         raise _unknown_layout()

@@ -38,7 +38,8 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The answer of ``overhead time`` as it is printed: the table of the statements, what its
     columns mean, how the statements compare, and what is missing.
     """
-    # ``issue`` is the cost until a call returns. Without a wait that is the cost itself.
+    # ``issue`` is the cost until a call returns. Without a wait that is the cost itself. Of the
+    # other columns, those without any figure are left out.
     calls_wait = any(call.is_awaited for call in timing.calls)
     names = [name for name in words.MEANINGS if calls_wait or name != "issue"]
     yield _timing_table(timing, names).without_empty()
@@ -77,6 +78,7 @@ def _timing_table(timing: Timing, names: Sequence[str]) -> Table:
         columns,
         rows,
         numeric=range(2, len(columns)),
+        # Where there is no room, a terminal hides the optional ones first, the important ones last.
         optional=[places[name] for name in _OPTIONAL if name in places],
         important=[places[name] for name in _IMPORTANT],
         meanings=meanings,
@@ -173,6 +175,7 @@ def _doubts_of_cost(call: CallTiming, which: str) -> Iterator[str]:
     # A first answer comes from one process, and says so in a sentence of its own.
     if complete.status == "noisy" and complete.processes > 1 and complete.reason:
         yield words.not_sure(complete, which)
+    # ``holds_from``: the fewest calls in a row for which T(n) was seen to be a line.
     if complete.holds_from > 1:
         yield words.holds_from(complete, which)
 
@@ -224,6 +227,7 @@ def _single_call_misleads(call: CallTiming, which: str) -> Iterator[str]:
     # cost, ``_unpinned_differs`` says that instead.
     if complete.floor <= 0 or _unpinned_far_above(call):
         return
+    # The ends of the ratio: the lowest time over the highest cost, and the other way round.
     least = single_shot.floor / complete.ceiling
     most = single_shot.ceiling / complete.floor
     if least >= _OVERSTATED:

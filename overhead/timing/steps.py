@@ -80,6 +80,7 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
     is_name = all(part.isidentifier() for part in function.split("."))
     if not (place and colon and is_name):
         raise _error_without_function(text)
+    # Refuses text that is not valid in the encoding of the locale: a file cannot hold it as it is.
     check_text(text)
     given = {}
     for argument in arguments:
@@ -98,6 +99,7 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
     if variable in given:
         raise UsageError(f"--arg {variable} and --vary {variable}: give one of them")
     values = f"literals({given!r})"
+    # Python text of two dictionaries joined: the variable is read where the text runs.
     if variable:
         values += f" | {{{variable!r}: {variable}}}"
     setup = (
@@ -110,6 +112,7 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
         file=shown,
         function=function,
         arguments=given,
+        # For ``sys.path``: the folder of the file first, as Python has it for a script.
         path=[folder, os.getcwd()],
         folder=folder,
     )
@@ -393,6 +396,7 @@ def _loaded_module(place: str) -> Any:
     folder = str(Path(place).parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    # A module that was loaded under this name before keeps it.
     sys.modules.setdefault(name, module)
     _result_in_program(functools.partial(spec.loader.exec_module, module))
     return module
@@ -403,6 +407,7 @@ def _missing_arguments(function: Callable[..., Any], arguments: Mapping[str, Any
     Raises ``UsageError`` for a given one that the function does not have.
     """
     try:
+        # ``_with_signature``: of a PyTorch module ``forward``, since its own call takes anything.
         parameters = inspect.signature(_with_signature(function)).parameters
     except (TypeError, ValueError):  # a function written in C, which does not tell its arguments
         return []

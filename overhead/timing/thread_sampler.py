@@ -117,6 +117,7 @@ def sampled(thread: SampledThread) -> list[Sample]:
         raise Unavailable(because("sampling-needs-processor", processor=platform.machine()))
     with (
         _Stopper(thread.pid) as stopper,
+        # Also written: one byte tells the process whether to run CALL for longer.
         open(f"/proc/{thread.pid}/mem", "r+b", buffering=0) as memory,
     ):
         reader = _Reader(memory.fileno(), thread)
@@ -170,6 +171,7 @@ class _Stopper:
         """Get ready to stop the main thread of the process ``pid``; ``with`` begins it."""
         self._pid = pid
         self._is_stopped = False
+        # None: what this process has loaded already, the C library among it.
         self._ptrace = ctypes.CDLL(None, use_errno=True).ptrace
         self._ptrace.restype = ctypes.c_long
         self._ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -201,6 +203,7 @@ class _Stopper:
         A signal on its way to the thread stops it too. The thread gets the signal, and is then
         stopped again.
         """
+        # A request that fails: the process is there no more.
         if self._request(_INTERRUPT) != 0:
             return False
         while True:
@@ -233,6 +236,7 @@ class _Stopper:
         """
         general = self._register_set(_GENERAL_REGISTERS)
         (counter,) = struct.unpack_from("Q", general, _COUNTER_AT[self._machine])
+        # The number of the system call: x86 keeps it among these, Arm in a set of its own.
         if self._machine == "x86_64":
             (system_call,) = struct.unpack_from("q", general, _X86_CALL_AT)
         else:
@@ -280,6 +284,8 @@ class _Reader:
         frame = address
         if not frame:
             return 0, 0
+        # From CPython 3.14 on, a pointer in a frame has tags in its low bits: the mask removes
+        # them.
         code = self._word(frame + self._thread.code) & POINTER_MASK
         return code, self._word(frame + self._thread.instruction)
 
@@ -354,6 +360,7 @@ def _mapped_code(pid: int) -> Iterator[_Mapping]:
     /usr/lib/libc.so.6``, where ``x`` allows to run it. Code that a compiler has made in memory has
     no name.
     """
+    # The name of a file may be no valid UTF-8.
     with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             fields = line.rstrip("\n").split(maxsplit=5)

@@ -141,6 +141,7 @@ class CallTiming(Shown, WithFigures, frozen=True, kw_only=True):
         if isinstance(self.wait, str):
             # The call of a library that waits; in older files also what says that none does.
             return self.on != "CPU"
+        # ``NOTHING``: the wait of a call that leaves no work behind when it returns.
         return self.wait != NOTHING.said
 
 
@@ -343,6 +344,7 @@ def _as_statements(
     before: list[str] = []
     path: list[str] = []
     for number, call in enumerate(calls):
+        # A name of its own for each call, under which the text before defines the function.
         name = f"{CALLED_AS}{number}"
         if not isinstance(call, str):  # a function of this process
             texts.append(f"{name}()")
@@ -373,6 +375,7 @@ def _check_module(named: str) -> None:
     """
     place = named.strip().rpartition(":")[0]
     top = place.partition(".")[0]
+    # A file is looked for elsewhere, and what is imported exists.
     if place.endswith(".py") or top in sys.modules:
         return
     finder = importlib.machinery.PathFinder()
@@ -518,6 +521,7 @@ def _first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Timing:
         suite=__version__,
         method_version=METHOD_VERSION,
         calls=list(rows),
+        # It has first answers only.
         quick=True,
     )
 
@@ -544,10 +548,12 @@ def _measured(
     # ``measure`` empties ``scratch``, so its journals are in a folder of their own.
     with handing_over_spec(spec), tempfile.TemporaryDirectory() as folder:
         request = RunRequest(
+            # One stack, ``call``, with all its cases.
             ["call"],
             Choice(),
             "quick",
             plan,
+            # The plugin file that registers this stack.
             [str(_STACK)],
             Path(folder),
             spec.pythons,
@@ -566,6 +572,7 @@ def _measured(
         except KeyboardInterrupt:
             raise TimeInterrupted(_until_interruption(first)) from None
         finally:
+            # So that the next measurement in this process imports it again.
             unload_plugin(_STACK, "call")
         verdicts = compare(outcome, outcome.second).cases if outcome.second else ()
     return _Measured(outcome, {verdict.case: verdict for verdict in verdicts})
@@ -590,6 +597,7 @@ def _first_row(
         reason=found.first.reason if found.first else "",
         wait=found.said,
         on=found.adapter,
+        # Nothing checks that CALL computes the right values.
         flags=["values-not-checked"],
         figures=[found.first] if found.first else [],
         division=found.division,
@@ -672,6 +680,7 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
         precision=_PRECISION,
         # A little more than the cases take together, so that rounding omits none of them.
         sampling_s=1.001 * sampling_s,
+        # Slow statements lengthen the limit of the run too.
         wall_s=max(_WALL_S, 1.5 * sampling_s),
         case_s=case_s,
     )
@@ -729,6 +738,7 @@ def _timing(
 
     rows = []
     for row, record in zip(first.calls, records, strict=True):
+        # The range in which 9 of 10 other runs on this kind of machine should put the cost.
         found = next_run(record, first.machine)
         range_ns = [found.floor, found.ceiling] if found else None
         rows.append(replace(row, **_of_record(record), next_run=range_ns))  # replaces first answers

@@ -66,6 +66,8 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
             _draw_line(ax, line)
         plain_log_ticks(ax.xaxis)
         plain_log_ticks(ax.yaxis)
+        # The panels of a row share the letters that fit over the whole figure. ``plain``: a text of
+        # a file made safe to draw, and cut at so many letters.
         ax.set_title(wrapped_label(panel.title, _TITLE_LETTERS // columns))
         ax.set_xlabel(plain(panel.x, 60))
         ax.tick_params(labelsize=SMALL)
@@ -89,9 +91,11 @@ def _draw_line(ax: Axes, line: DrawnLine) -> None:
     ax.plot(xs, values, "-", color=line.colour, linewidth=1.1)
     for x, y in shown:
         if y.low is not None and y.high is not None:
-            # A low end near zero would reach endlessly far down.
+            # A low end near zero would reach endlessly far down: the line ends at a tenth of the
+            # value (``_FURTHEST``).
             least = max(y.low, y.value / _FURTHEST)
             ax.plot([x, x], [least, y.high], color=line.colour, linewidth=1.4)
+        # The mark of a figure in doubt is hollow: filled with the colour of the paper.
         inside = line.colour if y.status == "ok" else PAPER
         look: dict[str, Any] = {"color": line.colour, "markersize": 4.5, "markerfacecolor": inside}
         ax.plot([x], [y.value], line.marker, **look)

@@ -57,9 +57,10 @@ def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
     """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError``
     for the reference.
 
-    The machine of the newest run in the first path that has one is shown in full. Runs of workloads
-    alone count only if there is no other run. ``reference``: the path of a run, or a part of the id
-    or name of a machine among these; by default another kind of machine with a GPU, an H100 first.
+    The machine of the newest run in the first path that has one is shown in full. There, a run
+    without single launches, of larger workloads alone, counts only if there is no other run.
+    ``reference``: the path of a run, or a part of the id or name of a machine among these; by
+    default another kind of machine with a GPU, an H100 first.
     """
     return _machines(*load_paths(paths), reference)
 
@@ -70,6 +71,7 @@ def from_fingerprints(
     """The machines of these runs in memory, for the Python API; the machine of the newest run is
     shown in full. Raises ``UsageError`` without runs.
     """
+    # They come from no file, so their path is empty.
     runs = [Loaded(Path(), run) for run in fingerprints]
     if not runs:
         raise UsageError("no run to draw")
@@ -96,16 +98,20 @@ def _machines(
     by_machine: dict[str, list[View]] = {_machine_id(shown_in_full): []}
     for run in sorted(runs, key=_rank, reverse=True):
         by_machine.setdefault(_machine_id(run), []).append(run)
+    # Of each machine the newest run that is complete. So of the machine shown in full (``own``) it
+    # may be another run than the one that chose the machine.
     views = [_to_show(runs_of_machine) for runs_of_machine in by_machine.values()]
     own = views[0]
 
     # Other runs of the machine that is shown, the newest first.
     others = []
     for run in sorted(by_machine[_machine_id(own)], key=_created, reverse=True):
+        # Comparable: its figures are formed in the same way, with the same variables set.
         if run is not own and _is_comparable(run.fingerprint, own.fingerprint):
             others.append(run)
 
     reference_run = _named(views[1:], reference) if reference else _usual_reference(views)
+    # A file that the user names was loaded a second time, so the contents are compared.
     if reference and reference_run is not None and reference_run.fingerprint == own.fingerprint:
         raise UsageError(f"--reference {plain(reference)}: this is the run that the page shows")
     return Machines(views, runs, others, skipped, reference_run)
@@ -157,6 +163,7 @@ def _named(views: Sequence[View], reference: str) -> View:
         machine = view.fingerprint.machine
         names[view] = f"{machine.id} {machine_name(machine)}"
     wanted = reference.lower()
+    # Letters count in either case, and a part of the id or name is enough.
     found = [view for view, name in names.items() if wanted in name.lower()]
     if len(found) == 1:
         return found[0]

@@ -64,7 +64,8 @@ class _Blocks(HTMLParser):
         drawing, an image with its SVG inside.
         """
         values = dict(attrs)
-        # A reader does not see what is inside of these.
+        # A reader does not see what is inside of these: text is left out while one of them is open,
+        # which ``_skipped`` counts.
         if tag in ("script", "style", "title"):
             self._skipped += 1
         if tag in BLOCK_TAGS or tag == "section":
@@ -84,6 +85,7 @@ class _Blocks(HTMLParser):
         if tag in ("script", "style", "title"):
             self._skipped -= 1
         if tag == "summary":
+            # The title of a table that can be opened: the number of rows behind it is no figure.
             self._end_title()
         if tag in BLOCK_TAGS or tag == "section":
             self._end_block()
@@ -155,6 +157,7 @@ def numbers_of_page(
     """
     everything: list[Printed] = []
     for section, printed_there in printed.items():
+        # What became text for the head and the foot of the page is looked for only there.
         if section not in (BEFORE_SECTIONS, AFTER_SECTIONS):
             everything += printed_there
     # A section may show what was put into words for an earlier one: its own texts first, then those
@@ -229,6 +232,7 @@ class _PrintedTexts:
         self._indices: dict[str, list[int]] = defaultdict(list)
         """By text: which figures were put into these words."""
         for index, figure in enumerate(printed):
+            # Of a figure without an origin there is nothing to say, so it is not looked for.
             if figure.value.origin is not None:
                 self._indices[figure.text].append(index)
         # By the number that a text begins with, the longest text first: a section has hundreds of
@@ -243,7 +247,7 @@ class _PrintedTexts:
         """The figures whose texts the block has, in the order of the block; of several that begin
         alike, the one with the longest text.
         """
-        # From number to number: each figure begins with one.
+        # From number to number (no part of a name, a date or a time): each figure begins with one.
         position = 0
         while number := _NUMBER.search(block, position):
             text = self._text_at(block, number)
@@ -298,6 +302,7 @@ def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
     # A figure of a file: where it stands. ``mode``: for a figure with two speeds, which of the two
     # is meant.
     if origin.figure is not None:
+        # By identity, because equal figures may stand in several places.
         source = sources.get(id(origin.figure))
         if source is None:
             return None

@@ -126,11 +126,14 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     for folder in _FOLDERS:
         make_folder(out / folder)
 
+    # ``views``: of each machine the run that is shown. The foot of each page tells their number.
     site = Site(out, len(machines.views), documents, inputs, stacks=machines.stacks)
     # Readers can download the file of each run that is shown.
     for view in machines.views:
         shown = view.fingerprint
+        # ``fresh``: the path to write to, after what was there is deleted.
         write_fingerprint(site.fresh(_data_path(shown)), shown)
+    # The style of the report for matplotlib; the user's settings are put back afterwards.
     with draw.style():
         sections_by_page = _sections(site, machines)
 
@@ -209,7 +212,10 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     was interrupted can be made again. ``inputs``: files that must not be overwritten.
     """
     front = out / FRONT.path
+    # ``made``: tells by the beginning of a file whether it is a page that this command made.
     made = page_of("report")
+    # Refuses a first page that cannot be written, is one of the inputs, or has content of somebody
+    # else; an empty one passes.
     check_outputs([Output(front, made)], inputs)
     # That was checked: a first page with text is one of ours.
     if front.is_file() and front.stat().st_size > 0:
@@ -246,6 +252,8 @@ def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSecti
         # ``order``: a number by which sections stand on their page.
         planned = sorted(planned_by_page[page.name], key=lambda section: section.order)
         sections[page] = site.sections(planned, tables=page.name)
+        # Sections with a page for each name, such as for each workload, behind the page they belong
+        # to.
         for each in registered_each():
             if each.page == page.name:
                 sections |= _subpages(site, machines, page, each)
@@ -360,6 +368,7 @@ class Site:
         """The links of a page to the others: to all main pages, and, below the main page that the
         reader is on, to the pages that belong to it (its subpages). ``current``: the page.
         """
+        # ``parent``: the main page that a subpage belongs to; '' for a main page.
         main = current.parent or current.name
         links = []
         if self.documents:
@@ -394,6 +403,7 @@ class Site:
         for section in sections:
             # The figures that become text meanwhile, from which the page's numbers are explained.
             with noting() as printed:
+                # ``contained``: if the section raises, a sentence with the reason is its only part.
                 parts = contained(section.name, partial(self._ready, section.make, tables))
             # A section without parts has nothing to show, and gets no heading either.
             if parts:
@@ -430,6 +440,7 @@ class Site:
         self.fresh(f"{_FIGURES_FOLDER}/{name}.svg").write_text(svg, encoding="utf-8")
         # The PNG gets the layout of the SVG, so it need not be laid out again.
         figure.set_layout_engine("none")
+        # Saving draws the figure once more, so the style of the report must hold here too.
         with draw.style():
             figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
         # The page shows the figure at its own width, in rem (the size of its letters).
@@ -442,6 +453,7 @@ class Site:
             alt=drawing.alt,
             rem=inches * _REM_AN_INCH,
             folded=drawing.folded,
+            # Small figures stand beside each other.
             small=inches < _SMALL_INCHES,
         )
 
@@ -528,7 +540,8 @@ def rendered(
     def colour(stack: str) -> str:
         return facts_of(stack, stacks).colour
 
-    # The template needs these, and not every page gives them.
+    # The template needs these, and not every page gives them. ``linked`` is called with each text:
+    # ``str`` returns it without links.
     usual = {
         "command": "report",
         "answers": "",
@@ -578,6 +591,7 @@ class GlossaryLinks:
         term as it is where the page already links to it.
         """
         shown = found[0]
+        # By each form of a term, in small letters.
         term = _by_form()[shown.lower()]
         if term.id in self._linked:
             return shown

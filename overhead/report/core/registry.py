@@ -86,6 +86,8 @@ def register(
     page_named(page)
 
     def add(build: Build) -> Build:
+        # The module says whose section it is: imported again it replaces it, and no other may take
+        # the name.
         _sections.add(name, Section(name, title, order, build, page, any_run), build.__module__)
         return build
 
@@ -122,6 +124,8 @@ def register_across(
     page_named(page)
 
     def add(build: BuildAcross) -> BuildAcross:
+        # The module says whose section it is: imported again it replaces it, and no other may take
+        # the name.
         _across.add(name, Section(name, title, order, build, page), build.__module__)
         return build
 

@@ -34,13 +34,15 @@ def browser_tax(view: View) -> Iterator[Part]:
     """A section on what a browser adds to the cost of its WebGPU library: a figure of ratios, and a
     table for each browser. Nothing where no browser was measured.
     """
-    # Drawn are cases that compiled code ran through the library too.
+    # Drawn are cases that compiled code ran through the library too. ``once``: computed once for
+    # all that ask this view; ``against``: by caller, the library's case.
     compared = [tax for tax in view.once(taxes) if "native" in tax.against]
     if compared:
         # A single panel needs no title.
         panels = {"": [_row(tax) for tax in compared]}
         draw = partial(dot_figure, panels, "times the cost from compiled code", line_at_one=True)
         yield Drawing("browser-tax", BROWSER_TITLE, alternative(compared), BROWSER_CAPTION, draw)
+    # ``folded``: the reader opens the table.
     for table in tax_tables(view):
         yield dataclasses.replace(table, folded=True)
 
@@ -106,6 +108,7 @@ def _browser_row(tax: Tax) -> _Row:
         case=_case(tax),
         through="the browser",
         record=tax.record,
+        # The time of one dispatch with its wait, over the cost of one more dispatch.
         single_ratio=factor_spread(tax.single_ratio),
         remark="" if has_cost else one_line(why(tax.record, "complete")),
     )
@@ -119,6 +122,7 @@ def _library_row(tax: Tax, caller: Caller) -> _Row:
         case=_case(tax),
         through=Cell(through_library(tax, caller), tax.library),
         record=tax.against.get(caller),
+        # The browser's cost of one more dispatch, over the library's.
         ratio=factor_spread(tax.slope_ratio(caller)),
         remark=sentence(tax.refused.get(caller, "")),
     )

@@ -56,6 +56,7 @@ def machine(view: View) -> Iterator[Part]:
     yield Table("The machine and the run", ["", ""], _machine_rows(run))
     state = [(name, _as_text(value)) for name, value in sorted(run.volatile.items())]
     yield Table("State while measuring", ["", ""], state)
+    # ``flags``: what disturbed the run.
     if run.flags:
         yield Text([to_know(notes_said(run.flags))])
     targets = [_target_row(target) for target in view.targets]
@@ -117,7 +118,7 @@ def missing(view: View) -> Iterator[Part]:
     out. A sentence where nothing is missing.
     """
     run = view.fingerprint
-    # Stacks, then cases, then single figures.
+    # Stacks, then cases, then single figures. ``mend``: the step that adds what is missing.
     stacks = []
     for absent in run.unavailable:
         reason, mend = sentence(absent.reason), sentence(absent.mend)
@@ -184,6 +185,7 @@ def _split_key(case: str) -> tuple[str, str, str]:
     A text that is no key, such as ``all`` for all cases of a target, stands in the first cell as it
     is.
     """
+    # At most three cuts: dependency and parameters stay one text.
     words = case.split(" ", 3)
     if len(words) < 3:
         return case, "", ""
@@ -242,6 +244,7 @@ def _case_row(view: View, record: Record) -> _CaseRow:
     figures = {}
     for name in (*_FIRST_FIGURES, *_MORE_FIGURES):
         figures[name] = _with_interval(record.figure(name))
+    # The range in which 9 of 10 runs on another machine of this kind put the cost.
     next_run = next_run_text(record, view.fingerprint.machine)
     others = []
     for figure in record.figures:
@@ -257,6 +260,7 @@ def _with_interval(figure: Figure | None) -> str:
     if figure is None:
         return ""
     value = figure.measured
+    # What is no time, such as a ratio or a share, stands in its own unit.
     if figure.unit != "ns" and value is not None:
         return spread(value)
     return micro_spread(figure)
@@ -275,6 +279,7 @@ def _columns(view: View) -> list[Column[_CaseRow]]:
         Column("status", partial(_linked_status, view)),
         *first_figures,
         Column("run-to-run", attrgetter("next_run"), is_number=True),
+        # Up to which length of a chain the cost was seen to hold.
         Column("up to n", _held_range, is_number=True),
         Column("limit", attrgetter("record.bound")),
         Column("per", attrgetter("record.unit")),

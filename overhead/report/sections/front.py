@@ -56,6 +56,7 @@ def headline(view: View) -> Iterator[Part]:
         draw=partial(headline_figure, costs),
     )
     missing = missing_sentences(view, "on the page All cases")
+    # How far to trust the costs, and warnings, each '' where nothing is to be said.
     remarks = [*trust_sentences(costs), software_sentence(view), speed_sentence(view), missing]
     yield Text([*limit_sentences(costs), *filter(None, remarks)])
 
@@ -93,6 +94,7 @@ def _measured_elsewhere(view: View) -> bool:
     """
     if view.fingerprint.contention:
         return True
+    # ``executing``: the targets that run the work they get; ``complete``: the cost of a unit.
     for target in view.executing:
         if any(record.value("complete") for record in target.records):
             return True

@@ -31,6 +31,7 @@ def layers(view: View) -> Iterator[Part]:
     """A section that divides the CPU time of a launch into layers (Python, library, driver): a
     table with a row for each layer of each case. Nothing where no case could be split.
     """
+    # Split: the CPU time is known, and at least one layer is surely above zero.
     split = [shares for shares in view.once(host_shares) if shares.is_split]
     if not split:
         return
@@ -71,6 +72,7 @@ def _rows(label: str, shares: HostShares) -> list[_Row]:
     that are no layer of it: WebGPU's validation, and the least program that makes the calls.
     """
     whole = micro_spread(shares.host) if shares.host is not None else "missing"
+    # Only the first row names the stack and the case; it holds for those below.
     rows = [_Row(ALL_OF_IT, whole, stack=label, case=case(shares))]
     # ``of_host``: the layer's share of the whole CPU time; ``doubt``: why it may not be trusted.
     for share in shares.shares:

@@ -41,6 +41,7 @@ def launches(view: View) -> Iterator[Part]:
         Column(InMicroseconds("each replay, one-off"), _one_off_cost, is_number=True),
         Column(InMicroseconds(f"making {_MADE_NODES} nodes"), _making_time, is_number=True),
     ]
+    # For graphs of 10, 100 and 1000 nodes: after how many replays making one has paid.
     for nodes in _NODES:
         heading = pays_off_heading(nodes)
         columns.append(Column(heading, partial(_pays_off, nodes), is_number=True))

@@ -50,6 +50,7 @@ def lines(view: View) -> Iterator[Part]:
     """
     rows = []
     for name in _stacks_with_panels(view):
+        # A page draws the first 24 of its panels (``MOST_PANELS``), in the order of the tables.
         panels = panels_of(view, name)[:MOST_PANELS]
         rows.append(_Stack(name, _statuses(view, name), len(panels)))
     if rows:

@@ -57,6 +57,8 @@ def stacks(view: View) -> Iterator[Part]:
         return
     rows = []
     for row in costs.rows:
+        # A kind: a call from Python, from compiled code or from a browser, or one launch of a
+        # batch.
         rows += [_row(row, kind, costs.view) for kind in row.kinds]
     yield table_of(TABLE_TITLE, _COLUMNS, rows, sortable=True, folded=True)
 

@@ -80,6 +80,7 @@ class _Row:
         """
         if self.act != _base_act(self.target):
             return None
+        # ``naive``: the figure T(1). ``bounded``: both ends of its interval are known.
         single = self.target.base.measured("naive")
         return single if single is not None and single.bounded else None
 
@@ -102,6 +103,7 @@ def waiting(view: View) -> Iterator[Part]:
     """A section of the front page on what a wait or a read of a value after each launch costs,
     through each stack: up to two sentences, and a table.
     """
+    # First the targets whose T(1), one unit with its wait, is shortest.
     targets = sorted(waiting_targets(view), key=_single_shot)
     rows = []
     for target in targets:
@@ -115,7 +117,8 @@ def waiting(view: View) -> Iterator[Part]:
         sentences.append(waiting_sentence(row.target, row.act, row.waited, row.alone))
     yield Text(sentences)
     yield table_of(WAITS_TITLE, _WAITING_COLUMNS, rows)
-    # Where the device limits the cost, T(1) must not be divided by it: the text names these.
+    # Where the device limits the cost, T(1) must not be divided by it: the text names these. A
+    # software adapter is no such device: it computes on the CPU.
     device_bound = [
         target
         for target in targets
@@ -344,6 +347,7 @@ def _drawing(groups: Iterable[_Group], table: Table) -> Drawing:
         title = group.target.followed_by(f": {step_text(group.step)}")
         panels[title] = [DotRow(act_name(act), marks[act]) for act in group.acts]
 
+    # For the legend: the marker of each number of steps.
     shapes = {after_every(steps): _marker(steps) for steps in sorted(after_steps)}
     return Drawing(
         "synchronisation",

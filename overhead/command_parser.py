@@ -123,7 +123,7 @@ class CommandParser(argparse.ArgumentParser):
                 self.exit()
             commands: Any = action.choices
             unknown = unknown_name("command", value, commands)
-            # The error shows the usage of the command that is probably meant.
+            # ``error`` raises; it shows the usage of the command that is probably meant.
             meant = commands[unknown.near] if unknown.near else self
             meant.error(str(unknown), unknown.near)
         name = "/".join(action.option_strings) or action.metavar or action.dest

@@ -98,6 +98,7 @@ def measure_and_show(
     from overhead.words import commands as words
 
     request = request_of(stacks, profile=options.profile, out=options.out, require=require, **more)
+    # ``Progress`` shows how far the run is.
     try:
         with Progress() as listener:
             outcome = measure(request, listener)

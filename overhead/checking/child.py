@@ -108,6 +108,7 @@ def _checked_row(
     """
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
+    # The parameters that tell this case from the base case: the stack must read them.
     varied = contract.varied_parameters(cases, case)
     chain = contract.check_case(found, probe, target, case, varied, is_first=is_first)
     took_s = round(time.monotonic() - began, 2)

@@ -118,6 +118,7 @@ def gather_evidence(view: View) -> RunEvidence:
     run = view.fingerprint
     by_claim: dict[str, ClaimEvidence] = {}
     for claim in claims():
+        # ``implied``: a formula over published figures decides, so no run is needed.
         if claim.test is None or claim.test.kind == "implied":
             continue
         by_test = measure(claim.test, view)

@@ -138,7 +138,8 @@ def _measured(test: ClaimTest, view: View, pair: RecordPair) -> ClaimValue:
     gpus = ", ".join(gpu.name for gpu in machine.gpus)
     of = pair.of
     records = [of] if pair.against is None else [of, pair.against]
-    # All that names the value; the value itself, or the reason, is added below.
+    # All that names the value; the value itself, or the reason, is added below. ``created``: the
+    # date and the time of the run, up to the minute.
     without_value = ClaimValue(
         machine=plain(gpus or machine.cpu),
         cases=_cases(view, records),
@@ -480,6 +481,7 @@ def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
         stacks += selector.stack or ()
     patterns = [selector.pattern for selector in selectors if selector.pattern]
     workloads = _once([selector.workload or "step" for selector in selectors])
+    # Every machine has a CPU, so that API is not told.
     apis = [selector.api for selector in selectors if selector.api and selector.api != "CPU"]
 
     # The workload ``step`` is measured without being named. The APIs are told beside the command,

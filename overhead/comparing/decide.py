@@ -530,6 +530,7 @@ class _OneRunEach:
         of_processes = sum(part.value for part in components)
         of_runs = between_runs**2 * self.inverse_runs
         uncertainty = sum(part.value**2 / part.df for part in components)
+        # ``_shift`` takes the variance, and forms the degrees of freedom from both sums.
         within = self._shift(of_processes, uncertainty)
         with_runs = self._shift(of_processes + of_runs, uncertainty)
         if moderated:
@@ -574,6 +575,7 @@ def _common_slope(
     s_xx = sum(float(speed @ speed) for speed in speeds)
     s_xy = sum(float(speed @ cost) for speed, cost in zip(speeds, costs, strict=True))
     s_yy = sum(float(cost @ cost) for cost in costs)
+    # ``s_xx`` is above 0: times of the loop that do not vary were refused before.
     left_by_fit = s_yy - s_xy**2 / s_xx
     # Two means and one slope were fitted.
     # At least 1, to divide by.

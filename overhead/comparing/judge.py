@@ -65,7 +65,8 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     shared = base.held_too(new)
     if shared is not None:
         untestable = because("run-on-both-sides", file=plain(shared.path.name))
-    # First each case alone: it gets a verdict, or its samples are collected for the test.
+    # First each case alone: it gets a verdict, or its samples are collected for the test
+    # (``CaseSamples``, which ``_to_test`` picks out below).
     preparation = _Preparation(base, new, runs_taken_together(base, new), untestable)
     prepared = [preparation.of_pair(pair) for pair in pair_cases(base, new)]
 

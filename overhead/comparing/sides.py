@@ -294,6 +294,7 @@ def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
         except BadFile as error:
             if len(loaded) == 1:
                 raise
+            # ``_fault``: what is wrong, with the name of the file, which may be the samples.
             skipped.append(SkippedRun(candidate.path.name, _fault(error)))
             continue
         original = next((known for known in runs if same_run(known, run)), None)

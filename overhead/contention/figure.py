@@ -65,6 +65,7 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
         return None
     title = words.title(way)
     spoken = " ".join(finding_sentences(way, rows)) or title
+    # Called later, and only where pictures are drawn.
     draw = partial(_draw, way, drawn)
     return Drawing(f"contention-{way}", title, spoken, words.PEERS_CAPTION, draw, table=table)
 
@@ -159,6 +160,8 @@ def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:
     places = _moved_apart([math.log(end.value) for end in ends], ax)
     for end, place in zip(ends, places, strict=True):
         reaches_last = end.peers == last
+        # A line without a head, 1 and 4 points away from the name and from the end of the curve; it
+        # begins at the left of the name, at half its height.
         arrow = {
             "arrowstyle": "-",
             "color": end.colour,

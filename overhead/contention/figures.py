@@ -163,6 +163,7 @@ class _Case:
             alone = self._alone(group.devices)
             figures = self._figures(periods, sets, alone)
             figures += self._slice_figures(periods, sets, alone)
+            # The record has the status of its first figure, the cost.
             record = Contention(
                 way=self.plan.way,
                 peers=group.peers,

@@ -473,7 +473,8 @@ def _of_lock(peers: _SlowPeers, seen: Reason) -> Limited:
     record = peers.record
     if record.way != "threads":
         return Limited("lock", because("lock-of-driver-or-system", seen=seen))
-    # ``binding``: calls from Python. From other callers no lock of Python can limit.
+    # ``binding``: calls from Python. The other caller that is measured is compiled code, which
+    # holds no lock of Python.
     if record.case.caller != "binding":
         return Limited("lock", because("lock-of-library-or-driver", seen=seen))
     # ``twin``: the record of the same calls from compiled code. "each" is the time per unit of all

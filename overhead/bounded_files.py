@@ -98,6 +98,7 @@ def _regular(path: Path) -> IO[bytes]:
     # Windows has O_BINARY.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     opened = os.open(path, flags)
+    # Asked of the open file, which cannot be exchanged for another one in between.
     mode = os.fstat(opened).st_mode
     if not stat.S_ISREG(mode):
         os.close(opened)

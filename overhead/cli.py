@@ -133,7 +133,8 @@ def _check_memory_limit() -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return
-    # A child has the same limit. If NumPy ends it, this process can still say why.
+    # A child has the same limit, and imports NumPy and what most commands load (``_LOAD_NUMPY``).
+    # If NumPy ends it, this process can still say why.
     child = subprocess.run([sys.executable, "-c", _LOAD_NUMPY], capture_output=True, check=False)
     if child.returncode:
         raise MemoryError

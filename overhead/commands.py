@@ -42,7 +42,10 @@ def first_steps_command(options: argparse.Namespace) -> int:
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Measure this machine as the options say, write the files, and print the figures."""
+    """Measure this machine as the options say, write the files, and print the figures. With two
+    Pythons (``--python``), or with a variable that only a second run has (``--env-new``), two runs
+    are measured in turn and compared.
+    """
     chosen = {
         "patterns": options.pattern,
         "workloads": options.workload,

@@ -143,6 +143,7 @@ def broken_text(text: str, width: int) -> list[str]:
 
     ``broken_text("one torch.nn.functional", 10)``: ``["one", "torch.nn.", "functional"]``
     """
+    # ``cell_len``: how many characters of a terminal a text takes; some signs take two.
     lines = [""]
     for word in text.split(" "):
         # The first piece may join the last line; further pieces get lines of their own.
@@ -293,6 +294,7 @@ def _without_optional(table: Table, columns: Sequence[_Column], width: int) -> l
     for group in table.optional:
         if fits_comfortably(kept):
             break
+        # A group is one column, or several that go together.
         together = columns_of(group)
         hidden.append(together)
         kept = [i for i in kept if i not in together]

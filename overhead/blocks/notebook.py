@@ -167,6 +167,7 @@ def _status(line: StatusLine | str) -> str:
     """
     if isinstance(line, str):
         return _element("li", _escaped(line), _QUIET)
+    # ``tone``: how it stands, good or bad; '' for neither, without a colour.
     colour = _COLOURS[line.tone]
     style = f"color:{colour}" if colour else ""
     head = _element("b", _escaped(line.head), style)

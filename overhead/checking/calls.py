@@ -364,7 +364,8 @@ def unread_warning(pattern: str, empty: float, left: float, full: float) -> Reas
     ``full``: after some units without their own wait. ``left``: after the same units with it.
     ``empty``: after no unit.
     """
-    # No warning if less than 20 µs, or less than half of the work, is left.
+    # No warning if less than 20 µs, or less than half of the work, is left. ``pattern``: for the
+    # message, whether each unit waits or reads.
     if left < empty + max(10 * _LEAST_WAIT_NS, 0.5 * (full - empty)):
         return None
     return because("work-left-after-units", pattern=pattern, left_us=(left - empty) / 1e3)

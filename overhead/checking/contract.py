@@ -123,10 +123,12 @@ def _check_fields(found: Findings, chain: Chain, case: Case) -> None:
     # The largest n that the chain takes; the checks of its methods need a few units.
     too_small = because("max-n-too-small", max_n=chain.max_n, least=FEW)
     found.expect(chain.max_n >= FEW, too_small)
+    # What the chain and the case call one unit, such as a launch.
     unit = getattr(chain, "unit", case.unit)
     if unit != case.unit:
         found.warn(because("units-named-differently", chain=repr(unit), case=repr(case.unit)))
-    # If each call returns when its work is done, no work can overlap with the next call.
+    # If each call returns when its work is done, no work can overlap with the next call. Then
+    # ``overlap`` must be ``serial``: the device does not work while units are issued.
     if chain.synchronous and chain.overlap != "serial":
         found.warn(because("synchronous-yet-pipelined"))
 

@@ -111,6 +111,7 @@ class Findings:
         # ``judge`` gives another error if this machine is the cause, and not the stack.
         if isinstance(error, Exception):
             error = self.judge(error) or error
+        # That is: ``Unavailable`` or ``Unsupported``, with which a stack says what it cannot do.
         if status_of(error) == "unavailable":
             self.unavailable = reason_of(error)
             return

@@ -257,7 +257,8 @@ def _slope(test: ClaimTest, view: View, of: Record) -> _DispatchSlope:
     line = slope_over_dispatches(variants)
     if line is None:
         raise _Missing(because("too-few-cases-for-line", over=test.over))
-    # From ns to the unit of the test.
+    # From ns to the unit of the test. ``points``: how many cases the line goes through. It begins
+    # at ``intercept``, the time of a token without dispatches.
     per_dispatch = line.slope * (1 / _NS_PER_UNIT[test.unit])
     intercept_ms = line.intercept / _NS_PER_UNIT["ms"]
     return _DispatchSlope(per_dispatch, LineOfCases(intercept_ms, line.points))
@@ -425,7 +426,8 @@ def _matches(selector: Selector, record: Record) -> bool:
     """
     if selector.stack is not None and record.stack not in selector.stack:
         return False
-    # Fields with a usual value, which must be named to select another one.
+    # Fields with a usual value, which must be named to select another one. ``chained``: all units
+    # work on the same data.
     if record.workload != (selector.workload or "step"):
         return False
     if record.dependency != (selector.dependency or "chained"):

@@ -181,6 +181,7 @@ def verdict_on_value(claim: Claim, test: ClaimTest, value: ClaimValue) -> ClaimV
     if test.kind == "fails":
         return _verdict_on_failure(test, value)
     measured = value.measured
+    # ``bounded``: both ends of its interval are known.
     if measured is None or not measured.bounded:
         return "inconclusive"
     # The whole interval must lie inside, or outside of both ranges on one side; else it is open.

@@ -568,6 +568,7 @@ def _tells_another_story(verdict: CaseVerdict, over_all: CaseVerdict) -> bool:
     """Whether a reader of the verdict should see the one over all rounds too: one of them says
     slower or faster and the other does not, or its ratio lies outside the interval.
     """
+    # Cases that were tested have a ratio.
     assert verdict.ratio
     assert over_all.ratio
     one_is_changed = not {verdict.verdict, over_all.verdict}.isdisjoint(("slower", "faster"))

@@ -116,6 +116,7 @@ class Run:
         """The compared figure of each case to the last digit, which no two runs share: it tells a
         copy of a run.
         """
+        # ``FIGURE``: the name of the compared figure, the sustained cost of a unit.
         figures = set()
         for key, record in self.records.items():
             value = record.value(FIGURE)

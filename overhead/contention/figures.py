@@ -302,7 +302,9 @@ class _Case:
 
 
 def _costs_of_peers(sets: _Sets) -> list[float]:
-    """The cost of each peer, ns: the median of all sets."""
+    """The cost of each peer, ns: the median of all sets (each of fresh processes). A rate is in
+    units a ns, so the cost of a unit is 1 / rate.
+    """
     costs_ns = [1 / one["rates"] for one in sets.values() if "rates" in one]
     if not costs_ns:
         return []
@@ -325,6 +327,7 @@ def _waits_for_device(alone: _Set) -> bool:
     """
     if "issue" not in alone:
         return False
+    # Less than nine tenths: a smaller rest may be only the wait at the end of each chain.
     share: float = alone["rates"].mean() * alone["issue"].mean()
     return share < LIMITS.issue_alone
 

@@ -217,6 +217,7 @@ def _handing_over(peers: _SlowPeers) -> _HandingOver | None:
     None where they tell nothing of it: for one peer, and for patterns that wait for the device
     while they hand over.
     """
+    # ``issue``: the enqueue time of a unit. These two patterns wait, or read, after each unit.
     enqueue, cost = peers.record.measured("issue"), peers.record.measured("cost")
     alone = peers.alone.measured("issue")
     waits_inside = peers.record.case.pattern in ("wait-each", "read-each")

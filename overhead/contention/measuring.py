@@ -359,6 +359,8 @@ class _Set(ExitStack):
 
     def _start(self, environment: Mapping[str, str]) -> ChildProcess[Answer]:
         """A new process for peers, which ends with this set. ``environment``: of its target."""
+        # ``interpreter``: the Python that measures. None: the first job is sent later. ``_LIMITS``:
+        # a process that is silent for a minute is killed.
         interpreter = self.measuring.interpreter
         child = ChildProcess(
             "overhead.contention.peer",
@@ -564,6 +566,7 @@ def _with_rows(
     chains: list[list[list[int]]] = []
     cpu_ns: list[int] = []
     ready_ns: list[int] = []
+    # ``n``: the units of a chain of this process, the same for all its threads.
     for n, answer in zip(units, ran, strict=True):
         units_of_peers += [n] * len(answer.chains)
         chains += answer.chains

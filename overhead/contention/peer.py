@@ -167,6 +167,7 @@ class _Opening:
         """How many units a chain needs to take at least ``chain_ns``: 16, doubled until it does, or
         until the chain would be longer than it may be.
         """
+        # Only the first process has a ``chain_ns`` above 0, so only there chains are run for this.
         units = _FIRST_UNITS
         taken_ns = 0
         while chain is not None and taken_ns < self.job.chain_ns and 2 * units <= chain.max_n:

@@ -26,7 +26,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """The function of this name, imported from its module at its first use; Python asks here for a
-    name that this module lacks.
+    name that this module lacks. ``_HOMES`` has the module in which each public function is defined;
+    ``public_function`` adds checks of the arguments to it.
     """
     if name in _HOMES:
         from overhead.public import public_function

@@ -33,6 +33,8 @@ def make_parser() -> CommandParser:
     )
     whole.add_argument("--version", action="version", version=f"overhead {__version__}")
     whole.set_defaults(call=commands.first_steps_command)
+    # ``added`` holds the parsers of all commands. Help lists these by question (``Question``), so
+    # the order here only counts inside a question.
     added = whole.add_subparsers(metavar="COMMAND")
     for add in (_add_measuring, _add_looking, _add_reading, _add_compare):
         add(added)
@@ -42,6 +44,7 @@ def make_parser() -> CommandParser:
         "completion", help="print a script that completes commands and names in a shell"
     )
     completion.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+    # The script is made from the parser of the whole program, which holds all names.
     completion.set_defaults(call=commands.completion_command, parser=whole)
     return whole
 
@@ -112,7 +115,11 @@ def _add_measuring(added: Any) -> None:
 
 
 def _add_looking(added: Any) -> None:
-    """Add the commands that look at this machine: ``list``, ``check`` and ``doctor``."""
+    """Add the commands that look at this machine: ``list``, ``check`` and ``doctor``. ``added``
+    holds the parsers of all commands. ``question``: below which heading the help lists a command.
+    ``_repeatable`` adds an option whose value is a list, and ``_answers`` adds ``--json`` and names
+    the function that runs the command.
+    """
     listing = added.add_parser(
         "list",
         help="list the stacks and devices of this machine, and how to add missing stacks",
@@ -141,7 +148,10 @@ def _add_looking(added: Any) -> None:
 
 
 def _add_reading(added: Any) -> None:
-    """Add the commands that read files of runs: ``show``, ``report`` and ``export``."""
+    """Add the commands that read files of runs: ``show``, ``report`` and ``export``. ``added``
+    holds the parsers of all commands. ``question``: below which heading the help lists a command.
+    ``_answers`` adds ``--json`` and names the function that runs the command.
+    """
     show = added.add_parser(
         "show", help="print the figures of a run as tables", question=Question.FOUND
     )
@@ -154,6 +164,7 @@ def _add_reading(added: Any) -> None:
         "draw the measured times of CASE beside the fitted line (default: a PNG named after the"
         " case)"
     )
+    # ``const``: the value of ``--plot`` alone, an empty path; without the option it is None.
     show.add_argument(
         "--plot", metavar="FILE.png|svg", nargs="?", type=Path, const=Path(), help=plot
     )
@@ -193,11 +204,14 @@ def _add_reading(added: Any) -> None:
         const="json",
         help="print JSON: --format json",
     )
+    # Without ``_answers``: here ``--json`` is a format of the figures, as just defined.
     export.set_defaults(call=commands.export_command)
 
 
 def _add_compare(added: Any) -> None:
-    """Add the command ``compare``."""
+    """Add the command ``compare``. ``added`` holds the parsers of all commands. ``BASE`` is
+    optional for argparse; without it the command itself says how to make a run.
+    """
     compare = added.add_parser(
         "compare",
         help=(

@@ -47,7 +47,7 @@ def read_lines(path: Path, limit: int) -> Iterator[bytes]:
     rest = b""  # a line whose end has not been read yet
     for chunk in _chunks(path, limit):
         start = 0
-        # ``end``: the place behind the next line break; 0 if there is none.
+        # ``end``: the place behind the next line break; 0 if there is none, as ``find`` gives -1.
         while (end := chunk.find(b"\n", start) + 1) > 0:
             yield rest + chunk[start:end]
             rest, start = b"", end
@@ -71,7 +71,8 @@ def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[byte
             source = file
             if packed:
                 size = os.fstat(file.fileno()).st_size
-                # A small file may have any expansion: what it contains is small all the same.
+                # At most 200 times its size: a file of samples expands 10 times, one made to fill
+                # the memory 1000 times. A small file may expand by more: it stays below 1 MB.
                 limit = min(limit, max(1_000_000, _MAX_EXPANSION * size))
                 source = cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb"))
             # Bytes so far, after unpacking.
@@ -82,6 +83,8 @@ def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[byte
                     raise BadFile(f"larger than {limit:,} bytes", path)
                 yield chunk
     except (OSError, EOFError, zlib.error) as error:
+        # An error of the system has a short text of its own (``strerror``), one of gzip a message;
+        # without both the name of its class is told.
         cause = getattr(error, "strerror", None)
         message = " ".join(str(error).split())[:300]
         raise BadFile(cause or message or type(error).__name__, path) from None
@@ -95,6 +98,7 @@ def _regular(path: Path) -> IO[bytes]:
     # Windows has O_BINARY.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     opened = os.open(path, flags)
+    # Asked of the open file, which cannot be exchanged for another one in between.
     mode = os.fstat(opened).st_mode
     if not stat.S_ISREG(mode):
         os.close(opened)

@@ -171,6 +171,7 @@ class ChildProcess(Generic[_Received]):
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
+        # On Windows a job object, which ends the child and what it started when it is closed.
         self._job = EndsWithParent(self._process)
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -208,6 +209,7 @@ class ChildProcess(Generic[_Received]):
             raise ChildEnded("died", _reason_of_end(code, printed))
         try:
             return self._decode(line)
+        # Something else wrote to the pipe of the answers, so no further line can be trusted.
         except (msgspec.DecodeError, ValueError, RecursionError):
             raise ChildEnded("rubbish", because("pipe-of-answers-written")) from None
 
@@ -296,7 +298,8 @@ class ChildProcess(Generic[_Received]):
 
     def _kill_marked(self) -> bool:
         """Kill the processes that have this child's mark in their environment, which all that it
-        started inherited. Returns whether there were any.
+        started inherited. Returns whether there were any. ``FAMILY``: the name of the variable that
+        holds the marks.
         """
         import psutil
 
@@ -323,7 +326,8 @@ class ChildProcess(Generic[_Received]):
         A second call does nothing. While such a process holds an output pipe, its reading thread
         continues.
         """
-        # It may exit by itself; then everything that is left is killed.
+        # It may exit by itself; then everything that is left is killed. ``_job`` does the same on
+        # Windows. The last second is for output that has not been read yet.
         self.exit_code(exit_s)
         self.kill()
         self._job.close()
@@ -375,7 +379,7 @@ class Parent:
 
 def serve(job_type: type[_Job], handle: Callable[[_Job, Parent], None]) -> None:
     """In the child: call ``handle`` for each job until the parent ends; its second argument sends
-    an answer.
+    an answer. ``job_type``: what a line of the parent, which is JSON, is read as.
 
     Output that libraries print goes to standard error. What ``handle`` raises ends the process.
     """
@@ -395,6 +399,7 @@ def _reason_of_end(code: int | None, printed: str) -> Reason:
         ended = because("process-killed", signal=signal.Signals(-code).name)
     else:
         ended = because("process-exited", exit_code=code)
+    # The last line of an error usually is the message of the exception.
     return because("with-text", why=ended, text=printed) if printed else ended
 
 
@@ -419,6 +424,7 @@ def input_lines() -> Iterator[bytes]:
     When the parent ends for any reason, this process and its group are killed within seconds, even
     if its main thread hangs. Standard input is empty afterwards.
     """
+    # Linux ends this process with its parent; elsewhere only the thread below sees the end.
     _end_with_parent()
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     # A thread always reads, because the end of the input is how it sees the end of the parent.

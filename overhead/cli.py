@@ -34,8 +34,10 @@ def main(argv: list[str] | None = None) -> int:
     cannot be written; 130 interrupted; 141 the reader of the output is gone.
 
     A gate is a command whose exit code is its result, such as ``compare --fail-over 5``: 1 if a
-    case is slower. So its result has precedence over an error of the output.
+    case is slower. So its result has precedence over an error of the output. ``Streams`` guards
+    standard output and standard error, and knows of their errors.
     """
+    # Made here, so that it can be asked below which options the command had.
     arguments = argparse.Namespace()
     with Streams() as streams:
         code = _command(argv, arguments)
@@ -54,7 +56,9 @@ def program() -> NoReturn:
 
 
 def _message(error: UsageError) -> str:
-    """The message of an error of wrong use, which may be a reason."""
+    """The message of an error of wrong use, which may be a reason: a code with values, which
+    ``sentence`` puts into words.
+    """
     why = error.why
     if isinstance(why, str):
         return why
@@ -95,9 +99,11 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
         )
         return _USAGE
     except ImportError as error:
+        # A wrong import in this package is its own error, and not one that the user can mend.
         if is_mistake_in_import(error):
             return _own_error()
-        # A package that is missing or broken, or that finds too little memory.
+        # A package that is missing or broken, or that finds too little memory. ``missing_extra``
+        # names the optional set of packages that would install it; None if there is no such set.
         missing = missing_extra(error)
         complain(one_line(error) if missing is None else str(missing))
         return _USAGE
@@ -127,7 +133,8 @@ def _check_memory_limit() -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return
-    # A child has the same limit. If NumPy ends it, this process can still say why.
+    # A child has the same limit, and imports NumPy and what most commands load (``_LOAD_NUMPY``).
+    # If NumPy ends it, this process can still say why.
     child = subprocess.run([sys.executable, "-c", _LOAD_NUMPY], capture_output=True, check=False)
     if child.returncode:
         raise MemoryError

@@ -63,7 +63,8 @@ class CommandParser(argparse.ArgumentParser):
         option is only misspelt.
         """
         arguments = sys.argv[1:] if args is None else list(args)
-        # Options are checked first, so that a misspelt one is named.
+        # Options are checked first, so that a misspelt one is named. ``left``: what no argument of
+        # this parser took, such as a second group of words behind an option.
         self._check_options(arguments)
         found, left = super().parse_known_args(arguments, namespace)
         if left:
@@ -90,7 +91,8 @@ class CommandParser(argparse.ArgumentParser):
         # The name and the help of each command; its parser, which has the question, is found by the
         # name.
         names_with_help = list(commands._get_subactions())
-        # A section for each question.
+        # A section for each question. ``dest`` of such a pseudo-action is the name of the command,
+        # and ``choices`` has the parser by that name.
         for question in Question:
             formatter.start_section(question)
             of_question = [
@@ -114,13 +116,14 @@ class CommandParser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         # A wrong command is answered by the command that is meant; any other value by its choices.
+        # ``unknown_name`` makes the message, with the name that is probably meant as ``near``.
         if action is self._commands():
             if value == "help":  # as in other programs
                 self.print_help()
                 self.exit()
             commands: Any = action.choices
             unknown = unknown_name("command", value, commands)
-            # The error shows the usage of the command that is probably meant.
+            # ``error`` raises; it shows the usage of the command that is probably meant.
             meant = commands[unknown.near] if unknown.near else self
             meant.error(str(unknown), unknown.near)
         name = "/".join(action.option_strings) or action.metavar or action.dest
@@ -140,7 +143,7 @@ class CommandParser(argparse.ArgumentParser):
         """Raise ``WrongArguments`` for the first option that this parser does not know."""
         known = self._option_string_actions
         for name in self._option_names(arguments):
-            # argparse allows --verb for --verbose.
+            # argparse allows --verb for --verbose. The dict has all options of this parser as keys.
             is_start_of_one = any(one.startswith(name) for one in known)
             is_short = not name.startswith("--")
             is_short_with_value = is_short and name[:2] in known  # -p5 for -p 5

@@ -42,7 +42,10 @@ def first_steps_command(options: argparse.Namespace) -> int:
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Measure this machine as the options say, write the files, and print the figures."""
+    """Measure this machine as the options say, write the files, and print the figures. With two
+    Pythons (``--python``), or with a variable that only a second run has (``--env-new``), two runs
+    are measured in turn and compared.
+    """
     chosen = {
         "patterns": options.pattern,
         "workloads": options.workload,
@@ -72,6 +75,7 @@ def browser_command(options: argparse.Namespace) -> int:
         from overhead.loading.files import save_file
         from overhead.loading.outputs import Output, check_outputs, page_of
 
+        # Raises for a path that must not be written, such as a file that this command did not make.
         check_outputs([Output(options.page, page_of("browser"))])
         save_file(options.page, page_files.single_file_page().encode())
         print(words.page_is_at(str(options.page)))
@@ -90,13 +94,14 @@ def measure_and_show(
     case has a figure, or if a stack of ``require`` has none.
 
     ``stacks``: those that are measured, all if empty. ``more``: further arguments of
-    ``runner.run.request_of``.
+    ``runner.run.request_of``. A run that was interrupted keeps what it measured in its journals.
     """
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, measure, request_of
     from overhead.words import commands as words
 
     request = request_of(stacks, profile=options.profile, out=options.out, require=require, **more)
+    # ``Progress`` shows how far the run is.
     try:
         with Progress() as listener:
             outcome = measure(request, listener)
@@ -109,6 +114,7 @@ def measure_and_show(
     missing = dict(outcome.without_figure(require))
     if outcome.second:  # two Pythons, or two environments, were measured in turn
         missing.update(outcome.second.without_figure(require))
+    # Required stacks of which no case has a value, each with the reason.
     for name, reason in missing.items():
         complain(words.required_stack_missing(name, reason))
     if not outcome.measured:
@@ -121,6 +127,8 @@ def _show_outcome(options: argparse.Namespace, outcome: Outcome) -> int:
     from overhead.display import outcome_blocks
     from overhead.words.display import files_of
 
+    # ``answer`` prints the data with ``--json``, else the blocks. JSON is to be read by a program,
+    # so no names of files stand below it.
     answer(options, lambda: _outcome_data(outcome), outcome_blocks(outcome))
     if not options.json:
         print(files_of(outcome))
@@ -167,6 +175,7 @@ def check_command(options: argparse.Namespace) -> int:
         if not options.json:
             show(row_blocks(row, told))
 
+    # 0 seconds: no limit, so every case is checked.
     seconds = 0 if options.all else SECONDS
     report = check(options.plugin, options.probe, seconds=seconds, answered=show_row)
     answer(options, lambda: results.to_builtins(report.rows), summary_blocks(report.rows))
@@ -215,6 +224,7 @@ def show_command(options: argparse.Namespace) -> int:
     except OtherAnswer as answered:  # the file is the saved answer of another command
         if case or options.plot is not None:  # such a file has no cases
             raise
+        # ``is_file``: the data is what the file holds, so ``--json`` prints it in that form.
         saved = saved_answer(path, answered)
         return answer(options, saved.to_dict, blocks_of(saved), is_file=True)
     if not case:
@@ -226,6 +236,7 @@ def show_command(options: argparse.Namespace) -> int:
             brief_blocks(fingerprint, options.every),
         )
     record = find_case(fingerprint, case)
+    # So that ``--json`` says that the figures are those of the example.
     as_example = {"example": True} if is_example else {}
     drawn = save_plot(fingerprint, path, record, options.plot) if options.plot is not None else None
     answer(
@@ -263,7 +274,8 @@ def report_command(options: argparse.Namespace) -> int:
     from overhead.report import build, render
     from overhead.words.report.example_run import example_lines
 
-    # Files that were named, or else runs of this machine with the committed ones beside them.
+    # Files that were named, or else runs of this machine with the committed ones (``_REFERENCES``)
+    # beside them. ``build`` reads files and draws their pages; ``render`` draws runs in memory.
     if options.paths or files_in_folder(LOCAL):
         page = build(
             options.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()],

@@ -45,7 +45,8 @@ def page(sections: Sequence[PageSection], **values: Any) -> str:
         "sections": sections,
         "css": _text("page.css"),
         "script": script,
-        "script_hash": _hash(script),  # the page allows this script and no other
+        # The policy of the page (a meta element) allows the script with this hash and no other.
+        "script_hash": _hash(script),
     }
     return str(_template().render(values, **shown))
 
@@ -63,7 +64,9 @@ def markup(text: str) -> Markup:
 
 @functools.cache
 def _template() -> Template:
-    """The template of a page: it escapes every text, and raises where a variable is missing."""
+    """The template of a page: it escapes every text, and raises where a variable is missing. Its
+    filter ``plain`` makes a text one line without control characters.
+    """
     import jinja2
 
     environment = jinja2.Environment(

@@ -78,7 +78,8 @@ class _Column:
 
     def heights(self, width: int) -> list[int]:
         """How many lines each text needs in a column of this width, the heading first. A number
-        that breaks counts as more lines than it has, because it reads badly.
+        that breaks counts as more lines than it has, because it reads badly. ``known`` keeps the
+        answers by width, since ``_widths`` asks for the same ones again and again.
         """
         if width not in self.known:
             heading, *cells = self.texts
@@ -114,7 +115,8 @@ def row_texts(table: Table) -> list[list[str]]:
 
 def laid_out(table: Table, rows: Sequence[Sequence[str]], width: int) -> Layout:
     """Choose the columns of the table that fit into ``width`` characters of a terminal, and share
-    the room among them. ``rows``: the texts of the cells.
+    the room among them. ``rows``: the texts of the cells. ``comfortable``: the width of a column at
+    which a number does not wrap, and a text has 24 characters or its longest word.
     """
     columns = []
     for i, heading in enumerate(table.columns):
@@ -141,6 +143,7 @@ def broken_text(text: str, width: int) -> list[str]:
 
     ``broken_text("one torch.nn.functional", 10)``: ``["one", "torch.nn.", "functional"]``
     """
+    # ``cell_len``: how many characters of a terminal a text takes; some signs take two.
     lines = [""]
     for word in text.split(" "):
         # The first piece may join the last line; further pieces get lines of their own.
@@ -157,7 +160,8 @@ def broken_text(text: str, width: int) -> list[str]:
 
 
 def broken_number(text: str, width: int) -> list[str]:
-    """The lines of a number. Its interval stands below it where both are too long for a line.
+    """The lines of a number. Its interval stands below it where both are too long for a line, and
+    breaks between words where it alone is too long.
 
     ``broken_number("1.23 (1.20 to 1.26)", 14)``: ``["1.23", "(1.20 to 1.26)"]``
     """
@@ -176,7 +180,8 @@ def _number_and_interval(text: str) -> list[str]:
 
 def _pieces_in(word: str, width: int) -> list[str]:
     """A word that is longer than a line, in pieces that fit a line. A piece ends after a joint (a
-    dot, a slash, ``=``) where it can, and else in the middle of a name.
+    dot, a slash, ``=``) where it can, and else in the middle of a name: ``chop_cells`` of Rich cuts
+    after so many characters.
     """
     pieces = [""]
     for part in _JOINT.split(word):
@@ -184,6 +189,7 @@ def _pieces_in(word: str, width: int) -> list[str]:
             pieces[-1] += part
         else:
             pieces += chop_cells(part, width)
+    # The empty first piece is still there if the first part had to be cut.
     return [piece for piece in pieces if piece]
 
 
@@ -197,6 +203,7 @@ def _number_column(heading: str, cells: Sequence[str]) -> _Column:
     parts = [_longest(_number_and_interval(cell)) for cell in cells]
     narrowest = max([tight, *parts])
     comfortable = max(narrowest, _longest(cells))  # only the heading wraps
+    # True: it is a column of numbers, whose cells break as ``broken_number`` says.
     return _Column(texts, True, tight, narrowest, comfortable, _longest(texts))
 
 
@@ -254,7 +261,8 @@ def _chosen(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
     without some.
 
     First the columns that the table calls optional go, group after group, until the rest has a
-    comfortable width. Then its important ones go, until the rest fits at its narrowest.
+    comfortable width. Then its important ones go, until the rest fits at its narrowest. A group is
+    a column, or several that go together; the columns in no group are the answer of the table.
     """
     kept = _without_optional(table, columns, width)
     for group in table.important:
@@ -264,6 +272,7 @@ def _chosen(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
         kept = [i for i in kept if i not in columns_of(group)]
 
     # What is left is the answer. It has room in 60 characters; in fewer, its last columns go.
+    # ``tight``: the width at which also long words break.
     tight = [columns[i].tight for i in kept]
     while len(kept) > 1 and not _fits(tight, width):
         kept.pop()
@@ -285,6 +294,7 @@ def _without_optional(table: Table, columns: Sequence[_Column], width: int) -> l
     for group in table.optional:
         if fits_comfortably(kept):
             break
+        # A group is one column, or several that go together.
         together = columns_of(group)
         hidden.append(together)
         kept = [i for i in kept if i not in together]
@@ -303,6 +313,7 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     Each column gets its narrowest width. Then, again and again, that column grows in which a
     character more saves most lines of the table, until no room is left or no line is saved.
     """
+    # Where nothing has to wrap, each column is as wide as its longest text.
     longest = [column.longest for column in columns]
     if sum(longest) <= room:
         return longest
@@ -365,7 +376,9 @@ class _Step:
 
 def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) -> _Step | None:
     """By how much column ``i`` must grow until its cells need fewer lines, and how many lines that
-    saves; None if the ``left`` characters of room are not enough for it.
+    saves, both in the table and in the cells of the column alone; None if the ``left`` characters
+    of room are not enough for it. The second number counts because a row gets lower only when its
+    highest cell does, so the first of several high cells saves no line of the table.
     """
     heights = []  # lines of each cell, by column
     for column, width in zip(columns, widths, strict=True):

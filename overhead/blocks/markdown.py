@@ -38,7 +38,11 @@ def escaped(text: str) -> str:
 
 
 def _texts(block: Part) -> Iterator[str]:
-    """The Markdown of a block, as texts between which an empty line is put."""
+    """The Markdown of a block, as texts between which an empty line is put. A ``Listing`` has
+    numbered items with a title each, ``Terms`` has words with their meanings, and a ``StatusLine``
+    is a word such as ``failed`` with a sentence. ``escaped``: so that Markdown shows the text as it
+    is.
+    """
     match block:
         case Heading():
             yield f"## {escaped(block.text)}"
@@ -62,6 +66,7 @@ def _table(table: Table) -> Iterator[str]:
     """A table in Markdown as texts: its caption, its rows, and below it what its columns mean."""
     if table.caption:
         yield f"**{escaped(table.caption)}**"
+    # The line below the heading, by which Markdown knows a table.
     rule = "|" + " --- |" * len(table.columns)
     lines = [_row(table.columns), rule]
     for row in table.rows:

@@ -64,7 +64,10 @@ def _element(name: str, inside: str, style: str = "") -> str:
 
 
 def _of_block(block: Part) -> Iterator[str]:
-    """The elements of HTML that show a block."""
+    """The elements of HTML that show a block. A ``Listing`` has numbered items with a title each,
+    ``Terms`` has words with their meanings, and a ``StatusLine`` is a word such as ``failed`` with
+    a sentence.
+    """
     match block:
         case Heading():
             yield _element("h4", _escaped(block.text), "margin:.8em 0 .2em")
@@ -97,7 +100,9 @@ def _term(term: Term) -> str:
 
 
 def _text(block: Text) -> Iterator[str]:
-    """The paragraphs of a text as elements; none of a text that a page folds, as in a terminal."""
+    """The paragraphs of a text as elements. A text that a page folds (shows only on a click) is
+    left out, as in a terminal. ``quiet`` text is smaller and paler; ``lead`` text is bold.
+    """
     if block.folded:
         return
     style = "margin:.3em 0"
@@ -111,7 +116,8 @@ def _text(block: Text) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     """The elements of a table, and below it how many rows are left out and what its columns mean. A
-    table that a page folds is folded here too, and can be opened.
+    table that a page folds is folded here too, and can be opened. ``most``: how many rows are
+    shown; ``meanings``: by column what it means.
     """
     rows = table.rows[: table.most or None]  # 0 stands for all
     lines = [_row("th", table.columns, table.numeric)]
@@ -138,7 +144,9 @@ def _row(name: str, values: Sequence[str | Cell], numeric: Collection[int]) -> s
 
 
 def _cell(name: str, value: str | Cell, is_number: bool) -> str:
-    """A cell as an element of HTML. ``name``: ``th`` in the heading, else ``td``."""
+    """A cell as an element of HTML. ``name``: ``th`` in the heading, else ``td``. Numbers and short
+    texts do not wrap. ``tone``: how good the value is, such as ``bad``, which has a colour.
+    """
     text = cell_text(value)
     # Each element has its own style: a sheet would also change other output of the notebook.
     style = "text-align:right" if is_number else "text-align:left"
@@ -159,6 +167,7 @@ def _status(line: StatusLine | str) -> str:
     """
     if isinstance(line, str):
         return _element("li", _escaped(line), _QUIET)
+    # ``tone``: how it stands, good or bad; '' for neither, without a colour.
     colour = _COLOURS[line.tone]
     style = f"color:{colour}" if colour else ""
     head = _element("b", _escaped(line.head), style)

@@ -169,8 +169,9 @@ def _picked(values: Sequence[_Value], kept: Sequence[int]) -> list[_Value]:
 def _moved(
     groups: Sequence[int | tuple[int, ...]], new_places: Mapping[int, int]
 ) -> list[tuple[int, ...]]:
-    """The groups of columns, after some columns of the table are gone. ``new_places``: by the old
-    index of a column its new one; a column that is not there is gone.
+    """The groups of columns (those that a narrow terminal hides together), after some columns of
+    the table are gone. ``new_places``: by the old index of a column its new one; a column that is
+    not there is gone. ``columns_of``: the indices of a group, which may be a single one.
     """
     moved = []
     for group in groups:
@@ -233,6 +234,7 @@ def table_of(
         if column.is_number:
             numeric.append(place)
         if column.hidden:
+            # ``hidden``: its turn to be hidden in a narrow terminal, from 1 on; 0 for never.
             hidden_at[column.hidden] = place
         if column.is_important:
             important.append(place)
@@ -314,7 +316,8 @@ Part = Heading | Text | Table | StatusLine | Listing | Terms | Drawing
 
 def without_pictures(blocks: Iterable[Part]) -> Iterator[Part]:
     """The blocks for a terminal, Markdown or a notebook, which show no drawings: in place of a
-    drawing its table, or a sentence with its finding.
+    drawing its table, or a sentence with its finding (``alt``, which a page reads to those who do
+    not see the drawing). A page folds the table below a drawing; alone it is shown.
     """
     for block in blocks:
         if not isinstance(block, Drawing):

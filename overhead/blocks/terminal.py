@@ -47,6 +47,7 @@ def show(blocks: Iterable[Part], console: Console | None = None) -> None:
         # A table has an empty line below it already. Text has none, so a captioned table gets one.
         if follows_text and isinstance(block, Table) and block.caption:
             console.print()
+        # The printer of this kind of block; it tells whether columns are the last thing printed.
         ends_with_table = _PRINTERS[type(block)](console, block)
         follows_text = not ends_with_table
 
@@ -88,7 +89,8 @@ def _terms(console: Console, block: Terms) -> None:
 
 
 def _any_table(console: Console, block: Table) -> bool:
-    """Print a table: one of prose as paragraphs, another as columns, and none that a page folds.
+    """Print a table: one of prose (its cells are sentences) as paragraphs, another as columns, and
+    none that a page folds (shows only on a click).
     Returns whether columns are the last thing printed, with no sentence below them, because then an
     empty line follows already.
     """
@@ -107,12 +109,15 @@ def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
 
 
 def _status(console: Console, line: StatusLine, indent: int = 0) -> None:
-    """Print a status word in its colour, the sentence after it, and its details below it."""
+    """Print a status word in its colour, the sentence after it, and its details below it.
+    ``names``: the word is a name with a colon, after which one space is enough.
+    """
     colour = _COLOURS[line.tone] or "bold"
     printed = RichText(" " * indent + plain(line.head), colour)
     if line.text:
         gap = " " if line.names else "  "
         printed += RichText(gap + plain(line.text, _MOST_TEXT))
+    # In a file or a pipe a sentence stays one line, however long it is.
     console.print(printed, soft_wrap=not console.is_terminal)
     for detail in line.details:
         if isinstance(detail, StatusLine):
@@ -140,7 +145,8 @@ def _records(console: Console, table: Table) -> None:
 
 def _table(console: Console, table: Table) -> bool:
     """Print a table. Below it sentences say which rows and columns it leaves out because they do
-    not fit, and what columns mean. Returns whether there is no such sentence.
+    not fit, and what columns mean. Returns whether there is no such sentence. ``row_texts`` gives
+    no more rows than the table allows (``most``); ``laid_out`` chooses columns and their widths.
     """
     rows = row_texts(table)
     layout = laid_out(table, rows, console.width)
@@ -168,10 +174,10 @@ def _drawn(table: Table, rows: Sequence[Sequence[str]], layout: Layout) -> RichT
     """The table for Rich, with the columns and widths of ``layout``. Cells are broken into lines
     here, because Rich would break numbers and names elsewhere.
 
-    ``rows``: the texts of the cells.
+    ``rows``: the texts of the cells. ``ends``: the rows of the table with a line below them.
     """
     # Rich adds a character between two columns, and one more at the right of each cell.
-    # At the top, right, bottom and left.
+    # So two of the gap are there already. At the top, right, bottom and left.
     padding = (0, layout.gap - 2, 0, 1)
     has_headings = any(table.columns[i] for i in layout.shown)
     drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_header=has_headings, padding=padding)

@@ -66,7 +66,8 @@ class CheckedCalls:
         self.found = found
         self.chain = chain
         self.case = case
-        # The most units that are issued at once, unless a test needs more.
+        # The most units that are issued at once, unless a test needs more: those of the first calls
+        # (0, 1, 7 and 1 again), but no more than the chain takes.
         self.most = min(max(UNITS), chain.max_n)
         # Units that the chain had executed when it was last asked.
         self._executed = 0
@@ -74,7 +75,8 @@ class CheckedCalls:
     def check(self, units: Sequence[int]) -> None:
         """Call every method of the chain, and stop at the first error.
 
-        ``units``: how many units to issue in the first calls, one number for each call.
+        ``units``: how many units to issue in the first calls, one number for each call. ``_count``
+        checks that as many were executed. ``_call`` runs one more method and counts again.
         """
         try:
             self._count(units)
@@ -93,7 +95,8 @@ class CheckedCalls:
         """Run one step of the check, and see afterwards whether a few units still run and count:
         the step may have left the chain unusable. Raises ``_Stop`` if something is wrong.
 
-        ``step``: its name, for the findings.
+        ``step``: its name, for the findings. ``_read`` asks the chain how many units it executed
+        so far; ``_count`` issues some and checks that the number grows by as many.
         """
         with self._step(step):
             call()
@@ -135,7 +138,8 @@ class CheckedCalls:
         if not self.found.expect(is_right, why):
             raise _Stop
         if issued:
-            # The stack works on this machine, so from now on no error is the machine's.
+            # The stack works on this machine, so from now on no error is the machine's. ``judge``
+            # gives another error where the machine is the cause; None leaves the error as it is.
             self.found.judge = lambda error: None
 
     def _issue(self, n: int) -> None:
@@ -169,7 +173,8 @@ class CheckedCalls:
             warning = blocking_warning(
                 chain.synchronous, one.issue, empty.wait, one.wait, most.wait
             )
-        # With many units it would show if the wait returned before all of them are done.
+        # With many units it would show if the wait returned before all of them are done. This is
+        # left out where they would take longer than 20 ms, so that a check stays short.
         n = min(_BACKLOG, chain.max_n)
         if not warning and n * unit_ns < _SHORT_NS:
             warning = self._unfinished(n)
@@ -185,7 +190,8 @@ class CheckedCalls:
         """
         # The wait after units without a wait of their own (``full``), and with it (``left``). Only
         # an ``InOrderChain`` can leave out the waits of its units, so of others only ``most`` is
-        # known.
+        # known. ``leftover`` gives both times; it is left out where it would take too long.
+        # With three equal times a warning only needs 20 µs of work left.
         full = left = most
         if isinstance(self.chain, InOrderChain) and _BACKLOG * unit_ns < _SHORT_NS:
             waits = [self.chain.leftover(_BACKLOG) for _ in range(_REPEATS)]
@@ -222,7 +228,9 @@ class CheckedCalls:
         self.chain.wait()
 
     def _timed(self, n: int) -> _Times:
-        """The time of ``issue`` with n units and that of the ``wait`` after it."""
+        """The time of ``issue`` with n units and that of the ``wait`` after it. ``prepare`` comes
+        first and is not timed: a chain may record its units there.
+        """
         self.chain.prepare(n)
         began = time.perf_counter_ns()
         self.chain.issue(n)
@@ -257,8 +265,8 @@ class CheckedCalls:
         A device or library without device times is no fault: a run then gives the reason for this
         value alone.
         """
-        # ``held_n`` is the largest n that ``device`` takes. It is called twice, because a chain may
-        # give something else the second time.
+        # ``held_n`` is the largest n that ``device`` takes; four units are enough to see a value.
+        # It is called twice, because a chain may give something else the second time.
         n = min(4, self.chain.held_n)
         with suppress(Unavailable, Unsupported):
             began = time.perf_counter_ns()
@@ -304,8 +312,8 @@ class CheckedCalls:
         device_ns = statistics.mean(measured.span / measured.n for measured in times)
         is_fused = self.case.pattern == "fused"
         warning = device_time_warning(device_ns, unit_ns, fused=is_fused)
-        # Compare many units with an eighth of them, which must be two at least. A fused unit, which
-        # may take less than 1 ns, is too short for that.
+        # Compare many units with an eighth of them, which must be two at least: ``span_warning``
+        # says if many take no longer. A fused unit, which may take less than 1 ns, is too short.
         n = min(_BACKLOG, self.chain.held_n)
         if not warning and not is_fused and n >= 16 and n * unit_ns < _SHORT_NS:
             few = self.chain.device(n // 8)
@@ -356,7 +364,8 @@ def unread_warning(pattern: str, empty: float, left: float, full: float) -> Reas
     ``full``: after some units without their own wait. ``left``: after the same units with it.
     ``empty``: after no unit.
     """
-    # No warning if less than 20 µs, or less than half of the work, is left.
+    # No warning if less than 20 µs, or less than half of the work, is left. ``pattern``: for the
+    # message, whether each unit waits or reads.
     if left < empty + max(10 * _LEAST_WAIT_NS, 0.5 * (full - empty)):
         return None
     return because("work-left-after-units", pattern=pattern, left_us=(left - empty) / 1e3)

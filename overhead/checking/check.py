@@ -68,6 +68,7 @@ def check(
     files = [str(plugin) for plugin in plugins]
     # To see below which stacks the plugins add.
     before = registry()
+    # ``trial``: a child process imports the file first, because it may crash or hang.
     for file in files:
         load_plugin(Path(file), trial=True)
     # Raises ``UsageError`` for a name that is no stack.
@@ -110,6 +111,8 @@ def _targets(
     be started to find them.
 
     A stack that has no target, or gave a wrong answer, becomes a row at once: ``keep`` gets it.
+    ``ask_stacks`` asks each stack in a child process; ``with_mend`` adds to a reason what the user
+    can do, such as a package to install.
     """
     by_environment: dict[_Environment, list[Target]] = {}
     for name, environment, answer in ask_stacks(names, plugins):

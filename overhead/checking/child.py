@@ -60,7 +60,8 @@ decode_message = msgspec.json.Decoder(CheckMessage).decode
 
 def _check(job: CheckJob, send: Send) -> None:
     """Check the cases of one job. ``send`` takes the messages to the parent process: a row for each
-    case, and ``CheckEnded`` at the end.
+    case, and ``CheckEnded`` at the end. ``star``: the base case of a target, and the cases that
+    differ from it in one parameter. ``job.done``: the rows that an earlier child has sent.
     """
     began = time.monotonic()
     for plugin in job.plugins:
@@ -77,12 +78,14 @@ def _check(job: CheckJob, send: Send) -> None:
             key = f"{target.key} {case.key}"
             if key in job.done:
                 continue
+            # Later than the job's time; 0 seconds stand for no limit.
             is_late = 0 < job.seconds < time.monotonic() - began
             # The base case of each target is always checked.
             if is_late and case is not cases[0]:
                 send(RowChecked(CheckRow(key, "not checked")))
                 continue
             row = _checked_row(key, probe, target, cases, case, send, is_first)
+            # As long as all cases are unavailable, none has run: the next one counts as first too.
             is_first = is_first and row.result == "unavailable"
             send(RowChecked(row))
     send(CheckEnded())
@@ -105,6 +108,7 @@ def _checked_row(
     """
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
+    # The parameters that tell this case from the base case: the stack must read them.
     varied = contract.varied_parameters(cases, case)
     chain = contract.check_case(found, probe, target, case, varied, is_first=is_first)
     took_s = round(time.monotonic() - began, 2)
@@ -119,6 +123,7 @@ def _checked_row(
         # A null backend runs nothing, so nothing can be verified.
         result = "verified" if target.executes else "opened"
         reason = ""
+        # A chain of a workload: its results were compared with those of NumPy when it opened.
         if isinstance(chain, WorkChain):
             reason = because("compared-in-numpy", workload=case.workload)
     return CheckRow(key, result, reason, found.found, took_s)

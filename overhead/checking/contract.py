@@ -53,7 +53,8 @@ def check_case(
     ``varied``: the parameters that tell this case from the base case; a stack that does not read
     them measures the base case again. ``is_first``: no case of the target has run yet.
     """
-    # Before anything has run, an error may mean that this machine cannot use the stack.
+    # Before anything has run, an error may mean that this machine cannot use the stack: ``judge``
+    # then gives ``Unavailable`` in its place. ``cheap``: a unit takes well under 1 µs.
     if is_first:
         found.judge = functools.partial(cannot_here, probe=probe, what=CANNOT)
     chain = _open(found, probe, target, case, varied)
@@ -105,6 +106,7 @@ def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = Fals
         if not found.failed:
             _check_fields(found, chain, case)
         if not found.failed:
+            # ``UNITS``: how many to issue at once: none, one, some, and one again after some.
             units = [*UNITS]
             if cheap and case.workload == "step":
                 units.append(_MANY_UNITS)
@@ -121,10 +123,12 @@ def _check_fields(found: Findings, chain: Chain, case: Case) -> None:
     # The largest n that the chain takes; the checks of its methods need a few units.
     too_small = because("max-n-too-small", max_n=chain.max_n, least=FEW)
     found.expect(chain.max_n >= FEW, too_small)
+    # What the chain and the case call one unit, such as a launch.
     unit = getattr(chain, "unit", case.unit)
     if unit != case.unit:
         found.warn(because("units-named-differently", chain=repr(unit), case=repr(case.unit)))
-    # If each call returns when its work is done, no work can overlap with the next call.
+    # If each call returns when its work is done, no work can overlap with the next call. Then
+    # ``overlap`` must be ``serial``: the device does not work while units are issued.
     if chain.synchronous and chain.overlap != "serial":
         found.warn(because("synchronous-yet-pipelined"))
 

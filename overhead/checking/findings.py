@@ -95,7 +95,7 @@ class Findings:
     @contextmanager
     def catching(self, step: str) -> Iterator[None]:
         """A context in which one step of the stack runs, such as ``open()``. An exception does not
-        leave it, but becomes a finding.
+        leave it, but becomes a finding; ``SystemExit`` too, which would end the process.
         """
         self.step = step
         self._doing(step)
@@ -111,6 +111,7 @@ class Findings:
         # ``judge`` gives another error if this machine is the cause, and not the stack.
         if isinstance(error, Exception):
             error = self.judge(error) or error
+        # That is: ``Unavailable`` or ``Unsupported``, with which a stack says what it cannot do.
         if status_of(error) == "unavailable":
             self.unavailable = reason_of(error)
             return
@@ -136,6 +137,7 @@ def _message(error: BaseException) -> Why:
     # Such a message is a sentence about a mistake of the user, which needs no class.
     if isinstance(error, UsageError):
         return message
+    # An exception without a message is its class alone, without the colon.
     return f"{kind}: {message}".rstrip(": ")
 
 
@@ -148,6 +150,7 @@ def _trace(error: BaseException) -> list[str]:
     if line is None:
         return []
     frames = traceback.extract_tb(error.__traceback__)
+    # ``line``: the last line of the stack's code. ``of_stack``: where frames of its file stand.
     of_stack = [i for i, frame in enumerate(frames) if frame.filename.endswith(line.file)]
     if not of_stack:
         return []

@@ -41,11 +41,12 @@ def _finding(finding: CheckFinding, told: set[tuple[str, Why, str]]) -> StatusLi
     key = (finding.level, finding.message, finding.where)
     where = f" ({finding.where})" if finding.where else ""
     again = words.AS_ABOVE if key in told else ""
-    # A single line is already in ``where``.
+    # ``where``: the line of the stack's code that raised it. A trace of one line is that line.
     trace: Sequence[str] = finding.trace
     if again or len(trace) < 2:
         trace = ()
     told.add(key)
+    # The level and the call of the stack, such as ``open()``; ``names``: a colon stands after it.
     head = words.finding_in_step(finding)
     message = f"{sentence(finding.message)}{where}{again}"
     return StatusLine(head, message, trace, _LEVEL_TONES[finding.level], names=True)
@@ -56,6 +57,7 @@ def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
     and how to check the cases that were left out.
     """
     counts = Counter(row.result for row in rows)
+    # Cases for which there was no time are told in a sentence of their own.
     left = counts.pop("not checked", 0)
     warnings = 0
     for row in rows:

@@ -14,7 +14,8 @@ from overhead.errors import UsageError
 
 def add_commands(commands: Any) -> None:
     """Add the parser of ``overhead claims``. ``commands``: what ``add_subparsers`` of argparse
-    returns.
+    returns. ``question``: below which heading the help lists the command. ``add_markdown`` and
+    ``add_json`` add the options by which ``commands.answer`` prints in another form.
     """
     claims = commands.add_parser(
         "claims",

@@ -69,7 +69,8 @@ class Judged:
 
 
 def judge(paths: Sequence[Path]) -> list[Judged]:
-    """The verdict on every published claim, from these fingerprints, journals and folders.
+    """The verdict on every published claim, from these fingerprints (the files of figures of a
+    run), journals (those of its samples) and folders.
 
     Raises ``BadFile`` if the only file is bad. Among several, a bad file is skipped and listed on
     standard error.
@@ -117,12 +118,14 @@ def gather_evidence(view: View) -> RunEvidence:
     run = view.fingerprint
     by_claim: dict[str, ClaimEvidence] = {}
     for claim in claims():
+        # ``implied``: a formula over published figures decides, so no run is needed.
         if claim.test is None or claim.test.kind == "implied":
             continue
         by_test = measure(claim.test, view)
         if not by_test:
             continue
-        # The same by the published method, and the share of the part that the source names.
+        # The same by the published method, if it is ``flawed``; and, if the source says what the
+        # number is the cost of (``attribution``), the share of that part.
         flawed = measure(claim.flawed, view) if claim.flawed else []
         shares = measure(claim.attribution.test, view) if claim.attribution else []
         by_claim[claim.id] = ClaimEvidence(run.machine.id, by_test, flawed, shares)
@@ -143,8 +146,9 @@ def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
 
     preferred: list[RunEvidence] = []
     for others in by_machine.values():
-        # What a reader finds on the page of the machine comes first; of the others those without
-        # environment variables of their own, the newest first.
+        # What a reader finds on the page of the machine comes first (``run_to_show`` gives its
+        # place in the list); of the others those without environment variables of their own, the
+        # newest first, since the sort keeps the order of equals.
         shown = others.pop(run_to_show([run.cases for run in others]))
         others.sort(key=lambda run: bool(run.cases.environment))
         preferred += [shown, *others]
@@ -162,17 +166,20 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     if test is None:
         return Judged(claim, source, "not testable here")
     if test.kind == "implied":
+        # ``parts``: published numbers by name, which the formula computes with.
         refuted = rules.evaluate(test.formula, claim.parts) > test.limit
         return Judged(claim, source, "refuted" if refuted else "inconclusive")
 
     # Then the values, each with its verdict; of every machine those of one run.
     evidence = [run.by_claim[claim.id] for run in runs if claim.id in run.by_claim]
     if test.kind != "fails":
-        # A run with a value comes before a run without one. The claim that a case fails needs none.
+        # A run with a value comes before a run without one; otherwise the order stays. The claim
+        # that a case fails needs no value.
         evidence.sort(key=lambda of_run: not _has_value(of_run.by_test))
     measured: list[JudgedValue] = []
     for value in _of_first_runs([_Values(of_run.machine, of_run.by_test) for of_run in evidence]):
         measured.append(JudgedValue(value, rules.verdict_on_value(claim, test, value)))
+    # The same for the values by the published method, and for the shares of the named part.
     flawed = _of_first_runs(
         [_Values(of_run.machine, of_run.flawed) for of_run in evidence if _has_value(of_run.flawed)]
     )

@@ -138,7 +138,8 @@ def _measured(test: ClaimTest, view: View, pair: RecordPair) -> ClaimValue:
     gpus = ", ".join(gpu.name for gpu in machine.gpus)
     of = pair.of
     records = [of] if pair.against is None else [of, pair.against]
-    # All that names the value; the value itself, or the reason, is added below.
+    # All that names the value; the value itself, or the reason, is added below. ``created``: the
+    # date and the time of the run, up to the minute.
     without_value = ClaimValue(
         machine=plain(gpus or machine.cpu),
         cases=_cases(view, records),
@@ -152,7 +153,8 @@ def _measured(test: ClaimTest, view: View, pair: RecordPair) -> ClaimValue:
         created=view.fingerprint.created[:16],
     )
     try:
-        # ``scale``: a factor that the test has for its result.
+        # ``scale``: a factor that the test has for its result. A slope also has the line that it
+        # was taken from. Without a value the functions called here raise ``_Missing``.
         if test.kind == "slope":
             slope = _slope(test, view, of)
             scaled = slope.per_dispatch * test.scale
@@ -176,7 +178,7 @@ def failure_of(reason: Why) -> FailedBy:
     if reason.code in _FAILURES:
         return _FAILURES[reason.code]
 
-    # Reasons inside this one: of what it is about, and beside it.
+    # Reasons inside this one: of what it is about (``values``), and that hold too (``also``).
     inner = [value for value in reason.values.values() if isinstance(value, str | Reason)]
     for part in [*inner, *reason.also]:
         failure = failure_of(part)
@@ -190,7 +192,8 @@ def _quantity(test: ClaimTest, view: View, pair: RecordPair) -> Value:
     of the test. Raises ``_Missing`` with the reason if a figure has no value.
     """
     of = pair.of
-    # One record alone: a share, a count, a rate, or a time in the unit of the test.
+    # One record alone: a share, a count, a rate, or a time in the unit of the test. ``_amount`` is
+    # a time in ns. A claim that a case ``fails`` has its time too, if it does not fail.
     if test.kind == "stage-share":
         return _stage_share(of, test.of.figure or "complete")
     if test.kind == "count":
@@ -200,12 +203,13 @@ def _quantity(test: ClaimTest, view: View, pair: RecordPair) -> Value:
     if test.kind in ("value", "fails"):
         return _amount(of, test.of) * (1 / _NS_PER_UNIT.get(test.unit, 1.0))
 
-    # A named comparison was formed in each round, so it is surer than a ratio of two figures.
-    # Two records: their ratio, or the share that the one saves beside the other.
+    # Two records: their ratio, or the share that the one saves beside the other. A named comparison
+    # (``via``) was formed in each round, so it is surer than a ratio of two figures.
     if test.via:
         ratio_of_both = _by_comparison(test.via, view, of)
     else:
         ratio_of_both = _ratio(test, pair)
+    # ``share_saved``: of a ratio r of ``of`` to ``against`` the saved part is 1 - 1 / r.
     if test.kind == "share-left":
         return exactly(1.0) - ratio_of_both.share_saved
     if test.kind == "share":
@@ -219,7 +223,8 @@ def _ratio(test: ClaimTest, pair: RecordPair) -> Value:
     """
     if pair.against is None:
         raise _Missing(because("nothing-to-set-against"))
-    # Both in ns.
+    # Both in ns. ``against_of``: the selector ``test.against``, in which fields that it leaves out
+    # are those of ``test.of``. The ``or`` never applies: with a second record there is a selector.
     amount_of = _amount(pair.of, test.of)
     amount_against = _amount(pair.against, against_of(test) or test.of)
     ratio_of_both = ratio(amount_of, amount_against)
@@ -252,7 +257,8 @@ def _slope(test: ClaimTest, view: View, of: Record) -> _DispatchSlope:
     line = slope_over_dispatches(variants)
     if line is None:
         raise _Missing(because("too-few-cases-for-line", over=test.over))
-    # From ns to the unit of the test.
+    # From ns to the unit of the test. ``points``: how many cases the line goes through. It begins
+    # at ``intercept``, the time of a token without dispatches.
     per_dispatch = line.slope * (1 / _NS_PER_UNIT[test.unit])
     intercept_ms = line.intercept / _NS_PER_UNIT["ms"]
     return _DispatchSlope(per_dispatch, LineOfCases(intercept_ms, line.points))
@@ -265,7 +271,8 @@ def _variants_with(test: ClaimTest, view: View, of: Record) -> list[MeasuredVari
     """
     variants: list[MeasuredVariant] = []
     for decoder in decoder_results(view):
-        # Lists of variants that differ in nothing but fusions, or but padding.
+        # Lists of variants that differ in nothing but fusions (dispatches merged into one), or in
+        # nothing but padding (dispatches added that do nearly nothing).
         groups = decoder.levels if test.over == "fusions" else decoder.padded
         for group in groups:
             keys = [variant.record.key for variant in group]
@@ -344,7 +351,7 @@ def against_of(test: ClaimTest) -> Selector | None:
     """
     if test.against is None:
         return None
-    # Fields that ``against`` names replace those of ``of``.
+    # Fields that ``against`` names replace those of ``of``; a field that it leaves out is None.
     fields = {name: getattr(test.against, name) for name in Selector.__struct_fields__}
     named = {name: value for name, value in fields.items() if value is not None}
     return msgspec.structs.replace(test.of, **named)
@@ -362,7 +369,8 @@ def record_pairs(test: ClaimTest, view: View) -> Iterator[RecordPair]:
     for of in plainest_records(test.of, view):
         if wanted is None or test.against is None:
             yield RecordPair(of, None)
-        # Another stack or API is another target, which is on the same device all the same.
+        # Another stack or API is another target, which is on the same device all the same. Two APIs
+        # name a device differently, so ``same_device_across_apis`` compares words of the names.
         elif test.against.stack is not None or test.against.api is not None:
             for against in plainest_records(wanted, view, of):
                 if same_device_across_apis(of, against):
@@ -418,7 +426,8 @@ def _matches(selector: Selector, record: Record) -> bool:
     """
     if selector.stack is not None and record.stack not in selector.stack:
         return False
-    # Fields with a usual value, which must be named to select another one.
+    # Fields with a usual value, which must be named to select another one. ``chained``: all units
+    # work on the same data.
     if record.workload != (selector.workload or "step"):
         return False
     if record.dependency != (selector.dependency or "chained"):
@@ -464,6 +473,7 @@ def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
         against = against_of(test)
         if against is not None:
             selectors.append(against)
+    # ``UNROLLED``: the workload that only an older version measured.
     if any(selector.workload == UNROLLED for selector in selectors):
         return NO_COMMAND
 
@@ -473,8 +483,11 @@ def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
         stacks += selector.stack or ()
     patterns = [selector.pattern for selector in selectors if selector.pattern]
     workloads = _once([selector.workload or "step" for selector in selectors])
+    # Every machine has a CPU, so that API is not told.
     apis = [selector.api for selector in selectors if selector.api and selector.api != "CPU"]
 
+    # The workload ``step`` is measured without being named. The APIs are told beside the command,
+    # which has no option for them: the machine must have them.
     words = ["overhead run"]
     words += [f"-p {stack}" for stack in _once(stacks)]
     words += [f"--pattern {pattern}" for pattern in _once(patterns)]

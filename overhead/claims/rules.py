@@ -78,10 +78,11 @@ def bounds(claim: Claim, test: ClaimTest) -> Bounds:
     if test.no_effect:
         no_difference = Range(1 / SAME_DIRECTION, SAME_DIRECTION)
         return Bounds(no_difference, no_difference)
-    # Counts are exact, so they must agree nearly.
+    # Counts are exact, so they must agree nearly: within a factor of 1.1.
     if test.kind == "count":
         same_count = Range(least / SAME_DIRECTION, most * SAME_DIRECTION)
         return Bounds(same_count, near)
+    # ``_both``: the values that are in both ranges.
     if test.unit == "ratio":
         near_gain = _gain_within(REPRODUCED_WITHIN, least, most)
         far_gain = _gain_within(PARTIAL_GAIN, least, most)
@@ -101,6 +102,7 @@ def _gain_within(factor: float, least: float, most: float) -> Range:
     Near 1 a factor on the ratio itself would take 1.02 for 1.53.
     """
     # The logarithm of a ratio below 1 is negative: to widen the range downwards is to multiply it.
+    # Dividing a positive one never makes it negative, so the range stays on its side of 1.
     low = math.log(least) / factor if least > 1 else math.log(least) * factor
     high = math.log(most) * factor if most > 1 else math.log(most) / factor
     return Range(math.exp(low), math.exp(high))
@@ -140,7 +142,7 @@ def size_beside_published(claim: Claim, test: ClaimTest, found: Sequence[ClaimVa
     gains: list[float] = []
     for value in values:
         gains += [side * _log(value.floor), side * _log(value.ceiling)]
-    # A ratio shows no difference, or the opposite one.
+    # A ratio shows no difference (``SAME_DIRECTION``: nearer to 1 than 1.1), or the opposite one.
     if min(gains) < math.log(SAME_DIRECTION):
         return ""
     if max(gains) < min(published_gains):
@@ -179,6 +181,7 @@ def verdict_on_value(claim: Claim, test: ClaimTest, value: ClaimValue) -> ClaimV
     if test.kind == "fails":
         return _verdict_on_failure(test, value)
     measured = value.measured
+    # ``bounded``: both ends of its interval are known.
     if measured is None or not measured.bounded:
         return "inconclusive"
     # The whole interval must lie inside, or outside of both ranges on one side; else it is open.
@@ -203,7 +206,8 @@ def attribution_verdict(values: Sequence[ClaimValue]) -> AttributionVerdict:
     shares = [share for share in measured if share and share.bounded]
     if not shares:
         return "undecided"
-    # ``floor``, ``ceiling``: the ends of the interval.
+    # ``floor``, ``ceiling``: the ends of the interval. ``LEAST_SHARE``: half of the number. A value
+    # without an interval does not decide.
     if all(share.floor >= LEAST_SHARE for share in shares):
         return "right"
     if all(share.ceiling <= LEAST_SHARE for share in shares):
@@ -216,7 +220,8 @@ def _verdict_on_failure(test: ClaimTest, value: ClaimValue) -> ClaimVerdict:
     it failed by what the claim says, ``partial`` if by something else. A case that the suite itself
     stopped, after too long, is inconclusive.
     """
-    # ``failure``: by what it failed, as ``test.reason`` names it.
+    # ``failure``: by what it failed, as ``test.reason`` names it. ``VALUED``: the statuses with
+    # which a case has figures.
     if value.status in VALUED:
         return "refuted"
     if value.status != "failed" or value.failure == "time":

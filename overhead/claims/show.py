@@ -19,7 +19,8 @@ _TONES: dict[ClaimVerdict, Tone] = {"reproduced": "good", "partial": "unsure", "
 
 def verdict_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
     """The verdicts in full: each claim with its publication, its verdict and the reasons. Claims
-    that cannot be tested here follow in a table of their own.
+    that cannot be tested here follow in a table of their own, which a page shows only on a click
+    (``folded``).
     """
     yield Text([words.summary(judged_claims), words.TOLERANCE])
     in_order = by_verdict(judged_claims)
@@ -33,7 +34,8 @@ def verdict_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
 
 def _verdict_table(title: str, judged_claims: Sequence[Judged], *, folded: bool) -> Table:
     """A row for each claim: what it says, the published figure, the source, the verdict, and why.
-    ``folded``: a page shows the rows only on a click.
+    ``folded``: a page shows the rows only on a click. ``prose``: the cells are sentences, so a
+    terminal shows each row as a paragraph.
     """
     rows = []
     for judged in judged_claims:
@@ -83,7 +85,8 @@ def overview_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
         columns,
         [_overview_row(judged) for judged in in_order],
         numeric=(published, measured, their_method, attribution),
-        # The sentence of a claim has the published number too.
+        # A narrow terminal hides these, the first one first. The sentence of a claim has the
+        # published number too. ``important``: it is hidden last.
         optional=(their_method, published),
         important=(attribution,),
         meanings={attribution: words.ATTRIBUTION},
@@ -115,7 +118,10 @@ def _overview_row(judged: Judged) -> tuple[Cell | str, ...]:
 
 def claim_data(judged: Judged) -> dict[str, Any]:
     """What ``--json`` prints of a claim: the claim and its source, the verdict in a word and a
-    sentence, and all values that it rests on.
+    sentence, and all values that it rests on. ``flawed``: the values by the published method, and
+    ``as_published`` their verdict. ``shares``: the share of the part that the source says the
+    number is the cost of, and ``attribution`` whether that is right. ``size``: whether a refuted
+    effect is smaller or larger. ``making``: the command that measures what is needed.
     """
     measured = []
     for judged_value in judged.measured:

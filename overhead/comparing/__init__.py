@@ -61,6 +61,7 @@ def compare(
 def _refuse_other_method(base: Side, new: Side) -> None:
     """Raise ``BadFile`` if the two sides were measured by versions of the method whose figures mean
     different things. All runs of a side have the same version, so the first of each tells.
+    ``same_figures``: some versions differ and their figures mean the same.
     """
     base_run = base.runs[0]
     new_run = new.runs[0]
@@ -76,7 +77,7 @@ def _refuse_other_method(base: Side, new: Side) -> None:
 
 def _listed(given: ToCompare | Sequence[ToCompare]) -> list[Path | LoadedRun]:
     """What a caller gave for a side, one run or several, as a list: text becomes a path."""
-    # Text is a sequence too, of letters.
+    # Text is a sequence too, of letters. A single run becomes a list of one.
     if isinstance(given, str) or not isinstance(given, Sequence):
         return _listed([given])
     members: list[Path | LoadedRun] = []

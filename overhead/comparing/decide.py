@@ -168,6 +168,7 @@ class Shifts:
         detectable = []
         for shift in self.estimates:
             # An estimate falls short of the true shift by this at most, with probability POWER.
+            # ``df``: the degrees of freedom of the standard error.
             shortfall = student_t_quantile(POWER, shift.df) * shift.error
             # The shift must exceed both together: what the test asks for, and what chance may take
             # off.
@@ -191,6 +192,8 @@ def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     for position in smallest_first:
         # ``alpha`` is shared by all hypotheses that are not rejected so far.
         levels[position] = alpha / not_rejected
+        # Without a rejection the count stays, so all that follow have this level. They have larger
+        # p values, and none of them is rejected either.
         if p_values[position] <= levels[position]:
             not_rejected -= 1
     return levels
@@ -215,7 +218,8 @@ def side_shifts(
     loop_times: Sequence[LoopTimes | None] = (),
 ) -> list[Shifts]:
     """By how much each case differs between BASE and NEW, two sides whose runs were not measured in
-    turn; each side needs two processes.
+    turn; each side needs two processes. A shift is ``ln(new / base)`` with its standard error; all
+    runs hold logarithms of costs, an array for each run with a value for each process.
 
     If the runs of both sides are enough to tell how much runs vary, the test of a case counts runs,
     else processes. ``floor``: the assumed spread between runs where it cannot be seen, as
@@ -250,6 +254,7 @@ def _shifts_by_runs(cases: Sequence[SideRuns], floor: float) -> list[Shifts]:
     """The shift of each case whose runs show how much runs vary: the test counts runs. The variance
     of each case is moved towards that of all, since a few runs tell it badly.
     """
+    # ``df``: degrees of freedom, the number of runs less one for each side.
     variances = []
     expected = []
     for case in cases:
@@ -280,6 +285,7 @@ def _shifts_by_processes(cases: Sequence[_OneRunEach], floor: float) -> list[Shi
 
     Many cases tell their common variance, towards which that of each side of a case is moved.
     """
+    # So few cases do not tell it: each side keeps its own variance.
     if len(cases) < MODERATE_FROM:
         return [case.shifts(None, floor) for case in cases]
     # Two variances for each case, BASE then NEW: they come back in this order.
@@ -301,6 +307,8 @@ def paired_shifts(differences: Sequence[FloatArray]) -> list[Shifts]:
 
     What differs between runs affects both processes of a pair, so it needs no allowance.
     """
+    # The variance of each case is moved towards that of all cases, which weighs as much as
+    # ``MODERATE_PAIRS`` pairs at most.
     variances = []
     for pairs in differences:
         df = pairs.size - 1
@@ -331,12 +339,14 @@ def moderated_variances(
     those of the prior.
     """
     values = np.array([variance.value for variance in variances], dtype=np.float64)
+    # Less than ``TINY`` comes from the clock's resolution, and 0 would have no logarithm.
     s2 = np.maximum(values, TINY)
     d = np.array([variance.df for variance in variances], dtype=np.float64)
     # Few cases do not tell their common variance: the expected one takes its place.
     if expected is not None and s2.size < MODERATE_FROM:
         d0 = most
         s0_2 = np.array(expected, dtype=np.float64)
+    # One case has no others to be moved towards.
     elif s2.size < 2:
         return _variances_of(s2, d)
     else:
@@ -381,6 +391,7 @@ def _prior_of_all(s2: FloatArray, d: FloatArray) -> Variance:
     def too_much(log_half: float) -> float:
         return trigamma(math.exp(log_half)) - excess
 
+    # ``trigamma`` falls from infinity to 0, so between these far ends there is one such d0.
     half_d0 = math.exp(find_root(too_much, -50, 50, tolerance=1e-12))
     # From the mean of e, solved for s0_2.
     s0_2 = math.exp(mean_e + digamma(half_d0) - math.log(half_d0))
@@ -396,7 +407,8 @@ def _variance_within_runs(runs: Runs) -> float:
     df = sum(run.size - 1 for run in several)
     if not df:
         return 0.0
-    # The variance of a process, divided by how many of them a mean is of.
+    # The variance of a process, divided by how many of them a mean is of. ``var`` is the mean of
+    # the squares, so times ``size`` it is their sum.
     squares = sum(float(run.var()) * run.size for run in several)
     processes_a_run = float(np.mean([run.size for run in runs]))
     return squares / df / processes_a_run
@@ -463,12 +475,13 @@ class _OneRunEach:
         base_mean = _means(case.base).mean()
         new_mean = _means(case.new).mean()
         centre = float(new_mean - base_mean)
-        # ``df_used``: degrees of freedom that the fit took of each side (its mean).
+        # ``df_used``: degrees of freedom that the fit took of each side (its mean). ``lever``: the
+        # variance that the slope adds to ``centre``, as a multiple of that of a process.
         lever = 0.0
         df_used = 1.0
         if loop_times is not None:
-            # The same for ln(time of the reference loop). ``gap``: how much slower NEW's processors
-            # were.
+            # The same for ln(time of the reference loop), which is longer on a slower processor.
+            # ``gap``: how much slower NEW's processors were.
             speeds = [_deviations(times) for times in loop_times]
             gap = float(loop_times.new.mean() - loop_times.base.mean())
             fitted = _common_slope(speeds, deviations, gap)
@@ -505,6 +518,7 @@ class _OneRunEach:
         components = []
         for variance, size in zip(variances, sizes, strict=True):
             components.append(Variance(variance.value / size, variance.df))
+        # ``lever``: what the slope adds, as a multiple of the variance of a process.
         components.append(Variance(pooled * self.lever, pooled_df))
         # At the same speed of the processor runs differ less, so a lower spread is assumed.
         between_runs = floor
@@ -516,6 +530,7 @@ class _OneRunEach:
         of_processes = sum(part.value for part in components)
         of_runs = between_runs**2 * self.inverse_runs
         uncertainty = sum(part.value**2 / part.df for part in components)
+        # ``_shift`` takes the variance, and forms the degrees of freedom from both sums.
         within = self._shift(of_processes, uncertainty)
         with_runs = self._shift(of_processes + of_runs, uncertainty)
         if moderated:
@@ -560,8 +575,10 @@ def _common_slope(
     s_xx = sum(float(speed @ speed) for speed in speeds)
     s_xy = sum(float(speed @ cost) for speed, cost in zip(speeds, costs, strict=True))
     s_yy = sum(float(cost @ cost) for cost in costs)
+    # ``s_xx`` is above 0: times of the loop that do not vary were refused before.
     left_by_fit = s_yy - s_xy**2 / s_xx
     # Two means and one slope were fitted.
+    # At least 1, to divide by.
     df = max(sum(cost.size for cost in costs) - 3, 1)
     # The variance of a process around the line, and with it the weight of the prior: the worse the
     # line fits, the more the prior counts.
@@ -584,7 +601,8 @@ def comparable_loop_times(base: FloatArray, new: FloatArray) -> LoopTimes | None
     base_range = float(np.ptp(base))
     new_range = float(np.ptp(new))
     widest_range = max(base_range, new_range)
-    # A loop that was not timed has the logarithm -inf.
+    # A loop that was not timed has the logarithm -inf. ``negligible``: a range of logarithms below
+    # it counts as none. One of the two sides with a wider range is enough.
     is_known = np.isfinite([*base, *new]).all()
     if widest_range > MEAN.negligible and is_known:
         return LoopTimes(base, new)

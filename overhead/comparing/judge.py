@@ -58,12 +58,15 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     verdicts come from one test of all cases together; a case that one side lacks, or that cannot be
     tested, gets its reason. Sides of two machines, or that share a run, are not tested at all.
     """
+    # ``because`` makes a reason from a code; its sentence is made where it is shown.
     same_machine = base.machine.id == new.machine.id
     untestable: Why = "" if same_machine else because("two-machines")
+    # A run of BASE that NEW holds too would be tested against itself.
     shared = base.held_too(new)
     if shared is not None:
         untestable = because("run-on-both-sides", file=plain(shared.path.name))
-    # First each case alone: it gets a verdict, or its samples are collected for the test.
+    # First each case alone: it gets a verdict, or its samples are collected for the test
+    # (``CaseSamples``, which ``_to_test`` picks out below).
     preparation = _Preparation(base, new, runs_taken_together(base, new), untestable)
     prepared = [preparation.of_pair(pair) for pair in pair_cases(base, new)]
 
@@ -138,6 +141,7 @@ def _tested(
     """
     # The results come in the order of the cases that have samples.
     by_test = iter(verdicts_by_test(_to_test(prepared), fail_over))
+    # ``CaseSamples``: a case that is still to be tested, with its samples.
     verdicts = []
     for case in prepared:
         verdicts.append(next(by_test) if isinstance(case, CaseSamples) else case)
@@ -148,6 +152,7 @@ def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
     """The file names of the side's runs, safe to print; with their folder if the other side has a
     file of the same name, so that a reader can tell them apart.
     """
+    # ``plain``, at the end: without control characters, which a name of a file may have.
     names = [run.path.name for run in side.runs]
     other_runs = other.runs if other is not None else ()
     names_of_other = {run.path.name for run in other_runs}
@@ -186,6 +191,7 @@ class _Preparation:
         new_target = _undecided(pair.new).target
         if new_target != so_far.target:
             so_far = replace(so_far, target_new=new_target)
+        # '' if both sides timed the same thing with the same kernels.
         refused = why_incomparable(pair.base, pair.new)
         return self._of_both(so_far, pair.base, pair.new, refused)
 
@@ -199,7 +205,8 @@ class _Preparation:
         new = pair.new
         of_base = _undecided(base)
         other_changes = window_changes(axis, base.record, new.record)
-        # The verdict is that on the other variant (NEW), beside the key of the first one.
+        # The verdict is that on the other variant (NEW), beside the key of the first one. Its names
+        # are those of the first one; ``variant`` names what differs.
         so_far = replace(
             _undecided(new),
             target=of_base.target,
@@ -234,7 +241,8 @@ class _Preparation:
         new_value = new.value
         is_broken = bool(base.unproven or new.unproven)
         is_measured = base_value is not None or new_value is not None
-        # A value on one side only; a case that failed is not missing.
+        # A value on one side only; a case that failed is not missing. ``unproven``: the runs in
+        # which the case failed, or in which nothing proves that its work was done.
         is_missing = (base_value is None) != (new_value is None) and not is_broken
         left_out = (*_runs_left_out(base), *_runs_left_out(new))
         so_far = replace(so_far, verdict="not tested", left_out=left_out)
@@ -268,6 +276,7 @@ class _Preparation:
         has values, or a side with one process, which has no spread.
         """
         runs = (*base.counted, *new.counted)
+        # ``counted``: the runs in which the case has a value; others' samples count nowhere.
         for run in runs:
             if run.sampled is None:
                 no_samples = because("no-raw-samples", file=plain(run.path.name))
@@ -292,6 +301,7 @@ class _Preparation:
             bool(self.in_turn),
             at_same_speed=len(pythons) == 1,
         )
+        # ``processes``: how many count on each side.
         if min(case.case.processes) < 2:
             return replace(case.case, reason=because("one-process-a-side"))
         return case
@@ -301,6 +311,7 @@ def _only_on_one_side(case: SideCase, verdict: Verdict, lacking: Side) -> CaseVe
     """The verdict on a case that one side lacks, ``only in BASE`` or ``only in NEW``. The newest
     run of the lacking side may tell why, such as a stack that was not installed.
     """
+    # A case without a value on its own side is not ``missing``: a gate has nothing to test there.
     reason = missing_record(lacking.runs[-1].fingerprint, case.record).why
     has_value = case.value is not None
     so_far = replace(_undecided(case), verdict=verdict, measured=has_value, missing=has_value)
@@ -313,7 +324,8 @@ def _why_no_value(case: SideCase) -> Reason:
     """Why a side has no value. For a nonlinear one the reason says that a busy machine may be the
     cause: it bends a line, and another run may give a straight one.
     """
-    # What the record itself says of the missing value.
+    # What the record itself says of the missing value. ``FIGURE``: the name of the compared figure,
+    # the cost of one more unit. ``nonlinear``: the times of chains lie on no line.
     lacking = why(case.record, FIGURE)
     figure = case.record.figure(FIGURE)
     if figure is not None and figure.status == "nonlinear":
@@ -325,6 +337,7 @@ def _why_unproven(case: SideCase) -> Reason:
     """Why a case whose work was not done, or not proven, is not tested: how many runs of the side
     these are, and what the last of them says.
     """
+    # ``why``: what the record, or its figure, says of the missing value.
     last = case.unproven[-1]
     reason = why(last.records[case.key], FIGURE)
     return because(
@@ -341,6 +354,7 @@ def _runs_left_out(case: SideCase) -> list[RunsLeftOut]:
     """The runs of a side in which the case has no value while others have one, with the reasons:
     they do not count, and a reader must know it. Empty if all count, or none.
     """
+    # ``counted``: the runs in which the case has a value; ``refused``: those in which it has none.
     if not case.counted or not case.refused:
         return []
     refused = []
@@ -355,6 +369,7 @@ def _differences(base: Fingerprint, new: Fingerprint) -> tuple[Difference, ...]:
     table: first the machine, then environment variables and versions, then the state of the
     machine.
     """
+    # The fields of the machine have an order of their own; the others are sorted by name.
     base_machine = _machine_fields(base)
     differences = _differing(base_machine, _machine_fields(new), order=[*base_machine])
     differences += _differing(_variable_fields(base), _variable_fields(new))
@@ -394,7 +409,9 @@ def changed_versions(base: Fingerprint, new: Fingerprint) -> list[Difference]:
 
 
 def _machine_fields(fingerprint: Fingerprint) -> dict[str, object]:
-    """What describes the machine of a run, by name, to list what differs between two sides."""
+    """What describes the machine of a run, by name, to list what differs between two sides; also
+    the profile (what the run measured, and for how long), which is told beside it.
+    """
     machine = fingerprint.machine
     gpus = ", ".join(gpu.name for gpu in machine.gpus)
     return {
@@ -425,6 +442,7 @@ def _undecided(case: SideCase) -> CaseVerdict:
     """A verdict on the case without a result yet: its key and names, to which the test or a reason
     is added.
     """
+    # The record and its names are those of the newest run of the side.
     record = case.record
     target = case.runs[-1].view.target(record)
     return CaseVerdict(
@@ -469,7 +487,8 @@ class CaseSamples:
 
         Also the same samples over all rounds, whose verdict is shown where it differs.
         """
-        # By run a mask of the processes that have enough undisturbed rounds.
+        # By run a mask of the processes that have enough undisturbed rounds. ``_undisturbed`` takes
+        # the processes of a mask, or all over all rounds where too few would be left.
         base_masks = [run.counted for run in base]
         new_masks = [run.counted for run in new]
         if paired:
@@ -536,7 +555,7 @@ def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> l
     # A caller may give a case without its samples over all rounds; then no case has that verdict.
     if len(over_all_rounds) < len(cases):
         return judged
-    # Without a limit: only the first verdict can fail a gate.
+    # Without a limit (None): only the first verdict can fail a gate.
     judged_over_all = _judge_together(over_all_rounds, None)
     found = []
     for verdict, over_all in zip(judged, judged_over_all, strict=True):
@@ -549,6 +568,7 @@ def _tells_another_story(verdict: CaseVerdict, over_all: CaseVerdict) -> bool:
     """Whether a reader of the verdict should see the one over all rounds too: one of them says
     slower or faster and the other does not, or its ratio lies outside the interval.
     """
+    # Cases that were tested have a ratio.
     assert verdict.ratio
     assert over_all.ratio
     one_is_changed = not {verdict.verdict, over_all.verdict}.isdisjoint(("slower", "faster"))
@@ -563,7 +583,8 @@ def _judge_together(cases: Sequence[CaseSamples], fail_over: float | None) -> li
     corrects for their number, twice: for the hypotheses of no change, and for those that a case is
     slower by at most ``fail_over`` %. A case fails (``failed``) if the latter is rejected.
     """
-    # The shift of each case: from pairs of processes, or from both sides as they are.
+    # The shift of each case, ``ln(NEW / BASE)``: from pairs of processes, or from both sides as
+    # they are. The cases of a comparison are all paired (measured in turn), or none is.
     if all(case.paired for case in cases):
         shifts = decide.paired_shifts([case.differences for case in cases])
     else:
@@ -594,8 +615,8 @@ def _verdict_by_shift(
     test after Holm's correction for ``number_of_cases``, so that the interval of the ratio excludes
     1 exactly if there is a verdict.
     """
-    # For ``same`` the uncorrected interval counts.
-    # The end of the interval that is farther from no change, as a logarithm.
+    # For ``same`` the uncorrected interval counts, at ``ALPHA``: the end of it that is farther from
+    # no change, as a logarithm, must be within 5 %.
     widest = max(map(abs, shift.interval(ALPHA)))
     verdict: Verdict = "undecided"
     reason: Why = ""
@@ -646,6 +667,7 @@ def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn
     if not several_runs:
         same_speed = all(case.loop_times for case in cases)
         few_cases = len(cases) < decide.MODERATE_FROM
+        # Few cases at the same speed of the processor assume a lower spread, as ``decide`` does.
         floor = decide.SAME_SPEED_FLOOR if same_speed and few_cases else decide.FLOOR
         return Yardstick("one-run", floor, same_speed=same_speed)
 

@@ -25,7 +25,7 @@ def may_use(record: Record, facts: StackFacts, file: str, workloads: Collection[
     other workloads are excluded. Raw samples tell the files of each case; a test compares all
     committed ones.
     """
-    # The stack has no kernel files at all.
+    # The stack has no kernel files at all. ``kernel_files``: how the names of its files end.
     if facts.kernel_files == []:
         return False
     if facts.kernel_files is None:

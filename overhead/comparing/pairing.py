@@ -53,7 +53,7 @@ def pair_cases(base: Side, new: Side) -> list[CasePair]:
     its side with this stack, API, kind of device and coordinates.
     """
     # The cases without a case of the same key on the other side, by what must be equal all the
-    # same.
+    # same. ``partners``: by the key of a case of BASE, the case of NEW that is taken for the same.
     unmatched_base = _unmatched_by_kind(base, new)
     unmatched_new = _unmatched_by_kind(new, base)
     partners: dict[str, SideCase] = {}
@@ -78,6 +78,8 @@ def _unmatched_by_kind(side: Side, other: Side) -> dict[tuple[object, ...], list
     keys must share to be taken for the same: all but the name of the device.
     """
     kinds: dict[tuple[object, ...], list[SideCase]] = {}
+    # ``processor_kind``: GPU or CPU. ``record.case.key``: the coordinates of the case alone, where
+    # the key of the record also names the target.
     for key, case in side.cases.items():
         if key not in other.cases:
             record = case.record
@@ -126,6 +128,7 @@ def samples_in_turn(base_key: str, new_key: str, runs: Iterable[RunPair]) -> Sam
         if base_samples is None or new_samples is None:
             continue
         aligned_base, aligned_new = _aligned(base_samples, new_samples)
+        # Empty where one of both runs has no process with a value.
         if aligned_base.slopes.size:
             of_base.append(aligned_base)
             of_new.append(aligned_new)
@@ -156,7 +159,7 @@ def why_incomparable(*cases: SideCase) -> Why:
     without raw samples lists the kernels of all its cases, so only the kernels that every run lists
     count.
     """
-    # First what was timed (the window), then the kernels.
+    # First what was timed (the window), then the kernels (by the hashes of their files).
     windows: list[_FieldsOfRun] = []
     for case in cases:
         for run in case.runs:
@@ -222,7 +225,8 @@ def _kernels_of_all(cases: Sequence[SideCase]) -> list[_FieldsOfRun]:
     """The kernel files that every run of these cases lists, with the first characters of their
     hashes, by run. A file that one run lacks tells nothing: it may be of another case.
     """
-    # By run the side, and the hash of each kernel file.
+    # By run the side, and the hash of each kernel file. A run that does not list files of this case
+    # is passed over.
     listed: list[tuple[str, Mapping[str, str]]] = []
     for case in cases:
         for run in case.runs:
@@ -245,6 +249,7 @@ def _timed_fields(record: Record) -> dict[str, Scalar]:
     """
     fields: dict[str, Scalar] = {}
     for name, value in record.window.items():
+        # They wrote "1 nodes" where files now say "1 node".
         if isinstance(value, str):
             value = _SINGULAR.sub(r"\1", value)
         fields[name] = value
@@ -312,12 +317,13 @@ def read_variants(asked: str, run: Side) -> Variants:
 
     The value ``absent`` stands for cases without the parameter. Raises ``UsageError``.
     """
+    # Without ``=`` nothing is listed, which stands for all values.
     axis, _, listed = asked.partition("=")
     cases = [_CaseOnAxes.of(case) for case in run.cases.values()]
     values = _asked_values(asked, axis, listed, _values_by_axis(cases))
 
-    # Cases that are equal on all other axes, by their variant.
-    # The key of a group is its target with the values on all axes but this one.
+    # Groups of cases that are equal on all other axes; in a group, the case of each variant. The
+    # key of a group is its target with the values on all axes but this one.
     groups: dict[tuple[object, ...], dict[str, SideCase]] = {}
     for case in cases:
         other_axes = dict(case.values)
@@ -397,6 +403,7 @@ def window_changes(axis: str, base: Record, new: Record) -> tuple[Difference, ..
     """What two variants timed differently besides the axis on which they are compared, such as
     ``submits``, 1 and 0: a reader must know what else the ratio contains.
     """
+    # The window of a record says what was timed; a case that failed early has none.
     if not (base.window and new.window):
         return ()
     changes = []

@@ -78,7 +78,8 @@ def reason_sentences(found: Verdicts) -> list[str]:
     they have no test), followed by all cases of which it is to say.
     """
     labels = _labels(found).by_case
-    # Remarks of one fact become one sentence; the order is that of the first of each.
+    # Remarks of one fact (an equal reason, or an equal difference) become one sentence; the order
+    # is that of the first of each.
     groups: dict[Hashable, list[_Remark]] = {}
     for remark in _remarks(found):
         groups.setdefault(remark.fact, []).append(remark)
@@ -95,6 +96,8 @@ def _remarks(found: Verdicts) -> Iterator[_Remark]:
     runs do not count, what else their windows differ in, and the verdict over all rounds where it
     is another one.
     """
+    # ``_ORDER``: slower and faster first, then the other verdicts. ``fact``: remarks that are equal
+    # in it become one sentence.
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason or case.verdict in ("only in BASE", "only in NEW"):
             title = words.verdict_as_title(case.verdict)
@@ -157,6 +160,8 @@ def _row(case: CaseVerdict, label: str) -> list[str | Cell]:
     """A row of the table: the cells of one case under ``COMPARED_COLUMNS``; an empty one for what
     is not known.
     """
+    # ``_CASE``, ``_VERDICT`` and so on are the places of the columns. ``tone``: good or bad, a
+    # colour.
     cells: list[str | Cell] = [""] * len(words.COMPARED_COLUMNS)
     cells[_CASE] = label
     cells[_VERDICT] = Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, ""))
@@ -168,6 +173,7 @@ def _row(case: CaseVerdict, label: str) -> list[str | Cell]:
         cells[_BASE] = _microseconds(case.base_ns)
     if case.new_ns is not None:
         cells[_NEW] = _microseconds(case.new_ns)
+    # ``smallest``: the smallest change that the test detects, as a share of the cost.
     change = case.smallest
     if change is not None:
         # From twice the cost on, a factor reads better than 100 % and more.
@@ -206,6 +212,8 @@ def comparison_data(found: Verdicts) -> dict[str, Any]:
     """The comparison as ``--json`` prints it: dicts and lists, what is said in words, and beside it
     the code that a program can rely on.
     """
+    # ``code_of``: the code of a reason, which stays when its sentence changes. The spread that the
+    # verdicts assume is the ``yardstick``.
     yardstick = found.yardstick
     differences = [asdict(difference) for difference in found.differences]
     cases = [_case_data(case) for case in found.cases]
@@ -251,7 +259,7 @@ def _case_data(case: CaseVerdict) -> dict[str, Any]:
     data["reason_code"] = code_of(case.reason)
     data["base_ns"] = case.base_ns
     data["new_ns"] = case.new_ns
-    # Three names: ``ratio``, ``low``, ``high``.
+    # Three names: ``ratio``, ``low``, ``high``. Then the fields that need no words.
     data.update(_ratio_data(case))
     for name in _AS_THEY_ARE:
         data[name] = getattr(case, name)

@@ -116,6 +116,7 @@ class Run:
         """The compared figure of each case to the last digit, which no two runs share: it tells a
         copy of a run.
         """
+        # ``FIGURE``: the name of the compared figure, the sustained cost of a unit.
         figures = set()
         for key, record in self.records.items():
             value = record.value(FIGURE)
@@ -183,6 +184,7 @@ class SideCase:
                 values.append(value)
         if not values:
             return None
+        # The middle of an odd number, and of an even number the lower of the two in the middle.
         values.sort(key=lambda value: value.value)
         return values[(len(values) - 1) // 2]
 
@@ -209,6 +211,7 @@ def _status_in(run: Run, key: str) -> str:
     """The status of the compared figure of a case in a run. That of the whole record comes first if
     it says that the work was not done: its figures then mean nothing.
     """
+    # ``_UNPROVEN``: the case failed, or nothing proves that its work was done.
     record = run.records[key]
     figure = record.figure(FIGURE)
     if figure is None or record.status in _UNPROVEN:
@@ -268,7 +271,8 @@ def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
         if isinstance(run_or_path, Path):
             paths.append(run_or_path)
         else:
-            # A reader of its file would see only sound figures, and so must this comparison.
+            # A reader of its file would see only sound figures (without those of cases whose work
+            # nothing proves), and so must this comparison.
             sound = with_sound_figures(run_or_path.path, run_or_path.fingerprint)
             loaded.append(Loaded(run_or_path.path, sound))
     skipped: list[SkippedRun] = []
@@ -279,6 +283,7 @@ def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
         loaded += from_files
         # Files that could not be read are told in the result.
         skipped = [SkippedRun(file.path.name, file.reason) for file in unread]
+    # The oldest first; then ``BadFile`` if a run differs in more than a side allows.
     loaded.sort(key=_by_age)
     _refuse_different_kinds(loaded)
 
@@ -290,6 +295,7 @@ def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
         except BadFile as error:
             if len(loaded) == 1:
                 raise
+            # ``_fault``: what is wrong, with the name of the file, which may be the samples.
             skipped.append(SkippedRun(candidate.path.name, _fault(error)))
             continue
         original = next((known for known in runs if same_run(known, run)), None)
@@ -349,7 +355,8 @@ def _difference(first: Fingerprint, other: Fingerprint) -> _FieldOfKind | None:
         return _FieldOfKind("machine", first.machine.id, other.machine.id)
     if not same_figures(first.method_version, other.method_version):
         return _FieldOfKind("method_version", first.method_version, other.method_version)
-    # Packages that only one run names do not count, nor those that may differ on a side.
+    # Packages that only one run names do not count, nor those that may differ on a side (the
+    # kernel, the operating system and this suite).
     in_both = first.versions.keys() & other.versions.keys()
     for package in sorted(in_both - {*_MAY_DIFFER}):
         if first.versions[package] != other.versions[package]:
@@ -380,6 +387,7 @@ def same_run(one: Run, other: Run) -> bool:
         theirs = other.exact_figures
     # A copy may lack some cases, so the smaller set decides.
     smaller = min(len(mine), len(theirs))
+    # More than half: a copy shares all, two runs nearly none.
     return len(mine & theirs) > _SHARED_BY_COPIES * smaller
 
 
@@ -407,7 +415,7 @@ def _with_samples(loaded: Loaded) -> Run:
         # A case may run in the worker of another target too, to alternate with it.
         if isinstance(entry, results.OpenedEntry) and entry.worker == entry.target:
             kernels[f"{entry.target} {entry.case}"] = entry.kernels
-    # Then the samples: one slope for each case and process.
+    # Then the samples: one slope for each case and process. ``Series``: the samples of a case.
     series_of_cases = series_by_record(samples)
     by_case = {key: sampled(series) for key, series in series_of_cases.items()}
     return Run(path, fingerprint, by_case, kernels)
@@ -415,7 +423,8 @@ def _with_samples(loaded: Loaded) -> Run:
 
 def _possible_kernels(fingerprint: Fingerprint) -> dict[str, Mapping[str, str]]:
     """By record key the hashes of the kernel files that the case may use, judged by their names:
-    without raw samples a run lists only the files of all its cases.
+    without raw samples a run lists only the files of all its cases. ``facts_of``: what is known of
+    a stack, such as how the names of its kernel files end.
     """
     workloads = {record.workload for record in fingerprint.records}
     by_case: dict[str, Mapping[str, str]] = {}
@@ -437,7 +446,8 @@ def sampled(series: Series) -> Sampled:
 
     This is the last form of a sample before the test.
     """
-    # By process the slope over all rounds, and over those that are not disturbed.
+    # By process the slope over all rounds, and over those that are not disturbed: in which the
+    # reference loop (fixed work) was not slow. The same object comes back if no round is left out.
     over_all = _slopes_by_process(series)
     undisturbed = without_slow_rounds(series)
     over_counted = over_all
@@ -452,6 +462,7 @@ def sampled(series: Series) -> Sampled:
             # NaN: with too few undisturbed rounds the process counts over all rounds only.
             slope = over_counted.get(process.number) or math.nan
             rows.append((slope, whole, process.pace, process.number))
+    # ``reshape``: without a row the array would have no columns.
     *values, numbers = np.array(rows, dtype=np.float64).reshape(-1, 4).T
     # The logarithm of 0, a loop that was not timed, is -inf.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -463,6 +474,7 @@ def _slopes_by_process(series: Series) -> dict[int, float]:
     """The compared figure of each process that has rounds, ns per unit, by its number; 0 where no
     line could be fitted.
     """
+    # ``fit_process`` fits lines through the samples of a process; the slope is the compared figure.
     slopes = {}
     for process in series.processes:
         if process.rounds:

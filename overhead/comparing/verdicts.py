@@ -170,7 +170,8 @@ class Verdicts(Shown):
         """The cases with a value that a gate cannot rely on: without a test, or with one that could
         not detect a change of ``fail_over`` per cent.
         """
-        # ``smallest``: the smallest change that the test of the case can detect, as a share.
+        # ``smallest``: the smallest change that the test of the case can detect, as a share; None
+        # without a test. ``measured``: whether a side has a value.
         largest = math.inf if self.fail_over is None else self.fail_over / 100
         untested = []
         for case in self.cases:
@@ -186,7 +187,8 @@ class Verdicts(Shown):
         """
         untested = self.untested
         forgiven = [case for case in untested if allow_missing and case.missing]
-        # The second condition: some case was tested.
+        # The second condition: some case was tested, as more cases have a value (``measured``) than
+        # are untested.
         all_forgiven = len(forgiven) == len(untested)
         return all_forgiven and self.measured > len(untested)
 

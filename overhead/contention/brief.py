@@ -9,8 +9,9 @@ from overhead.reading.view import View
 
 
 def brief(view: View) -> Iterator[Part]:
-    """The tables and sentences of contention, each way under its title. Empty if the run measured
-    no contention.
+    """The tables and sentences of contention (what a launch costs while several launch at once),
+    each way to do so (processes, threads and others) under its title. Empty if the run measured no
+    contention.
     """
     if not view.fingerprint.contention:
         return

@@ -15,7 +15,10 @@ from overhead.errors import UsageError
 
 
 def add_commands(commands: Any) -> None:
-    """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
+    """Add the parser of the command ``contention``. ``commands``: what ``add_subparsers`` of
+    argparse returns. ``question``: below which heading the help lists it. ``add_plugin`` and
+    ``add_json`` add the options of these names.
+    """
     contention = commands.add_parser(
         "contention",
         help="measure what a launch costs while several processes or threads launch at once",
@@ -88,6 +91,7 @@ def contention_command(a: argparse.Namespace) -> int:
     chosen = a.way or WAYS
     ways = [way for way in WAYS if way in chosen]  # each once, in the usual order
     plan = ContentionPlan(ways=ways, numbers=a.at_once, seconds=a.seconds)
+    # ``after``: called by the run when its cases, of which there are none, are measured.
     measure_as_asked = functools.partial(measure_contention, plan)
     scope = dataclasses.replace(scope_of("contention"), after=measure_as_asked)
     return measure_and_show(a, a.probe, plugins=a.plugin, software=a.software, scope=scope)
@@ -97,6 +101,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     """The numbers in ``1,2,4``, sorted, with 1 among them. Raises ``ArgumentTypeError`` outside 1
     to 256.
     """
+    # With 1: the figures of several are compared with one alone.
     numbers = {1}
     for word in text.split(","):
         if not word.isdecimal() or not 1 <= int(word) <= 256:

@@ -51,6 +51,8 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
     A case that was measured both unpinned (``free``) and pinned to CPU cores is drawn once,
     unpinned.
     """
+    # ``row.first``: the record of the fewest peers of the row. A figure has at most ``_MOST_LINES``
+    # lines: calls from Python come first (``row.order``).
     free = {row.first.key for row in rows if row.first.placement == "free"}
     drawn = []
     for row in rows:
@@ -63,6 +65,7 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
         return None
     title = words.title(way)
     spoken = " ".join(finding_sentences(way, rows)) or title
+    # Called later, and only where pictures are drawn.
     draw = partial(_draw, way, drawn)
     return Drawing(f"contention-{way}", title, spoken, words.PEERS_CAPTION, draw, table=table)
 
@@ -92,6 +95,7 @@ def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
     _make_logarithmic(right, way)
     ends = []
     for row in rows:
+        # One peer does as much as one: 1, without a record that says it.
         work = row.values("work")
         if work:
             ends.append(_line(right, row, {1: exactly(1.0)} | work))
@@ -125,7 +129,8 @@ def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
     ax.plot([*points], values, line_style, color=colour, linewidth=1.4)
     for peers, point in points.items():
         if point.low is not None and point.high is not None:
-            # The axis is logarithmic, and an interval may begin at zero.
+            # The axis is logarithmic, and an interval may begin at zero: then it is drawn from a
+            # tenth of the value on.
             ends = [max(point.low, point.value / 10), point.high]
             ax.plot([peers, peers], ends, color=colour, linewidth=1.4, zorder=3)
         inside = colour if point.status == "ok" else PAPER
@@ -150,10 +155,13 @@ def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:
     end; its name says up to how many peers it goes.
     """
     ends = sorted(ends, key=lambda end: end.value)
-    # As logarithms, because the axis is logarithmic: equal distances there are equal on paper.
+    # As logarithms, because the axis is logarithmic: equal distances there are equal on paper. The
+    # names stand at 1.05 of the width of the panel, just right of it.
     places = _moved_apart([math.log(end.value) for end in ends], ax)
     for end, place in zip(ends, places, strict=True):
         reaches_last = end.peers == last
+        # A line without a head, 1 and 4 points away from the name and from the end of the curve; it
+        # begins at the left of the name, at half its height.
         arrow = {
             "arrowstyle": "-",
             "color": end.colour,
@@ -183,6 +191,7 @@ def _moved_apart(places: list[float], ax: Axes) -> list[float]:
     low, high = ax.get_ylim()
     # The least distance of two labels, as a difference of logarithms.
     gap = _GAP * math.log(high / low)
+    # A pass without a move changes nothing, so the number only has to be large enough.
     for _ in range(_MOST_PASSES):
         for i in range(1, len(places)):
             missing = max(0.0, gap - (places[i] - places[i - 1]))

@@ -81,7 +81,8 @@ def contention_of(
     peers ran it. ``precision``: relative half-width of a figure that is ``ok``. Raises ``BadFile``
     for a period of a case that no entry announces.
     """
-    # First the periods are sorted by case. A case of several targets (devices) is one case.
+    # First the periods are sorted by case. A case of several targets (devices) is one case, which
+    # is found under the name of each of them.
     cases: dict[_CaseId, _Case] = {}
     for entry in entries:
         if isinstance(entry, PeersEntry):
@@ -96,6 +97,7 @@ def contention_of(
 
     # Then each case gives its records.
     pairs: list[_RecordPair] = []
+    # ``fromkeys``: each case once, in the order of the journal.
     for case in dict.fromkeys(cases.values()):
         pairs.extend(case.records())
     records = [pair.record for pair in pairs]
@@ -161,6 +163,7 @@ class _Case:
             alone = self._alone(group.devices)
             figures = self._figures(periods, sets, alone)
             figures += self._slice_figures(periods, sets, alone)
+            # The record has the status of its first figure, the cost.
             record = Contention(
                 way=self.plan.way,
                 peers=group.peers,
@@ -207,11 +210,14 @@ class _Case:
         """
         # ``rates``: by set, an array with the rate of each peer, units a ns.
         rates = {number: one["rates"] for number, one in sets.items() if "rates" in one}
-        # Each peer takes 1 / rate for a unit. The cost is that of the mean rate.
+        # Each peer takes 1 / rate for a unit. The cost is that of the mean rate. All together take
+        # 1 / (sum of the rates) for a unit: the figure ``each``.
         costs_ns = [len(of_peers) / of_peers.sum() for of_peers in rates.values()]
         together_ns = [1 / of_peers.sum() for of_peers in rates.values()]
 
-        # Without a value, the first of these periods that failed says why.
+        # Without a value, the first of these periods that failed says why. The figures of a unit:
+        # its cost, its enqueue time (from ``short`` chains), its CPU time; ``ready``: the share of
+        # the time for which a peer was ready to run and had no processor.
         candidates = [*periods, *self.lone]
         figures = [
             self._mean("cost", costs_ns, candidates),
@@ -223,6 +229,7 @@ class _Case:
         # One peer alone has nothing to be compared with.
         if all(period.alone for period in periods):
             return figures
+        # ``work``: by set, how many times as much all do as one alone.
         work = _works(sets, alone)
         # K peers that do W times as much as one are each K / W times as slow.
         slowdown = [len(rates[number]) / ratio for number, ratio in work.items()]
@@ -268,7 +275,7 @@ class _Case:
             if not _waits_for_device(alone[number]):
                 continue
             # Column 2 of the rows is the whole time of a chain. ``usual_ns``: of a short chain
-            # alone.
+            # alone. A chain that took 1.5 times as long (``interrupted``) had lost the device.
             usual_ns = np.median(_rows(self.lone, "short", number)[:, 2])
             total_ns = _rows(periods, "slices", number)[:, 2]
             interrupted = total_ns > _SLICES.interrupted * usual_ns
@@ -287,6 +294,7 @@ class _Case:
         delay_ns = np.array([np.median(delays) for delays in delays_ns])
         slices_ns = delay_ns / (2 / work - 1)
         hand_over_ns = slices_ns * (1 / work - 1)
+        # ``beside``: a hand-over may be about zero, so its error is judged beside a whole slice.
         hand_over = mean_of_processes(
             "hand_over", hand_over_ns, self.precision, beside=float(slices_ns.mean())
         )
@@ -294,7 +302,9 @@ class _Case:
 
 
 def _costs_of_peers(sets: _Sets) -> list[float]:
-    """The cost of each peer, ns: the median of all sets."""
+    """The cost of each peer, ns: the median of all sets (each of fresh processes). A rate is in
+    units a ns, so the cost of a unit is 1 / rate.
+    """
     costs_ns = [1 / one["rates"] for one in sets.values() if "rates" in one]
     if not costs_ns:
         return []
@@ -317,6 +327,7 @@ def _waits_for_device(alone: _Set) -> bool:
     """
     if "issue" not in alone:
         return False
+    # Less than nine tenths: a smaller rest may be only the wait at the end of each chain.
     share: float = alone["rates"].mean() * alone["issue"].mean()
     return share < LIMITS.issue_alone
 
@@ -330,7 +341,8 @@ def _show_slices(delays_ns: Floats, work: Floats, lone: Sequence[PeriodEntry]) -
     """
     if len(delays_ns) < _SLICES.least or work.mean() > 1 - _SLICES.lost:
         return False
-    # Quartiles of the delays: they lie close together if all slices are about as long.
+    # Quartiles of the delays: they lie close together if all slices are about as long. ``_SLICES``
+    # has the limits: of how many delays, how much lost work, how close, how short.
     low, usual, high = np.quantile(delays_ns, (0.25, 0.5, 0.75))
     alike = max(high - usual, usual - low) <= _SLICES.quartiles * usual
     whole_chain_ns = np.median(_rows(lone, "long")[:, 2])
@@ -343,9 +355,11 @@ def _mean_of_sets(
     """The figure of this name: the mean of one value for each set, with its 95 % interval. Costs
     and ratios vary by factors, so their mean is the geometric one; that of shares is not.
     """
+    # ``scale``: the size beside which the half-width of the interval is judged; None: the mean.
     if unit == "share":
         return mean_of_processes(name, values, precision, unit=unit, scale=1.0)
-    # A coarse clock of CPU time may stand still: zero has no logarithm.
+    # A coarse clock of CPU time may stand still: zero has no logarithm. Then the mean is the usual
+    # one.
     if min(values, default=1.0) <= 0:
         return mean_of_processes(name, values, precision, unit=unit, scale=None)
     # ``exp`` of the mean of the logarithms is the geometric mean; its interval is turned back in
@@ -400,11 +414,13 @@ def _sets(periods: Sequence[PeriodEntry]) -> _Sets:
     Values of periods on the same devices are averaged, peer by peer; those of other devices stand
     behind them, as other peers.
     """
+    # By set, name and devices: an array of each period, with a value for each peer.
     values_of: dict[_Measured, list[Floats]] = defaultdict(list)
     for period in periods:
         for name, values in _by_peer(period).items():
             values_of[_Measured(period.process, name, tuple(period.devices))].append(values)
     sets: dict[int, dict[str, Floats]] = defaultdict(dict)
+    # Sorted, so that the devices stand in the same order in every set.
     for measured in sorted(values_of):
         # Rows: periods; columns: peers. The mean over the periods.
         mean = np.mean(values_of[measured], axis=0)
@@ -420,7 +436,8 @@ def _by_peer(period: PeriodEntry) -> _Set:
 
     A row of a chain is ``[start_ns, issue_ns, total_ns]``, from the begin of the period.
     """
-    # Periods that show slices have figures of their own.
+    # Periods that show slices (two processes to which a device gives time in turn) have figures of
+    # their own. ``_fault``: why a period cannot be used.
     if _fault(period) or period.kind == "slices":
         return {}
     # An array for each peer, with a row for each of its chains.
@@ -467,6 +484,7 @@ def _rows(periods: Sequence[PeriodEntry], kind: str, process: int | None = None)
         is_of_set = process is None or period.process == process
         if period.kind == kind and is_of_set and not _fault(period):
             rows_of_periods.append(period.chains[0])
+    # The empty array is for no period at all.
     return np.concatenate([np.empty((0, 3)), *rows_of_periods])
 
 

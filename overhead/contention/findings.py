@@ -51,6 +51,7 @@ def _finding(view: View, way: Way) -> Finding | None:
     losing = losses(way, rows_of(view, way), below)
     if not losing:
         return None
+    # The worst comes first. Of threads it is told what processes do in the same case.
     worst = losing[0]
     processes = _work_of_processes(view, worst) if way == "threads" else None
     keys = tuple(loss.row.records[loss.peers].key for loss in losing)
@@ -62,6 +63,7 @@ def _work_of_processes(view: View, like: RatioAt) -> Value | None:
     """What as many processes do in the same case as these threads, relative to one alone: if that
     is surely more, they are what to use instead. Else None.
     """
+    # ``resolved``: by the number of peers, values that are ``ok`` with an interval above zero.
     for row in rows_of(view, "processes"):
         if row.first.key != like.row.first.key:
             continue

@@ -101,6 +101,7 @@ def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]
     slowdown = record.measured("slowdown")
     if slowdown is None:
         return Limited("", "")
+    # Less than 15 % slower, or by an interval that begins below 5 %: there is nothing to explain.
     if slowdown.value <= LIMITS.slowdown or slowdown.floor <= LIMITS.certain:
         return Limited("", _no_clear_slowdown(slowdown))
     # ``busy``: one peer beside processes that only compute. The other ways: many peers, on the CPU
@@ -154,7 +155,8 @@ def _beside_busy(peers: _SlowPeers) -> Limited:
     device, so it is the processors: there are too few, or each is slower while others work.
     """
     want, seen = peers.want, peers.seen
-    # ``want``: how long the peers were ready to run and had no processor.
+    # ``want``: how long the peers were ready to run and had no processor. ``seen``: by how much
+    # they are slower, with which every reason begins.
     if want is not None and want.lost.value >= LIMITS.ready:
         return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
     return Limited("processors", because("busy-processors-slower", seen=seen))
@@ -165,6 +167,8 @@ def _on_processors(peers: _SlowPeers) -> Limited:
     the processors or, among threads of one process, a lock.
 
     The order of the tests decides: a lack of processors explains any slowdown, so it comes first.
+    ``want``: how long the peers were ready to run and had no processor; ``cpu``: the CPU time of a
+    unit relative to one peer alone; ``seen``: by how much they are slower, as every reason begins.
     """
     want, cpu, seen = peers.want, peers.cpu, peers.seen
     if want is not None and want.surely_explains(peers.slowdown):
@@ -213,6 +217,7 @@ def _handing_over(peers: _SlowPeers) -> _HandingOver | None:
     None where they tell nothing of it: for one peer, and for patterns that wait for the device
     while they hand over.
     """
+    # ``issue``: the enqueue time of a unit. These two patterns wait, or read, after each unit.
     enqueue, cost = peers.record.measured("issue"), peers.record.measured("cost")
     alone = peers.alone.measured("issue")
     waits_inside = peers.record.case.pattern in ("wait-each", "read-each")
@@ -230,6 +235,8 @@ def _on_device(peers: _SlowPeers) -> Limited:
     poll. Then comes the device, which lengthens the enqueue time too where a queue is full. A lock
     is named last, where the figures leave no other cause.
     """
+    # ``want``: how long the peers were ready to run and had no processor. ``seen``: by how much
+    # they are slower, with which every reason begins.
     record, alone, slowdown = peers.record, peers.alone, peers.slowdown
     want, cpu, seen = peers.want, peers.cpu, peers.seen
     # ``polls``: the CPU time of a unit grew, as it does for a peer that asks again and again
@@ -249,7 +256,8 @@ def _on_device(peers: _SlowPeers) -> Limited:
     # time is lost in waiting (``device``) or in handing over (``lock``).
     slices = _slices_of_device(record, peers.others)
     where = _where_peers_wait(times, slowdown)
-    # A device that works for one process at a time also lengthens the enqueue time.
+    # A device that works for one process at a time also lengthens the enqueue time. It does so
+    # where all together do no more than one alone (``_take_turns``).
     if waits_for_device or where == "device" or (slices and _take_turns(record)):
         if slices is None:
             return Limited("device", because("peers-wait-for-device", seen=handing))
@@ -261,6 +269,7 @@ def _on_device(peers: _SlowPeers) -> Limited:
         return Limited("unknown", because("want-lengthens-enqueue", seen=seen, want=want.why))
     if where != "lock" or _device_may_be_busy(record, alone):
         return Limited("unknown", because("lock-or-device", seen=handing))
+    # Time that is left beside handing over speaks against a lock: a queue may be full.
     if not _handing_over_fills(times, alone, slowdown):
         return Limited("unknown", because("lock-or-short-queue", seen=handing))
     if cpu is not None and _may_be_slower_processors(cpu, slowdown):
@@ -293,7 +302,7 @@ def _where_peers_wait(times: _HandingOver, slowdown: Value) -> Literal["device",
     most_share = 1 - (1 - LIMITS.grown) * (1 - 1 / slowdown.value)
     if longer.ceiling < most_longer or share.ceiling < most_share:
         return "device"
-    # Only if both, with their whole intervals, lie above.
+    # Only if both, with their whole intervals, lie above: else it is open.
     if longer.floor > most_longer and share.floor > most_share:
         return "lock"
     return ""
@@ -313,6 +322,7 @@ def _handing_over_fills(times: _HandingOver, alone: Contention, slowdown: Value)
     # What one alone waits beside handing over, as a share of a unit that is ``slowdown`` times as
     # long.
     waited_alone = max(1 - share_alone.value, 0.0) / slowdown.value
+    # Whether the share may be as large: its upper end counts.
     return share.ceiling >= LIMITS.filled * (1 - waited_alone)
 
 
@@ -356,13 +366,15 @@ class _WantOfProcessors:
         usual = _clamped(ready_alone.value, _ALL_BUT_NONE)
         usual_low = _clamped(ready_alone.floor, _ALL_BUT_NONE)
         usual_high = _clamped(ready_alone.ceiling, _ALL_BUT_NONE)
-        # The value, its lower and its upper end, each by the formula above.
+        # The value, its lower and its upper end, each by the formula above. ``_clamped`` keeps a
+        # share in 0 to 1; one alone had a processor for some time, so there is no division by 0.
         lost = Value(
             1 - (1 - min(ready.value, 1.0)) / (1 - usual),
             1 - (1 - low) / (1 - usual_high),
             1 - (1 - high) / (1 - usual_low),
         )
         interval = _interval("ready", Value(ready.value, low, high))
+        # From a hundredth on the reason also tells for how long one alone had no processor.
         if usual >= _TOLD_ALONE:
             return cls(lost, because("no-processor-alone-too", **interval, alone=usual))
         return cls(lost, because("no-processor", **interval))
@@ -395,6 +407,7 @@ def _device_was_busy(record: Contention, alone: Contention) -> bool:
     Not in the way ``devices``, in which each peer has a device of its own.
     """
     # ``enqueue_share``: handing over (``issue``) as a share of the cost; the rest is waiting.
+    # ``work``: what all do, relative to one alone. The ends of the intervals make it sure.
     enqueue_share = ratio(alone.measured("issue"), alone.measured("cost"))
     work = record.measured("work")
     if record.way == "devices" or enqueue_share is None or work is None:
@@ -412,6 +425,7 @@ def _device_may_be_busy(record: Contention, alone: Contention) -> bool:
     work = record.measured("work")
     if record.way == "devices" or work is None or work.ceiling < LIMITS.work:
         return False
+    # Here the other ends of the intervals count, as it only must be possible.
     cost = alone.measured("cost")
     enqueue_share = ratio(alone.measured("issue"), cost)
     if enqueue_share is not None and enqueue_share.floor < LIMITS.issue_alone:
@@ -441,7 +455,8 @@ def _slices_of_device(record: Contention, others: Sequence[Contention]) -> _Slic
     if record.way != "processes":
         return None
     for other in others:
-        # Figures of a case that showed slices; other cases have none.
+        # Figures of a case that showed slices; other cases have none. ``hand_over``: how long the
+        # device takes to turn from one process to the next.
         slice_ns, switch_ns = other.value("slice"), other.value("hand_over")
         is_same_target = other.target.key == record.target.key and other.way == record.way
         if is_same_target and slice_ns and switch_ns is not None:
@@ -459,10 +474,12 @@ def _of_lock(peers: _SlowPeers, seen: Reason) -> Limited:
     record = peers.record
     if record.way != "threads":
         return Limited("lock", because("lock-of-driver-or-system", seen=seen))
+    # ``binding``: calls from Python. The other caller that is measured is compiled code, which
+    # holds no lock of Python.
     if record.case.caller != "binding":
         return Limited("lock", because("lock-of-library-or-driver", seen=seen))
-    # "each" is the time per unit of all together, so the ratio is how many times as much they do
-    # from compiled code.
+    # ``twin``: the record of the same calls from compiled code. "each" is the time per unit of all
+    # together, so the ratio is how many times as much they do from compiled code.
     twin = _compiled_twin(record, peers.others)
     each = None
     if twin is not None:
@@ -491,6 +508,8 @@ def _compiled_twin(record: Contention, others: Sequence[Contention]) -> Contenti
     """The record of as many peers that make the same calls from compiled code, which holds no lock
     of Python; None if it was not measured.
     """
+    # ``native``: the caller that is compiled. All else must be equal: target, way, number of peers,
+    # and where they run.
     case = replace(record.case, caller="native")
     key = f"{record.target.key} {case.key}"
     wanted = _PeersId(key, record.way, record.peers, record.placement)

@@ -79,6 +79,7 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
     ``measuring``: the run that this is part of, with its targets, its journal and its listener.
     """
     listener = measuring.listener
+    # ``sets_s``: how long a set of processes of each group should take, only to tell the time left.
     wanted = list(groups(plan, measuring.targets))
     sets_s = [_planned_set_s(plan, group, measuring) for group in wanted]
     time_left = ContentionTimeLeft(plan, sets_s, listener)
@@ -86,6 +87,7 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
     time_left.tell()
 
     longest_s = dict.fromkeys(plan.ways, 0.0)
+    # No other run on this machine measures at the same time.
     with device_lock(listener.waiting):
         began_s = time.monotonic()
         time_left.begin()
@@ -126,6 +128,7 @@ def _planned_set_s(plan: ContentionPlan, group: PeerGroup, measuring: Measuring)
     """
     if _why_not_measured(group):
         return 0.0
+    # A set that starts no process: number 0 only names it.
     cases = dict(enumerate(group.cases))
     return _Set(plan, group, 0, measuring, cases).planned_s()
 
@@ -165,7 +168,7 @@ def _measure_group(
         time_left.begin_set()
         with _Set(plan, group, next(numbers), measuring, cases, may_repeat=may_repeat) as one_set:
             measuring.add(_telling_time_left(one_set.entries(), time_left))
-            # Another set takes no longer than all that was done so far.
+            # Another set takes no longer than all that was done so far, so twice that must fit.
             elapsed_s = time.monotonic() - began_s
             has_time_to_repeat = 2 * elapsed_s <= left_s
             # The set kept the failure to itself, to be repeated. If there is no time for that, the
@@ -223,6 +226,7 @@ class _Set(ExitStack):
         self.number = number
         self.measuring = measuring
         self.cases = cases
+        # The order of the periods is random, and the same whenever this set is measured.
         self.rng = random.Random(f"{group.first.key} {group.way} {number}")
         self.units: list[int] = []
         self.most: list[int] = []
@@ -242,6 +246,7 @@ class _Set(ExitStack):
         try:
             yield from self._measured()
         except ChildEnded as ended:
+            # ``together`` makes one reason of two, ``about`` names what it is about.
             self.died = ended.reason
             # Only a death may be an accident. Too long a silence is a failure at once.
             if self.may_repeat and ended.why == "died":
@@ -259,7 +264,8 @@ class _Set(ExitStack):
         first periods.
         """
         way, plan = self.group.way, self.plan
-        # The others start later, so that the first is really alone.
+        # ``_open`` starts so many processes; they stay until the set ends. The others start later,
+        # so that the first is really alone. ``repeats``: periods of each kind with one alone.
         yield from self._open(1)
         at_the_end = 0
         if way == "devices":
@@ -287,7 +293,8 @@ class _Set(ExitStack):
         processes = 1
         if self.group.way != "threads":
             processes = max((period.peers for period in placed), default=1)
-        # The first process opens alone; the others as many at a time as there are processors.
+        # The first process opens alone; the others as many at a time as there are processors, so
+        # each takes its part of ``_OPENS_IN_S``. A period also takes ``_BESIDE_PERIOD_S``.
         at_once = len(every_processor()) or 1
         opening_s = _OPENS_IN_S * (1 + processes / at_once)
         periods_s = 0.0
@@ -309,7 +316,8 @@ class _Set(ExitStack):
         """
         processors = len(every_processor()) or 2
         devices = len(self.group.targets)
-        # ``plan.numbers``: numbers of peers, which count devices, processes or threads.
+        # ``plan.numbers``: numbers of peers, which count devices, processes or threads. All devices
+        # at once are always measured.
         match self.group.way:
             case "busy":
                 return sorted({max(1, processors // 2), processors})
@@ -337,6 +345,8 @@ class _Set(ExitStack):
         """
         plan, way = self.plan, self.group.way
         numbers = self._numbers()
+        # ``busy``: one peer beside busy processes, as often as alone. ``_KINDS``: long and short
+        # chains.
         repeats = plan.repeats if way == "busy" else 1
         shows_slices = way == "processes" and processor_kind(self.group.first) == "gpu"
         for case, _ in itertools.product(self.cases, range(repeats)):
@@ -349,6 +359,8 @@ class _Set(ExitStack):
 
     def _start(self, environment: Mapping[str, str]) -> ChildProcess[Answer]:
         """A new process for peers, which ends with this set. ``environment``: of its target."""
+        # ``interpreter``: the Python that measures. None: the first job is sent later. ``_LIMITS``:
+        # a process that is silent for a minute is killed.
         interpreter = self.measuring.interpreter
         child = ChildProcess(
             "overhead.contention.peer",
@@ -366,12 +378,14 @@ class _Set(ExitStack):
 
         The first process also finds how many units a long chain has, which the others need not.
         """
-        # ``began``: how many processes there were before.
+        # ``began``: how many processes there were before. In each the threads are peers, the most
+        # that the plan has.
         threads = max(self.plan.numbers) if self.group.way == "threads" else 1
         began = len(self.children)
         # Peers have the group's target, or in turn those of all its devices.
         targets = self.group.targets * max(self.plan.numbers)
         for target in targets[began : began + count]:
+            # How long a long chain shall take: asked of the first process only.
             chain_ns = 0 if self.children else self.plan.chain_ns
             child = self._start(target.environment)
             self.children.append(child)
@@ -407,6 +421,7 @@ class _Set(ExitStack):
             places = processors_of_peers(period.placement, self._targets(period))
             if period.case not in self.cases or places is None:
                 continue
+            # ``now``: what ``failed`` says has failed, if a process dies.
             self.now = period
             # A process that takes no part in this period may have died too.
             for child in self.children:
@@ -436,7 +451,8 @@ class _Set(ExitStack):
         length_ns = self._length_ns(period)
         most = self.plan.most_short if period.kind == "short" else self.plan.most_long
 
-        # Each process gets its part of the places: one for each of its threads.
+        # ``first``: 0, or the device that is measured alone. ``most``: chains of a peer at most, as
+        # they go to a file. Each process gets its part of the places: one for each of its threads.
         for number, (child, n) in enumerate(zip(children, units, strict=True)):
             first = number * threads
             own_places = places[first : first + threads]
@@ -445,7 +461,8 @@ class _Set(ExitStack):
         for child in children:
             child.receive()
         start_ns = time.perf_counter_ns() + _AHEAD_NS
-        # Busy neighbours compute until a little after the end of the period.
+        # Busy neighbours compute until a little after the end of the period. In the way ``busy``
+        # ``peers`` counts them; in other ways the list is empty.
         if not period.alone:
             for neighbour in self.busy[: period.peers]:
                 neighbour.send(BusyJob(start_ns + length_ns + _AHEAD_NS))
@@ -466,6 +483,7 @@ class _Set(ExitStack):
         show slices of time, the first process runs short chains, which the long ones of the others
         delay.
         """
+        # By default all chains are long. ``most``: the largest number of units of the case.
         short = min(self.plan.short, self.most[period.case])
         units = [self.units[period.case]] * processes
         if period.kind == "short":
@@ -503,6 +521,7 @@ class _Set(ExitStack):
         planned = [*self._alone(1), *self._together()]
         self._drop(case, status, reason)
         for period in planned:
+            # The cost comes from long chains; unpinned peers (``free``) are enough for the reason.
             is_of_case = period.case == case and period.kind == "long"
             if is_of_case and period.placement == "free":
                 yield msgspec.structs.replace(self._entry(period), status=status, reason=reason)
@@ -519,6 +538,7 @@ class _Set(ExitStack):
         self._drop(failed.case, status, reason)
         yield msgspec.structs.replace(self._entry(failed), status=status, reason=reason)
         # The other periods of the case, such as those with more peers, get this reason.
+        # A placement that this machine does not have is not named.
         why_not = because("not-with-fewer", peers=failed.peers, why=reason)
         for period in planned:
             if period.case != failed.case or period in self.seen or period == failed:
@@ -546,6 +566,7 @@ def _with_rows(
     chains: list[list[list[int]]] = []
     cpu_ns: list[int] = []
     ready_ns: list[int] = []
+    # ``n``: the units of a chain of this process, the same for all its threads.
     for n, answer in zip(units, ran, strict=True):
         units_of_peers += [n] * len(answer.chains)
         chains += answer.chains

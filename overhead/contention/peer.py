@@ -144,6 +144,7 @@ class _Opening:
         """An open chain of the case. Raises ``Unsupported`` for one that is timed in another
         process, such as a browser (it has its ``own_loop``): its clock is not that of the peers.
         """
+        # ``is_first``: nothing has run, so an error may mean that the machine cannot use the stack.
         target, case = self.job.target, self.job.cases[number]
         probe = registry()[target.stack]
         chain = open_case(probe, target, case, is_first=self._is_first)
@@ -166,6 +167,7 @@ class _Opening:
         """How many units a chain needs to take at least ``chain_ns``: 16, doubled until it does, or
         until the chain would be longer than it may be.
         """
+        # Only the first process has a ``chain_ns`` above 0, so only there chains are run for this.
         units = _FIRST_UNITS
         taken_ns = 0
         while chain is not None and taken_ns < self.job.chain_ns and 2 * units <= chain.max_n:
@@ -189,6 +191,7 @@ class _Peers:
         """Open all cases of the job in each thread, and answer which failed, with how many units
         their chains may have and a long one has.
         """
+        # The parent has tried the installed packages with stacks, so this process need not.
         allow_entry_points(job.entry_points)
         for plugin in job.plugins:
             load_plugin(Path(plugin))
@@ -199,6 +202,7 @@ class _Peers:
         for thread in self.threads:
             chains = [thread.submit(opening.open, number).result() for number in numbers]
             self.chains.append(chains)
+        # The lengths are found with the chains of the first thread.
         units = []
         for number in numbers:
             chain = self.chains[0][number]
@@ -220,6 +224,7 @@ class _Peers:
         The threads and this function meet twice at a barrier: when all are warm, and when the start
         is known.
         """
+        # ``started`` gets the moment once it is known; the lock lets one thread warm up at a time.
         meeting = threading.Barrier(job.threads + 1)
         one_at_a_time = threading.Lock()
         started: list[int] = []
@@ -272,6 +277,8 @@ class _Peers:
         and of the whole loop the CPU time of the thread and the time in which it was ready to run
         and had no CPU core.
         """
+        # ``most``: so many chains at most, as they go to a file. The clock of ``start`` is shared
+        # by all processes.
         now, units, end = self.clock.now, job.units, start + job.length
         rows: list[list[int]] = []
         ready_before = self.clock.queued()
@@ -315,6 +322,7 @@ def _answers() -> Callable[[PeerJob, Parent], None]:
         def go() -> int:
             """Say that all threads are warm, and wait for the moment at which the period begins."""
             parent(Warm())
+            # The next line of the parent is no job but this moment.
             return msgspec.json.decode(next(parent.lines), type=int)
 
         # To open, to run a period, or to be a busy neighbour until a moment.

@@ -80,6 +80,7 @@ def profiler_cost(
     entry_ns = statistics.median(gaps_ns) if gaps_ns else 0.0
 
     # ``returns``: without the profiler, how long a step and the loop take until they return.
+    # ``quiet_mean``: of the quickest quarter. Much waiting is over 5 % of a step.
     if blocked_ns > _MUCH_WAITING * quiet_mean(returns.step):
         return ProfilerCost(_added_ns(loop, returns.loop), entry_ns)
     return ProfilerCost(_added_ns(alone, returns.step), entry_ns)
@@ -97,6 +98,8 @@ def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
     if not operations or not returns:
         return 0.0
     # ``quiet`` keeps all steps if they are not alike; then all times without the profiler count.
+    # ``alike``: all steps run the same number of operations; ``quiet_mean``: of the quickest
+    # quarter.
     unprofiled_ns = quiet_mean(returns) if profiled.alike else statistics.fmean(returns)
     added_ns = sum(step.end - step.start - unprofiled_ns for step in steps)
     return max(0.0, added_ns / operations)
@@ -168,6 +171,7 @@ class HostTimes:
         """
         longer_ns_per_call = []
         for step in trace.steps:
+            # ``_names``: those of the operations, in order.
             without_device = self._parts_by_names.get(_names(step))
             if without_device is None:
                 continue
@@ -407,6 +411,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
             # ``entry_ns`` at most, was getting into this operation.
             before_ns = work_of(last_end, start)
             entry_ns = min(before_ns, host.cost.entry_ns)
+            # ``_key``: the name of the operation and its line in the program.
             row_sums = sums[_key(operation)]
             row_sums.count += 1
             row_sums.host_ns += entry_ns + work_of(start, end)
@@ -461,7 +466,8 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
             name = call.name
             if call.operation is not None:
                 name = f"{call.operation.name}, {call.name}"
-            # An upload from pageable memory is told apart: pinned memory would avoid its wait.
+            # An upload from pageable memory is told apart: pinned memory would avoid its wait. Work
+            # and the call that issued it have the same ``correlation``, a number.
             issued = step.by_correlation.get(call.correlation, ())
             is_pageable = any(work.uploads_pageable for work in issued)
             blocked[name, is_pageable, call.site].append(call.blocked)

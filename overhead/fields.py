@@ -37,7 +37,8 @@ def checked(where: str, value: Any, kind: Any) -> Any:
     Raises ``BadValue``: one line that names the field ``where``, the value, and what is allowed.
     A file of results could not hold a number that is not finite, or an integer of over 64 bits.
     """
-    # ``convert`` raises where the type does not fit.
+    # ``convert`` raises where the type does not fit. ``_plain``: of a NumPy scalar the value of
+    # Python.
     value = _plain(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise BadValue(f"{where} is {value}; it must be finite")
@@ -92,7 +93,8 @@ def _fields_of(cls: type[msgspec.Struct]) -> list[_Field]:
     fields = []
     for field in msgspec.structs.fields(cls):
         kind = field.type
-        # Of ``Annotated[dict[str, int], ...]`` the type itself, which stands first.
+        # Of ``Annotated[dict[str, int], ...]`` the type itself, which stands first. Only
+        # ``Annotated`` has metadata.
         bare = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
         value_kind = get_args(bare)[1] if get_origin(bare) is dict else None
         fields.append(_Field(field.name, kind, value_kind))
@@ -111,6 +113,7 @@ def _allowed(kind: Any, error: Exception) -> str:
     """What the type allows, in words: ``it must be an integer, or text``. From the message of
     msgspec's ``error``, such as "Expected `int | str`, got `float`".
     """
+    # A ``Literal`` names all values that are allowed.
     if get_origin(kind) is Literal:
         return f"allowed: {', '.join(get_args(kind))}"
     # The words of msgspec before what it got: the type, in the names of Python.

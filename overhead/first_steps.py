@@ -37,10 +37,12 @@ def first_steps() -> FirstSteps:
     """The library and the device for a first example. Takes milliseconds: it only looks for
     files.
     """
+    # Finds the package without importing it.
     torch = importlib.util.find_spec("torch")
     if torch is None:
         return FirstSteps("numpy")
-    # PyTorch's own folder of libraries tells for what it was built.
+    # PyTorch's own folder of libraries tells for what it was built: only with the libraries in
+    # ``_CUDA_PARTS`` it can use a GPU.
     libraries = Path(torch.origin or "").parent / "lib"
     is_built_for_gpu = any((libraries / name).is_file() for name in _CUDA_PARTS)
     on_gpu = is_built_for_gpu and _has_gpu()

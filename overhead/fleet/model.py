@@ -171,7 +171,8 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
     """
     fastest_first = np.argsort(values)[: int(np.isfinite(values).sum())]
     count = fastest_first.size
-    # The smallest size of a group. NaN sorts last, so the first ``count`` nodes have a value.
+    # The smallest size of a group. NaN sorts last, so the first ``count`` nodes have a value. A
+    # fifth of the nodes, two at least.
     least = max(2, math.ceil(_LEAST_GROUP * count))
     if count < LEAST_NODES or count < 2 * least:
         return None
@@ -194,6 +195,7 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
     if log_ratio <= apart * inside:
         return None
     # The half-width of the difference of two means, with a variance common to both groups.
+    # ``_POWER`` is 0.95, so it is the quantile of 97.5 %: 95 % lie between both ends.
     quantile = student_t_quantile((1 + _POWER) / 2, count - 2)
     half_width = quantile * inside * math.sqrt(1 / faster.size + 1 / slower.size)
     return TwoGroups(
@@ -235,6 +237,7 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     few_nodes = 1 + _FEW / nodes
     # The spread of few nodes is often too small by chance: it is enlarged, and has a floor.
     scales = np.fmax(few_nodes * _spread(_mean_of_runs(deviations, 1)), least_scales)
+    # ``_quantiles``: the values below which these shares of healthy nodes lie.
     limits = _quantiles(1 - FALSE_ALARMS * shares) * scales
 
     # Of a slow node each of 1, 2, ... runs must be beyond the limit, with the power for all.
@@ -242,10 +245,13 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     # Rows of ``smallest``: 1, 2, ... runs; columns: tests. By chance a run may fall short of the
     # true slowdown by ``powers`` times the spread of runs.
     powers = _quantiles(1 - (1 - _POWER) / np.arange(1, NEWEST_RUNS + 1))
+    # The limits of another fleet of the same kind may be wider than those of this one.
     another_fleet = 1 + _OTHER_FLEET / nodes
     beyond_limits = limits + powers[:, None] * spread_of_runs
+    # ``_OWN_PART``: 1.05, since a slow node itself raises the level and the scale a little.
     smallest = _OWN_PART * few_nodes * another_fleet * beyond_limits
-    # 95 % of the healthy nodes are so near their level.
+    # 95 % of the healthy nodes are so near their level. Two-sided, so the quantile is that of 97.5
+    # %.
     half_widths = student_t_quantile((1 + _POWER) / 2, DEGREES) * scales
     return NodeTests(parts, kinds, deviations, scales, limits, half_widths, smallest, shares)
 

@@ -159,6 +159,7 @@ class NodeFiles:
         except BadFile as error:
             self.not_counted(node, path, error.fault, _created_in(path))
             return
+        # Figures of some versions of the method mean something else than those of this one.
         if not same_figures(run.method_version, METHOD_VERSION):
             reason = because("other-method-version", version=run.method_version)
             self.not_counted(node, path, reason, run.created)
@@ -207,6 +208,7 @@ class NodeFiles:
             created=run.created,
             machine=run.machine,
             versions=run.versions,
+            # ``volatile``: the state of the machine, which may change from run to run.
             settings=run.volatile,
             figures=np.array(indices, np.int32),
             logs=logs,
@@ -269,9 +271,11 @@ def leave_out_copies(found: NodeFiles) -> None:
         for figure in figures:
             if figure in first_with:
                 shared_with[first_with[figure]] += 1
+            # Runs come from the oldest on, so the first one with the figure stays.
             first_with.setdefault(figure, place)
         # The older run that shares most figures, if any does.
         for original, shared in shared_with.most_common(1):
+            # More than half: some figures of a copy may be edited out.
             if shared > _SHARED_BY_COPIES * len(figures):
                 copies.add(run.path)
                 _note_copy(found, run, oldest_first[original])
@@ -309,6 +313,7 @@ def _created_in(path: Path) -> str:
     """
     try:
         with open(path, "rb") as file:
+            # The date stands near the start of the file.
             start = file.read(_START_BYTES)
     except OSError:
         return ""
@@ -379,6 +384,7 @@ def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], Why]:
     for record in run.records:
         if record.status in ("failed", "unverified"):
             for figure in _JUDGED:
+                # The same text is the ``case`` of a figure that other nodes have.
                 failed[record.stack, _case_name(record, figure)] = missing_case(record).why
     return failed
 
@@ -413,6 +419,7 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
             bound_by = class_of(record, figure)
             value = _usable(record, figure)
             if bound_by and value is not None:
+                # On software (no real device) the host bounds every cost.
                 on_host = bound_by == "host" or record.software
                 side: NodeSide = "host" if on_host else "device"
                 yield JudgedFigure(record.stack, side, _case_name(record, figure)), value

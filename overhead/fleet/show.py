@@ -40,8 +40,10 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     # ``slow``: the tests in which a node is slow or suspect.
     not_ok = [node for node in found.nodes if node.slow]
     if not_ok:
+        # "slow" comes before "suspect".
         not_ok.sort(key=lambda node: (node.verdict, node.name))
         rows = [_row(node) for node in not_ok]
+        # ``optional``: the column that a narrow terminal leaves out first.
         yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional=(_HEALTHY_SO_SLOW,))
     sentences: list[str] = []
     for group in found.groups:
@@ -52,6 +54,7 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     suspects = found.named("suspect")
     if suspects:
         folder = Path(found.folder)
+        # A second run tells: a node that is slow in both is slow.
         commands = [_command_for_again(folder / node) for node in suspects[:_MOST_AGAIN]]
         yield Text([words.ONE_MORE_RUN, *commands])
 

@@ -105,6 +105,7 @@ def _sound_part(path: Path, value: Any) -> Any:
     itself if none had to change, else a copy.
     """
     if isinstance(value, Figure):
+        # Other figures of an answer, such as a gain, have units of their own.
         why = contradiction(value, is_time=value.name in _TIMES_OF_A_STEP)
         if why:
             raise BadFile(about(f"figure {value.name}", why), path)
@@ -125,6 +126,7 @@ def _with_sound_figures(path: Path, where: str, row: _Row, unproved: Why) -> _Ro
     that none of its values counts; '' if something does.
     """
     for figure in row.figures:
+        # All figures of a run are times, but for those named there.
         why = contradiction(figure, is_time=figure.name not in _NO_TIMES)
         if why:
             raise BadFile(about(f"{where}: figure {figure.name}", why), path)
@@ -159,6 +161,7 @@ def _unverified(figures: Sequence[Figure], why: Why) -> list[Figure]:
     """
     unverified = []
     for figure in figures:
+        # The statuses of figures that have a value.
         if figure.status in VALUED:
             figure = _without_value(figure, "unverified", why)
         unverified.append(figure)
@@ -173,6 +176,8 @@ def _plausible(figure: Figure) -> Figure:
         return figure
     # The value or the upper end of its interval is above zero.
     reaches_above_zero = figure.value > 0 or (figure.high is not None and figure.high > 0)
+    # ``_ABOVE_ZERO``: the times in which something was run. Others, such as differences, may be
+    # below zero.
     is_possible = reaches_above_zero or figure.name not in _ABOVE_ZERO
     if is_plausible(figure.value) and is_possible:
         return figure

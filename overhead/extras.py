@@ -146,5 +146,5 @@ def _holds(marker: str, extra: str) -> bool:
         "python_version": f"{sys.version_info.major}.{sys.version_info.minor}",
         "sys_platform": sys.platform,
     }
-    # Without builtins no function can be called.
+    # Without builtins the marker can name these four values and nothing else.
     return bool(eval(marker, {"__builtins__": {}}, names))

@@ -293,6 +293,7 @@ class _Counter:
         # Folders by which a line of the program is told from one of PyTorch.
         self._libraries = torch_folders(torch)
         self._folder_of_torch = os.path.join(os.path.dirname(torch.__file__), "")
+        # Such a tensor lies on the host, so reading it waits for nothing.
         self._number: Any = None  # the tensor that PyTorch made last of a number of Python
         self._thread = threading.get_ident()
         # Whether a method that reads runs now: what it calls in turn is not counted again.
@@ -451,6 +452,7 @@ def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) ->
     # Some operations read only with certain arguments. ``histc`` without a range finds it on the
     # host; ``segment_reduce`` checks given lengths there, unless it is told not to.
     if name == "histc":
+        # Its third and fourth argument are the ends of the range.
         return _range_is_missing(*args[2:4], **kwargs)
     if name == "segment_reduce":
         return kwargs.get("lengths") is not None and not kwargs.get("unsafe", False)

@@ -130,6 +130,7 @@ def explain(
         if alternatives == "none":
             measured.timing = changes.time_alone()
         else:
+            # With "eager" no alternative is tried that compiles the step.
             compiled = alternatives == "all"
             setup = own_alternative.setup if own_alternative else ""
             measured.timing, measured.alternatives = changes.try_all(

@@ -364,6 +364,7 @@ def step_counts(trace: Trace, reason: Why = NO_STEP) -> record.StepCounts:
     figures = {"allocations": _count("allocations", allocations)}
     # Where no device takes part there is nothing to count, which is not the same as 0.
     has_calls = trace.has_device or any(step.calls for step in trace.steps)
+    # By the name of a count the kind of calls that it counts.
     for name, kind in _KIND_OF_COUNT.items():
         if has_calls:
             figures[name] = _count(name, [step.count(kind) for step in trace.steps])

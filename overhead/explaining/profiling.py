@@ -398,6 +398,7 @@ def _tried(source: StepSource, send: Send) -> _TriedStep:
     next.
     """
     known_threads = [*sys._current_frames()]  # those that are not the program's
+    # ``path``: the folders in which the program finds its modules.
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
     # This part of the setup refuses a step that takes over a second in two calls in a row.
     check = (

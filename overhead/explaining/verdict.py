@@ -245,8 +245,7 @@ def _known_without_verdict(explanation: record.Explanation) -> list[Why]:
         return []
 
     reasons: list[Why] = []
-    # Of a step with two speeds, which has two times, the profile may show either, so no share is
-    # told.
+    # A step with two speeds has two times: the share of neither is told.
     has_one_time = len(resolved_times(explanation.step.wall)) == 1
     if has_one_time and 0 < busy.value <= wall.value:
         # The ends of the share follow from those of the step, which varies more.
@@ -432,7 +431,8 @@ def _causes_that_take_time(shares: Mapping[str, float], gains: Gains) -> list[Wh
     throttled = shares.get("throttled", 0.0)  # the CPU limit stops it
     collector = shares.get("collector", 0.0)  # garbage is collected
     causes: list[tuple[float, Why]] = []
-    # Of equal shares the first in this order is named first. From 2 % of the time on.
+    # Of equal shares the first in this order is named first. A cause is named from 2 % of the time
+    # on.
     if queued >= _LEAST_SHARE:
         preemptions = shares.get("preemptions", 0.0)
         waits = because("waits-for-a-processor", share=queued, preemptions=preemptions)
@@ -882,7 +882,7 @@ def _judge_synchronous(wall: Figure, other_threads: float) -> StepVerdict:
     so.
     """
     took = _time_named("wall_ns", wall)
-    # Below 0.1 % of the time no other thread had work of the step.
+    # Below 0.1 % of the time other threads count as idle.
     if other_threads < _OTHER_THREADS:
         all_in_thread = because("all-in-the-calling-thread", **took)
         return StepVerdict(kind="host", sentences=[all_in_thread])

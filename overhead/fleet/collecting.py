@@ -145,7 +145,7 @@ def files_of(output: bytes) -> dict[str, bytes]:
     size = 0
     # What the shell of the node printed before the archive is skipped.
     archive_bytes = io.BytesIO(output.partition(_BEGIN)[2])
-    # ``r:``: without compression, so that few bytes cannot become many.
+    # ``r:``: only an archive without compression.
     with tarfile.open(fileobj=archive_bytes, mode="r:") as archive:
         for member in archive:
             if member.isdir():

@@ -49,6 +49,9 @@ class NodeCoverage:
         """For each node, by test or stack why it is not judged there: it has too few figures, the
         work of a case was not done, or its figures were refused. ``tests``: the parts of a node
         that have a test.
+
+        A stack is a library that is measured, such as PyTorch; a case is one thing that is measured
+        on it, such as a launch.
         """
         not_judged: list[dict[NodePart, Why]] = [{} for _ in self.runs]
         # First by stack and by test: too few figures. A part with a stack alone is the stack,

@@ -250,8 +250,7 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     beyond_limits = limits + powers[:, None] * spread_of_runs
     # ``_OWN_PART``: 1.05, since a slow node itself raises the level and the scale a little.
     smallest = _OWN_PART * few_nodes * another_fleet * beyond_limits
-    # 95 % of the healthy nodes are so near their level. Two-sided, so the quantile is that of 97.5
-    # %.
+    # 95 % of the healthy nodes are so near their level: 2.5 % lie above and as many below.
     half_widths = student_t_quantile((1 + _POWER) / 2, DEGREES) * scales
     return NodeTests(parts, kinds, deviations, scales, limits, half_widths, smallest, shares)
 

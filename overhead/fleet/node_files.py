@@ -138,7 +138,8 @@ class NodeFiles:
             self.runs.setdefault(path.name, [])
             for file in sorted(path.glob("*.json")):
                 self.add(path.name, file)
-            # Journals without a fingerprint: runs that did not end.
+            # Journals without a fingerprint: runs that did not end. A run writes its samples into
+            # the journal as it measures, and the fingerprint, with all figures, at its end.
             for journal in _lone_journals(path):
                 self.add_journal(path.name, journal)
         elif path.suffix == ".json":
@@ -326,6 +327,7 @@ def _impossible_figure(run: Fingerprint) -> Why:
     such as 1e30 ns; '' if there is none. ``run``: as it was written, since reading drops such
     values.
     """
+    # ``records``: of one case each; ``contention``: of cases that several peers run at once.
     measured: list[Record | Contention] = [*run.records, *run.contention]
     for of in measured:
         for figure in of.figures:
@@ -366,6 +368,8 @@ def _why_refused(record: Record) -> Why:
     # Whether the record has any of the figures that are judged.
     has_judged = False
     for figure in record.figures:
+        # ``_JUDGED``: cost, enqueue time and CPU time. ``class_of``: "host", or what else bounds
+        # the figure; None for one that is not judged.
         if figure.name in _JUDGED and class_of(record, figure.name):
             has_judged = True
             if figure.status not in (*_USABLE, "below-resolution"):
@@ -427,6 +431,7 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
     # Of each case on all devices the measurement with the most devices counts.
     most_peers: dict[tuple[str, str], Contention] = {}
     for together in run.contention:
+        # Peers may also be processes or threads of one device, which tell nothing of all devices.
         if together.way != "devices" or together.status not in _USABLE:
             continue
         case = f"{together.target.api} {together.case.key} {together.placement}"

@@ -33,7 +33,7 @@ def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapp
     ``address``: None for the cluster that Ray finds. Raises ``UsageError``.
     """
     require_extra("ray", "ray")
-    # Nothing is sent to the makers of Ray.
+    # Ray shall not report its use to its makers.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Each retry takes 40 s where there is no cluster.
     os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")

@@ -54,6 +54,7 @@ def with_sound_figures(path: Path, found: Fingerprint) -> Fingerprint:
     unproved: dict[str, Why] = {}
     for record in found.records:
         if record.status == "unverified":
+            # ``key``: the case and what it was measured on, in one line; comparisons name cases so.
             unproved[record.key] = _why_unproved(record)
     # A comparison has the reason of the first case in it that is unproved.
     comparisons = []
@@ -67,6 +68,7 @@ def with_sound_figures(path: Path, found: Fingerprint) -> Fingerprint:
         why = unproved.get(record.key, "")
         records.append(_with_sound_figures(path, record.key, record, why))
     contention = []
+    # Contention: a case that several peers, such as processes, run at once.
     for peers in found.contention:
         contention.append(_with_sound_figures(path, peers.key, peers, _why_unproved(peers)))
     return msgspec.structs.replace(

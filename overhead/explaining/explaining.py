@@ -122,6 +122,7 @@ def explain(
     measured = _Measured()
     try:
         if chrome is not None:
+            # The replayed step as a file that Perfetto shows.
             _save_replay_or_say_why(chrome, profile, measured, listener)
         # ``least_s``: what the processes take besides their samples, which no limit shortens.
         changes = _changes_of(source, profile, began + seconds, listener)

@@ -425,6 +425,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
     if sums or between_ns:
         sums[BETWEEN, NO_SITE] = _OperationSums(steps, between_ns)
     rows = [_operation_row(key, row_sums, steps) for key, row_sums in sums.items()]
+    # ``MOST_ROWS``: a file holds no more.
     return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
 
 

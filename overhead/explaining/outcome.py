@@ -282,7 +282,7 @@ def _multiply(array: Any, before: Any) -> None:
     elif isinstance(array, np.ndarray):
         array *= np.asarray(factors, array.dtype)
     elif _is_of_cupy(array):
-        # In memory of the GPU, which cannot be multiplied by an array of NumPy.
+        # By one factor: an array of CuPy cannot be multiplied by one of NumPy.
         array *= single
 
 
@@ -502,7 +502,8 @@ def compare_outcomes(
         first_state = {name: first_state[name] for name in shared}
         second_state = {name: second_state[name] for name in shared}
         unknown = unknown or _doubt_of_later_steps(first, second)
-        # If the step itself ignores its inputs, the alternative may do so too.
+        # If the step itself ignores its inputs, the alternative may do so too. ``responds``:
+        # whether the step gave another result once its arrays had other values.
         if first.responds is False and not different:
             remark = because("step-does-not-vary")
 

@@ -260,6 +260,7 @@ def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> Ste
         return dataclasses.replace(profile, reason=because("no-device-work-seen"))
     sites = Trace([]) if profile.sites_missing else _read_traces(folder, [_SITES_FILE])
     joined, missing = with_sites(main, sites)
+    # ``blocked_ns``: how long the host waits for the device in a step.
     host = HostTimes(host_alone, profiler_cost(host_alone, loop, returns, main.blocked_ns))
     return dataclasses.replace(
         profile, trace=joined, host=host, sites_missing=profile.sites_missing or missing
@@ -330,6 +331,7 @@ def _first_difference(step: StepTrace, model: StepTrace) -> Reason:
     differ.
     """
     names = [operation.name for operation in step.operations]
+    # ``_known_operations``: without those that recording the lines adds.
     others = [operation.name for operation in _known_operations(model)]
     for number, (name, other) in enumerate(itertools.zip_longest(names, others), 1):
         if name == other:
@@ -346,6 +348,7 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     """The step with the lines of ``model``, which was recorded with lines; None if the two run
     different operations.
     """
+    # Without the operations that recording the lines adds.
     known = _known_operations(model)
     if [operation.name for operation in step.operations] != [each.name for each in known]:
         return None
@@ -354,7 +357,7 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     for plain, with_site in zip(step.operations, known, strict=True):
         operations[id(plain)] = dataclasses.replace(plain, site=with_site.site)
 
-    # Then the calls: each gets its operation with the line.
+    # Then the calls: each gets its operation with the line. ``sites``: by the start of a call.
     sites = _sites_of_synchronisations(step, model)
     calls = []
     for call in step.calls:

@@ -72,7 +72,7 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     left_out = max(_count_others(collectives, kinds) for collectives in collectives_of_ranks)
     compared = [_of_kinds(collectives, kinds) for collectives in collectives_of_ranks]
 
-    # A row for each rank, a column for each collective.
+    # A row for each rank, a column for each collective. How long the kernel of each takes, ns.
     durations = [_durations(collectives) for collectives in compared]
     times = np.array(durations).reshape(len(traces), -1)
     # The shortest of a column is the rank that arrived last. ``waits``: same shape, how much longer

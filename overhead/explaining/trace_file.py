@@ -219,6 +219,7 @@ def _verdict(
     if not lost_records:
         said += _several_devices(found, trace)
         said += _runtime_call(found, trace)
+        # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
         said += _chosen_cost(host)
     if ranks is not None:
         said.append(because("rest-is-of-rank", rank=ranks.rows[0].rank))
@@ -450,6 +451,7 @@ def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
     devices = sorted(set().union(*busy_of_steps))
     if len(devices) < 2:
         return []
+    # The time with which the replay was compared, else the mean recorded step.
     step_ns = found.replay.measured.value or statistics.fmean(
         step.end - step.start for step in trace.steps
     )

@@ -581,6 +581,7 @@ def _bound_without_waits(parts: StepParts, measured_gain: Figure) -> _Bound:
     # Judged as if the synchronisations cost nothing.
     kind, times = bound_of(dataclasses.replace(parts, without_waits=parts.step))
     # If neither host nor device is at work for almost all of the step, something else takes time.
+    # Almost all: 85 % of it.
     if max(parts.host, parts.device) < (1 - WITHIN) * parts.step:
         kind = "unclear"
     return _Bound(kind, times, contradicted)

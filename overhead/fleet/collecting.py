@@ -66,6 +66,7 @@ def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
     # ``$0``: the script calls ``sh -c RUN FOLDER``, which makes the folder this variable.
     run = shlex.quote(f'{command} {shlex.join(words)} --out "$0"')
     script = script.replace("BEGIN", _BEGIN.decode().strip())
+    # At least 1: for the program ``timeout`` 0 is no limit.
     script = script.replace("LIMIT_S", str(max(1, round(limit_s))))
     # The command comes last: it may hold the other placeholders.
     return script.replace("RUN", run)

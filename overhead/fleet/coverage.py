@@ -50,8 +50,8 @@ class NodeCoverage:
         work of a case was not done, or its figures were refused. ``tests``: the parts of a node
         that have a test.
 
-        A stack is a library that is measured, such as PyTorch; a case is one thing that is measured
-        on it, such as a launch.
+        A stack is a library that launches work on a device, such as PyTorch; a case is one way to
+        launch work through it, which has a few figures.
         """
         not_judged: list[dict[NodePart, Why]] = [{} for _ in self.runs]
         # First by stack and by test: too few figures. A part with a stack alone is the stack,

@@ -117,6 +117,8 @@ class NodeTests:
         # Nodes beyond a limit are left out: they are told as slow. Of the others the mean over the
         # runs (axis 0).
         means = np.where(alike, _mean_of_runs(self.deviations[test], 0), np.nan)
+        # ``FLOORS``: the least standard deviation; ``APART``: so many of them the groups must be
+        # apart.
         return two_groups(means, FLOORS[kind], APART[kind])
 
     def far_faster(self, test: int) -> Mask:
@@ -140,6 +142,7 @@ class NodeTests:
         cannot be told; else 0. A test of one stack is never too wide.
         """
         kind = self.kinds[test]
+        # GPU boards differ more at single stacks than at a whole side.
         if kind == "stacks":
             return 0.0
         # The last axis of the deviations is that of the nodes.
@@ -228,7 +231,8 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     nodes_with_test = np.isfinite(deviations).any(axis=1).sum(axis=1)
     deviations[nodes_with_test < LEAST_NODES] = np.nan
 
-    # The tests of all stacks share one part of the false alarms (Bonferroni).
+    # The tests of all stacks share one part of the false alarms (Bonferroni). ``SHARES``: of the
+    # chance of a false alarm, by kind of test, for the host more than half.
     shares = np.array([SHARES[kind] for kind in kinds])
     shares[[kind == "stacks" for kind in kinds]] /= max(1, kinds.count("stacks"))
     # Then the scale and the limit of each test: ``limits`` = quantile of Student's t times the

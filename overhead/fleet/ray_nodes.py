@@ -103,7 +103,8 @@ async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent
     gpus = node["Resources"].get("GPU", 0)
     # ``soft=False``: on no other node, even if this one is not free.
     here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-    # On this node only, with all of its GPUs, and once.
+    # On this node only, with all of its GPUs, and once. With 0 CPUs it starts even if other tasks
+    # have all of them.
     options = {"num_cpus": 0, "num_gpus": gpus, "max_retries": 0, "scheduling_strategy": here}
     task = ray.remote(**options)(_script).remote(script, limit_s)
     answer = asyncio.wrap_future(task.future())
@@ -137,5 +138,6 @@ def _script(script: str, limit_s: float) -> Sent:
         return await run_program(["sh", "-c", script], limit_s)
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        # The script makes its folder in TMPDIR, and calls overhead by ``OVERHEAD_PYTHON``.
         os.environ.update(TMPDIR=folder, OVERHEAD_PYTHON=sys.executable)
         return asyncio.run(run())

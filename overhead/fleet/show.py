@@ -83,6 +83,7 @@ def _group_sentences(group: NodeGroup) -> Iterator[str]:
     runs of a node, so nodes with as many runs share a sentence.
     """
     yield words.group(group)
+    # ``divided``: the tests by which the nodes are two groups, of which either may be the slow one.
     yield from map(words.divided, group.divided)
     # By number of runs of a node: in each test the smallest slowdown found.
     smallest_by_runs: dict[int, dict[NodePart, float]] = {}
@@ -153,6 +154,7 @@ def _node_data(node: JudgedNode) -> dict[str, Any]:
     data["slow"] = [_with_part(test) for test in node.slow]
     data["settings"] = [words.setting_apart(setting) for setting in node.settings]
     data["settings_apart"] = to_builtins(node.settings)
+    # By test the smallest slowdown that the runs of this node find.
     data["smallest"] = {words.part(part): share for part, share in node.smallest.items()}
     not_judged = {}
     not_judged_codes = {}

@@ -41,6 +41,7 @@ def export(path: Path, format: str) -> str:
     """
     if format not in FORMATS:
         raise unknown_name("format", format, FORMATS)
+    # ``skipped``: files that are no runs, which are named on standard error.
     loaded, skipped = load_paths([path])
     report_skipped(skipped)
     table: list[tuple[Any, ...]] = []

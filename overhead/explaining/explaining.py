@@ -332,6 +332,7 @@ def _left_out(profile: StepProfile) -> Collection[str]:
     """The names of alternatives that are not tried, since they could not help this step: all of
     them are PyTorch's, one needs uploads from pageable memory, and one needs waits.
     """
+    # "none": the library is not known; an attempt then says itself why it is not possible.
     if profile.library not in ("torch", "none"):
         return ALTERNATIVES
     if profile.trace is None:  # nobody knows whether the step uploads

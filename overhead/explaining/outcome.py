@@ -511,6 +511,7 @@ def compare_outcomes(
     compared_state = list(first_state.values())
     different += differences(compared_state, list(second_state.values()))
     unknown = _doubt_of_values(first_results, compared_state, unknown)
+    # The remark is only said of a comparison that proves something.
     count = sum(value.count for value in [*first_results, *compared_state])
     return OutcomeComparison(different, count, left_out, unknown, "" if unknown else remark)
 

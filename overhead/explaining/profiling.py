@@ -437,6 +437,7 @@ def _profiled(job: _Job, send: Send) -> _Measured:
     tried = _tried(job.source, send)
     # The setup of the program has stored the step under this name.
     step: FoundStep = tried.statement.names["found_step"]
+    # This is the first of two answers to the parent process.
     send(tried.found)
     send(DoesNext(because("running-the-step-on-the-host")))
     shares = dict[str, float]()
@@ -450,6 +451,7 @@ def _profiled(job: _Job, send: Send) -> _Measured:
     profile = dataclasses.replace(
         profile,
         is_returned=step.is_returned,
+        # ``returned``: the type of what the named function returned, cut as a file holds it.
         returned=step.returned[:_MOST_NAME],
         shares=shares,
     )

@@ -168,6 +168,7 @@ def _by_number(trace: Trace) -> dict[int, StepTrace]:
     """
     numbered = []
     for index, step in enumerate(trace.steps):
+        # ``number``: in the name of the mark, as in ``ProfilerStep#12``.
         number = index if step.number is None else step.number
         numbered.append((number, step))
     times = Counter(number for number, _ in numbered)

@@ -210,6 +210,7 @@ def rank_blocks(explanation: Explanation) -> Iterator[Part]:
     rows = []
     for row in explanation.ranks:
         cells = [
+            # A name from a file: without control characters, and cut.
             plain(row.rank, 30),
             micro_of(row.step_ns),
             micro_of(row.host_ns),
@@ -220,6 +221,7 @@ def rank_blocks(explanation: Explanation) -> Iterator[Part]:
         rows.append(cells)
     columns = [
         "rank",
+        # A heading with the unit of its column.
         InMicroseconds("step"),
         "CPU works",
         "device computes",

@@ -264,6 +264,8 @@ def _calls_that_wait(waits: Sequence[record.SynchronisationRow]) -> Why:
         because("waits-at-line", line=row.site.line or "?", what=row.what)
         for row in waits[:_MOST_WAITS]
     ]
+    # At least 1, since a call that only some steps make may be less than half a call a step. ``?``:
+    # a wait whose line is not known.
     number = max(1, round(sum(row.count for row in waits)))
     return because("calls-that-wait", number=number, lines=together(*named))
 
@@ -411,6 +413,7 @@ def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[W
         causes.append(because("more-threads-than-cores", threads=threads, cores=cores, most=most))
     # A fixed piece of work took so many times its best time: the clock of the CPU changes.
     reference_loop_times = shares.get("clock", 1.0)
+    # It is named from 1.12 times on.
     if reference_loop_times >= _SLOWER:
         causes.append(because("slow-test-loop", times=reference_loop_times))
     busy_threads = int(shares.get("python_threads", 0.0))
@@ -490,7 +493,8 @@ def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
     the profiler. If not, the profile does not explain the step, and nothing is concluded from it.
     """
     replayed = Figure(name="replayed", value=replayed_ns)
-    # Without a time to compare with, the check fails.
+    # Without a time to compare with, the check fails. ``VALUED``: the statuses of figures that have
+    # a value.
     if measured.value is None or measured.value <= 0 or measured.status not in VALUED:
         why = measured.reason or because("no-time-measured")
         return ReplayCheck(replayed=replayed, measured=measured, reason=why)

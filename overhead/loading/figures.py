@@ -151,7 +151,8 @@ def contradiction(figure: Figure, *, is_time: bool) -> Why:
         return because("unit-of-no-time", unit=figure.unit)
     if figure.low is not None and figure.high is not None and figure.low > figure.high:
         return because("interval-ends-before", low=figure.low, high=figure.high)
-    # 0 says that it was not checked for which n the figure holds.
+    # A cost holds for chains of so many launches, from the fewest to the most. 0 says that it was
+    # not checked for which n the figure holds.
     if figure.holds_from > figure.holds_to > 0:
         return because("holds-to-before", least=figure.holds_from, most=figure.holds_to)
     return ""

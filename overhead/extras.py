@@ -87,7 +87,7 @@ def _extras() -> list[str]:
         return list(of_clone)
     # Outside of a clone, each requirement in the metadata of the package names its extra.
     names: list[str] = []
-    # The argument chooses in a clone only.
+    # The argument changes nothing here: all requirements come.
     for requirement in _requirements(""):
         names += re.findall(r"extra == [\"']([\w.-]+)", requirement)
     return list(dict.fromkeys(names))

@@ -399,8 +399,10 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
     """
     sums: dict[_Key, _OperationSums] = defaultdict(_OperationSums)
     between_ns = 0.0
+    # How much longer the profiler makes a call of the runtime.
     call_ns = host.call_ns(trace)
     for step in trace.steps:
+        # The device time of an operation is that of all work which its calls issued.
         _add_device_work(sums, step)
         work_of = host.work_of(step, call_ns)
         last_end = step.start

@@ -326,6 +326,7 @@ def _vary_list(values: list[Any], *, middle: bool) -> bool:
         places = dice.integers(len(part), size=len(part)).tolist()
         new = [part[place] for place in places]
     else:
+        # Integers between floating point numbers stay as they are.
         new = [value * _factor(value) if isinstance(value, float) else value for value in part]
     values[kept : len(values) - kept] = new
     return new != part

@@ -234,6 +234,7 @@ def measure_conditions(
     done next, for who shows progress.
     """
     job = _Job(source, conditions=True, busy_threads=busy_threads)
+    # The child runs this module; after a minute without a word it is ended.
     answers = child_answers(__name__, job, _decode_conditions, SILENCE_S, doing)
     with contextlib.closing(answers) as said_by_child:
         conditions: list[Condition] = next(said_by_child)
@@ -660,6 +661,7 @@ class _TorchProfile:
         # ``few``: steps of a short sample, which takes about a millisecond.
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
         many = _LONGER_SAMPLE * few
+        # Of a step of over 0.1 s one pair is enough.
         fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 1
         times: list[SampledTimes] = []
         began = time.perf_counter()

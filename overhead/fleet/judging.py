@@ -165,6 +165,7 @@ def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:
     # Groups of equal nodes, then one of all nodes without a run that counts.
     groups = []
     for kind, nodes in _groups(with_runs):
+        # ``keys``: what the figures are, in the order of the indices by which the runs name them.
         group = judge_nodes(nodes, [*files.keys])
         judged = []
         for node, runs in zip(group.nodes, nodes, strict=True):

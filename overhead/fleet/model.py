@@ -240,11 +240,14 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     least_scales = [FLOORS[kind] for kind in kinds]
     few_nodes = 1 + _FEW / nodes
     # The spread of few nodes is often too small by chance: it is enlarged, and has a floor.
+    # ``_spread``: by the median absolute deviation, which a slow node hardly changes. ``fmax``
+    # gives the floor where there is no spread (NaN).
     scales = np.fmax(few_nodes * _spread(_mean_of_runs(deviations, 1)), least_scales)
     # ``_quantiles``: the values below which these shares of healthy nodes lie.
     limits = _quantiles(1 - FALSE_ALARMS * shares) * scales
 
-    # Of a slow node each of 1, 2, ... runs must be beyond the limit, with the power for all.
+    # Of a slow node each of 1, 2, ... runs must be beyond the limit. They are, together, with 95 %
+    # (``_POWER``): the other 5 % are divided among the runs.
     spread_of_runs = np.fmax(scales, _spread(deviations.reshape(len(parts), runs * nodes)))
     # Rows of ``smallest``: 1, 2, ... runs; columns: tests. By chance a run may fall short of the
     # true slowdown by ``powers`` times the spread of runs.

@@ -260,6 +260,7 @@ def leave_out_copies(found: NodeFiles) -> None:
     oldest_first: list[NodeRun] = []
     for runs in found.runs.values():
         oldest_first += runs
+    # By date; of two with one date by path.
     oldest_first.sort(key=_by_age)
 
     # By figure, to the last digit, the place of the oldest run that has it.

@@ -259,6 +259,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
             raise _WithoutOrder
         # In the order of their texts, which is the same in every process.
         yield from _numbered(sorted(value, key=repr))
+    # A module or a class is no state of the step.
     elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
         yield from _of_object(value)
 

@@ -475,6 +475,7 @@ def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
         # outside of operations work on the host, over all steps.
         working = working_threads(step.operations, step.calls)
         for call in step.calls:
+            # ``no_work``: the part of a call that is a wait.
             if call.operation is None and call.thread in working:
                 earlier_ns = work_ns_by_name.get(call.name, 0.0)
                 work_ns_by_name[call.name] = earlier_ns + call.end - call.start - call.no_work

@@ -89,7 +89,7 @@ def resolved_times(time: Figure) -> Sequence[float]:
         return speeds if speeds[0] > 0 else ()
 
     # ``resolved``: the value and its whole interval lie above zero. An interval is too wide if its
-    # ends are a factor of ``_SPAN`` or more apart.
+    # ends are a factor of ``_SPAN`` (2) or more apart.
     measured = time.measured
     if measured is None or not measured.resolved:
         return ()
@@ -512,8 +512,8 @@ def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     The factor is the longer of the times of host and device over the shorter one. Where
     synchronisations count, it is the step over the step without them.
     """
-    # Between the two limits they cost too much to leave out, and too little to be all. A tenth of
-    # the step and a third of it (``_BOUND_BY_WAITS``).
+    # Between the two limits they cost too much to leave out, and too little to be all. The
+    # limits are a tenth of the step and a third of it (``_BOUND_BY_WAITS``).
     if parts.synchronisation_share >= _FEW_WAITS:
         gain_without_waits = parts.step / parts.without_waits
         if parts.synchronisation_share >= _BOUND_BY_WAITS:
@@ -567,6 +567,7 @@ def _measured_bound(parts: StepParts, gains: Gains) -> _Bound:
     if kind == "host" and times >= _APART and _high(graph) < 1 + _LITTLE:
         contradicted = because("host-work-does-not-bound", **_gain_named(graph))
         return _Bound("unclear", times, contradicted)
+    # It contradicts the device if it surely gains more than 15 %.
     if kind == "device" and _low(graph) > _EQUAL:
         contradicted = because("not-by-the-device-alone", **_gain_named(graph))
         return _Bound("mixed", times, contradicted)
@@ -865,11 +866,13 @@ def judge_times(
     times = {**_time_named("issue_ns", issue), **_time_named("wall_ns", wall)}
     # A step that returns when its work is almost done was busy on the host or waited for the
     # device: the two times cannot tell which. One that returns early leaves the device at work.
+    # Almost done: nine tenths of it.
     if returned_share >= _BLOCKING:
         unclear = because("host-or-synchronisation", **times)
         not_told_apart = because("host-and-waits-are-not-told-apart")
         return StepVerdict(kind="unclear", sentences=[unclear, not_told_apart])
 
+    # Without a device the work goes on in other threads.
     bound = because("bound-by-work-beside", **times)
     if on_device:
         bound = because("device-bound-by-times", **times)

@@ -147,7 +147,7 @@ def _words_for_nodes(a: argparse.Namespace) -> list[str]:
     words = ["run", f"--profile={a.profile or 'node'}"]
     if a.software:
         words.append("--software")
-    # Each of these may be given several times.
+    # Options such as ``--probe``; each may be given several times.
     for option in _PASSED:
         for value in getattr(a, option):
             words.append(f"--{option}={value}")
@@ -161,6 +161,7 @@ def _check(a: argparse.Namespace) -> None:
     if not a.ray and (a.ray_address or a.remote_command):
         raise UsageError("--ray-address, --remote-command: only with --ray")
     if a.ray:
+        # Options such as ``--plugin``, whose files are on this machine.
         for option in _NOT_PASSED:
             if getattr(a, option):
                 name = option.replace("_", "-")

@@ -229,6 +229,7 @@ def _groups(nodes: Sequence[Sequence[NodeRun]]) -> Iterator[_EqualNodes]:
     for runs in nodes:
         by_machine[MachineKind.of(runs[0])].append(runs)
     for machine, nodes_of_machine in by_machine.items():
+        # ``names``: of the packages; operating system and this suite may differ.
         names = _common_versions(nodes_of_machine)
         by_versions: dict[tuple[str, ...], list[Sequence[NodeRun]]] = defaultdict(list)
         for runs in nodes_of_machine:

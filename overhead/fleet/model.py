@@ -126,9 +126,9 @@ class NodeTests:
         the level as the limit of a slow node is above it. Where there is one, the others may be the
         slow ones.
 
-        Of healthy made fleets with 5 to 30 nodes at most 5 of 1,000 have one, with 100 nodes 1 of
-        60. With 9 of 10 hosts 1.5 times slow the tenth is one in 81 to 88 of 100 fleets, with 29 of
-        30 in 99.
+        In simulations at most 5 of 1,000 healthy fleets with 5 to 30 nodes have one, and 1 of 60
+        with 100 nodes. Where 9 of 10 hosts are 1.5 times slow, the tenth is one in 81 to 88 of 100
+        fleets; where 29 of 30 are, the last one in 99.
         """
         # By run and node how far each is above the usual level; NaN without a result.
         runs = self.deviations[test]
@@ -193,6 +193,7 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
     slower = ordered[best:]
 
     squares = faster.var() * faster.size + slower.var() * slower.size
+    # ``count - 2``: two means were taken from the same values.
     inside = max(floor, math.sqrt(squares / (count - 2)))
     log_ratio = float(slower.mean() - faster.mean())
     if log_ratio <= apart * inside:

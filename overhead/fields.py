@@ -32,7 +32,8 @@ def is_utf8(text: str) -> bool:
 
 
 def checked(where: str, value: Any, kind: Any) -> Any:
-    """A value that a stack gave, if it is of the type ``kind``; a NumPy scalar as the plain value.
+    """A value that a stack gave (a library that is measured, such as PyTorch), if it is of the type
+    ``kind``; a NumPy scalar as the plain value.
 
     Raises ``BadValue``: one line that names the field ``where``, the value, and what is allowed.
     A file of results could not hold a number that is not finite, or an integer of over 64 bits.
@@ -51,8 +52,8 @@ def checked(where: str, value: Any, kind: Any) -> Any:
 
 
 def checked_mapping(where: str, values: Any, kind: Any) -> dict[str, Any]:
-    """The mapping that a stack gave as the field ``where``, as a dict from text to the type
-    ``kind``. Raises ``BadValue`` for another type, and for the first wrong key or value.
+    """The mapping that a stack (a library that is measured) gave as the field ``where``, as a dict
+    from text to the type ``kind``. Raises ``BadValue`` for another type, and for the first wrong key or value.
     """
     if not isinstance(values, Mapping):
         raise BadValue(f"{where} is {_short(values)}; it must be a dict")

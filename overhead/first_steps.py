@@ -56,4 +56,5 @@ def _has_gpu() -> bool:
     if sys.platform == "win32":
         windows = os.environ.get("SYSTEMROOT", "")
         return os.path.isfile(os.path.join(windows, "System32", "nvcuda.dll"))
+    # Of the drivers of NVIDIA and AMD, and of Windows in its Linux.
     return any(map(os.path.exists, _DEVICE_FILES))

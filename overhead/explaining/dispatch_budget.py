@@ -293,7 +293,7 @@ class _Counter:
         # Folders by which a line of the program is told from one of PyTorch.
         self._libraries = torch_folders(torch)
         self._folder_of_torch = os.path.join(os.path.dirname(torch.__file__), "")
-        # Such a tensor lies on the host, so reading it waits for nothing.
+        # A number of Python becomes a tensor on the host, so reading that one waits for nothing.
         self._number: Any = None  # the tensor that PyTorch made last of a number of Python
         self._thread = threading.get_ident()
         # Whether a method that reads runs now: what it calls in turn is not counted again.

@@ -215,7 +215,7 @@ def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
     try:
         found: FoundCall = next(said_by_child)
     except UsageError as error:
-        # The error was raised while this one was handled.
+        # What ended the child: the error was raised while that was handled.
         ended = error.__context__
         # Perhaps the function runs a whole program, and does not return.
         if isinstance(ended, ChildEnded) and ended.why == "time":

@@ -101,6 +101,7 @@ def verdict_blocks(explanation: Explanation) -> Iterator[Part]:
     if explanation.replay.ratio is not None:
         row_of_replay = rows[-1]
         row_of_replay[2] = replay_remark(explanation.replay)
+    # ``numeric``: the columns of numbers, by index from 0.
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
     counts = _counts_of(explanation)
     if counts:

@@ -679,8 +679,8 @@ def _wait_reasons(
         is_upload = FROM_PAGEABLE in codes_of(row.what)
         if is_upload and row.blocked_ns >= _LEAST_SHARE * parts.step:
             reasons.append(_upload_reason(row, gains.get(PINNED)))
-    # The gain of a step without waits, if it was measured, tells better than the replay. They are
-    # named from 1 % of the step on.
+    # The gain of a step without waits, if it was measured, tells better than the replay.
+    # Synchronisations are named from 1 % of the step on, a single upload from 2 % on.
     if synchronisations and parts.synchronisation_share >= _LEAST_SYNCHRONISED:
         without_waits = gains.get(UNSYNCHRONISED)
         reasons.append(_synchronisation_reason(parts, synchronisations, without_waits))
@@ -804,6 +804,8 @@ def own_python(explanation: record.Explanation) -> list[Why]:
     """
     split = _host_split(explanation.operations)
     share = split.between_share
+    # Little is less than a tenth. If the replay fails its check, the times of the host are not
+    # right.
     if share is None or not _LITTLE <= share < 1 or not explanation.replay.ok:
         return []
 

@@ -350,6 +350,7 @@ class _Answers:
         chance; only if all are slow in the same test, it is slow. ``not_judged``: the parts of it
         that were not judged, and why; a whole side among them leaves it unknown.
         """
+        # A run that is missing is beyond no limit, so a node with one run is suspect at most.
         if self.twice[:, node].any():
             return "slow"
         if self.once[:, node].any():

@@ -148,8 +148,8 @@ class NodeFiles:
             self.runs.setdefault(path.name, [])
 
     def add(self, node: str, path: Path) -> None:
-        """Read the fingerprint of a run of a node and keep the figures that are judged. One that
-        cannot be used (damaged, of another method, with an impossible date or figure) is noted in
+        """Read the fingerprint of a run of a node, the file with all of its figures, and keep those
+        that are judged. One that cannot be used (damaged, of another method, with an impossible date or figure) is noted in
         ``unread`` with the reason.
         """
         runs = self.runs.setdefault(node, [])

@@ -53,7 +53,8 @@ def checked(where: str, value: Any, kind: Any) -> Any:
 
 def checked_mapping(where: str, values: Any, kind: Any) -> dict[str, Any]:
     """The mapping that a stack (a library that is measured) gave as the field ``where``, as a dict
-    from text to the type ``kind``. Raises ``BadValue`` for another type, and for the first wrong key or value.
+    from text to the type ``kind``. Raises ``BadValue`` for another type, and for the first wrong
+    key or value.
     """
     if not isinstance(values, Mapping):
         raise BadValue(f"{where} is {_short(values)}; it must be a dict")

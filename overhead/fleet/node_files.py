@@ -149,8 +149,8 @@ class NodeFiles:
 
     def add(self, node: str, path: Path) -> None:
         """Read the fingerprint of a run of a node, the file with all of its figures, and keep those
-        that are judged. One that cannot be used (damaged, of another method, with an impossible date or figure) is noted in
-        ``unread`` with the reason.
+        that are judged. One that cannot be used (damaged, of another method, with an impossible
+        date or figure) is noted in ``unread`` with the reason.
         """
         runs = self.runs.setdefault(node, [])
         try:

@@ -41,16 +41,18 @@ def export(path: Path, format: str) -> str:
     """
     if format not in FORMATS:
         raise unknown_name("format", format, FORMATS)
+    # ``skipped``: files that are no runs, which are named on standard error.
     loaded, skipped = load_paths([path])
     report_skipped(skipped)
     table: list[tuple[Any, ...]] = []
+    # ``rows``: of the table; ``in_words``: the reasons in a row as sentences.
     for run in loaded:
         table += rows(run.fingerprint)
     if not table:
         raise BadFile("nothing to export: no case was measured", path)
     if format == "csv":
         return csv_text([COLUMNS, *map(in_words, table)])
-    # JSON: an object for each row.
+    # JSON: an object for each row. ``allow_nan``: JSON has no NaN, so one raises.
     objects = []
     for row in table:
         by_column = dict(zip(COLUMNS, row, strict=True))

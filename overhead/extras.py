@@ -35,6 +35,7 @@ def install_command(*extras: str) -> str:
         packages += packages_of(extra)
     if not packages:  # a copied folder without pyproject.toml or metadata, which say the packages
         return f'pip install ".[{",".join(extras)}]"'
+    # ``_quoted``: in quotes if a shell would read a character of it as something else.
     each_once = dict.fromkeys(packages)
     return " ".join(["pip install", *map(_quoted, each_once)])
 
@@ -69,6 +70,7 @@ def extra_with(module: str) -> str:
     if there is none. Only names are compared: a package counts as that of a module if it has the
     same name, ``-`` and ``_`` aside.
     """
+    # Of a module inside a package, the package.
     wanted = module.partition(".")[0].lower()
     for extra in _extras():
         for package in packages_of(extra):
@@ -85,6 +87,7 @@ def _extras() -> list[str]:
         return list(of_clone)
     # Outside of a clone, each requirement in the metadata of the package names its extra.
     names: list[str] = []
+    # The argument changes nothing here: all requirements come.
     for requirement in _requirements(""):
         names += re.findall(r"extra == [\"']([\w.-]+)", requirement)
     return list(dict.fromkeys(names))
@@ -143,4 +146,5 @@ def _holds(marker: str, extra: str) -> bool:
         "python_version": f"{sys.version_info.major}.{sys.version_info.minor}",
         "sys_platform": sys.platform,
     }
+    # Without builtins the marker can name these four values and nothing else.
     return bool(eval(marker, {"__builtins__": {}}, names))

@@ -32,12 +32,14 @@ def is_utf8(text: str) -> bool:
 
 
 def checked(where: str, value: Any, kind: Any) -> Any:
-    """A value that a stack gave, if it is of the type ``kind``; a NumPy scalar as the plain value.
+    """A value that a stack gave (a library that is measured, such as PyTorch), if it is of the type
+    ``kind``; a NumPy scalar as the plain value.
 
     Raises ``BadValue``: one line that names the field ``where``, the value, and what is allowed.
     A file of results could not hold a number that is not finite, or an integer of over 64 bits.
     """
-    # ``convert`` raises where the type does not fit.
+    # ``convert`` raises where the type does not fit. ``_plain``: of a NumPy scalar the value of
+    # Python.
     value = _plain(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise BadValue(f"{where} is {value}; it must be finite")
@@ -50,8 +52,9 @@ def checked(where: str, value: Any, kind: Any) -> Any:
 
 
 def checked_mapping(where: str, values: Any, kind: Any) -> dict[str, Any]:
-    """The mapping that a stack gave as the field ``where``, as a dict from text to the type
-    ``kind``. Raises ``BadValue`` for another type, and for the first wrong key or value.
+    """The mapping that a stack (a library that is measured) gave as the field ``where``, as a dict
+    from text to the type ``kind``. Raises ``BadValue`` for another type, and for the first wrong
+    key or value.
     """
     if not isinstance(values, Mapping):
         raise BadValue(f"{where} is {_short(values)}; it must be a dict")
@@ -92,7 +95,8 @@ def _fields_of(cls: type[msgspec.Struct]) -> list[_Field]:
     fields = []
     for field in msgspec.structs.fields(cls):
         kind = field.type
-        # Of ``Annotated[dict[str, int], ...]`` the type itself, which stands first.
+        # Of ``Annotated[dict[str, int], ...]`` the type itself, which stands first. Only
+        # ``Annotated`` has metadata.
         bare = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
         value_kind = get_args(bare)[1] if get_origin(bare) is dict else None
         fields.append(_Field(field.name, kind, value_kind))
@@ -111,6 +115,7 @@ def _allowed(kind: Any, error: Exception) -> str:
     """What the type allows, in words: ``it must be an integer, or text``. From the message of
     msgspec's ``error``, such as "Expected `int | str`, got `float`".
     """
+    # A ``Literal`` names all values that are allowed.
     if get_origin(kind) is Literal:
         return f"allowed: {', '.join(get_args(kind))}"
     # The words of msgspec before what it got: the type, in the names of Python.

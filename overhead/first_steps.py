@@ -37,10 +37,12 @@ def first_steps() -> FirstSteps:
     """The library and the device for a first example. Takes milliseconds: it only looks for
     files.
     """
+    # Finds the package without importing it.
     torch = importlib.util.find_spec("torch")
     if torch is None:
         return FirstSteps("numpy")
-    # PyTorch's own folder of libraries tells for what it was built.
+    # PyTorch's own folder of libraries tells for what it was built: only with the libraries in
+    # ``_CUDA_PARTS`` it can use a GPU.
     libraries = Path(torch.origin or "").parent / "lib"
     is_built_for_gpu = any((libraries / name).is_file() for name in _CUDA_PARTS)
     on_gpu = is_built_for_gpu and _has_gpu()
@@ -54,4 +56,5 @@ def _has_gpu() -> bool:
     if sys.platform == "win32":
         windows = os.environ.get("SYSTEMROOT", "")
         return os.path.isfile(os.path.join(windows, "System32", "nvcuda.dll"))
+    # Of the drivers of NVIDIA and AMD, and of Windows in its Linux.
     return any(map(os.path.exists, _DEVICE_FILES))

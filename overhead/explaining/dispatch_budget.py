@@ -177,7 +177,7 @@ class BlockCounts:
         """Which of the two limits the block exceeds: one result for each that it does. None: no
         limit.
         """
-        # ``means``: the sentence on what counts.
+        # ``means``, ``means_wait``: sentences on what counts as a launch, and as a synchronisation.
         over: list[OverBudget] = []
         if launches is not None and len(self.launches) > launches:
             over.append(OverBudget("launches", self.means, launches, self.launches))
@@ -227,7 +227,7 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
     counts.means = because("operations-that-launch")
     counts.means_wait = because("operations-and-reads-that-wait")
     # Three ways to see what runs: operations of this thread, its methods of tensors, and methods in
-    # other threads.
+    # other threads. ``counter`` decides for each of them whether it counts.
     counter = _Counter(torch, folder, counts)
     # The key of operations that only call others.
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -246,8 +246,11 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
                 # Under inference_mode() PyTorch hands over an operation before it has taken it
                 # apart, and item() and others inside it would not be seen.
                 with self:
+                    # ``_op_dk`` runs the operation as this key does: each one that it calls comes
+                    # here in turn.
                     return func._op_dk(composite, *args, **kwargs)
             result = func(*args, **kwargs)
+            # Frame 1 is of the caller, by which the line of the program is found.
             counter.count(func, args, kwargs, result, sys._getframe(1))
             return result
 
@@ -261,12 +264,15 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
         ) -> Any:
             """Call a method of a tensor, and count it if it reads values."""
             kwargs = kwargs or {}
+            # The name of the method; '' for one that reads no values.
             name = counter.name_of_read(func)
             if not name:
                 return func(*args, **kwargs)
             return counter.read(name, func, args, kwargs, sys._getframe(1))
 
     # The methods of the class are replaced for reads in other threads, which no mode sees.
+    # ``_READS``: methods that no operation shows, such as ``tolist``; ``_READS_OF_ONE``: those that
+    # read one value by an operation, such as ``item``.
     readers: dict[str, Any] = {name: counter.reading(name) for name in (*_READS, *_READS_OF_ONE)}
     with mock.patch.multiple(torch.Tensor, **readers), CountReads(), CountOperations():
         yield
@@ -287,11 +293,13 @@ class _Counter:
         # Folders by which a line of the program is told from one of PyTorch.
         self._libraries = torch_folders(torch)
         self._folder_of_torch = os.path.join(os.path.dirname(torch.__file__), "")
+        # A number of Python becomes a tensor on the host, so reading that one waits for nothing.
         self._number: Any = None  # the tensor that PyTorch made last of a number of Python
         self._thread = threading.get_ident()
         # Whether a method that reads runs now: what it calls in turn is not counted again.
         self._inside = _Inside()
-        # By ``id`` of a method, as PyTorch defines it: its name.
+        # By ``id`` of a method, as PyTorch defines it: its name. Only of those that read without an
+        # operation, such as ``tolist``: ``count`` sees the others.
         self._reads = {id(getattr(torch.Tensor, name)): name for name in _READS}
 
     def count(
@@ -309,7 +317,9 @@ class _Counter:
             return
         # First whether it launches, then whether it waits.
         full_name = f"{func.namespace}::{name}"
-        # A view is another description of the same memory, which no kernel makes.
+        # A view is another description of the same memory, which no kernel makes. Operations in
+        # ``_NO_KERNEL``, such as ``empty``, only make such a description too; those of ``profiler``
+        # are marks in a profile.
         starts_kernel = name not in _NO_KERNEL and func.namespace != "profiler"
         if starts_kernel and not func.is_view:
             self._counts.launches.append(CountedCall(full_name, self._line(frame)))
@@ -332,8 +342,9 @@ class _Counter:
 
         @functools.wraps(call)
         def stand_in(*args: Any, **kwargs: Any) -> Any:
-            # These read by an operation, which ``count`` sees in the thread of the block: counted
-            # here as well, they would count twice.
+            # ``_READS_OF_ONE``: ``item`` and others that read one value. They do so by an
+            # operation, which ``count`` sees in the thread of the block: counted here as well, they
+            # would count twice.
             by_operation = name in _READS_OF_ONE and threading.get_ident() == self._thread
             if by_operation:
                 return call(*args, **kwargs)
@@ -396,6 +407,8 @@ def _is_host_counter(frame: Any, folder: str, args: Any) -> bool:
     first = args[0] if args else None
     # An operation on many tensors (``foreach``) gets them as a list.
     tensor = first[0] if isinstance(first, list | tuple) and first else first
+    # ``_HOST_COUNTERS``: the files of those optimisers there that count on the host, as
+    # ``adam.py``.
     optimisers = os.path.join(folder, "optim", "")
     # Look through the callers, up to the first one outside of PyTorch and of this file.
     while frame is not None and frame.f_code.co_filename.startswith((folder, __file__)):
@@ -414,6 +427,8 @@ def _is_a_counter(tensor: Any, names: Mapping[str, Any]) -> bool:
     """Whether a tensor is a counter of steps: it is in one of the lists of counters among the
     variables of an optimiser's function (``names``).
     """
+    # ``_COUNTERS``: what PyTorch calls these lists. A tensor is found by identity: two counters
+    # have equal values.
     for name in _COUNTERS:
         for counter in names.get(name) or ():
             if tensor is counter:
@@ -428,15 +443,20 @@ def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) ->
     ``number``: the tensor that PyTorch made last of a number of Python, which lies on the host.
     """
     name = func.overloadpacket.__name__
+    # First operations with indices, as ``x[index]``, then those that wait though no tag of PyTorch
+    # says so (``_WAITING``).
     if name in _INDEXING:
         return _indexing_reads_values(torch, args, number)
     if name in _WAITING:
         return True
-    # Some operations read only with certain arguments.
+    # Some operations read only with certain arguments. ``histc`` without a range finds it on the
+    # host; ``segment_reduce`` checks given lengths there, unless it is told not to.
     if name == "histc":
+        # Its third and fourth argument are the ends of the range.
         return _range_is_missing(*args[2:4], **kwargs)
     if name == "segment_reduce":
         return kwargs.get("lengths") is not None and not kwargs.get("unsafe", False)
+    # The variant that writes into a given tensor (``_out``) reads as the one without.
     overload = func._overloadname.removesuffix("_out")
     # ``positions``: of the arguments that this operation reads on the host.
     positions = _READ_ON_THE_HOST.get(f"{name}.{overload}")
@@ -458,6 +478,7 @@ def _indexing_reads_values(torch: Any, args: Any, number: Any) -> bool:
     ``args``: of the operation: the tensor, its indices, and the value for a write. ``number``: the
     tensor that PyTorch made last of a number of Python.
     """
+    # None stands for a whole axis, as the ``:`` in ``x[:, index]``.
     indices = [index for index in args[1] if index is not None]
     # PyTorch takes bytes (``uint8``) for a mask too.
     are_masks = [index.dtype in (torch.bool, torch.uint8) for index in indices]
@@ -489,8 +510,10 @@ def _count_runtime_calls(torch: Any, folder: str, counts: BlockCounts) -> Iterat
     counts.means_wait = because("runtime-calls-that-wait")
     with scratch.subfolder() as place:
         file = Path(place) / "trace.json"
+        # Work that was issued before the block ends before the profile begins.
         torch.cuda.synchronize()
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+            # It writes the line of the program beside each operation and wait into the profile.
             with marked_sites(torch, folder):
                 yield
             # The profiler must see the work end. This wait is not the program's: it is marked, so
@@ -513,6 +536,7 @@ def add_calls(counts: BlockCounts, trace: Trace) -> None:
     calls: list[HostCall] = []
     waits: list[HostCall] = []
     for step in trace.steps:
+        # ``calls``: all calls of the runtime; ``synchronisations``: those of them that wait.
         calls += step.calls
         waits += step.synchronisations
     # The first call with this mark as its line is the wait that ends the block.

@@ -50,6 +50,7 @@ def _step_of_numpy() -> Callable[[], object]:
     def step() -> float:
         error = inputs @ weights - targets  # of the predictions
         gradient = inputs.T @ error / len(inputs)
+        # In place, so that each step goes on from the weights of the one before.
         weights[:] -= 0.001 * gradient
         return float((error**2).mean())
 

@@ -108,6 +108,7 @@ def explain(
     """
     _check(alternatives, seconds)
     listener = listener or Listener()
+    # ``source``: with the Python text (``setup``) by which any process loads the step.
     source = _source(step, arguments)
     own_alternative = _source(against, arguments) if against else None
     # The wait for other runs does not count towards ``seconds``.
@@ -115,11 +116,13 @@ def explain(
     began = time.monotonic()
     with _noting_a_long_start(listener) as doing:
         profile = profile_step(source, doing=doing)
+    # A step of under 1 us is one call, for which ``overhead time`` is made.
     _refuse_short(profile.found.one_ns)
 
     measured = _Measured()
     try:
         if chrome is not None:
+            # The replayed step as a file that Perfetto shows.
             _save_replay_or_say_why(chrome, profile, measured, listener)
         # ``least_s``: what the processes take besides their samples, which no limit shortens.
         changes = _changes_of(source, profile, began + seconds, listener)
@@ -128,6 +131,7 @@ def explain(
         if alternatives == "none":
             measured.timing = changes.time_alone()
         else:
+            # With "eager" no alternative is tried that compiles the step.
             compiled = alternatives == "all"
             setup = own_alternative.setup if own_alternative else ""
             measured.timing, measured.alternatives = changes.try_all(
@@ -179,9 +183,8 @@ def _changes_of(
     leave_out = _left_out(profile)
     changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=leave_out)
     # ``ends``: when all must be done. ``loading_s``: how long a process takes to load the step.
-    # ``conditions_s``: how long the step under other conditions takes, which comes after the
-    # alternatives; it is only part of the time left that the user sees. (The name without
-    # ``changes`` is a function.)
+    # ``conditions_s``: how long the step under other conditions takes afterwards: while the
+    # alternatives run, it is added to the time left that the user sees.
     changes.ends = end
     changes.loading_s = profile.loading_s
     changes.conditions_s = _conditions_with_loading_s(profile)
@@ -297,6 +300,7 @@ def _measure_conditions(
     if left_s < _conditions_with_loading_s(profile):
         measured.remarks.append(because("no-time-for-conditions"))
         return
+    # How many other Python threads of the program were busy while the step ran.
     threads = int(profile.shares.get("python_threads", 0.0))
     try:
         measured.conditions = measure_conditions(source, threads, doing=listener.working)
@@ -314,7 +318,8 @@ def _interrupted(
         measured.remarks.append(because("interrupted-later"))
         return measured.explanation(source, profile, measured.timing)
     measured.remarks.append(because("interrupted"))
-    # The times of a call that was not timed: none, each with the reason.
+    # The times of a call that was not timed: none, each with the reason. ``[]``: no figure is
+    # known.
     call = untimed(profile.found, because("interrupted-before"), [])
     versions = machine.versions(sorted(set(profile.found.packages)))
     timing = Timing(
@@ -327,16 +332,18 @@ def _left_out(profile: StepProfile) -> Collection[str]:
     """The names of alternatives that are not tried, since they could not help this step: all of
     them are PyTorch's, one needs uploads from pageable memory, and one needs waits.
     """
+    # "none": the library is not known; an attempt then says itself why it is not possible.
     if profile.library not in ("torch", "none"):
         return ALTERNATIVES
     if profile.trace is None:  # nobody knows whether the step uploads
         return [PINNED]
     left_out = []
     waits = synchronisation_rows(profile.trace)
+    # The name of such a wait is a reason with this code.
     uploads_pageable = any(FROM_PAGEABLE in codes_of(row.what) for row in waits)
     if not uploads_pageable:
         left_out.append(PINNED)
-    # Waits that cost little: a step without them would not be measurably faster.
+    # Waits that cost little, under 1 % of a step: without them it would not be measurably faster.
     waiting_ns = sum(row.blocked_ns for row in waits)
     if waiting_ns < _LEAST_WAITS * profile.step_ns:
         left_out.append(UNSYNCHRONISED)
@@ -382,6 +389,7 @@ def explanation(
     # The verdict rests on the tables and on the measured gains.
     check, verdict = _judged(profile, step, counts, operations, synchronisations, gains_of(tried))
     not_seen = [*_not_seen(profile, call), *timing.notes]
+    # ``redact_reason``: without the names of host and user, and without folders of paths.
     explained = record.Explanation(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         program=_explained_program(source, profile),
@@ -413,7 +421,8 @@ def _step_timing(call: CallTiming, profile: StepProfile) -> record.StepTiming:
     why = call.reason or NOT_MEASURED
     return record.StepTiming(
         # ``complete``, ``issue``, ``fixed`` and so on: the names of these figures in ``overhead
-        # time``.
+        # time``. ``fixed``: what any number of steps pays once. ``renamed``: the figure under the
+        # second name; without a value, for the reason ``why``, if there is none.
         wall=_above_zero(renamed(call.figure("complete"), "wall", why)),
         issue=_above_zero(renamed(call.figure("issue"), "issue", why)),
         fixed=renamed(call.figure("fixed"), "fixed", why),
@@ -472,7 +481,8 @@ def _checked_for_work(alternative: record.Alternative, busy: Figure) -> record.A
     """
     if not _captures(alternative) or busy.low is None:
         return alternative
-    # Without a time nothing shows that the graph leaves work out.
+    # Without a time nothing shows that the graph leaves work out. ``_LEAST_BUSY`` is 0.9: a graph
+    # that is only a little shorter than the device's work passes.
     graph_ns = alternative.step.value or math.inf
     if graph_ns >= _LEAST_BUSY * busy.low:
         return alternative
@@ -552,6 +562,7 @@ def _judged(
         return _judged_by_times(profile, step)
 
     # ``parts``: times of the replayed step. ``check``: whether it takes as long as the step did.
+    # ``quiet``: the quarter of the steps that took the host least.
     parts = step_parts(trace.quiet(), profile.host)
     check = _checked_replay(profile, trace, parts.step)
     if not trace.has_device:
@@ -643,7 +654,8 @@ def _not_seen_in_trace(profile: StepProfile, trace: Trace) -> list[Why]:
         if len(streams) > 1:
             reasons.append(because("waits-of-streams-not-modelled"))
             break
-    # A trace from a file has no profile of the host beside it.
+    # A trace from a file has no profile of the host beside it. ``unknown``: steps whose operations
+    # are those of no step of the host's profile (``host.alone``).
     unknown = profile.host.count_unknown_steps(trace) if profile.host.alone.steps else 0
     if unknown:
         steps = len(trace.steps)

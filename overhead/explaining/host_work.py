@@ -80,6 +80,7 @@ def profiler_cost(
     entry_ns = statistics.median(gaps_ns) if gaps_ns else 0.0
 
     # ``returns``: without the profiler, how long a step and the loop take until they return.
+    # ``quiet_mean``: of the quickest quarter. Much waiting is over 5 % of a step.
     if blocked_ns > _MUCH_WAITING * quiet_mean(returns.step):
         return ProfilerCost(_added_ns(loop, returns.loop), entry_ns)
     return ProfilerCost(_added_ns(alone, returns.step), entry_ns)
@@ -97,6 +98,8 @@ def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
     if not operations or not returns:
         return 0.0
     # ``quiet`` keeps all steps if they are not alike; then all times without the profiler count.
+    # ``alike``: all steps run the same number of operations; ``quiet_mean``: of the quickest
+    # quarter.
     unprofiled_ns = quiet_mean(returns) if profiled.alike else statistics.fmean(returns)
     added_ns = sum(step.end - step.start - unprofiled_ns for step in steps)
     return max(0.0, added_ns / operations)
@@ -168,6 +171,7 @@ class HostTimes:
         """
         longer_ns_per_call = []
         for step in trace.steps:
+            # ``_names``: those of the operations, in order.
             without_device = self._parts_by_names.get(_names(step))
             if without_device is None:
                 continue
@@ -360,6 +364,7 @@ def step_counts(trace: Trace, reason: Why = NO_STEP) -> record.StepCounts:
     figures = {"allocations": _count("allocations", allocations)}
     # Where no device takes part there is nothing to count, which is not the same as 0.
     has_calls = trace.has_device or any(step.calls for step in trace.steps)
+    # By the name of a count the kind of calls that it counts.
     for name, kind in _KIND_OF_COUNT.items():
         if has_calls:
             figures[name] = _count(name, [step.count(kind) for step in trace.steps])
@@ -394,8 +399,10 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
     """
     sums: dict[_Key, _OperationSums] = defaultdict(_OperationSums)
     between_ns = 0.0
+    # How much longer the profiler makes a call of the runtime.
     call_ns = host.call_ns(trace)
     for step in trace.steps:
+        # The device time of an operation is that of all work which its calls issued.
         _add_device_work(sums, step)
         work_of = host.work_of(step, call_ns)
         last_end = step.start
@@ -407,6 +414,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
             # ``entry_ns`` at most, was getting into this operation.
             before_ns = work_of(last_end, start)
             entry_ns = min(before_ns, host.cost.entry_ns)
+            # ``_key``: the name of the operation and its line in the program.
             row_sums = sums[_key(operation)]
             row_sums.count += 1
             row_sums.host_ns += entry_ns + work_of(start, end)
@@ -419,6 +427,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
     if sums or between_ns:
         sums[BETWEEN, NO_SITE] = _OperationSums(steps, between_ns)
     rows = [_operation_row(key, row_sums, steps) for key, row_sums in sums.items()]
+    # ``MOST_ROWS``: a file holds no more.
     return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
 
 
@@ -461,7 +470,8 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
             name = call.name
             if call.operation is not None:
                 name = f"{call.operation.name}, {call.name}"
-            # An upload from pageable memory is told apart: pinned memory would avoid its wait.
+            # An upload from pageable memory is told apart: pinned memory would avoid its wait. Work
+            # and the call that issued it have the same ``correlation``, a number.
             issued = step.by_correlation.get(call.correlation, ())
             is_pageable = any(work.uploads_pageable for work in issued)
             blocked[name, is_pageable, call.site].append(call.blocked)

@@ -79,6 +79,8 @@ def marked_sites(torch: Any, folder: str) -> Iterator[None]:
             # A backward pass on a device runs in a thread of its own, while the program waits in
             # its line.
             site = call_site(sys._current_frames().get(main), folder, libraries)
+        # ``line``: of the program; ``inside``: the innermost one of an installed package on the
+        # way.
         return mark(f"{SITE_MARK}{site.line}|{site.inside}")
 
     class Sites(TorchDispatchMode):  # type: ignore[misc]
@@ -87,6 +89,7 @@ def marked_sites(torch: Any, folder: str) -> Iterator[None]:
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            # Frame 1 is of the caller.
             with marked(sys._getframe(1)):
                 return func(*args, **(kwargs or {}))
 

@@ -141,9 +141,13 @@ def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
     """
 
     def full_name(part: str) -> str:
+        # A dot between both; none where one is empty, as the part that is the object itself.
+        # ``file_text`` cuts it and replaces what is no UTF-8: a key of the program may be any text,
+        # and a file must hold it.
         return file_text(f"{name}.{part}".strip("."))
 
     unread: dict[str, Why] = {}
+    # ``unread`` gets the name and the reason of each object that could not be read in full.
     values = state.reachable_values(root, unread)
     leaves = {full_name(part): leaf for part, leaf in values.items()}
     left_out = {full_name(part): (1, reason) for part, reason in unread.items()}
@@ -204,10 +208,13 @@ def vary_values(root: Any, *, middle: bool) -> int:
     the same new ones, and those of two arrays differ.
     """
     holders: list[Any] = []  # the objects that hold values, such as lists and dicts
-    # First arrays, then lists; numbers only if neither changed.
+    # First arrays, then lists; numbers only if neither changed. ``reachable_values`` also fills
+    # ``holders``.
     leaves = state.reachable_values(root, {}, holders)
     varied = 0
     for name, leaf in leaves.items():
+        # ``_STRUCTURE``: names of the arrays of a sparse matrix that say where its values are; with
+        # other ones a library may read beyond its memory.
         last_part = name.rpartition(".")[2]
         if state.is_array(leaf) and last_part not in _STRUCTURE:
             # The array may be read-only, or its class raises anything.
@@ -238,7 +245,9 @@ def _vary_array(array: Any, *, middle: bool) -> bool:
     dtype = str(getattr(array, "dtype", ""))
     if "float" in dtype or "complex" in dtype:
         _multiply(part, before)
-    # Booleans and integers. They may be indices, so no new number may come in.
+    # Booleans and integers. They may be indices, so no new number may come in. ``_drawn``: values
+    # drawn from the array itself. A huge array stays as it is, since a copy would need as much
+    # memory.
     elif before.dtype.kind in "biu" and before.size <= _MOST_DRAWN:
         _write(part, _drawn(before))
     return not np.array_equal(before, state.to_numpy(part))
@@ -257,7 +266,8 @@ def _multiply(array: Any, before: Any) -> None:
     """
     checksum = zlib.crc32(_bytes(before))
     size = math.prod(array.shape)
-    # One factor for a large array: an array of factors would need as much memory.
+    # One factor for a large array: an array of factors would need as much memory. ``_factor_of``:
+    # one of seven factors, by the remainder of the number by 7.
     single = _factor_of(checksum)
     # An element's factor follows from its place and the checksum of the whole array.
     factors: Any = single
@@ -272,6 +282,7 @@ def _multiply(array: Any, before: Any) -> None:
     elif isinstance(array, np.ndarray):
         array *= np.asarray(factors, array.dtype)
     elif _is_of_cupy(array):
+        # By one factor: an array of CuPy cannot be multiplied by one of NumPy.
         array *= single
 
 
@@ -296,6 +307,7 @@ def _write(array: Any, values: Any) -> None:
     elif isinstance(array, np.ndarray):
         array[...] = values
     elif _is_of_cupy(array):
+        # CuPy's way to copy an array of the host to the GPU.
         array.set(values)
 
 
@@ -314,6 +326,7 @@ def _vary_list(values: list[Any], *, middle: bool) -> bool:
         places = dice.integers(len(part), size=len(part)).tolist()
         new = [part[place] for place in places]
     else:
+        # Integers between floating point numbers stay as they are.
         new = [value * _factor(value) if isinstance(value, float) else value for value in part]
     values[kept : len(values) - kept] = new
     return new != part
@@ -332,10 +345,13 @@ def _vary_numbers(holder: Any) -> int:
     with its variables) by factors up to 1.1; returns how many there are.
     """
     if isinstance(holder, types.FunctionType):
-        # A cell is a variable of the function around this one.
+        # A cell is a variable of the function around this one. ``_is_number``: it holds a floating
+        # point number other than 0.
         cells = [cell for cell in holder.__closure__ or () if _is_number(cell)]
         for cell in cells:
             cell.cell_contents *= _factor(cell.cell_contents)
+        # Each name once, though the code may use it often: else its number would be multiplied as
+        # often.
         names = dict.fromkeys(state.named_globals(holder))
         return len(cells) + _vary_items(holder.__globals__, names)
 
@@ -418,6 +434,7 @@ def _value_of_array(name: str, dtype: str, array: Any) -> StepValue:
     """A copy of a NumPy array: of texts as one text, of numbers as bytes. ``dtype``: the type that
     the program gave its values, which is another one if NumPy lacks it.
     """
+    # NumPy's letter for the kind of values.
     kind = array.dtype.kind
     shape = tuple(array.shape)
     if kind in "SUMm":  # texts, dates and times
@@ -486,7 +503,8 @@ def compare_outcomes(
         first_state = {name: first_state[name] for name in shared}
         second_state = {name: second_state[name] for name in shared}
         unknown = unknown or _doubt_of_later_steps(first, second)
-        # If the step itself ignores its inputs, the alternative may do so too.
+        # If the step itself ignores its inputs, the alternative may do so too. ``responds``:
+        # whether the step gave another result once its arrays had other values.
         if first.responds is False and not different:
             remark = because("step-does-not-vary")
 
@@ -494,6 +512,7 @@ def compare_outcomes(
     compared_state = list(first_state.values())
     different += differences(compared_state, list(second_state.values()))
     unknown = _doubt_of_values(first_results, compared_state, unknown)
+    # The remark is only said of a comparison that proves something.
     count = sum(value.count for value in [*first_results, *compared_state])
     return OutcomeComparison(different, count, left_out, unknown, "" if unknown else remark)
 
@@ -608,6 +627,7 @@ def _difference(first: StepValue, second: StepValue) -> Reason | None:
     """
     ours = first.elements()
     theirs = second.elements()
+    # Of one form: arrays of one type and shape, equal texts, or two numbers.
     if not _are_of_one_form(first, second, ours, theirs):
         return because("values-differ", name=first.name, first=_kind(first), second=_kind(second))
 

@@ -186,7 +186,8 @@ def profile_step(source: StepSource, *, doing: _Listening = _ignore) -> StepProf
     with scratch.subfolder() as folder:
         began = time.monotonic()
         # The child answers twice: when it has tried the step, and when it has profiled it. It
-        # writes the traces into the folder.
+        # writes the traces into the folder. The child runs this module; after ``SILENCE_S``, a
+        # minute, without a word it is ended.
         answers = child_answers(__name__, _Job(source, folder), _decode, SILENCE_S, doing)
         with contextlib.closing(answers) as said_by_child:
             found = _first_answer(said_by_child)
@@ -214,6 +215,7 @@ def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
     try:
         found: FoundCall = next(said_by_child)
     except UsageError as error:
+        # What ended the child: the error was raised while that was handled.
         ended = error.__context__
         # Perhaps the function runs a whole program, and does not return.
         if isinstance(ended, ChildEnded) and ended.why == "time":
@@ -232,6 +234,7 @@ def measure_conditions(
     done next, for who shows progress.
     """
     job = _Job(source, conditions=True, busy_threads=busy_threads)
+    # The child runs this module; after a minute without a word it is ended.
     answers = child_answers(__name__, job, _decode_conditions, SILENCE_S, doing)
     with contextlib.closing(answers) as said_by_child:
         conditions: list[Condition] = next(said_by_child)
@@ -251,12 +254,14 @@ def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> Ste
     host_alone = _read_traces(folder, [name for name in _STEP_FILES if name in written])
     # ``loop``: a loop of one operation, which shows what the profiler adds to one.
     loop = _read_traces(folder, [name for name in _LOOP_FILES if name in written])
-    # ``main``: the trace of the operations; ``sites``: the one that has their lines.
+    # ``main``: the trace of the operations; ``sites``: the one that has their lines. Without a
+    # device the traces of the host have the operations.
     main = _read_traces(folder, [_DEVICE_FILE]) if profile.device else host_alone
     if profile.device and not main.has_device:
         return dataclasses.replace(profile, reason=because("no-device-work-seen"))
     sites = Trace([]) if profile.sites_missing else _read_traces(folder, [_SITES_FILE])
     joined, missing = with_sites(main, sites)
+    # ``blocked_ns``: how long the host waits for the device in a step.
     host = HostTimes(host_alone, profiler_cost(host_alone, loop, returns, main.blocked_ns))
     return dataclasses.replace(
         profile, trace=joined, host=host, sites_missing=profile.sites_missing or missing
@@ -327,6 +332,7 @@ def _first_difference(step: StepTrace, model: StepTrace) -> Reason:
     differ.
     """
     names = [operation.name for operation in step.operations]
+    # ``_known_operations``: without those that recording the lines adds.
     others = [operation.name for operation in _known_operations(model)]
     for number, (name, other) in enumerate(itertools.zip_longest(names, others), 1):
         if name == other:
@@ -343,6 +349,7 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     """The step with the lines of ``model``, which was recorded with lines; None if the two run
     different operations.
     """
+    # Without the operations that recording the lines adds.
     known = _known_operations(model)
     if [operation.name for operation in step.operations] != [each.name for each in known]:
         return None
@@ -351,7 +358,7 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     for plain, with_site in zip(step.operations, known, strict=True):
         operations[id(plain)] = dataclasses.replace(plain, site=with_site.site)
 
-    # Then the calls: each gets its operation with the line.
+    # Then the calls: each gets its operation with the line. ``sites``: by the start of a call.
     sites = _sites_of_synchronisations(step, model)
     calls = []
     for call in step.calls:
@@ -395,6 +402,7 @@ def _tried(source: StepSource, send: Send) -> _TriedStep:
     next.
     """
     known_threads = [*sys._current_frames()]  # those that are not the program's
+    # ``path``: the folders in which the program finds its modules.
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
     # This part of the setup refuses a step that takes over a second in two calls in a row.
     check = (
@@ -408,6 +416,8 @@ def _tried(source: StepSource, send: Send) -> _TriedStep:
         send(DoesNext(what))
 
     with telling_first_call(lambda: doing(CALLING_THE_FUNCTION)):
+        # ``statement``: a loop of the call; ``wait``: waits until the device is done. ``_NAMES``:
+        # what errors call the setup and the call.
         found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, doing, _NAMES)
     # A step that returns a coroutine or a generator has not run yet.
     for result in statement.results:
@@ -428,10 +438,13 @@ def _profiled(job: _Job, send: Send) -> _Measured:
     tried = _tried(job.source, send)
     # The setup of the program has stored the step under this name.
     step: FoundStep = tried.statement.names["found_step"]
+    # This is the first of two answers to the parent process.
     send(tried.found)
     send(DoesNext(because("running-the-step-on-the-host")))
     shares = dict[str, float]()
     with contextlib.suppress(Exception):  # the step of a user, which worked a few times
+        # For which share of a step's time the thread waited for a CPU core, and the like; and for
+        # which share the program's own Python ran.
         shares = tried.host.shares() | tried.host.own_python()
     # From here on the step itself is called, no longer the timed loop around it.
     tried.statement.close()
@@ -439,6 +452,7 @@ def _profiled(job: _Job, send: Send) -> _Measured:
     profile = dataclasses.replace(
         profile,
         is_returned=step.is_returned,
+        # ``returned``: the type of what the named function returned, cut as a file holds it.
         returned=step.returned[:_MOST_NAME],
         shares=shares,
     )
@@ -478,6 +492,7 @@ def _profile(
     library = next((name for name in LIBRARIES if name in found.waits), "")
     if not library:
         library = "torch" if torch else "none"
+    # ``adapter``: the name of the device that the trial waited for.
     device = found.adapter if found.api != "CPU" else ""
     profile = StepProfile(found, library, device)
     # PyTorch's profiler sees the device only where PyTorch uses CUDA.
@@ -557,10 +572,14 @@ class _TorchProfile:
             steps = min(_MOST, max(_FEWEST, fitting))
             for number in (_FEWEST, steps):  # the first profile leaves memory for the next one
                 self.doing(because("profiling-the-device"))
+                # One step more, in which the profiler starts: whoever reads the trace leaves it
+                # out. Both write to one file, so the second profile stays. ``False``: without
+                # lines.
                 self._trace(_DEVICE_FILE, False, [self.step] * (1 + number))
         self.doing(because("finding-lines-of-operations"))
         missing: Why = ""
         try:
+            # ``True``: with the lines, which takes long; its times are not used.
             self._trace(_SITES_FILE, True, [self.step] * _SITES_STEPS)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = because("call-sites-not-recorded", error=one_line(error))
@@ -581,14 +600,17 @@ class _TorchProfile:
         times: list[SampledTimes] = []
         step_returns: list[float] = []
         loop_returns: list[float] = []
-        # This profile leaves memory for the next ones.
+        # This profile leaves memory for the next ones. The first turn below writes the same file
+        # again.
         self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))
         # In each turn: the step timed, its returns, its trace; then the same of the loop.
         traces = _FEW_TRACES if one_s > _SLOW_S else _HOST_TRACES
         for step_file, loop_file in zip(_STEP_FILES[:traces], _LOOP_FILES, strict=False):
             self.doing(because("profiling-the-host"))
+            # ``_TIMED_S``: a second, over all turns.
             times += self._times(one_s, _TIMED_S / _HOST_TRACES)
             step_returns += self._returns(self.step, number)
+            # One more, in which the profiler starts; it is not read.
             self._host_trace(step_file, [self.step] * (1 + steps))
             loop_returns += self._returns(loop, _LOOPS)
             self._host_trace(loop_file, [loop] * (1 + _LOOPS))
@@ -598,6 +620,7 @@ class _TorchProfile:
         """A function that runs one cheap operation many times on the device of the step. How much
         longer it takes with a profiler tells what the profiler costs an operation.
         """
+        # 0, which stays 0 when it is added to itself.
         number = self.torch.zeros(1, device="cuda" if self.on_cuda else "cpu")
 
         def loop() -> None:
@@ -638,6 +661,7 @@ class _TorchProfile:
         # ``few``: steps of a short sample, which takes about a millisecond.
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
         many = _LONGER_SAMPLE * few
+        # Of a step of over 0.1 s one pair is enough.
         fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 1
         times: list[SampledTimes] = []
         began = time.perf_counter()
@@ -706,6 +730,7 @@ def _keep_freed_memory() -> None:
     """
     # Other C libraries than glibc have no such option; Windows has no library None.
     with contextlib.suppress(OSError, AttributeError, TypeError):
+        # Above these sizes glibc gives freed memory back to the system.
         for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
@@ -740,6 +765,8 @@ def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, 
             start_us = begin.cpu_elapsed_us(push)
             yield {
                 "ph": "X",
+                # An annotation is the mark of a step (``_mark``), by which a reader finds the
+                # steps.
                 "cat": "user_annotation" if push.scope() == annotation else "cpu_op",
                 "name": push.name(),
                 "tid": push.thread_id(),

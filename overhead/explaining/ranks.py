@@ -72,11 +72,11 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     left_out = max(_count_others(collectives, kinds) for collectives in collectives_of_ranks)
     compared = [_of_kinds(collectives, kinds) for collectives in collectives_of_ranks]
 
-    # A row for each rank, a column for each collective.
+    # A row for each rank, a column for each collective. How long the kernel of each takes, ns.
     durations = [_durations(collectives) for collectives in compared]
     times = np.array(durations).reshape(len(traces), -1)
     # The shortest of a column is the rank that arrived last. ``waits``: same shape, how much longer
-    # than that.
+    # than that. ``initial`` is above every time, so it changes none.
     waits = times - times.min(axis=0, initial=np.inf) if times.size else times
     waited_for = _waited_for(waits)
 
@@ -142,6 +142,7 @@ def _rank_row(trace: Trace, waits_ns: float, last_share: float) -> RankRow:
     """The row of a rank: its times in a step. ``waits_ns``: how long it waits in collectives.
     ``last_share``: of the time that all ranks wait, how much is for this rank.
     """
+    # ``HostTimes()``: no profile of the host alone, so the host's times are those of the trace.
     parts = step_parts(trace.quiet(), HostTimes())
     # The work of the device without collectives, in which it may only wait.
     computing_ns = []
@@ -167,6 +168,7 @@ def _by_number(trace: Trace) -> dict[int, StepTrace]:
     """
     numbered = []
     for index, step in enumerate(trace.steps):
+        # ``number``: in the name of the mark, as in ``ProfilerStep#12``.
         number = index if step.number is None else step.number
         numbered.append((number, step))
     times = Counter(number for number, _ in numbered)
@@ -219,6 +221,7 @@ def _all_take_part(work: DeviceWork, ranks: int) -> bool:
     runs an all-to-all and an exchange of two ranks as the same kernel, "SendRecv"; what PyTorch
     calls the operation tells them apart.
     """
+    # Between two ranks both take part in any case.
     is_send_or_receive = "sendrecv" in work.name.lower().replace("_", "")
     if not is_send_or_receive or ranks == 2:
         return True
@@ -256,7 +259,8 @@ def _late_rank(found: RankComparison) -> Why:
     late = found.rows[index]
     waited_ns = found.waited_for[index]
     others = [row for row in found.rows if row is not late]
-    # Little waiting, or waiting that is shared among the ranks, is nobody's fault.
+    # Little waiting, or waiting that is shared among the ranks, is nobody's fault. A rank is named
+    # from two thirds of all waiting, and a 20th of a step, on.
     if late.last_share < _MOST or waited_ns < _SMALL * late.step_ns:
         return because("no-rank-is-late")
     return because(
@@ -276,6 +280,7 @@ def _longer_step(rows: Sequence[RankRow]) -> Why:
     longest = max(rows, key=lambda row: row.step_ns)
     others = [row for row in rows if row is not longest]
     usual_ns = statistics.median(row.step_ns for row in others)
+    # Under 1.15 times the median of the others it is not clearly longer.
     if usual_ns <= 0 or longest.step_ns < _LONGER * usual_ns:
         return ""
     # A part is a cause if it makes up half of what the step takes longer.

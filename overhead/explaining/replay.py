@@ -162,6 +162,7 @@ class _Queue:
         """
         while self.queued_ends and self.queued_ends[0] <= self.now:
             heapq.heappop(self.queued_ends)
+        # ``QUEUE_DEPTH``: as many pieces of work as CUDA's queue was seen to hold.
         if len(self.queued_ends) < QUEUE_DEPTH:
             return
         has_room_at = heapq.heappop(self.queued_ends)
@@ -188,6 +189,7 @@ def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
     queue = _Queue(model)
     # All profiled steps in a row, ``rounds`` times.
     actions = list(itertools.chain.from_iterable(model.steps)) * rounds
+    # ``run`` returns when all work so far is done, on one clock.
     first_half_end = queue.run(actions)
     second_half_end = queue.run(actions)
     steps = max(1, rounds * len(model.steps))
@@ -344,6 +346,7 @@ def _actions(
     # ``done_until``: up to when the host's work is in an action already.
     done_until = step.start
     for call in step.calls:
+        # ``_issued_by``: the device work that the call started, the first piece first.
         issued = _issued_by(step, call)
         # Other calls, such as queries, are only host work.
         if not issued and not call.waits_for:
@@ -428,6 +431,7 @@ class _StreamHistory:
         for stream, end in self.free_at.items():
             if stream != work.stream and end <= work.start:
                 ends.append(end)
+        # 0: all of them are still at work, so it waited for none.
         return max(ends, default=0.0)
 
     def add(self, call: HostCall, issued: Iterable[DeviceWork]) -> None:
@@ -447,6 +451,7 @@ def launch_delays(trace: Trace) -> list[LaunchDelay]:
     delays: list[LaunchDelay] = []
     for step in trace.steps:
         for call in step.calls:
+            # Such as ``cudaStreamWaitEvent``: a stream is told to wait for another one.
             if _WAITS_FOR_EVENT.search(call.name):
                 streams.event_wait_at = call.start
             issued = _issued_by(step, call)
@@ -501,7 +506,7 @@ def _longest_latency(delays: Sequence[LaunchDelay], median_latency_ns: float) ->
     """
     longest = max(delays, key=_latency)
     latency_ns = longest.latency
-    # It is named only if it is long both beside the median and in itself.
+    # It is named only if it is long both beside the median (10 times) and in itself (100 us).
     if latency_ns < max(_LONG_TIMES * median_latency_ns, _LONG_NS):
         return ""
     if longest is delays[0]:

@@ -39,6 +39,7 @@ def _with_condition(alternative: Alternative) -> Alternative:
     """
     if alternative.kind != "condition" or alternative.condition is not None:
         return alternative
+    # None for a condition by which nothing is decided.
     condition = CONDITIONS_BY_OLDER_NAME.get(alternative.name)
     if condition is None:
         return alternative

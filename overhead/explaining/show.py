@@ -95,11 +95,13 @@ def verdict_blocks(explanation: Explanation) -> Iterator[Part]:
     if more:
         yield Text(more)
     shown = [row for row in _times_of(explanation) if _was_looked_for(row, explanation)]
+    # ``text``: a function that makes the text of the time.
     rows = [[row.name, row.text(row.time), _time_remark(row)] for row in shown]
     # The last row is the step as computed from the profile; it is compared with the measured one.
     if explanation.replay.ratio is not None:
         row_of_replay = rows[-1]
         row_of_replay[2] = replay_remark(explanation.replay)
+    # ``numeric``: the columns of numbers, by index from 0.
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
     counts = _counts_of(explanation)
     if counts:
@@ -112,10 +114,12 @@ def _counts_of(explanation: Explanation) -> list[str]:
     """
     texts = []
     for name, words in _COUNTS.items():
+        # None: an older file did not count this kind apart.
         figure: Figure | None = getattr(explanation.per_step, name)
         if figure is None or not figure.measured:
             continue
         has_any = figure.high or figure.value  # in some step, or as the median
+        # Fills and allocations by the driver, which most steps lack, are not shown as 0.
         if name in _ONLY_IF_ANY and not has_any:
             continue
         what = words.one if figure.value == 1 else words.several
@@ -146,6 +150,8 @@ def _times_of(explanation: Explanation) -> list[_TimeRow]:
     # The main time is the one to quote, unless its interval is too wide.
     remark_of_main = QUOTE_THIS if resolved_times(step.wall) else ""
     return [
+        # ``from_running``: only running the program tells this time, a trace does not.
+        # ``may_lack``: an older file has the row without a value.
         _TimeRow(
             "a step with its work done",
             step.wall,
@@ -205,6 +211,7 @@ def rank_blocks(explanation: Explanation) -> Iterator[Part]:
     rows = []
     for row in explanation.ranks:
         cells = [
+            # A name from a file: without control characters, and cut.
             plain(row.rank, 30),
             micro_of(row.step_ns),
             micro_of(row.host_ns),
@@ -215,6 +222,7 @@ def rank_blocks(explanation: Explanation) -> Iterator[Part]:
         rows.append(cells)
     columns = [
         "rank",
+        # A heading with the unit of its column.
         InMicroseconds("step"),
         "CPU works",
         "device computes",
@@ -244,9 +252,12 @@ def alternative_blocks(explanation: Explanation) -> Iterator[Part]:
     tried.sort(key=lambda alternative: -(alternative.gain.low or 0.0))
     rows = []
     for alternative in tried:
+        # ``making``: how long it takes to make it, as to compile; ``repaid_after``: after so many
+        # steps it has saved that time.
         making_ns = alternative.making.value
         repaid_after = alternative.repaid_after.value
         cells = [
+            # The label of a bound is "(at most)", and that of a prediction "(predicted)".
             alternative_name(alternative) + KIND_LABELS[alternative.kind],
             _gain_cell(alternative),
             _step_cell(alternative),
@@ -294,6 +305,7 @@ def condition_blocks(explanation: Explanation) -> Iterator[Part]:
     # The columns by their numbers. The optional one is left out where space is short.
     _, speed, step, _ = range(4)
     table = Table("Under other conditions", columns, rows, numeric=(speed, step), optional=(step,))
+    # The first two columns stay even if they are empty.
     yield table.without_empty(2)
 
 
@@ -351,6 +363,7 @@ def operation_blocks(explanation: Explanation) -> Iterator[Part]:
         yield Text([UNRANKED])
         return
 
+    # ``or 1.0``: no division by 0 where no row has host work.
     whole_ns = sum(row.host_ns for row in explanation.operations) or 1.0
     rows = []
     for row in explanation.operations:

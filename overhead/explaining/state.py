@@ -70,6 +70,8 @@ def reachable_values(
             if is_plain(child) or id(child) not in seen:
                 seen.add(id(child))
                 keep.append(child)
+                # ``_name_of_part``: both names with a dot; what PyTorch keeps in ``_parameters``
+                # and the like is named as the program reaches it, ``model.weight``.
                 todo.append((_name_of_part(name, part), child))
     # What is left to visit is beyond the limit; its first name stands for all.
     if todo and unread is not None:
@@ -167,6 +169,7 @@ def to_numpy(value: Any) -> Any:
         return _tensor_to_numpy(value)
     if hasattr(value, "get") and type(value).__module__.startswith("cupy"):
         return value.get()
+    # Other libraries hand their values to NumPy themselves (``__array__``).
     array = np.asarray(value)
     # Types of NumPy itself, or of records. Another one, such as bfloat16 of JAX, has a kind of its
     # own.
@@ -243,6 +246,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         yield "self", value.__self__
         yield from _of_function(value.__func__)
     elif isinstance(value, functools.partial):
+        # "": what the function reaches has the same names as without the ``partial`` around it.
         yield "", value.func
         yield from _numbered(value.args)
         yield from value.keywords.items()
@@ -253,7 +257,9 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Set):
         if not _is_plain_key(tuple(value)):
             raise _WithoutOrder
+        # In the order of their texts, which is the same in every process.
         yield from _numbered(sorted(value, key=repr))
+    # A module or a class is no state of the step.
     elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
         yield from _of_object(value)
 
@@ -340,8 +346,10 @@ def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
     """
     if isinstance(value, types.GeneratorType) and value.gi_frame is not None:
         frame = value.gi_frame  # None in a generator that has ended
+        # Where it stands, and its variables: both change when it goes on.
         yield from {"line": frame.f_lineno, **frame.f_locals}.items()
     elif isinstance(value, np.random.Generator):
+        # As one text, so that two states are compared as one value.
         yield "state", repr(value.bit_generator.state)
     elif hasattr(value, "getstate") and type(value).__module__ == "random":
         yield "state", repr(value.getstate())

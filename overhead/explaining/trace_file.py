@@ -76,6 +76,7 @@ def explain_traces(
     trace = traces[0]
     if chrome is not None and not trace.has_device:
         raise UsageError(f"{chrome}: no replay to write: {paths[0].name} has no work on a device")
+    # Times are in ns here.
     host = host_times(trace, 1e6 * step_ms)
     # First the first trace is explained as any step is; then the ranks are compared.
     found = _explained_as_a_step(trace, host, paths[0].name, 1e6 * step_ms)
@@ -112,6 +113,7 @@ def _explained_as_a_step(trace: Trace, host: HostTimes, file: str, step_ns: floa
     # Nothing was run: the program, its trial and its times are stand-ins, with what the trace
     # tells.
     source = StepSource(setup="", file=file, function=_steps(len(trace.steps)))
+    # ``adapter``: the name of the device. "none" below: the library of the program is not known.
     tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
     profile = StepProfile(
         tried, "none", trace.device, trace=trace, host=host, step_ns=step_ns, step_rule=given
@@ -191,6 +193,7 @@ def _verdict(
     ``lost_by_rank``: why the recordings of some ranks allow no comparison.
     """
     verdict = found.verdict
+    # How much of the recording is steps, for the sentence on what was left out of it.
     shown_ns = sum(step.end - step.start for step in trace.steps)
     # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
     first: list[Why] = [*caveats(trace.recording, shown_ns)]
@@ -216,6 +219,7 @@ def _verdict(
     if not lost_records:
         said += _several_devices(found, trace)
         said += _runtime_call(found, trace)
+        # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
         said += _chosen_cost(host)
     if ranks is not None:
         said.append(because("rest-is-of-rank", rank=ranks.rows[0].rank))
@@ -236,7 +240,8 @@ def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
 
     The first step alone may differ: programs warm up in it.
     """
-    # How many steps the mean leaves out: the first one, unless there are few.
+    # How many steps the mean leaves out: the first one, unless there are few. Few are three or
+    # less.
     left_out = 1 if len(trace.steps) > _FEW_STEPS else 0
     quiet = step_parts(trace.quiet(), host)
     mean = mean_parts(trace, host, left_out)
@@ -268,7 +273,8 @@ def _same_bound(first: StepParts, second: StepParts) -> bool:
     # The ratios of host to device, compared without a division: a device time may be 0.
     one = first.host * second.device
     other = second.host * first.device
-    # At most a factor of ``_APART`` between the two ratios.
+    # At most a factor of ``_APART`` between the two ratios. ``_APART`` is 1.3, from which on a gain
+    # is named too.
     alike = max(one, other) <= _APART * min(one, other)
     return alike and abs(first.synchronisation_share - second.synchronisation_share) <= _LITTLE
 
@@ -408,6 +414,7 @@ def _bound_without_waits(verdict: StepVerdict, parts: StepParts) -> StepVerdict:
     without these waits.
     """
     kind, times = bound_of(parts)
+    # ``share``: of the step, in which the device is idle. An infinite factor cannot be in a file.
     share = max(0.0, 1 - parts.device / parts.step) if parts.step > 0 else None
     factor = times if times < float("inf") else None
     return msgspec.structs.replace(verdict, kind=kind, factor=factor, overhead_share=share)
@@ -444,6 +451,7 @@ def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
     devices = sorted(set().union(*busy_of_steps))
     if len(devices) < 2:
         return []
+    # The time with which the replay was compared, else the mean recorded step.
     step_ns = found.replay.measured.value or statistics.fmean(
         step.end - step.start for step in trace.steps
     )
@@ -467,6 +475,7 @@ def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
         # outside of operations work on the host, over all steps.
         working = working_threads(step.operations, step.calls)
         for call in step.calls:
+            # ``no_work``: the part of a call that is a wait.
             if call.operation is None and call.thread in working:
                 earlier_ns = work_ns_by_name.get(call.name, 0.0)
                 work_ns_by_name[call.name] = earlier_ns + call.end - call.start - call.no_work
@@ -498,5 +507,6 @@ def host_times(trace: Trace, step_ns: float) -> HostTimes:
     # Even the highest cost would not explain the time, so none is taken off.
     if replayed_too_long_ns(_MOST_COST_NS) > 0:
         return HostTimes()
+    # The cost, between 0 and 5 us and to 10 ns, at which the replay takes as long as the step.
     cost_ns = find_root(replayed_too_long_ns, 0.0, _MOST_COST_NS, tolerance=10.0)
     return HostTimes(cost=ProfilerCost(cost_ns))

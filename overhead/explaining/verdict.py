@@ -89,10 +89,11 @@ def resolved_times(time: Figure) -> Sequence[float]:
         return speeds if speeds[0] > 0 else ()
 
     # ``resolved``: the value and its whole interval lie above zero. An interval is too wide if its
-    # ends are a factor of ``_SPAN`` or more apart.
+    # ends are a factor of ``_SPAN`` (2) or more apart.
     measured = time.measured
     if measured is None or not measured.resolved:
         return ()
+    # ``floor``: the lower end of the interval.
     if measured.high is not None and measured.high >= _SPAN * measured.floor:
         return ()
     return [measured.value]
@@ -244,6 +245,7 @@ def _known_without_verdict(explanation: record.Explanation) -> list[Why]:
         return []
 
     reasons: list[Why] = []
+    # A step with two speeds has two times: the share of neither is told.
     has_one_time = len(resolved_times(explanation.step.wall)) == 1
     if has_one_time and 0 < busy.value <= wall.value:
         # The ends of the share follow from those of the step, which varies more.
@@ -262,6 +264,8 @@ def _calls_that_wait(waits: Sequence[record.SynchronisationRow]) -> Why:
         because("waits-at-line", line=row.site.line or "?", what=row.what)
         for row in waits[:_MOST_WAITS]
     ]
+    # At least 1, since a call that only some steps make may be less than half a call a step. ``?``:
+    # a wait whose line is not known.
     number = max(1, round(sum(row.count for row in waits)))
     return because("calls-that-wait", number=number, lines=together(*named))
 
@@ -274,6 +278,8 @@ def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:
     # ``_low``: the lower end of the interval; above 1 the step is surely faster.
     for alternative in alternatives:
         gain = alternative.gain
+        # ``_has_gain``: it was measured, with both ends of its interval, and the time of the step
+        # is known well enough.
         if _has_gain(alternative) and (gain.value or 0) >= _APART and _low(gain) > 1:
             large.append(alternative)
     surest_first = sorted(large, key=lambda alternative: -_low(alternative.gain))
@@ -308,9 +314,10 @@ def _unpinned_apart(explanation: record.Explanation) -> Why:
     """
     unpinned = explanation.step.met.measured
     times = resolved_times(explanation.step.wall)
+    # A step with two speeds has two times: neither is the one to compare with.
     if unpinned is None or len(times) != 1 or unpinned.value <= 0:
         return ""
-    # More than ``_APART`` times as long, or as short, is far.
+    # More than ``_APART`` times (1.3) as long, or as short, is far. ``met``: the unpinned time.
     ratio = unpinned.value / times[0]
     if 1 / _APART <= ratio <= _APART:
         return ""
@@ -333,6 +340,7 @@ def _slow_steps(explanation: record.Explanation) -> Why:
     # ``everything``: the mean of all samples, in which nothing is left out.
     mean = explanation.step.everything.measured
     times = resolved_times(explanation.step.wall)
+    # A step with two speeds has two times: neither is the one to compare with.
     if mean is None or len(times) != 1:
         return ""
     # Other programs stretch the mean by the time in which the thread waits for its processor
@@ -362,6 +370,7 @@ def _disturbed(explanation: record.Explanation) -> Why:
     # one.
     mean = explanation.step.everything.measured
     times = resolved_times(explanation.step.wall)
+    # A step with two speeds has two times: neither is the one to compare with.
     if len(times) != 1:
         return ""
     if mean is not None and mean.value >= _APART * times[0]:
@@ -396,6 +405,7 @@ def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[W
     """
     # First what takes a share of the time, then what may slow a step down.
     causes = _causes_that_take_time(shares, gains)
+    # ``cores``: how many CPU cores the process may use.
     cores = shares.get("cores", 0.0)
     threads = shares.get("threads", 0.0)  # that the library uses for an operation
     if cores and threads > cores:
@@ -403,11 +413,13 @@ def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[W
         causes.append(because("more-threads-than-cores", threads=threads, cores=cores, most=most))
     # A fixed piece of work took so many times its best time: the clock of the CPU changes.
     reference_loop_times = shares.get("clock", 1.0)
+    # It is named from 1.12 times on.
     if reference_loop_times >= _SLOWER:
         causes.append(because("slow-test-loop", times=reference_loop_times))
     busy_threads = int(shares.get("python_threads", 0.0))
     if busy_threads:
         causes.append(because("other-python-threads", threads=busy_threads))
+    # The GPU hangs on another NUMA node than the core of the thread.
     if shares.get("other_node"):
         causes.append(because("gpu-in-another-node"))
     return causes
@@ -422,7 +434,8 @@ def _causes_that_take_time(shares: Mapping[str, float], gains: Gains) -> list[Wh
     throttled = shares.get("throttled", 0.0)  # the CPU limit stops it
     collector = shares.get("collector", 0.0)  # garbage is collected
     causes: list[tuple[float, Why]] = []
-    # Of equal shares the first in this order is named first.
+    # Of equal shares the first in this order is named first. A cause is named from 2 % of the time
+    # on.
     if queued >= _LEAST_SHARE:
         preemptions = shares.get("preemptions", 0.0)
         waits = because("waits-for-a-processor", share=queued, preemptions=preemptions)
@@ -436,6 +449,7 @@ def _causes_that_take_time(shares: Mapping[str, float], gains: Gains) -> list[Wh
         values = {"share": collector, "pause_ns": shares.get("longest_pause", 0.0)}
         # The advice to freeze garbage is left out if the step without collection was no faster.
         collects = because("collects-garbage-freeze-it", **values)
+        # Useless: the interval of the measured gain ends below 1.02.
         if _is_useless(gains.get(WITHOUT_COLLECTION.code)):
             collects = because("collects-garbage", **values)
         causes.append((collector, collects))
@@ -456,6 +470,7 @@ def _untold_step(time: Figure) -> Why:
     if speeds:
         return because("step-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
     if time.measured is None:
+        # A figure without a value has a reason, or else only its status.
         return time.reason or time.status
     return because("step-time-not-resolved", **value_named("step_ns", time.measured))
 
@@ -468,6 +483,7 @@ def _untold_return(time: Figure) -> Why:
     if speeds:
         return because("return-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
     if time.measured is None:
+        # A figure without a value has a reason, or else only its status.
         return time.reason or time.status
     return because("return-time-not-resolved", **value_named("step_ns", time.measured))
 
@@ -477,7 +493,8 @@ def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
     the profiler. If not, the profile does not explain the step, and nothing is concluded from it.
     """
     replayed = Figure(name="replayed", value=replayed_ns)
-    # Without a time to compare with, the check fails.
+    # Without a time to compare with, the check fails. ``VALUED``: the statuses of figures that have
+    # a value.
     if measured.value is None or measured.value <= 0 or measured.status not in VALUED:
         why = measured.reason or because("no-time-measured")
         return ReplayCheck(replayed=replayed, measured=measured, reason=why)
@@ -495,7 +512,8 @@ def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     The factor is the longer of the times of host and device over the shorter one. Where
     synchronisations count, it is the step over the step without them.
     """
-    # Between the two limits they cost too much to leave out, and too little to be all.
+    # Between the two limits they cost too much to leave out, and too little to be all. The
+    # limits are a tenth of the step and a third of it (``_BOUND_BY_WAITS``).
     if parts.synchronisation_share >= _FEW_WAITS:
         gain_without_waits = parts.step / parts.without_waits
         if parts.synchronisation_share >= _BOUND_BY_WAITS:
@@ -505,6 +523,7 @@ def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     longer_ns = max(parts.host, parts.device)
     shorter_ns = min(parts.host, parts.device)
     ratio = longer_ns / shorter_ns if shorter_ns > 0 else math.inf
+    # Up to 1.15, the error that the check of a replay allows, both bound it.
     if ratio < _EQUAL:
         return "mixed", ratio
     if parts.host > parts.device:
@@ -543,10 +562,12 @@ def _measured_bound(parts: StepParts, gains: Gains) -> _Bound:
     if graph is None:
         return _Bound(kind, times)
     # A CUDA graph takes the host's work away. So it gains where the host bounds the step, and
-    # nothing where the device does.
+    # nothing where the device does. It contradicts the host only if the device would be done in
+    # 1/1.3 of the time, so that there was something to gain, and the graph gains less than a tenth.
     if kind == "host" and times >= _APART and _high(graph) < 1 + _LITTLE:
         contradicted = because("host-work-does-not-bound", **_gain_named(graph))
         return _Bound("unclear", times, contradicted)
+    # It contradicts the device if it surely gains more than 15 %.
     if kind == "device" and _low(graph) > _EQUAL:
         contradicted = because("not-by-the-device-alone", **_gain_named(graph))
         return _Bound("mixed", times, contradicted)
@@ -565,6 +586,7 @@ def _bound_without_waits(parts: StepParts, measured_gain: Figure) -> _Bound:
     # Judged as if the synchronisations cost nothing.
     kind, times = bound_of(dataclasses.replace(parts, without_waits=parts.step))
     # If neither host nor device is at work for almost all of the step, something else takes time.
+    # Almost all: 85 % of it.
     if max(parts.host, parts.device) < (1 - WITHIN) * parts.step:
         kind = "unclear"
     return _Bound(kind, times, contradicted)
@@ -601,6 +623,7 @@ def judge(
     bound = _measured_bound(parts, gains)
     reasons: list[Why] = []
     if check.unchecked:
+        # It says that the times contain the profiler's cost, and how to check them.
         reasons.append(UNCHECKED)
     if bound.contradicted:
         reasons.append(bound.contradicted)
@@ -657,6 +680,7 @@ def _wait_reasons(
         if is_upload and row.blocked_ns >= _LEAST_SHARE * parts.step:
             reasons.append(_upload_reason(row, gains.get(PINNED)))
     # The gain of a step without waits, if it was measured, tells better than the replay.
+    # Synchronisations are named from 1 % of the step on, a single upload from 2 % on.
     if synchronisations and parts.synchronisation_share >= _LEAST_SYNCHRONISED:
         without_waits = gains.get(UNSYNCHRONISED)
         reasons.append(_synchronisation_reason(parts, synchronisations, without_waits))
@@ -767,6 +791,7 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[Why]:
                 calls=round(most.count),
             )
         )
+    # PyTorch names each ``next`` of a DataLoader so.
     loading_ns = sum(row.host_ns for row in operations if row.name.startswith(LOADER))
     if loading_ns >= least_ns:
         reasons.append(because("data-loader", share=loading_ns / whole_ns))
@@ -779,6 +804,8 @@ def own_python(explanation: record.Explanation) -> list[Why]:
     """
     split = _host_split(explanation.operations)
     share = split.between_share
+    # Little is less than a tenth. If the replay fails its check, the times of the host are not
+    # right.
     if share is None or not _LITTLE <= share < 1 or not explanation.replay.ok:
         return []
 
@@ -841,11 +868,13 @@ def judge_times(
     times = {**_time_named("issue_ns", issue), **_time_named("wall_ns", wall)}
     # A step that returns when its work is almost done was busy on the host or waited for the
     # device: the two times cannot tell which. One that returns early leaves the device at work.
+    # Almost done: nine tenths of it.
     if returned_share >= _BLOCKING:
         unclear = because("host-or-synchronisation", **times)
         not_told_apart = because("host-and-waits-are-not-told-apart")
         return StepVerdict(kind="unclear", sentences=[unclear, not_told_apart])
 
+    # Without a device the work goes on in other threads.
     bound = because("bound-by-work-beside", **times)
     if on_device:
         bound = because("device-bound-by-times", **times)
@@ -863,6 +892,7 @@ def _judge_synchronous(wall: Figure, other_threads: float) -> StepVerdict:
     so.
     """
     took = _time_named("wall_ns", wall)
+    # Below 0.1 % of the time other threads count as idle.
     if other_threads < _OTHER_THREADS:
         all_in_thread = because("all-in-the-calling-thread", **took)
         return StepVerdict(kind="host", sentences=[all_in_thread])

@@ -63,8 +63,10 @@ def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
     # One line: comments are left out, since they would end it.
     source = Path(__file__).with_name("node.sh").read_text("utf-8").splitlines()
     script = "; ".join(row for row in source if not row.startswith("#"))
+    # ``$0``: the script calls ``sh -c RUN FOLDER``, which makes the folder this variable.
     run = shlex.quote(f'{command} {shlex.join(words)} --out "$0"')
     script = script.replace("BEGIN", _BEGIN.decode().strip())
+    # At least 1: for the program ``timeout`` 0 is no limit.
     script = script.replace("LIMIT_S", str(max(1, round(limit_s))))
     # The command comes last: it may hold the other placeholders.
     return script.replace("RUN", run)
@@ -76,6 +78,7 @@ async def run_program(command: Sequence[str], limit_s: float) -> Sent:
     that ``timeout`` would give.
     """
     pipe = asyncio.subprocess.PIPE
+    # In a session of its own, so that Ctrl-C of the terminal does not reach it.
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -118,6 +121,7 @@ async def _all_of(
         if not chunk:
             break
         read += chunk
+        # Killed, it writes no more, and reading comes to the end.
         if len(read) > _MOST_BYTES:
             _kill(process)
     _check_amount(len(read))
@@ -142,6 +146,7 @@ def files_of(output: bytes) -> dict[str, bytes]:
     size = 0
     # What the shell of the node printed before the archive is skipped.
     archive_bytes = io.BytesIO(output.partition(_BEGIN)[2])
+    # ``r:``: only an archive without compression.
     with tarfile.open(fileobj=archive_bytes, mode="r:") as archive:
         for member in archive:
             if member.isdir():
@@ -206,6 +211,7 @@ def collect_files(
     """
     found: dict[str, Collected] = {}
     with Progress() as listener, opened as nodes:
+        # Before anything is measured: whether a file can be made there.
         files.check_writable(out / "file")
 
         # Measures one node, and notes what it sent or why nothing.

@@ -28,6 +28,7 @@ def add_commands(commands: Any) -> None:
         "find the slow node (straggler) of a cluster from the files of its nodes: at what, and by"
         " how much"
     )
+    # ``question``: the heading below which the help lists the command.
     fleet = commands.add_parser("fleet", help=about, question=Question.SLOWER)
     files = "folder with DIR/NODE/*.json or DIR/NODE.json for each node"
     fleet.add_argument("folder", metavar="DIR", type=Path, nargs="?", help=files)
@@ -60,6 +61,7 @@ def fleet_command(a: argparse.Namespace) -> int:
     if a.folder is None:
         raise UsageError("fleet: name the folder with the files of the nodes: overhead fleet DIR")
     found = judge_fleet(a.folder)
+    # Prints the data with ``--json``, else the blocks.
     answer(a, lambda: fleet_data(found), fleet_blocks(found))
     # Only with ``--fail`` do the verdicts decide about the exit code: slow nodes first.
     if not a.fail:
@@ -145,6 +147,7 @@ def _words_for_nodes(a: argparse.Namespace) -> list[str]:
     words = ["run", f"--profile={a.profile or 'node'}"]
     if a.software:
         words.append("--software")
+    # Options such as ``--probe``; each may be given several times.
     for option in _PASSED:
         for value in getattr(a, option):
             words.append(f"--{option}={value}")
@@ -158,6 +161,7 @@ def _check(a: argparse.Namespace) -> None:
     if not a.ray and (a.ray_address or a.remote_command):
         raise UsageError("--ray-address, --remote-command: only with --ray")
     if a.ray:
+        # Options such as ``--plugin``, whose files are on this machine.
         for option in _NOT_PASSED:
             if getattr(a, option):
                 name = option.replace("_", "-")

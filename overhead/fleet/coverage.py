@@ -49,9 +49,13 @@ class NodeCoverage:
         """For each node, by test or stack why it is not judged there: it has too few figures, the
         work of a case was not done, or its figures were refused. ``tests``: the parts of a node
         that have a test.
+
+        A stack is a library that launches work on a device, such as PyTorch; a case is one way to
+        launch work through it, which has a few figures.
         """
         not_judged: list[dict[NodePart, Why]] = [{} for _ in self.runs]
-        # First by stack and by test: too few figures.
+        # First by stack and by test: too few figures. A part with a stack alone is the stack,
+        # whether host or device bounds its figures.
         for part, columns in _by_part(self.keys).items():
             self._note_stack(part, columns, not_judged)
         for test in tests:
@@ -85,6 +89,7 @@ class NodeCoverage:
         # By node how many cases of the stack its newest run has.
         figures_of = self.newest[:, [*cases.values()]].sum(axis=1)
         nodes_with_stack = int((figures_of > 0).sum())
+        # A tenth of the nodes, two at least.
         best_nodes = max(2, round(_BEST_NODES * figures_of.size))
         # The number that each of the best nodes has at least.
         usual = int(np.sort(figures_of)[-best_nodes])
@@ -100,6 +105,7 @@ class NodeCoverage:
             if why_nobody and figures:
                 of_node[part] = why_nobody
                 continue
+            # Half of the usual number is enough.
             if nodes_with_stack < LEAST_NODES or figures >= _ENOUGH * usual:
                 continue
             # A node without any figure gets the reason of its own run instead.
@@ -126,6 +132,7 @@ class NodeCoverage:
         for node, of_node in enumerate(not_judged):
             figures = int(has_figure[node].sum())
             is_noted = bool(test.stack) and NodePart(test.stack) in of_node
+            # Less than half of them is too few.
             if not is_noted and figures < _ENOUGH * usual:
                 of_node[test] = because("few-figures-of-test", figures=figures, usual=usual)
 
@@ -148,6 +155,7 @@ def figures_that_count(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
         if nodes_with_part.sum() >= LEAST_NODES:
             # By figure the share of the nodes with the stack that have it.
             shares = has_of_part[nodes_with_part].mean(axis=0)
+            # Four of five of them must have it.
             counted[columns] = shares >= SHARED
     return counted
 

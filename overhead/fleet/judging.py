@@ -165,11 +165,13 @@ def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:
     # Groups of equal nodes, then one of all nodes without a run that counts.
     groups = []
     for kind, nodes in _groups(with_runs):
+        # ``keys``: what the figures are, in the order of the indices by which the runs name them.
         group = judge_nodes(nodes, [*files.keys])
         judged = []
         for node, runs in zip(group.nodes, nodes, strict=True):
             judged.append(_with_unread(node, runs[0], files))
         groups.append(dataclasses.replace(group, kind=kind, nodes=judged))
+    # A node without a run is unknown, and says why.
     without_runs = [_without_runs(name, files) for name, runs in files.runs.items() if not runs]
     if without_runs:
         groups.append(NodeGroup(None, without_runs))
@@ -195,6 +197,7 @@ def _with_unread(node: JudgedNode, newest: NodeRun, files: NodeFiles) -> JudgedN
             may_be_newer.append(file)
     if not may_be_newer:
         return node
+    # The last one that was read stands for all.
     last = may_be_newer[-1]
     why = because("newest-run-unread", file=Path(last.path).name, why=last.reason)
     return dataclasses.replace(node, verdict="unknown", unknown=[NotJudged(None, why)])
@@ -226,9 +229,11 @@ def _groups(nodes: Sequence[Sequence[NodeRun]]) -> Iterator[_EqualNodes]:
     for runs in nodes:
         by_machine[MachineKind.of(runs[0])].append(runs)
     for machine, nodes_of_machine in by_machine.items():
+        # ``names``: of the packages; operating system and this suite may differ.
         names = _common_versions(nodes_of_machine)
         by_versions: dict[tuple[str, ...], list[Sequence[NodeRun]]] = defaultdict(list)
         for runs in nodes_of_machine:
+            # The versions of the packages ``names`` in this run, "absent" for one that it lacks.
             newest_versions = _versions_of(runs[0], names)
             # An older run on another machine, or with other versions, says nothing of this node.
             equal = []
@@ -270,19 +275,23 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
     logs = _logs(nodes, len(keys))
     has_figure: Mask = np.isfinite(logs)
     in_any_run: Mask = np.any(has_figure, axis=0)
+    # ``counted``: a mask, by figure.
     counted = figures_that_count(in_any_run, keys)
     tests = tests_of(logs[:, :, counted], [*itertools.compress(keys, counted)])
     # A node must have a figure in its newest run: an older one does not show the node as it is.
+    # ``[0]``: the newest run.
     coverage = NodeCoverage(nodes, keys, counted, on_either_side(has_figure[0], keys))
 
     # Then the answers of the tests, and the verdict on each node (by its position ``i``).
     names = [runs[0].node for runs in nodes]
+    # ``once``: by test and node, whether any of its runs is beyond the limit.
     answers = _Answers.of(tests)
     divided = _divided(tests, answers.once, names)
     # Tests that judge no node: they are noted for every node, in addition to its own reasons.
     judges_no_node = _not_judged_anywhere(tests, divided)
     not_judged = []
     for of_node in coverage.not_judged(tests.parts):
+        # Where both have a reason, that of the node stays.
         not_judged.append(judges_no_node | of_node)
     verdicts = [answers.verdict(i, not_judged[i]) for i in range(len(nodes))]
 
@@ -297,6 +306,7 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
         slow = [_slow_test(tests, test, i) for test in answers.slow_tests(i, verdict)]
         smallest = {}
         for test in np.flatnonzero(answers.tested[:, i]).tolist():
+            # The row is by number of runs, from 1 on; it is ln(1 + slowdown).
             log_smallest = tests.smallest[len(runs) - 1, test]
             smallest[tests.parts[test]] = math.expm1(log_smallest)
         node = JudgedNode(
@@ -340,6 +350,7 @@ class _Answers:
         chance; only if all are slow in the same test, it is slow. ``not_judged``: the parts of it
         that were not judged, and why; a whole side among them leaves it unknown.
         """
+        # A run that is missing is beyond no limit, so a node with one run is suspect at most.
         if self.twice[:, node].any():
             return "slow"
         if self.once[:, node].any():
@@ -403,7 +414,8 @@ def _few_fast(tests: NodeTests, test: int, fast: Mask, names: Sequence[str]) -> 
     may be the slow ones, such as 9 of 10 nodes, which no limit finds, since limits are set by the
     most nodes. ``fast``: by node.
     """
-    # The others are at the level, 0, so the fast ones are below it by ln of the ratio.
+    # The others are at the level, 0, so the fast ones are below it by ln of the ratio. Over all
+    # runs of the fast nodes.
     log_times = -float(np.nanmean(tests.deviations[test][:, fast]))
     half_width = float(tests.half_widths[test])
     measured = np.any(np.isfinite(tests.deviations[test]), axis=0)

@@ -117,6 +117,8 @@ class NodeTests:
         # Nodes beyond a limit are left out: they are told as slow. Of the others the mean over the
         # runs (axis 0).
         means = np.where(alike, _mean_of_runs(self.deviations[test], 0), np.nan)
+        # ``FLOORS``: the least standard deviation; ``APART``: so many of them the groups must be
+        # apart.
         return two_groups(means, FLOORS[kind], APART[kind])
 
     def far_faster(self, test: int) -> Mask:
@@ -124,9 +126,9 @@ class NodeTests:
         the level as the limit of a slow node is above it. Where there is one, the others may be the
         slow ones.
 
-        Of healthy made fleets with 5 to 30 nodes at most 5 of 1,000 have one, with 100 nodes 1 of
-        60. With 9 of 10 hosts 1.5 times slow the tenth is one in 81 to 88 of 100 fleets, with 29 of
-        30 in 99.
+        In simulations at most 5 of 1,000 healthy fleets with 5 to 30 nodes have one, and 1 of 60
+        with 100 nodes. Where 9 of 10 hosts are 1.5 times slow, the tenth is one in 81 to 88 of 100
+        fleets; where 29 of 30 are, the last one in 99.
         """
         # By run and node how far each is above the usual level; NaN without a result.
         runs = self.deviations[test]
@@ -140,6 +142,7 @@ class NodeTests:
         cannot be told; else 0. A test of one stack is never too wide.
         """
         kind = self.kinds[test]
+        # GPU boards differ more at single stacks than at a whole side.
         if kind == "stacks":
             return 0.0
         # The last axis of the deviations is that of the nodes.
@@ -171,7 +174,8 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
     """
     fastest_first = np.argsort(values)[: int(np.isfinite(values).sum())]
     count = fastest_first.size
-    # The smallest size of a group. NaN sorts last, so the first ``count`` nodes have a value.
+    # The smallest size of a group. NaN sorts last, so the first ``count`` nodes have a value. A
+    # fifth of the nodes, two at least.
     least = max(2, math.ceil(_LEAST_GROUP * count))
     if count < LEAST_NODES or count < 2 * least:
         return None
@@ -189,11 +193,13 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
     slower = ordered[best:]
 
     squares = faster.var() * faster.size + slower.var() * slower.size
+    # ``count - 2``: two means were taken from the same values.
     inside = max(floor, math.sqrt(squares / (count - 2)))
     log_ratio = float(slower.mean() - faster.mean())
     if log_ratio <= apart * inside:
         return None
     # The half-width of the difference of two means, with a variance common to both groups.
+    # ``_POWER`` is 0.95, so it is the quantile of 97.5 %: 95 % lie between both ends.
     quantile = student_t_quantile((1 + _POWER) / 2, count - 2)
     half_width = quantile * inside * math.sqrt(1 / faster.size + 1 / slower.size)
     return TwoGroups(
@@ -226,7 +232,8 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     nodes_with_test = np.isfinite(deviations).any(axis=1).sum(axis=1)
     deviations[nodes_with_test < LEAST_NODES] = np.nan
 
-    # The tests of all stacks share one part of the false alarms (Bonferroni).
+    # The tests of all stacks share one part of the false alarms (Bonferroni). ``SHARES``: of the
+    # chance of a false alarm, by kind of test, for the host more than half.
     shares = np.array([SHARES[kind] for kind in kinds])
     shares[[kind == "stacks" for kind in kinds]] /= max(1, kinds.count("stacks"))
     # Then the scale and the limit of each test: ``limits`` = quantile of Student's t times the
@@ -234,18 +241,24 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     least_scales = [FLOORS[kind] for kind in kinds]
     few_nodes = 1 + _FEW / nodes
     # The spread of few nodes is often too small by chance: it is enlarged, and has a floor.
+    # ``_spread``: by the median absolute deviation, which a slow node hardly changes. ``fmax``
+    # gives the floor where there is no spread (NaN).
     scales = np.fmax(few_nodes * _spread(_mean_of_runs(deviations, 1)), least_scales)
+    # ``_quantiles``: the values below which these shares of healthy nodes lie.
     limits = _quantiles(1 - FALSE_ALARMS * shares) * scales
 
-    # Of a slow node each of 1, 2, ... runs must be beyond the limit, with the power for all.
+    # Of a slow node each of 1, 2, ... runs must be beyond the limit. They are, together, with 95 %
+    # (``_POWER``): the other 5 % are divided among the runs.
     spread_of_runs = np.fmax(scales, _spread(deviations.reshape(len(parts), runs * nodes)))
     # Rows of ``smallest``: 1, 2, ... runs; columns: tests. By chance a run may fall short of the
     # true slowdown by ``powers`` times the spread of runs.
     powers = _quantiles(1 - (1 - _POWER) / np.arange(1, NEWEST_RUNS + 1))
+    # The limits of another fleet of the same kind may be wider than those of this one.
     another_fleet = 1 + _OTHER_FLEET / nodes
     beyond_limits = limits + powers[:, None] * spread_of_runs
+    # ``_OWN_PART``: 1.05, since a slow node itself raises the level and the scale a little.
     smallest = _OWN_PART * few_nodes * another_fleet * beyond_limits
-    # 95 % of the healthy nodes are so near their level.
+    # 95 % of the healthy nodes are so near their level: 2.5 % lie above and as many below.
     half_widths = student_t_quantile((1 + _POWER) / 2, DEGREES) * scales
     return NodeTests(parts, kinds, deviations, scales, limits, half_widths, smallest, shares)
 

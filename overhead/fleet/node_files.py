@@ -138,7 +138,8 @@ class NodeFiles:
             self.runs.setdefault(path.name, [])
             for file in sorted(path.glob("*.json")):
                 self.add(path.name, file)
-            # Journals without a fingerprint: runs that did not end.
+            # Journals without a fingerprint: runs that did not end. A run writes its samples into
+            # the journal as it measures, and the fingerprint, with all figures, at its end.
             for journal in _lone_journals(path):
                 self.add_journal(path.name, journal)
         elif path.suffix == ".json":
@@ -147,9 +148,9 @@ class NodeFiles:
             self.runs.setdefault(path.name, [])
 
     def add(self, node: str, path: Path) -> None:
-        """Read the fingerprint of a run of a node and keep the figures that are judged. One that
-        cannot be used (damaged, of another method, with an impossible date or figure) is noted in
-        ``unread`` with the reason.
+        """Read the fingerprint of a run of a node, the file with all of its figures, and keep those
+        that are judged. One that cannot be used (damaged, of another method, with an impossible
+        date or figure) is noted in ``unread`` with the reason.
         """
         runs = self.runs.setdefault(node, [])
         try:
@@ -159,6 +160,7 @@ class NodeFiles:
         except BadFile as error:
             self.not_counted(node, path, error.fault, _created_in(path))
             return
+        # Figures of some versions of the method mean something else than those of this one.
         if not same_figures(run.method_version, METHOD_VERSION):
             reason = because("other-method-version", version=run.method_version)
             self.not_counted(node, path, reason, run.created)
@@ -207,6 +209,7 @@ class NodeFiles:
             created=run.created,
             machine=run.machine,
             versions=run.versions,
+            # ``volatile``: the state of the machine, which may change from run to run.
             settings=run.volatile,
             figures=np.array(indices, np.int32),
             logs=logs,
@@ -257,6 +260,7 @@ def leave_out_copies(found: NodeFiles) -> None:
     oldest_first: list[NodeRun] = []
     for runs in found.runs.values():
         oldest_first += runs
+    # By date; of two with one date by path.
     oldest_first.sort(key=_by_age)
 
     # By figure, to the last digit, the place of the oldest run that has it.
@@ -269,9 +273,11 @@ def leave_out_copies(found: NodeFiles) -> None:
         for figure in figures:
             if figure in first_with:
                 shared_with[first_with[figure]] += 1
+            # Runs come from the oldest on, so the first one with the figure stays.
             first_with.setdefault(figure, place)
         # The older run that shares most figures, if any does.
         for original, shared in shared_with.most_common(1):
+            # More than half: some figures of a copy may be edited out.
             if shared > _SHARED_BY_COPIES * len(figures):
                 copies.add(run.path)
                 _note_copy(found, run, oldest_first[original])
@@ -309,6 +315,7 @@ def _created_in(path: Path) -> str:
     """
     try:
         with open(path, "rb") as file:
+            # The date stands near the start of the file.
             start = file.read(_START_BYTES)
     except OSError:
         return ""
@@ -321,6 +328,7 @@ def _impossible_figure(run: Fingerprint) -> Why:
     such as 1e30 ns; '' if there is none. ``run``: as it was written, since reading drops such
     values.
     """
+    # ``records``: of one case each; ``contention``: of cases that several peers run at once.
     measured: list[Record | Contention] = [*run.records, *run.contention]
     for of in measured:
         for figure in of.figures:
@@ -361,6 +369,8 @@ def _why_refused(record: Record) -> Why:
     # Whether the record has any of the figures that are judged.
     has_judged = False
     for figure in record.figures:
+        # ``_JUDGED``: cost, enqueue time and CPU time. ``class_of``: "host", or what else bounds
+        # the figure; None for one that is not judged.
         if figure.name in _JUDGED and class_of(record, figure.name):
             has_judged = True
             if figure.status not in (*_USABLE, "below-resolution"):
@@ -379,6 +389,7 @@ def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], Why]:
     for record in run.records:
         if record.status in ("failed", "unverified"):
             for figure in _JUDGED:
+                # The same text is the ``case`` of a figure that other nodes have.
                 failed[record.stack, _case_name(record, figure)] = missing_case(record).why
     return failed
 
@@ -413,6 +424,7 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
             bound_by = class_of(record, figure)
             value = _usable(record, figure)
             if bound_by and value is not None:
+                # On software (no real device) the host bounds every cost.
                 on_host = bound_by == "host" or record.software
                 side: NodeSide = "host" if on_host else "device"
                 yield JudgedFigure(record.stack, side, _case_name(record, figure)), value
@@ -420,6 +432,7 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
     # Of each case on all devices the measurement with the most devices counts.
     most_peers: dict[tuple[str, str], Contention] = {}
     for together in run.contention:
+        # Peers may also be processes or threads of one device, which tell nothing of all devices.
         if together.way != "devices" or together.status not in _USABLE:
             continue
         case = f"{together.target.api} {together.case.key} {together.placement}"

@@ -33,6 +33,7 @@ def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapp
     ``address``: None for the cluster that Ray finds. Raises ``UsageError``.
     """
     require_extra("ray", "ray")
+    # Ray shall not report its use to its makers.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Each retry takes 40 s where there is no cluster.
     os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")
@@ -49,6 +50,7 @@ def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapp
         try:
             measures = {}
             for name, node in _nodes().items():
+                # ``END_S``: time to end and to send the files.
                 measures[name] = functools.partial(_measure, node, script, limit_s + END_S)
             yield measures
         finally:
@@ -72,7 +74,8 @@ def _nodes() -> dict[str, dict[str, Any]]:
             name = f"{name}-{node['NodeID'][:6]}"
         by_name[name] = node
     for node in dead:
-        # A dead node under the name of a living one was replaced.
+        # A dead node under the name of a living one was replaced. ``_ORDERLY``: somebody or the
+        # autoscaler stopped it.
         if node["DeathReason"] not in _ORDERLY:
             by_name.setdefault(_name_of(node), node)
     return by_name
@@ -98,8 +101,10 @@ async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent
     if not node["Alive"]:
         raise UsageError(f"dead: {node['DeathReasonMessage']}")
     gpus = node["Resources"].get("GPU", 0)
+    # ``soft=False``: on no other node, even if this one is not free.
     here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-    # On this node only, with all of its GPUs, and once.
+    # On this node only, with all of its GPUs, and once. With 0 CPUs it starts even if other tasks
+    # have all of them.
     options = {"num_cpus": 0, "num_gpus": gpus, "max_retries": 0, "scheduling_strategy": here}
     task = ray.remote(**options)(_script).remote(script, limit_s)
     answer = asyncio.wrap_future(task.future())
@@ -110,9 +115,11 @@ async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent
             sent: Sent = answer.result()
             return sent
     except ray.exceptions.RayError as error:
+        # The first sentence of the last line says what happened.
         raise UsageError(last_line(str(error)).partition(". ")[0]) from None
     finally:
         ray.cancel(task)
+        # The task has 5 s to kill the script; whatever it raises then does not matter.
         await asyncio.gather(asyncio.wait_for(answer, 5.0), return_exceptions=True)
     waited_s = limit_s + END_S
     raise UsageError(f"no answer within {waited_s:g} s: it hangs, or another task has its GPUs")
@@ -131,5 +138,6 @@ def _script(script: str, limit_s: float) -> Sent:
         return await run_program(["sh", "-c", script], limit_s)
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        # The script makes its folder in TMPDIR, and calls overhead by ``OVERHEAD_PYTHON``.
         os.environ.update(TMPDIR=folder, OVERHEAD_PYTHON=sys.executable)
         return asyncio.run(run())

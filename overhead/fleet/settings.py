@@ -65,6 +65,7 @@ def _apart(name: str, own: object, others: Sequence[object]) -> SettingApart | N
     texts = Counter(map(_text, others))
     usual, having_usual = texts.most_common(1)[0]
     text = _text(own)
+    # Rare: at most a 20th of the healthy nodes has it; usual: four of five have the same one.
     is_rare = texts[text] <= _RARE * len(others)
     if text != usual and is_rare and having_usual >= _USUAL * len(others):
         return SettingApart(name, text, usual)

@@ -40,8 +40,10 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     # ``slow``: the tests in which a node is slow or suspect.
     not_ok = [node for node in found.nodes if node.slow]
     if not_ok:
+        # "slow" comes before "suspect".
         not_ok.sort(key=lambda node: (node.verdict, node.name))
         rows = [_row(node) for node in not_ok]
+        # ``optional``: the column that a narrow terminal leaves out first.
         yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional=(_HEALTHY_SO_SLOW,))
     sentences: list[str] = []
     for group in found.groups:
@@ -52,6 +54,7 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     suspects = found.named("suspect")
     if suspects:
         folder = Path(found.folder)
+        # A second run tells: a node that is slow in both is slow.
         commands = [_command_for_again(folder / node) for node in suspects[:_MOST_AGAIN]]
         yield Text([words.ONE_MORE_RUN, *commands])
 
@@ -80,6 +83,7 @@ def _group_sentences(group: NodeGroup) -> Iterator[str]:
     runs of a node, so nodes with as many runs share a sentence.
     """
     yield words.group(group)
+    # ``divided``: the tests by which the nodes are two groups, of which either may be the slow one.
     yield from map(words.divided, group.divided)
     # By number of runs of a node: in each test the smallest slowdown found.
     smallest_by_runs: dict[int, dict[NodePart, float]] = {}
@@ -150,6 +154,7 @@ def _node_data(node: JudgedNode) -> dict[str, Any]:
     data["slow"] = [_with_part(test) for test in node.slow]
     data["settings"] = [words.setting_apart(setting) for setting in node.settings]
     data["settings_apart"] = to_builtins(node.settings)
+    # By test the smallest slowdown that the runs of this node find.
     data["smallest"] = {words.part(part): share for part, share in node.smallest.items()}
     not_judged = {}
     not_judged_codes = {}

@@ -40,6 +40,7 @@ def saved_answer(path: Path, answered: OtherAnswer) -> Any:
     ``answered``: the error of reading the file as a run, which has the name of the format. It is
     raised if no feature knows it.
     """
+    # The modules ``saved`` of the folders of the package, such as ``overhead/explaining/saved.py``.
     for feature in of_features("saved"):
         answer = feature.saved(path, answered.format)
         if answer is not None:

@@ -54,6 +54,7 @@ def with_sound_figures(path: Path, found: Fingerprint) -> Fingerprint:
     unproved: dict[str, Why] = {}
     for record in found.records:
         if record.status == "unverified":
+            # ``key``: the case and what it was measured on, in one line; comparisons name cases so.
             unproved[record.key] = _why_unproved(record)
     # A comparison has the reason of the first case in it that is unproved.
     comparisons = []
@@ -67,6 +68,7 @@ def with_sound_figures(path: Path, found: Fingerprint) -> Fingerprint:
         why = unproved.get(record.key, "")
         records.append(_with_sound_figures(path, record.key, record, why))
     contention = []
+    # Contention: a case that several peers, such as processes, run at once.
     for peers in found.contention:
         contention.append(_with_sound_figures(path, peers.key, peers, _why_unproved(peers)))
     return msgspec.structs.replace(
@@ -105,6 +107,7 @@ def _sound_part(path: Path, value: Any) -> Any:
     itself if none had to change, else a copy.
     """
     if isinstance(value, Figure):
+        # Other figures of an answer, such as a gain, have units of their own.
         why = contradiction(value, is_time=value.name in _TIMES_OF_A_STEP)
         if why:
             raise BadFile(about(f"figure {value.name}", why), path)
@@ -125,6 +128,7 @@ def _with_sound_figures(path: Path, where: str, row: _Row, unproved: Why) -> _Ro
     that none of its values counts; '' if something does.
     """
     for figure in row.figures:
+        # All figures of a run are times, but for those named there.
         why = contradiction(figure, is_time=figure.name not in _NO_TIMES)
         if why:
             raise BadFile(about(f"{where}: figure {figure.name}", why), path)
@@ -147,7 +151,8 @@ def contradiction(figure: Figure, *, is_time: bool) -> Why:
         return because("unit-of-no-time", unit=figure.unit)
     if figure.low is not None and figure.high is not None and figure.low > figure.high:
         return because("interval-ends-before", low=figure.low, high=figure.high)
-    # 0 says that it was not checked for which n the figure holds.
+    # A cost holds for chains of so many launches, from the fewest to the most. 0 says that it was
+    # not checked for which n the figure holds.
     if figure.holds_from > figure.holds_to > 0:
         return because("holds-to-before", least=figure.holds_from, most=figure.holds_to)
     return ""
@@ -159,6 +164,7 @@ def _unverified(figures: Sequence[Figure], why: Why) -> list[Figure]:
     """
     unverified = []
     for figure in figures:
+        # The statuses of figures that have a value.
         if figure.status in VALUED:
             figure = _without_value(figure, "unverified", why)
         unverified.append(figure)
@@ -173,6 +179,8 @@ def _plausible(figure: Figure) -> Figure:
         return figure
     # The value or the upper end of its interval is above zero.
     reaches_above_zero = figure.value > 0 or (figure.high is not None and figure.high > 0)
+    # ``_ABOVE_ZERO``: the times in which something was run. Others, such as differences, may be
+    # below zero.
     is_possible = reaches_above_zero or figure.name not in _ABOVE_ZERO
     if is_plausible(figure.value) and is_possible:
         return figure

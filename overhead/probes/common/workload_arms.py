@@ -55,10 +55,12 @@ def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, S
     ``fused``, one dispatch runs all steps.
     """
     dispatches = f"{len(entries)} per unit"
+    # A submission for each dispatch, or one of all.
     submissions = dispatches if pattern == "per-submit" else "1"
     workgroups = [str(entry.groups) for entry in entries]
     return {
         "submits": submissions,
+        # Each submission has one pass, which sets the bind group once.
         "passes": submissions,
         "bind_changes": submissions,
         "dispatches": "1" if pattern == "fused" else dispatches,

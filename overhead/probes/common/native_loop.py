@@ -392,8 +392,8 @@ class _Native:
                 "import numba",
                 "from overhead.probes.common.numba_intrinsics import call, store",
                 "",
-                # ``nogil``: Python's lock is released, as it would be in a C program. ``cache``:
-                # numba keeps the machine code.
+                # ``nogil``: the loop does not hold Python's lock. ``cache``: numba keeps the
+                # machine code.
                 "@numba.njit('void(int64[::1], int64)', nogil=True, cache=True)",
                 "def loop(t, n):",
                 *["    " + line for line in body],
@@ -409,7 +409,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
     The name of its module is a hash of its source and of what it imports, so the kept machine code
     of another version is never used.
     """
-    # There an argument does not fit the words of 64 bits that the calls pass.
+    # There pointers have 32 bits, and the loop passes every argument as a word of 64.
     is_32_bit_python = sys.maxsize < 1 << 32
     if platform.machine().lower() not in ABIS or is_32_bit_python:
         raise NativeUnavailable(because("calling-convention-unknown", processor=platform.machine()))
@@ -454,7 +454,7 @@ def _load(name: str, text: str, folder: Path) -> Any:
     if spec is None or spec.loader is None:
         raise NativeUnavailable(because("file-cannot-be-imported", path=path))
     module = importlib.util.module_from_spec(spec)
-    # As an import does: numba looks for the module of a function there.
+    # So that a later call with the same text finds the loop there.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)  # compiles the loop, or loads its machine code

@@ -52,11 +52,13 @@ class TorchCompileProbe(Probe):
             params["wait"] = "stream"
             compiled_modes.append("reduce-overhead")  # a CUDA graph
         base = Case(pattern="per-submit", unit="step", params=params)
+        # ``eager`` is measured for the comparison.
         other_modes: list[Scalar] = [*compiled_modes[1:], "eager"]
         five_operations = vary(base, "ops", 5)
         without_workloads = Space(
             base,
             axes={"mode": other_modes, "ops": [5]},
+            # Five additions in the other modes; in the first they are on the axis ``ops``.
             extra=[vary(five_operations, "mode", mode) for mode in other_modes],
             early=[vary(base, "mode", "eager")],
         )
@@ -72,6 +74,7 @@ class TorchCompileProbe(Probe):
             from overhead.probes.torch import workload
 
             return workload.open_case(device, case)
+        # Here, because the parent process imports this file and must not load torch.
         from overhead.probes.torch.compiled import CompiledAdditions
 
         return CompiledAdditions(device, case)

@@ -211,6 +211,7 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
     if os.path.realpath(path) in _plugins:
         return {}
     if trial and os.path.isfile(path):
+        # In a child process; '' if it can be imported.
         reason = entry_points.import_failure(str(path))
         if reason:
             raise BadPlugin(about(str(path), reason))

@@ -88,6 +88,8 @@ class ForeignCalls(Chain):
         object_address = id(self._object)
         low_half = object_address + 4 if sys.byteorder == "big" else object_address
         self._word = ctypes.c_uint32.from_address(low_half)
+        # What the word shows before any call; ``executed`` sets it back to this. ``_done``: the
+        # calls until then.
         self._start = self._word.value
         self._done = 0
 

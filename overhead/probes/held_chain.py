@@ -124,6 +124,7 @@ def time_held(
         clock.wait(end)
         if busy or blocker_ns >= LONGEST_BLOCKER_NS:
             span_ns = clock.between(start, end)
+            # ``EVENT_STEP_NS``: the resolution of CUDA's events.
             return DeviceTime(n, span_ns, busy, EVENT_STEP_NS, clock.method)
         # Too short: four times as long, or more if issuing took much longer than the blocker.
         longer_ns = max(4 * blocker_ns, 3.0 * issuing_ns)

@@ -78,7 +78,8 @@ class InOrderChain(Chain):
         self.latency = case.pattern != "per-submit"  # each unit waits for itself
         # Where each launch waits, host and device never work at the same time.
         self.overlap = "serial" if self.latency or synchronous else "pipelined"
-        # A given loop only launches, so it is not used where something follows each launch.
+        # Two underscores: so a subclass cannot overwrite these names by chance. A given loop only
+        # launches, so it is not used where something follows each launch.
         if self.latency:
             self.__issue = alternating(launch, after)
         else:

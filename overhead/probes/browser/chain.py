@@ -69,6 +69,8 @@ class PageChain(Chain):
         self._warms_up = not self.poll_ns
         # How many units ``issue`` has promised; ``wait`` lets the page run them.
         self._pending = 0
+        # ``buffers`` and ``data`` that the page writes before it times a sample; a subclass may set
+        # them.
         self.write_first: Mapping[str, Any] = {}
 
     def sample(self, ns: Sequence[int], cpu: bool = False) -> list[list[int]]:

@@ -42,8 +42,12 @@ class BrowserWork(WorkChain, PageChain):
         """Let the page compile the kernels of the workload and make its buffers, of zeros."""
         WorkChain.__init__(self, case)
         PageChain.__init__(self, session, case.pattern)
+        # The WGSL, and for each dispatch of a step its kernel and number of workgroups
+        # (``groups``).
         self._text, self._entries = kernels_of(self, "wgsl")
         self._max_loops = 0
+        # True for every software adapter but SwiftShader, since a browser may hide the name
+        # llvmpipe.
         if _may_be_llvmpipe(session.page.adapter):
             # llvmpipe silently stops a kernel after so many turns of loops. A step has ``turns`` of
             # them, so the page divides longer loops into several dispatches.

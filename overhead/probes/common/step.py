@@ -68,6 +68,7 @@ def webgpu_window(
         "indirect": False,
         "wait": wait,
         "recording": "inside",
+        # Validation is of the API's calls; ``checks`` are those that the library adds to kernels.
         "validation": "on",
         "checks": "on",
         "precision": "u32",

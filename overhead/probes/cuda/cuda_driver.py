@@ -169,6 +169,8 @@ class CudaGraphProbe(DriverProbe):
             language="cuda",
             early=True,
         )
+        # ``separate``: a step is several operations or kernels; ``one``: a kernel; ``library``: a
+        # call.
         eager = WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library"))
         compiled = WorkloadArm("replay", {"maker": "torch-compiled"})
         return with_workloads(without_workloads, [ours, eager, compiled], software=False)

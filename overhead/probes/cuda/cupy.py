@@ -40,7 +40,7 @@ class CupyProbe(DriverProbe):
         """The devices of the driver, with the versions of CuPy and its CUDA runtime."""
         devices = super().targets()
         cupy = import_library("cupy", self.mend)
-        # CUDA's runtime library, which CuPy brings; the driver has another version.
+        # CUDA's runtime library, which CuPy uses; its version is another than the driver's.
         runtime = str(cupy.cuda.runtime.runtimeGetVersion())
         targets = []
         for device in devices:

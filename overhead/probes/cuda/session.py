@@ -126,6 +126,7 @@ class CudaSession:
             )
         self.seeds = lcg.seeds(CUDA_GRID * GROUP_SIZE * places)
         self.words = self.buffer(self.seeds)
+        # Room on the host for one word, into which a read copies.
         self.word = (c_uint * 1)()
 
     def kernel(self, file: str, name: str) -> int:

@@ -181,12 +181,13 @@ class NetworkStep(Body):
             self.mode = "grad"
             self.name = "zero_grad, forward, cross entropy, backward, Adam.step"
             self.step = self._train
+            # It counts the steps.
             kind_of_sum = torch.int32
         else:
             self.mode = "inference"
             self.name = "forward, cross entropy"
             self.step = self._forward
-            # MPS has no float64.
+            # It adds up losses. MPS has no float64.
             kind_of_sum = torch.float32 if device.type == "mps" else torch.float64
         self._sum = torch.zeros((), dtype=kind_of_sum, device=device)
 

@@ -62,6 +62,7 @@ class Additions(AddOne):
 
     def __init__(self, device: Any, ops: int, mode: str) -> None:
         """Make the function of a step; torch compiles it at its first calls."""
+        # In the autograd mode ``no_grad``, because a graph must not be captured in inference mode.
         super().__init__(device, mode="no_grad")
         self.ops = ops
         self.name = "; ".join(["x.add_(1)"] * ops)
@@ -78,6 +79,8 @@ class Additions(AddOne):
             self.launches = ops
             self._call = function
         else:
+            # A step is one kernel, or one launch of a graph, which counts as so many launches in
+            # the queue.
             self.launches = 4
             # ``fullgraph``: an error, and no division into parts, where torch cannot compile all of
             # it. ``dynamic``: shapes are constants.

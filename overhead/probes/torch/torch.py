@@ -68,6 +68,7 @@ class TorchProbe(Probe):
         # The usual read and the usual wait, after each addition.
         after_each = [_with_action(base, action, 1) for action in _main_actions(kind)]
         extra = [vary(case, "alloc", "allocating") for case in of_both_callers]
+        # The first wait is that of the base.
         extra += [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
         extra += _synchronisations(base, kind, wait)
         without_workloads = Space(
@@ -76,9 +77,13 @@ class TorchProbe(Probe):
 
         # ``separate``: a step is several operations; ``library``: it is one of torch.
         eager = WorkloadArm("per-submit", bodies=("separate", "library"), early=True)
+        # ``hybrid``: steps on the device and on the host in turn. ``fits``: for workloads on which
+        # host and device are compared (``host_works``), and those with a single way to run a step
+        # (no ``bodies``).
         in_turn = WorkloadArm("hybrid", fits=lambda w: w.host_works or not w.bodies)
         arms = [eager, in_turn]
         if on_cpu:
+            # Where host and device are compared, the host runs on one thread and on all.
             all_threads: dict[str, Scalar] = {"threads": "all"}
             arms.append(WorkloadArm("per-submit", all_threads, fits=lambda w: w.host_works))
         return with_workloads(without_workloads, arms, software=on_cpu)
@@ -110,6 +115,7 @@ class TorchProbe(Probe):
             body = bodies.NetworkStep(
                 device,
                 train=case.workload == "mlp-train",
+                # Batches of one size, or of several in turn.
                 varying=params["shapes"] == "varying",
             )
         if case.caller == "native":

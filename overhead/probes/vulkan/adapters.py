@@ -156,6 +156,7 @@ def instance() -> Any:
         flags = vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
     # ``strings`` must live until the call below, since ``names`` only points to them.
     names, strings = c_strings(wanted)
+    # ``loader_version``: of the loader. Version 1.2 has the structure with the driver's name.
     major, minor = min(loader_version()[:2], (1, 2))
     packed_version = major << 22 | minor << 12  # as ``_version`` reads it
     application = structure("ApplicationInfo", apiVersion=packed_version)

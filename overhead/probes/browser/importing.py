@@ -145,8 +145,8 @@ def _journal_entries(
     kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
     yield results.OpenedEntry(
         **place,
-        # As ``PageChain`` says of its chains: only these patterns let the device work while units
-        # are issued.
+        # As ``PageChain`` says of its chains: "pipelined", the device works while units are issued,
+        # only in these patterns.
         overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
         synchronous=case.pattern in WAITING_PATTERNS,
         window=step_window(case, page),
@@ -154,7 +154,8 @@ def _journal_entries(
         flags=flags,
     )
 
-    # The samples that chose the ladder have times of an empty wait (n = 0) and of single units.
+    # The samples that chose the ladder (the lengths n of the later samples) have times of an empty
+    # wait (n = 0) and of single units.
     empty_waits_ns = _total_times(entry.trial, 0)
     singles_ns = _total_times(entry.trial, 1)
     yield results.OneOffEntry(

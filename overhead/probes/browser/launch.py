@@ -132,6 +132,7 @@ class Browser:
             flags.append(f"{name}={value}" if value else name)
         if self.kind == "chromium":
             return [self.program, *flags, f"--user-data-dir={profile}", url]
+        # Lines of JavaScript, in the file that Firefox reads when it starts with the profile.
         lines = []
         for name, preference in FIREFOX_PREFERENCES.items():
             lines.append(f"user_pref({json.dumps(name)}, {json.dumps(preference)});\n")
@@ -265,6 +266,7 @@ def _flags(kind: BrowserKind) -> dict[str, str]:
     flags = dict(CHROMIUM_FLAGS if kind == "chromium" else FIREFOX_FLAGS)
     if kind == "chromium" and sys.platform.startswith("linux") and os.geteuid() == 0:
         flags["--no-sandbox"] = ""  # as root, Chromium does not start with its sandbox
+    # As a shell divides the text into words.
     for word in split_flags(os.environ.get(FLAGS, ""), sys.platform):
         name, _, value = word.partition("=")
         if name.startswith("!"):

@@ -160,6 +160,7 @@ class PageServer(ThreadingHTTPServer):
             if self._secret:
                 raise _Refusal(409, "this link has been used")
             self._secret = secrets.token_urlsafe(24)
+            # Its description, for which ``wait_for_page`` waits.
             self._page = hello
             self._changed.notify_all()
         return {"secret": self._secret}

@@ -149,6 +149,7 @@ class BrowserSession:
         """How the browser ended by itself; None if it runs."""
         if self._process is None:
             return None
+        # None while the process runs.
         exit_code = self._process.poll()
         if exit_code is None:
             return None

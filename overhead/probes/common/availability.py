@@ -34,7 +34,8 @@ _RENDERERS = re.compile(
 
 def import_library(name: str, mend: Why) -> Any:
     """Import the module ``name`` of a GPU library and return it. Raises ``Unavailable`` if that
-    fails, with ``mend``, the command that installs the library.
+    fails, with ``mend``, the command that installs the library, so that a run reports the stack as
+    missing and goes on.
     """
     try:
         return importlib.import_module(name)
@@ -72,6 +73,7 @@ def _text_of_error(error: Exception) -> Why:
     """What to tell of an error: the reason that code of this suite gave it (a ``Reason``, with the
     name of the error's class), else the first line of its message.
     """
+    # None if the error has a text, as those of libraries have.
     reason = reason_given(error)
     if reason is None:
         return first_line_of(error)
@@ -84,6 +86,7 @@ def check_parameters(case: Case, allowed: AllowedValues) -> None:
     """Raise ``Unsupported`` if the case has a parameter or a value that is not ``allowed``. A case
     may leave out any parameter.
     """
+    # ``allowed`` names all parameters that the stack has.
     unknown = set(case.params) - set(allowed)
     if unknown:
         raise Unsupported(because("no-such-parameter", parameters=", ".join(sorted(unknown))))

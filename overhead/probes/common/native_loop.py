@@ -238,6 +238,7 @@ def _script_of(
     head = tuple(map(render, program.head))
     body = tuple(map(render, program.body))
     tail = tuple(map(render, program.tail))
+    # ``per``: units in a group, before which the head runs, and after which the tail.
     return Script(head, body, tail, program.per, names)
 
 
@@ -338,6 +339,7 @@ class _Native:
         index = len(self.table)
         for value in values:
             is_negative_word = value >= 1 << 63
+            # 2^64 less: the same bits as a signed number.
             self.table.append(value - (1 << 64) if is_negative_word else value)
         return index
 

@@ -142,6 +142,7 @@ class StatementLoop:
         """
         self._events = asyncio.Runner()
         run = self._events.get_loop().run_until_complete
+        # ``asend``: as ``send`` of a plain generator, but it has to be awaited in the event loop.
         return lambda n: run(loop.asend(n))
 
     @property

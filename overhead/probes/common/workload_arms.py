@@ -27,6 +27,7 @@ def wgsl_arms(caller: Caller = "binding", fewer_checks: str = "") -> list[Worklo
     per_submit = dataclasses.replace(one_pass, pattern="per-submit")
     arms = [fused]
     if fewer_checks:
+        # Only in the pattern ``fused``, and not in every run.
         arms.append(dataclasses.replace(fused, params={"checks": fewer_checks}, early=False))
     arms += [one_pass, per_submit]
     return [dataclasses.replace(arm, caller=caller) for arm in arms]

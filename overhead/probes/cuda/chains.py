@@ -123,7 +123,8 @@ class CudaChain(SessionChain):
     def make_wait(self) -> Action:
         """A function that makes the wait of the case after a chain: through cuda-bindings if these
         launch too (caller ``binding``), else through ctypes, also where a compiled loop launches.
-        ``check_calls`` looks at its result, so the calls need no check of their own.
+        ``check_calls`` looks at its result, so the calls need no check of their own (``checked``:
+        the loop collects a call's errors).
         """
         name = str(self.case.params.get("wait", "stream"))
         if self.case.caller == "binding":

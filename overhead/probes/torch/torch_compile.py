@@ -36,6 +36,7 @@ class TorchCompileProbe(Probe):
         if gpus:
             return gpus
         compilers = ("c++", "g++", "clang++", "cl")
+        # One of them must be on the path.
         if not any(shutil.which(compiler) for compiler in compilers):
             raise Unavailable(because("torch-compile-needs-compiler"), "install g++")
         return [torch_target(torch, self.name, "cpu")]

@@ -29,8 +29,9 @@ measured.
 
 def open_case(device: str, case: Case) -> WorkChain:
     """A chain that runs a workload (a computation that repeats one step) in torch, after it was
-    compared with NumPy. The case selects its class: CUDA graphs (``maker`` says of what), a
-    compiled step (``mode``), host and device in turn (``hybrid``), or eager steps.
+    compared with NumPy (``verified``, which closes it and raises ``Unverified`` if results differ).
+    The case selects its class: CUDA graphs (``maker`` says of what), a compiled step (``mode``),
+    host and device in turn (``hybrid``), or eager steps.
     """
     if "maker" in case.params:
         return verified(GraphedWork(device, case))

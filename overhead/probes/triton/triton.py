@@ -30,6 +30,7 @@ class TritonProbe(Probe):
         torch = cuda_torch()
         triton = import_library("triton", self.mend)
         targets = []
+        # A target for each device of this type that torch lists.
         for device in targets_of_kind(torch, self.name, "cuda"):
             versions = {**device.versions, "triton": triton.__version__}
             targets.append(msgspec.structs.replace(device, versions=versions))

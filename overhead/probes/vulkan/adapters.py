@@ -56,12 +56,13 @@ def load() -> tuple[Any, Any]:
     except Exception as error:  # a package that was built for another version may raise anything
         reason = because("vulkan-package-does-not-import", text=first_line_of(error))
         raise Unavailable(reason, because("install-extras", extras="wgpu")) from error
+    # ``ffi`` makes C objects, such as structures, and converts them.
     return vulkan.ffi, vulkan.lib
 
 
 def structure(name: str, **fields: Any) -> Any:
-    """A new Vulkan structure with these fields and its ``sType``. ``name``: without the prefix
-    ``Vk``.
+    """A new Vulkan structure with these fields and its ``sType``, the constant by which Vulkan
+    knows the kind of a structure. ``name``: without the prefix ``Vk``.
 
     The type of ``DeviceCreateInfo`` is ``VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO``, and alike for all.
     """

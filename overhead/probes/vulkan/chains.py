@@ -151,6 +151,8 @@ class VulkanChain(Chain):
         program = self._program
         units_per_submission = program.per  # 0: all units of an issue
         # Head and tail are made once for each submission, so a unit has a part of them.
+        # ``body``: the calls of each unit. ``head`` and ``tail``: those before and after a group of
+        # ``per`` units; where all units are one group, they are made only once and not counted.
         calls: float = len(program.body)
         if units_per_submission:
             calls += (len(program.head) + len(program.tail)) / units_per_submission
@@ -317,6 +319,8 @@ class BatchedSubmissions(VulkanChain):
         """
         for_units: list[Any] = []
         for value in values:
+            # An argument is taken by the number of the unit: unit i gets value i, modulo their
+            # number.
             for_units += [value] * self._k
         return Cycle(tuple(for_units))
 

@@ -93,6 +93,7 @@ class Commands:
         """
         pointer: Any
         if isinstance(sets, Cycle):
+            # ``_pointer_to_set``: a pointer, as the call wants it, which this object keeps alive.
             pointer = Cycle(tuple(map(self._pointer_to_set, sets.values)))
         else:
             pointer = self._pointer_to_set(sets)
@@ -117,6 +118,8 @@ class Commands:
         """A call that makes a dispatch see the writes of earlier ones. WebGPU implies this
         barrier.
         """
+        # Both sides are compute shaders: the dispatches before, and those after. ``_memory``: the
+        # writes of the former, the reads and writes of the latter.
         stage, null = self._compute, self._null
         # One barrier for all memory, none for single buffers or images.
         return self.call(

@@ -93,10 +93,13 @@ class Timer:
         """
 
         def stamped(cb: Any) -> None:
+            # Query 0: when all earlier work has ended; query 1: when these commands have, too.
             self._stamps(cb, [0])
             record(cb)
             self._stamps(cb, [1])
 
+        # Records by this function, submits, and waits. ``_between``: raises if the time is too
+        # short for the device's clock.
         self._first(stamped)
         begin, end = self._read(2)
         return self._between(begin, end)
@@ -114,6 +117,8 @@ class Timer:
         # As many turns of the kernel's loop as take the wanted time, at most 250 ms, because
         # drivers stop a dispatch that runs for seconds.
         self._steps[0] = max(1, int(limited_ns / self.step_ns))
+        # ``_blocker`` records the dispatch, and query 0 as the timestamp of its end. Not waited
+        # for; the fence is signalled at its end.
         self._first.start(self._blocker, self._fence)  # signals the fence when the blocker ends
         issue()
         # Not signalled: the blocker has not ended.

@@ -315,7 +315,7 @@ def space_of(probe: Probe, target: Target) -> Space:
     """
     where = _where(probe, "space")
     space = with_arms(_instance(where, probe.space(target), Space), target)
-    # All cases of a usual run.
+    # ``star``: the cases of a usual run.
     for case in space.star():
         _instance(where, case, Case)
     return space

@@ -81,7 +81,7 @@ def api(page: Page) -> Api:
     backend = page.adapter.backend.lower() if page.adapter else ""
     if backend in _APIS:
         return _APIS[backend]
-    # What the browser says of the platform, in one of two places.
+    # The platform may be empty; the user agent then names it.
     system = f"{page.platform} {page.user_agent}".lower()
     if "mac" in system or "iphone" in system or "ipad" in system:
         return "Metal"

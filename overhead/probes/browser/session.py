@@ -64,8 +64,8 @@ class BrowserSession:
         # The browser's own temporary folder: the profile, unless its path is too long for a socket.
         self._temporary = self._profile
         if len(str(self._profile)) > _LONGEST_FOLDER and os.name != "nt":
-            # With the prefix of all our temporary folders, so that a later run finds and removes it
-            # if this process is killed.
+            # With the prefix by which ``scratch.sweep`` knows our temporary folders, and removes
+            # those that killed processes left.
             self._temporary = Path(tempfile.mkdtemp(prefix=scratch.PREFIX, dir="/tmp"))
         try:
             self.page = self._open(self._server, start_seconds)

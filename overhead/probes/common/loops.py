@@ -182,7 +182,8 @@ def stage_durations(
     durations: dict[str, list[NDArray[np.int64]]] = {}
     for section, clock_values in zip(script.sections, readings, strict=True):
         between_readings = np.diff(clock_values, axis=1).T  # a row for each stage
-        # The first stage is ``clock``, the time between two readings with nothing between them.
+        # By rows, in order. The first stage is ``clock``, the time between two readings with
+        # nothing between them.
         for name, times in zip(stage_names(section), between_readings, strict=True):
             # ``clock``, and maybe other stages, are in several sections.
             durations.setdefault(name, []).append(times)

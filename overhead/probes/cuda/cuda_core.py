@@ -45,7 +45,7 @@ class CoreLaunches(LibraryLaunches):
             parts.append(text)
         self.hashes = hashes
         device = self.session.driver.devices()[self.ordinal]
-        # First the kernel, compiled from that text, then its arguments.
+        # First the kernel, compiled from that text (its name is for messages), then its arguments.
         code = machine_code_of("step.cu", "\n".join(parts), device.architecture)
         module = core.ObjectCode.from_cubin(code)
         if count:

@@ -85,8 +85,8 @@ def _done(result: tuple[Any, ...]) -> Any:
 
     cuda-bindings returns a tuple: the result code, then at most one value.
     """
-    # 0 is success.
     code, *values = result
+    # 0 is success.
     if int(code):
         raise Unavailable(because("nvrtc-failed", text=code), INSTALL_CUDA)
     return values[0] if values else None

@@ -215,7 +215,8 @@ class NetworkStep(Body):
         is_training = self.mode == "grad"
         if not is_training:
             return self._steps_of_losses(total)
-        # The loss of the latest step; None if none has run.
+        # The count alone would not show that training broke. ``loss``: that of the latest step;
+        # None if none has run.
         if self.loss is not None and not bool(self.loss.isfinite()):
             raise Unverified(because("loss-is-no-number", loss=float(self.loss)))
         return int(total)  # each training step added 1

@@ -48,6 +48,8 @@ class TritonChain(HeldChain, InOrderChain):
         place = torch.device(device)
         torch.cuda.set_device(place)
         self._seeds = lcg.seeds()
+        # The same bits as int32, which the kernel works on. int32 overflows in the same way as the
+        # unsigned words of other stacks.
         seeds = torch.from_numpy(self._seeds.view("int32"))
         self._words = seeds.to(place)
         entry = case.params["entry"]

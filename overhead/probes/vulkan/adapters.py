@@ -265,8 +265,8 @@ def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
     """
     ffi, _ = load()
     count = ffi.new("uint32_t *")
-    # Some of these functions have a result code, and the others return None.
-    # ``check`` raises for a negative result.
+    # Some of these functions have a result code, and the others return None. ``check`` raises for a
+    # negative code.
     check(ask(count, ffi.NULL) or 0, f"counting {kind}")
     out = ffi.new(f"{kind}[]", count[0])
     check(ask(count, out) or 0, f"listing {kind}")

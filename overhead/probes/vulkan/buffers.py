@@ -66,8 +66,8 @@ class StepBuffers:
         gpu = self._gpu
         ffi = gpu.ffi
         count = len(buffers)
-        # First allocate the sets, all of one layout.
-        # ``layout``: which kinds of buffers a set has, here one.
+        # First allocate the sets, all of one layout, which says what kinds of buffers a set has:
+        # here one storage buffer.
         layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * count)
         info = structure(
             "DescriptorSetAllocateInfo",

@@ -92,6 +92,8 @@ def import_file(path: Path) -> list[JournalEntry]:
             case = _case(entry.case)
             cases[case.key] = case
     for case in cases.values():
+        # ``worker``: the name of the worker process that measures a target. Here it stands for the
+        # page.
         planned = results.PlannedEntry(
             worker=target.key, target=target, case=case, processes=PLAN["replicates"]
         )

@@ -249,8 +249,8 @@ class _Handler(BaseHTTPRequestHandler):
         # A site may let its own name lead to this machine; its requests then name that host.
         if self.headers.get("host") != self.server.host:
             raise _Refusal(403, "wrong host")
-        # "none": a person or this program opened the address. A client that is no browser sends
-        # none.
+        # "none": a person or this program opened the address. A client that is no browser does not
+        # send this header.
         if self.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise _Refusal(403, "wrong site")
 

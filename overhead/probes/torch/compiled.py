@@ -114,6 +114,7 @@ class CompiledAdditions(Eager):
         """Compile the step by calling it a few times. These calls do not count as units
         (``aside``).
         """
+        # One CPU thread, as for the steps that are not compiled.
         torch.set_num_threads(1)
         mode = str(case.params["mode"])
         ops = int(case.params["ops"])

@@ -117,8 +117,8 @@ class Timer:
         # As many turns of the kernel's loop as take the wanted time, at most 250 ms, because
         # drivers stop a dispatch that runs for seconds.
         self._steps[0] = max(1, int(limited_ns / self.step_ns))
-        # ``_blocker`` records the dispatch, and query 0 as the timestamp of its end. Not waited
-        # for; the fence is signalled at its end.
+        # ``_blocker`` records the dispatch, and query 0 as the timestamp of its end. It is not
+        # waited for.
         self._first.start(self._blocker, self._fence)  # signals the fence when the blocker ends
         issue()
         # Not signalled: the blocker has not ended.

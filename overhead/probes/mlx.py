@@ -96,7 +96,8 @@ class MlxAdditions(Chain):
         self._mx = mx
         self._called = _AFTER_EACH[case.pattern]  # the function after each addition, '' for none
         self.latency = case.pattern == "wait-each"
-        # Without an evaluation after each addition, the device starts only after all of them.
+        # In ``one-pass`` the device starts only after all additions, and in ``wait-each`` the host
+        # waits for each: so it works during the loop in ``per-submit`` alone.
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
         # An operation that waits for its evaluation takes 1.7 kB on the host.
         self.max_n = 1 << 20 if self._called else 1 << 16

@@ -141,7 +141,7 @@ class Browser:
 
     def version(self) -> str:
         """What the program prints for ``--version``; '' if it prints nothing. On Windows it is not
-        asked, and the record has the version that the page tells (a caller takes that one for '').
+        asked, and this is ''. For '' the record has the version that the page tells.
         """
         if sys.platform == "win32":
             return ""

@@ -54,9 +54,8 @@ class NativeAdd:
         item = self._symbol(_ITEM)
         item.restype = _Scalar
         item.argtypes = (ctypes.c_void_p,)
-        # A Tensor is one pointer to a TensorImpl: a word with this pointer is a Tensor& while
-        # Python keeps the tensor.
-        # ``_cdata``: the address of the TensorImpl of a tensor.
+        # A Tensor is one pointer to a TensorImpl (``_cdata``): a word with this pointer is a
+        # Tensor& while Python keeps the tensor.
         self._cells = (ctypes.c_uint64 * 2)(x._cdata, one._cdata)
         self._x = ctypes.addressof(self._cells)
         self._one = self._x + ctypes.sizeof(ctypes.c_uint64)

@@ -198,7 +198,7 @@ def _with_action(case: Case, action: str, every: int) -> Case:
     which together are a unit.
     """
     params = {**case.params, "sync": action, "every": every}
-    # ``_PLURAL``: the plural of a unit's name, such as 10 launches.
+    # ``_PLURAL``: the plural of a unit's name, as in "10 launches".
     unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"
     pattern: Pattern = "read-each" if is_read(action) else "wait-each"
     return Case(pattern=pattern, unit=unit, workload=case.workload, params=params)

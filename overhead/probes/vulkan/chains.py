@@ -85,9 +85,8 @@ class VulkanChain(Chain):
             cleanup.callback(self._state.close)
             # The subclass makes the calls of its pattern, with the objects above.
             self._program, issue = self._build()
-            # Nothing failed, so from now on ``close`` destroys all of them.
-            # Moves what is to be destroyed to another stack, so that the end of the block destroys
-            # nothing.
+            # Nothing failed, so from now on ``close`` destroys all of them, and the end of the
+            # block destroys nothing: ``pop_all`` moves them to another stack.
             self._cleanup = cleanup.pop_all()
         # Stored on the instance, because a method of this class would add a Python call to what is
         # timed.
@@ -150,9 +149,9 @@ class VulkanChain(Chain):
         """
         program = self._program
         units_per_submission = program.per  # 0: all units of an issue
-        # Head and tail are made once for each submission, so a unit has a part of them.
-        # ``body``: the calls of each unit. ``head`` and ``tail``: those before and after a group of
-        # ``per`` units; where all units are one group, they are made only once and not counted.
+        # ``body``: the calls of each unit. Head and tail, the calls before and after its units, are
+        # made once for each submission, so a unit has a part of them. Where all units are one
+        # submission, they are not counted.
         calls: float = len(program.body)
         if units_per_submission:
             calls += (len(program.head) + len(program.tail)) / units_per_submission
@@ -284,6 +283,7 @@ class BatchedSubmissions(VulkanChain):
                 # The first loop waits once. The second records and submits so many units.
                 wait_until_free(1)
                 record(batch)
+            # Its command buffers are free, because ``issue`` starts with an idle queue.
             record_rest(rest)
 
         return program, issue
@@ -333,7 +333,7 @@ class BatchedSubmissions(VulkanChain):
         chunks = []
         for start in range(0, n, self._batch):
             chunks.append(super().stages(min(self._batch, n - start)))
-        # n is 0.
+        # For n = 0 alone.
         if not chunks:
             return {}
         durations = {}

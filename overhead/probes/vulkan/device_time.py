@@ -276,6 +276,7 @@ def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
     the longest one is too short, half the units are tried. The last attempt, with few units, is
     returned in any case, with ``busy`` False.
     """
+    # The one of this device; it measures by timestamps.
     clock = timer(gpu)
     while True:
         # How long the submissions take, from which the length of the blocker follows.

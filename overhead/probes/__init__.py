@@ -60,6 +60,8 @@ def register(cls: type[Probe]) -> type[Probe]:
     Raises ``BadValue`` for a bad attribute, and ``UsageError`` if another stack has the name.
     """
     cls.check_attributes()
+    # The owner is a text that stays the same if a file is imported a second time, so that its class
+    # may replace itself.
     _registry.add(cls.name, cls(), owner_of(cls))
     return cls
 
@@ -69,6 +71,7 @@ def registry() -> dict[str, Probe]:
     packages.
     """
     is_first_call = _registry.load()
+    # Later calls find the stacks of packages in the registry already.
     if is_first_call:
         _load_installed_packages()
     return _registry.items()
@@ -79,9 +82,11 @@ def _load_installed_packages() -> None:
 
     Each module is imported in a child process first, because it may crash. A worker process does
     not: its parent has tried them, and tells it which it may load (``allow_entry_points``). What
-    cannot be loaded is kept with the reason in ``_unavailable``.
+    cannot be loaded is kept with the reason in ``_unavailable``, and what can in ``_usable``, as
+    the text ``name = module`` (``text_of``), which the parent passes to its workers.
     """
     declared = importlib.metadata.entry_points(group=entry_points.GROUP)
+    # In a fixed order, because of two packages with the same name of a stack the first gets it.
     entries = sorted(declared, key=entry_points.text_of)
     reasons: list[Why]
     # None in the parent process. A worker may load what its parent has tried.
@@ -89,6 +94,7 @@ def _load_installed_packages() -> None:
         reasons = entry_points.import_failures(entries)
     else:
         entries = [entry for entry in entries if entry_points.text_of(entry) in _allowed]
+        # '': the trial did not fail.
         reasons = [""] * len(entries)
 
     for entry, trial_failure in zip(entries, reasons, strict=True):
@@ -112,6 +118,7 @@ def stacks_with(role: str) -> list[str]:
     """The names of the registered stacks that have this role, such as being a WebGPU library: the
     suite's own in the order of its list of stacks, then those of others by name.
     """
+    # ``own_stacks`` lists the stacks of the suite; some of them may not be registered here.
     registered = registry()
     ours = [name for name in own_stacks() if name in registered]
     others = [name for name in registered if name not in own_stacks()]
@@ -155,8 +162,10 @@ def _importing(package: str = "") -> Iterator[list[list[str]]]:
     standard error, because standard output may be JSON.
     """
     with contextlib.ExitStack() as stack:
+        # Redirected to itself: so the block's end puts it back, should the code replace it.
         stack.enter_context(contextlib.redirect_stderr(sys.stderr))
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        # ``adding`` notes what is registered from now on, and forgets it all if the block raises.
         yield [stack.enter_context(registry.adding(package)) for registry in _REGISTRIES]
 
 
@@ -177,6 +186,8 @@ def load_entry_point(entry: EntryPoint) -> Why:
             # A module that was imported before has registered its stacks then.
             if not any(added) and not imported_before:
                 return because("registers-nothing")
+            # The parent process of a run asks each stack for its environments. A stack that answers
+            # wrongly is refused here.
             for name in added_stacks:
                 environments_of(_registry.items()[name])  # raises for a wrong answer
     except KeyboardInterrupt:
@@ -196,18 +207,22 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
     registry()
     if not is_utf8(str(path)):
         raise BadPlugin(about(str(path), because("path-not-utf8")))
+    # The path without links: one file under two names is one plugin.
     if os.path.realpath(path) in _plugins:
         return {}
     if trial and os.path.isfile(path):
+        # In a child process; '' if it can be imported.
         reason = entry_points.import_failure(str(path))
         if reason:
             raise BadPlugin(about(str(path), reason))
 
+    # As they are before the import, which removes an item that the file replaces.
     packages_before = [dict(registry.packages) for registry in _REGISTRIES]  # by stack or workload
     added = _import_plugin(path)
     _plugins.add(os.path.realpath(path))
 
     replaced: dict[str, Reason] = {}
+    # A name of an installed package that the file has registered too: the file's item is used now.
     for known, packages, names in zip(_REGISTRIES, packages_before, added, strict=True):
         for name in names:
             if name in packages:
@@ -225,6 +240,8 @@ def _import_plugin(path: Path) -> list[list[str]]:
     """Import a plugin file. Returns the names that it registers, a list for each of
     ``_REGISTRIES``. Raises ``BadPlugin`` if it is no Python file, raises, or registers nothing.
     """
+    # None for a name without the suffix of a Python file. The prefix keeps the module's name apart
+    # from those of other modules.
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
         why = because("not-a-python-file") if path.exists() else because("no-such-file")
@@ -237,6 +254,7 @@ def _import_plugin(path: Path) -> list[list[str]]:
         raise
     except BaseException as error:
         raise BadPlugin(about(str(path), one_line(error))) from error
+    # ``added``: by registry, the names; all empty if nothing was registered.
     if not any(added):
         raise BadPlugin(about(str(path), because("registers-nothing")))
     return added
@@ -246,6 +264,7 @@ def environments_of(probe: Probe) -> list[dict[str, str]]:
     """The answer of ``Probe.environments``: sets of environment variables, for each of which a
     worker process is started. Raises ``BadValue`` if no process can have them.
     """
+    # For messages: the class and the method, such as ``TorchProbe.environments()``.
     where = _where(probe, "environments")
     environments: list[dict[str, str]] = checked(where, probe.environments(), list[dict[str, str]])
     for environment in environments:
@@ -267,8 +286,8 @@ def _is_variable(name: str, value: str) -> bool:
 
 def targets_of(probe: Probe) -> list[Target]:
     """The answer of ``Probe.targets``: the devices of a stack. Each gets the stack's ``same_calls``
-    too, for readers who have the target alone. Raises ``BadValue`` for another type or a target
-    of another stack.
+    too (whether its callers, Python and compiled code, make the same calls), for readers who have
+    the target alone. Raises ``BadValue`` for another type or a target of another stack.
 
     An error of the library becomes ``Unavailable``, because nothing has run on this machine yet.
     """
@@ -276,6 +295,7 @@ def targets_of(probe: Probe) -> list[Target]:
     try:
         answer = probe.targets()
     except Exception as error:
+        # None if the error is a mistake in code, or says itself what is wrong.
         unavailable = cannot_here(error, probe, because("cannot-search-devices"))
         if unavailable is None:  # the machine is not the cause
             raise
@@ -295,6 +315,7 @@ def space_of(probe: Probe, target: Target) -> Space:
     """
     where = _where(probe, "space")
     space = with_arms(_instance(where, probe.space(target), Space), target)
+    # ``star``: the cases of a usual run.
     for case in space.star():
         _instance(where, case, Case)
     return space

@@ -56,6 +56,7 @@ def with_arms(space: Space, target: Target) -> Space:
         extra += arm.cases(target)
 
     def is_allowed(case: Case) -> bool:
+        # ``_owner``: the arm that added the case; None for a case of the stack itself.
         return _owner(arms, case) is not None or space.allowed(
             case
         )  # the stack's rule knows no arm
@@ -86,6 +87,8 @@ def open_case(probe: Probe, target: Target, case: Case, *, is_first: bool = Fals
     except Exception as error:
         if not is_first:
             raise
+        # ``cannot_here``: the error as ``Unavailable``, or None if it is a mistake in code.
+        # ``CANNOT`` is what the message says: that the library cannot do this.
         unavailable = cannot_here(error, probe, CANNOT)
         if unavailable is None:  # the machine is not the cause
             raise

@@ -74,6 +74,7 @@ class Space:
         for axis, values in self.axes.items():
             if isinstance(values, str):  # its letters would be taken for values
                 raise BadValue(f"Space.axes[{axis!r}] is {values!r}; it must be a list of values")
+            # An axis is a field of ``Case`` (``_FIELDS``), or else a parameter.
             base_has_axis = axis in _FIELDS or axis in self.base.params
             # None is the value of a case without the parameter, such as the base.
             if not base_has_axis and None not in values:
@@ -91,8 +92,11 @@ class Space:
         """
         cases = [self.base, *self.early]
         for axis, values in self.axes.items():
+            # ``vary``: the base with this one axis changed.
             cases += [vary(self.base, axis, value) for value in values]
         cases += self.extra
+        # Cases that occur twice, such as an early one that is also on an axis, stay at the first
+        # place.
         yield from _unique(cases, self.allowed)
 
     def cross(self) -> Iterator[Case]:
@@ -102,6 +106,7 @@ class Space:
         # The base's value is the first of each axis, so that the base is the first combination.
         values_of_axes = [[current(self.base, axis), *others] for axis, others in self.axes.items()]
         combined = []
+        # Every combination of one value from each axis.
         for values in itertools.product(*values_of_axes):
             case = self.base
             for axis, value in zip(self.axes, values, strict=True):
@@ -114,6 +119,7 @@ def vary(case: Case, axis: str, value: Scalar | None) -> Case:
     """A copy of the case with one axis (a field or a parameter) set to ``value``; None removes a
     parameter.
     """
+    # An axis is a field of ``Case``, such as ``pattern``, or else a key of its ``params``.
     if axis in _FIELDS:
         return msgspec.structs.replace(case, **{axis: value})
     params = {**case.params, axis: value}
@@ -126,6 +132,7 @@ def current(case: Case, axis: str) -> Scalar | None:
     """The value of the case on an axis (a field or a parameter); None if the case lacks the
     parameter.
     """
+    # An axis is a field of ``Case``, such as ``pattern``, or else a key of its ``params``.
     if axis in _FIELDS:
         value: Scalar | None = getattr(case, axis)
         return value
@@ -133,10 +140,11 @@ def current(case: Case, axis: str) -> Scalar | None:
 
 
 def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[Case]:
-    """The allowed cases, each once, in order. ``key``: the text that identifies a case.
+    """The allowed cases, each once, in order. ``key``: the text that identifies a case; it has no
+    unit.
 
-    The unit of a fused case (one launch that loops) is always a step, a turn of the loop, although
-    ``vary`` copies the unit of the base case.
+    The unit of a fused case (one launch that loops over all n) is always a step, a turn of the
+    loop. ``vary`` makes such a case from a base whose unit is a launch, so the unit is set here.
     """
     seen: set[str] = set()
     for case in cases:
@@ -157,7 +165,8 @@ def device_id(uuid: bytes) -> str:
 
 
 def whole_units(steps: int, size: int) -> int:
-    """The number of units that ran, if each has ``size`` steps and ``steps`` ran in all.
+    """The number of units that ran, if ``steps`` ran in all and each unit consists of ``size``
+    steps, such as the nodes of a graph.
 
     Raises ``Unverified`` if a unit ran only some of its steps.
     """

@@ -60,6 +60,7 @@ class Floor(Probe):
             raise Unsupported(
                 because("no-such-foreign-call", case=case.key, calls=", ".join(_CALLERS))
             )
+        # Its loop is of Python (ctypes) or compiled (``native``).
         return ForeignCalls(call)
 
 
@@ -87,12 +88,16 @@ class ForeignCalls(Chain):
         object_address = id(self._object)
         low_half = object_address + 4 if sys.byteorder == "big" else object_address
         self._word = ctypes.c_uint32.from_address(low_half)
+        # What the word shows before any call; ``executed`` sets it back to this. ``_done``: the
+        # calls until then.
         self._start = self._word.value
         self._done = 0
 
         address = address_of(ctypes.pythonapi, "Py_IncRef")
         function = _function(address)
         argument = ctypes.c_void_p(object_address)
+        # The compiled loop calls the address with the first argument, and the Python loop
+        # ``function`` with ``ffi_args``.
         increment = NativeCall(
             "Py_IncRef", function, address, (object_address,), ffi_args=(argument,)
         )
@@ -106,6 +111,7 @@ class ForeignCalls(Chain):
         if self.executed() != 3 or sys.getrefcount(self._object) != 2:
             raise Unsupported(because("no-plain-reference-count"))
         self._done = 0
+        # The loop itself, because a method around it would be timed too.
         self.issue = self._loop  # type: ignore[assignment, method-assign]
 
     def issue(self, n: int) -> None:

@@ -68,15 +68,18 @@ class HeldChain(Chain):
         1024 launches fit. A launch to a full queue would wait, and outlast the blocker. 1 if not
         even one unit fits.
         """
+        # All units together are one launch, which always fits.
         if not self.launches:
             return self.max_n
         units = _MOST_HELD // self.launches
         return max(1, min(self.max_n, units))
 
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:
-        """Device time of n units, at most ``held_n``: they are queued behind a kernel of ``clock``
-        that holds the stream. Raises ``Unsupported`` if not even one unit fits into the queue.
+        """Device time of n units, at most ``held_n``: they are queued behind a kernel of ``clock``,
+        the blocker, that holds the stream. ``recorded``: the chain launches a graph that
+        ``prepare`` made. Raises ``Unsupported`` if not even one unit fits into the queue.
         """
+        # ``launches``: those of one unit.
         if self.launches > _MOST_HELD:
             raise Unsupported(because("unit-exceeds-queue", launches=self.launches))
         n = min(n, self.held_n)
@@ -99,7 +102,8 @@ def time_held(
     clock: StreamHolder, prepare: Callable[[], object], issue: Callable[[int], None], n: int
 ) -> DeviceTime:
     """Device time of the n units that ``issue(n)`` queues behind a blocker, a kernel that spins.
-    ``prepare`` is called before every attempt.
+    ``prepare`` is called before every attempt. ``clock`` starts the blocker, and marks places in
+    the stream (``mark``, an event) between which it measures.
 
     ``busy`` of the result is True if the blocker still ran when all units had been issued, so that
     no unit started before all were queued. The blocker is made longer until this is so, or until it
@@ -109,6 +113,8 @@ def time_held(
     while True:
         prepare()
         clock.block(blocker_ns)
+        # The device reaches this event when the blocker ends, and the other when the last unit has
+        # run.
         start = clock.mark()
         began = time.perf_counter_ns()
         issue(n)
@@ -118,6 +124,7 @@ def time_held(
         clock.wait(end)
         if busy or blocker_ns >= LONGEST_BLOCKER_NS:
             span_ns = clock.between(start, end)
+            # ``EVENT_STEP_NS``: the resolution of CUDA's events.
             return DeviceTime(n, span_ns, busy, EVENT_STEP_NS, clock.method)
         # Too short: four times as long, or more if issuing took much longer than the blocker.
         longer_ns = max(4 * blocker_ns, 3.0 * issuing_ns)

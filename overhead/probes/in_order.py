@@ -73,10 +73,13 @@ class InOrderChain(Chain):
         if after is None:  # another pattern, or ``read-each`` without ``read``
             raise Unsupported(because("queue-has-no-pattern", pattern=case.pattern))
 
+        # ``synchronous``: ``launch`` returns only when its work is done.
         self.synchronous = synchronous
         self.latency = case.pattern != "per-submit"  # each unit waits for itself
         # Where each launch waits, host and device never work at the same time.
         self.overlap = "serial" if self.latency or synchronous else "pipelined"
+        # Two underscores: so a subclass cannot overwrite these names by chance. A given loop only
+        # launches, so it is not used where something follows each launch.
         if self.latency:
             self.__issue = alternating(launch, after)
         else:
@@ -103,6 +106,7 @@ class InOrderChain(Chain):
         count: object = self.__count()
         if not isinstance(count, Integral):
             raise TypeError(f"count returned {count!r:.100}; it must be a number of units")
+        # ``aside``: how many units ran that do not count.
         return int(count) - self.aside
 
     def warm_up(self, n: int) -> None:
@@ -125,6 +129,7 @@ class InOrderChain(Chain):
 
     def __time_of_finish(self, n: int, first: Action) -> int:
         """How long ``finish`` takes after n launches and one call of ``first``, ns."""
+        # So that ``executed`` does not count them.
         self.aside += n
         for _ in range(n):
             self.__launch()
@@ -139,6 +144,7 @@ class InOrderChain(Chain):
         """
         if self.__device_time is None or self.latency:
             return None
+        # So that ``executed`` does not count them.
         self.aside += n
         return self.__device_time(n)
 

@@ -42,9 +42,11 @@ class MlxProbe(Probe):
         """The CPU, and the GPUs that the installed MLX can use."""
         mx = import_library("mlx.core", self.mend)
         versions = {"mlx": mx.__version__}
+        # Every MLX can use it.
         cpu = Target(stack=self.name, api="CPU", adapter="CPU", versions=versions)
         if not mx.is_available(mx.gpu):
             return [cpu]
+        # On Macs MLX uses Metal, elsewhere CUDA.
         api: Api = "Metal" if mx.metal.is_available() else "CUDA"
         gpus = []
         for index in range(mx.device_count(mx.gpu)):
@@ -63,6 +65,8 @@ class MlxProbe(Probe):
         """The cases that a run measures: the addition in each pattern, and the workloads.
         ``early``: those that every run measures.
         """
+        # ``per-submit`` evaluates after each addition without waiting, ``one-pass`` once after all,
+        # and ``wait-each`` waits for each.
         base = Case(pattern="per-submit", unit="launch")
         early = [vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
         arms = [WorkloadArm("per-submit", bodies=("separate",))]
@@ -74,9 +78,11 @@ class MlxProbe(Probe):
         """
         mx = import_library("mlx.core", self.mend)
         kind = mx.cpu if target.api == "CPU" else mx.gpu
+        # A CPU target has no device number.
         mx.set_default_device(mx.Device(kind, int(target.device or 0)))
         if "elements" in case.params:
             return verified(MlxWork(mx, case))
+        # ``_AFTER_EACH``: the function of MLX after each addition, by pattern.
         if case.pattern not in _AFTER_EACH:
             raise Unsupported(because("mlx-has-no-pattern", pattern=case.pattern))
         return MlxAdditions(mx, case)
@@ -90,6 +96,8 @@ class MlxAdditions(Chain):
         self._mx = mx
         self._called = _AFTER_EACH[case.pattern]  # the function after each addition, '' for none
         self.latency = case.pattern == "wait-each"
+        # In ``one-pass`` the device starts only after all additions, and in ``wait-each`` the host
+        # waits for each: so it works during the loop in ``per-submit`` alone.
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
         # An operation that waits for its evaluation takes 1.7 kB on the host.
         self.max_n = 1 << 20 if self._called else 1 << 16
@@ -101,6 +109,7 @@ class MlxAdditions(Chain):
         """
         x, add = self._x, self._mx.add
         if self._called:
+            # ``eval`` or ``async_eval`` of MLX.
             after = getattr(self._mx, self._called)
             for _ in repeat(None, n):
                 x = add(x, 1)
@@ -125,6 +134,7 @@ class MlxAdditions(Chain):
         variables = {}
         for name, value in os.environ.items():
             if name.startswith("MLX_"):
+                # They change how MLX runs, for example how many operations it submits at once.
                 variables[name] = value[:200]
         return {
             "operation": "mx.add(x, 1)",

@@ -81,7 +81,9 @@ def _aligned(values: NDArray[np.int32]) -> NDArray[np.int32]:
     """A copy of the values at the start of a cache line. NumPy's inner loop takes 8 ns longer at
     other addresses, and an array that NumPy makes may be at any.
     """
+    # One cache line more than the values need, so that a line begins within the first bytes.
     room = np.empty(values.nbytes + _CACHE_LINE_BYTES, "u1")
+    # How many bytes the address of the room lacks to a multiple of the line's length.
     to_next_line = -room.ctypes.data % _CACHE_LINE_BYTES
     aligned = room[to_next_line : to_next_line + values.nbytes].view(values.dtype)
     aligned[:] = values

@@ -43,6 +43,7 @@ class PyopenclProbe(Probe):
                 stack=self.name,
                 api="OpenCL",
                 adapter=device.name.strip(),
+                # Its number among all devices, by which ``open`` finds it again.
                 device=str(index),
                 software=_is_cpu(cl, device),
                 driver=driver[:200],
@@ -59,6 +60,7 @@ class PyopenclProbe(Probe):
         try:
             for platform in cl.get_platforms():
                 devices += platform.get_devices()
+        # Also if there is no platform: the loader then finds no driver.
         except cl.Error as error:
             raise Unavailable(
                 because("opencl-finds-no-device", text=error), because("install-opencl-driver")
@@ -73,6 +75,7 @@ class PyopenclProbe(Probe):
         base = Case(
             pattern="per-submit", unit="launch", params={"entry": "enqueue", "wait": "finish"}
         )
+        # ``vary``: the base with one axis changed.
         early = [vary(base, "entry", "call"), vary(base, "pattern", "wait-each")]
         return Space(base, extra=[vary(base, "pattern", "read-each")], early=early)
 
@@ -83,6 +86,8 @@ class PyopenclProbe(Probe):
         cl = import_library("pyopencl", self.mend)
         index = int(target.device)
         devices = self._devices(cl)
+        # The number comes from an earlier process, in which the loader may have listed other
+        # devices.
         if index >= len(devices) or devices[index].name.strip() != target.adapter:
             raise Unavailable(
                 because("device-is-another-now", device=target.device, adapter=target.adapter)
@@ -121,7 +126,10 @@ class OpenclChain(InOrderChain):
             case,
             self._launch(self._queue),
             self._queue.finish,
+            # The read: a copy of the first word to the host, which waits for it.
             functools.partial(cl.enqueue_copy, self._queue, one_word, self._words),
+            # How many steps have run, from the words: each step replaces a word by the next random
+            # number.
             count=self._steps,
             device=self._time,
             window={"precision": "uint32", **case.params},
@@ -130,11 +138,13 @@ class OpenclChain(InOrderChain):
             # PoCL's threads sleep while the queue is empty, and the first launches wake them: 17 us
             # each, later ones 2 us. So the longest chain must take this much longer than one unit.
             self.least_ns = 20_000_000
+        # One unit that ``executed`` does not count.
         self.warm_up(1)
 
     def _launch(self, queue: Any) -> Callable[[], Any]:
         """A function that launches the step on a queue; it returns the event of the launch."""
         kernel = self._cl.Kernel(self._program, "advance")
+        # ``entry=call``: the kernel itself is called, and sets its argument each time.
         if self._by_call:
             return functools.partial(kernel, queue, _GLOBAL_SIZE, _GROUP_SIZE, self._words)
         kernel.set_args(self._words)
@@ -154,6 +164,7 @@ class OpenclChain(InOrderChain):
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         queue = cl.CommandQueue(self._context, properties=profiling)
         launch = self._launch(queue)
+        # A word for the spinning kernel, so that it does not change those of the step.
         scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4)
         spin = cl.Kernel(self._program, "spin")
         # A turn takes at least 1 ns, and a launch less than 30 us: the kernel outlasts the launches
@@ -164,6 +175,8 @@ class OpenclChain(InOrderChain):
         last = blocker
         for _ in range(n):
             last = launch()
+        # Whether the blocker still ran when the last launch was queued, so that the device never
+        # waited for the host.
         busy = blocker.command_execution_status != cl.command_execution_status.COMPLETE
         queue.finish()
         return DeviceTime(

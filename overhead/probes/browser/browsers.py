@@ -37,6 +37,7 @@ class BrowserProbe(Probe):
         none, with the reason that the page gives.
         """
         page = self.session().page
+        # ``page``: what the page says of itself, such as its adapter.
         if page.adapter is None:
             raise Unavailable(
                 because("browser-refuses", browser=identity.version(page), text=page.reason),
@@ -69,6 +70,7 @@ class BrowserProbe(Probe):
             except Unavailable as refused:
                 self._refused = refused
                 raise
+            # At the end of the process, so that the browser does not outlive it.
             atexit.register(self._session.close)
         return self._session
 
@@ -78,12 +80,15 @@ class BrowserProbe(Probe):
         """
         session = BrowserSession(find_browser(self.kind))
         page = session.page
+        # The kind, ``chromium`` or ``firefox``, was guessed from the program's name; the page tells
+        # what it runs in.
         if identity.engine(page) != self.kind:
             session.close()
             browser = identity.version(page)
             raise Unavailable(
                 because("page-ran-in-other-browser", browser=browser, wanted=self.kind.title())
             )
+        # SHA-256 by file name, of the package and as the page computed it.
         our_hashes = kernel_hashes()
         wrong = [name for name, sha256 in page.kernels.items() if sha256 != our_hashes.get(name)]
         if wrong:

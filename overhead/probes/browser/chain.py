@@ -44,9 +44,13 @@ class PageChain(Chain):
     def __init__(self, session: BrowserSession, pattern: Pattern) -> None:
         """Describe the chain to the sampler (see the attributes of ``Chain``): its limits and flags
         are those of the page's browser. The page opens nothing yet; a subclass sends the command
-        ``open``.
+        ``open``. ``latency``: each unit contains its own wait. ``synchronous``: ``issue`` returns
+        only when the work is done. ``least_ns``: by how much the longest chain must take longer
+        than one unit. ``poll_ns``: the time between two looks of the browser whether work has
+        finished.
         """
         self.session = session
+        # By this number the page knows the chain in each command.
         self.number = session.next_chain()
         self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"
         waits_each = (
@@ -54,6 +58,7 @@ class PageChain(Chain):
         )  # for each unit, so that issuing ends with the work
         self.latency = waits_each
         self.synchronous = waits_each
+        # 2^18 units, but 64 where each unit waits, and 2^24 turns of the loop of a fused kernel.
         self.max_n = _MAX_N.get(pattern, 1 << 18)
         self.clock_step_ns = session.page.clock_step_ns
         self.least_ns = _LEAST_RISE_NS.get(session.browser.kind, 0)
@@ -62,7 +67,10 @@ class PageChain(Chain):
         self.flags = identity.record_flags(session.page)
         # The wait of a warm-up unit would last until the next poll, 100 ms before every sample.
         self._warms_up = not self.poll_ns
+        # How many units ``issue`` has promised; ``wait`` lets the page run them.
         self._pending = 0
+        # ``buffers`` and ``data`` that the page writes before it times a sample; a subclass may set
+        # them.
         self.write_first: Mapping[str, Any] = {}
 
     def sample(self, ns: Sequence[int], cpu: bool = False) -> list[list[int]]:
@@ -78,9 +86,11 @@ class PageChain(Chain):
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
         """Rows ``[n, issue_ns, total_ns]`` as of ``sample``, but the page sleeps ``idle_ms`` before
-        each n. If the page was hidden meanwhile, the record says so by a flag.
+        each n. If the page was hidden meanwhile, which lets a browser slow it down, the record says
+        so by a flag.
         """
         rows: list[list[int]] = []
+        # In several commands, so that the page answers each one soon.
         for start in range(0, len(ns), SAMPLES_PER_REQUEST):
             asked = list(ns[start : start + SAMPLES_PER_REQUEST])
             answer = self.ask(
@@ -121,6 +131,8 @@ class PageChain(Chain):
         pieces = []
         for start in range(0, size, messages.PIECE_BYTES):
             asked = min(messages.PIECE_BYTES, size - start)
+            # ``at``: where the piece begins in the joined bytes. At 0 the page copies the buffers,
+            # and the later pieces are parts of that copy.
             answer = self.ask("fetch", buffers=list(buffers), at=start, size=asked)
             if len(answer.data) != asked:
                 raise RuntimeError(
@@ -134,6 +146,7 @@ class PageChain(Chain):
         ``Unverified``, ``Unsupported`` or ``RuntimeError`` if the page answers that it failed in
         this way.
         """
+        # ``kind`` of the answer: how the command failed; '' if it did not.
         answer = self.session.ask(do, chain=self.number, **fields)
         if answer.kind == "unverified":
             raise Unverified(answer.error)
@@ -168,6 +181,7 @@ class BrowserChain(PageChain):
         if len(values) != buffers:
             raise Unverified(because("buffers-read-back", buffers=len(values)))
         values_before = self._seen or [lcg.seeds()] * buffers  # the page begins with the seeds
+        # ``distance``: how many steps lead from the first values to the second.
         for before, after in zip(values_before, values, strict=True):
             self._executed += lcg.distance(before, after)
         self._seen = values
@@ -184,8 +198,8 @@ class BrowserChain(PageChain):
 
 
 def case_spec(case: Case) -> messages.CaseSpec:
-    """A case of the step in the form that is sent to the page. Raises ``Unsupported`` if the page
-    cannot run it.
+    """A case of the step in the form that is sent to the page. The page's own loop is the caller
+    ``browser``. Raises ``Unsupported`` if the page cannot run the case.
     """
     if case.workload != "step" or case.caller != "browser":
         raise Unsupported(
@@ -211,7 +225,7 @@ def case_spec(case: Case) -> messages.CaseSpec:
 
 def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
     """What is timed, as names and values for the results file. The names are those of the native
-    WebGPU stacks, because only cases with equal values are compared.
+    WebGPU stacks (of ``webgpu_window``), because only cases with equal values are compared.
     """
     spec = case_spec(case)
     units_per_submission = 1
@@ -219,6 +233,7 @@ def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
         units_per_submission = spec.k
     elif spec.pattern in ("per-pass", "one-pass", "fused"):
         units_per_submission = 0  # one submission of all units
+    # Both kinds of wait: mapping a copy of a buffer, or the promise that the queue is empty.
     reads = spec.wait == "map" or case.pattern == "read-each"
     wait = "mapAsync of a 4-byte copy" if reads else "onSubmittedWorkDone"
     timed = webgpu_window(spec.pattern, units_per_submission, spec.bindgroup, wait)
@@ -237,7 +252,11 @@ def step_space() -> Space:
     that ``case_spec`` refuses are left out.
     """
     base = Case(pattern="per-submit", caller="browser")
+    # Each unit binds another bind group, which independent units need: each works on another
+    # buffer.
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
+    # ``per-k``: a submission for k units. Of the k, 16 comes first, because cases are measured in
+    # this order.
     extra = [
         Case(pattern="per-k", caller="browser", params={"k": 16}),
         Case(pattern="per-k", caller="browser", params={"k": 4}),

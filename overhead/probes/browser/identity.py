@@ -40,6 +40,7 @@ def with_name_from_log(page: Page, log: str) -> Page:
     name, kind, driver, info, backend = logged[-1]  # the newest request for an adapter
     adapter = replace(
         page.adapter,
+        # At most 200 characters, as in all texts of a page.
         description=name[:200],
         type="CPU" if kind == "Cpu" else kind,
         driver=f"{driver} {info}"[:200],
@@ -58,12 +59,15 @@ def adapter_name(adapter: PageAdapter) -> str:
 
 def is_software(adapter: PageAdapter) -> bool:
     """True if the adapter is no GPU: a fallback adapter, a CPU, or a software renderer. An unnamed
-    adapter counts as one too, so that its figures are never taken for those of a GPU.
+    adapter counts as one too, so that its figures are never taken for those of a GPU. ``forced``:
+    the page found the adapter only by asking for a fallback adapter.
     """
     if adapter.fallback or adapter.forced or adapter.type == "CPU":
         return True
     if adapter_name(adapter) == UNNAMED:
         return True
+    # A software renderer is known by its name, such as llvmpipe, or by a word such as software or
+    # CPU.
     text = " ".join(
         (adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver)
     )
@@ -77,6 +81,7 @@ def api(page: Page) -> Api:
     backend = page.adapter.backend.lower() if page.adapter else ""
     if backend in _APIS:
         return _APIS[backend]
+    # The platform may be empty; the user agent then names it.
     system = f"{page.platform} {page.user_agent}".lower()
     if "mac" in system or "iphone" in system or "ipad" in system:
         return "Metal"
@@ -95,6 +100,7 @@ def version(page: Page) -> str:
     # Chromium adds a brand such as "Not A Brand", so that no page relies on the list. Browsers made
     # of Chromium name Chromium and themselves.
     brands = [brand for brand in page.brands if not brand.startswith("Not")]
+    # A brand has the form "Name version", so the name and version of the browser are one brand.
     own_brands = [brand for brand in brands if not brand.startswith("Chromium ")]
     if brands:
         return own_brands[0] if own_brands else brands[0]
@@ -108,7 +114,10 @@ def version(page: Page) -> str:
 
 
 def record_flags(page: Page) -> list[str]:
-    """Remarks for the record of each case that the page measured, such as ``page-not-isolated``."""
+    """Remarks for the record of each case that the page measured. ``page-not-isolated``: the page
+    is not cross-origin isolated; browsers give such a page a coarser clock.
+    ``adapter-unnamed-...``: what ran is unknown, so its figures do not count as those of a GPU.
+    """
     flags = []
     if not page.isolated:
         flags.append("page-not-isolated")
@@ -131,6 +140,7 @@ def target(stack: str, page: Page, browser: Browser | None = None) -> Target:
     if browser is not None:
         own_version = browser.version()
         settings = browser.settings
+    # Whether the browser calls it a fallback adapter; None if it does not say.
     fallback = "not said"
     if adapter.fallback is not None:
         fallback = str(adapter.fallback).lower()

@@ -64,8 +64,9 @@ def import_file(path: Path) -> list[JournalEntry]:
     """Read a download, and return the entries of the journal that a run with the same samples would
     have written, the header first. Raises ``BadFile``.
 
-    The download has replicates, repeated measurements of all cases. Each becomes one process of
-    the run.
+    The download has replicates, repeated measurements of all cases. Each becomes one process of the
+    run, since a page cannot start processes, and the flag ``replicates-in-one-browser`` tells that
+    none was started.
     """
     download = _decoded(path)
     page = download.page
@@ -91,6 +92,8 @@ def import_file(path: Path) -> list[JournalEntry]:
             case = _case(entry.case)
             cases[case.key] = case
     for case in cases.values():
+        # ``worker``: the name of the worker process that measures a target. Here it stands for the
+        # page.
         planned = results.PlannedEntry(
             worker=target.key, target=target, case=case, processes=PLAN["replicates"]
         )
@@ -99,13 +102,16 @@ def import_file(path: Path) -> list[JournalEntry]:
     for process, case_entries in enumerate(download.replicates):
         for entry in case_entries:
             journal += _journal_entries(target, process, page, entry, flags)
+        # Why the process ended: its plan was done.
         ended = results.EndedEntry(worker=target.key, process=process, rule=because("plan-of-page"))
         journal.append(ended)
     return journal
 
 
 def _decoded(path: Path) -> Download:
-    """The download in a file, of a page that had an adapter and our kernels. Raises ``BadFile``."""
+    """The download in a file, of a page that had an adapter, and the kernels of this package: other
+    ones would be recorded under a wrong hash. Raises ``BadFile``.
+    """
     raw = read_whole(path, MAX_BYTES)
     try:
         download = msgspec.json.decode(raw, type=Download)
@@ -123,8 +129,8 @@ def _journal_entries(
     target: Target, process: int, page: messages.Page, entry: _CaseEntry, flags: list[str]
 ) -> Iterator[JournalEntry]:
     """The journal entries of one case in one replicate, as a worker process would have written
-    them: why it has no figures, or how it was measured, single times, and the samples of each
-    round.
+    them: why it has no figures; or how it was measured, single times (``OneOffEntry``), and the
+    samples of each round. ``at``: for each single time, the n of its sample.
     """
     case = _case(entry.case)
     place: dict[str, Any] = {  # what every entry of the case begins with
@@ -141,6 +147,8 @@ def _journal_entries(
     kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
     yield results.OpenedEntry(
         **place,
+        # As ``PageChain`` says of its chains: "pipelined", the device works while units are issued,
+        # only in these patterns.
         overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
         synchronous=case.pattern in WAITING_PATTERNS,
         window=step_window(case, page),
@@ -148,7 +156,8 @@ def _journal_entries(
         flags=flags,
     )
 
-    # The samples that chose the ladder have times of an empty wait (n = 0) and of single units.
+    # The samples that chose the ladder (the lengths n of the later samples) have times of an empty
+    # wait (n = 0) and of single units.
     empty_waits_ns = _total_times(entry.trial, 0)
     singles_ns = _total_times(entry.trial, 1)
     yield results.OneOffEntry(
@@ -158,6 +167,7 @@ def _journal_entries(
     if empty_waits_ns and min(empty_waits_ns) > PLAN["polling_ms"] * 1e6:
         quantum_ns = statistics.median(empty_waits_ns)
         yield results.OneOffEntry(**place, name="wait_quantum", values=[quantum_ns], at=[0])
+    # "naive": the time of one unit with its wait, as a benchmark without chains takes it.
     yield results.OneOffEntry(**place, name="naive", values=singles_ns, at=[1] * len(singles_ns))
     for number, rows in enumerate(entry.rounds):
         yield results.RoundEntry(**place, round=number, samples=rows)
@@ -180,6 +190,7 @@ def _failure(entry: _CaseEntry, case: Case) -> _CaseFailure | None:
     page says itself how it failed (``entry.kind``). None if it has some.
     """
     try:
+        # Raises ``Unsupported`` for a case that the page does not have.
         case_spec(case)
         if not entry.kind:
             _check_values(entry)
@@ -198,8 +209,10 @@ def _check_values(entry: _CaseEntry) -> None:
     warm-up ran.
 
     Each unit replaces the values of a buffer by the next numbers of a random generator. So their
-    distance from the seeds is the number of units, up to the period of the generator.
+    distance from the seeds (the first values) is the number of units, up to the period of the
+    generator, 2^32. With independent units, several buffers (``RING``) are used in turn.
     """
+    # The trial is the samples by which the page chose the lengths of the later ones.
     rows = list(entry.trial)
     for rows_of_round in entry.rounds:
         rows += rows_of_round
@@ -221,6 +234,7 @@ def _case(spec: messages.CaseSpec) -> Case:
     """
     defaults = messages.CaseSpec(pattern=spec.pattern)
     params = {}
+    # Pattern and dependency are fields of a case, and these its parameters.
     for name in ("k", "bindgroup", "wait"):
         value = getattr(spec, name)
         if value != getattr(defaults, name):
@@ -236,6 +250,7 @@ def _machine(page: messages.Page, target: Target) -> Machine:
     id.
     """
     cpu = f"not told to a browser ({page.platform or 'unknown platform'})"
+    # A software adapter is no GPU of the machine.
     gpus = [] if target.software else [Gpu(name=target.adapter)]
     gpu_names = [gpu.name for gpu in gpus]
     known = json.dumps(["browser", cpu, page.cores, page.memory_gib, gpu_names])

@@ -114,6 +114,7 @@ class Browser:
         settings = {name: value or "set" for name, value in _flags(self.kind).items()}
         if self.kind == "firefox":
             for name, preference in FIREFOX_PREFERENCES.items():
+                # As Firefox writes values, such as true, but text without quotes.
                 settings[name] = json.dumps(preference).strip('"')
         return {**settings, **self.environment}
 
@@ -131,6 +132,7 @@ class Browser:
             flags.append(f"{name}={value}" if value else name)
         if self.kind == "chromium":
             return [self.program, *flags, f"--user-data-dir={profile}", url]
+        # Lines of JavaScript, in the file that Firefox reads when it starts with the profile.
         lines = []
         for name, preference in FIREFOX_PREFERENCES.items():
             lines.append(f"user_pref({json.dumps(name)}, {json.dumps(preference)});\n")
@@ -139,7 +141,7 @@ class Browser:
 
     def version(self) -> str:
         """What the program prints for ``--version``; '' if it prints nothing. On Windows it is not
-        asked, and the record has the version that the page tells.
+        asked, and this is ''. For '' the record has the version that the page tells.
         """
         if sys.platform == "win32":
             return ""
@@ -161,6 +163,7 @@ def choose_browser(browser: str) -> str:
     """
     if browser in _NAMES:
         return browser
+    # ``_NAMES``: the kinds, which are also the names of the stacks.
     if shutil.which(browser) is None:
         raise unknown_name("browser or program", browser, _NAMES)
     os.environ[BROWSER] = browser
@@ -181,6 +184,7 @@ def find_browser(kind: BrowserKind) -> Browser:
             )
         if kind_of(program) == kind:
             return Browser(kind, program)
+    # Also if the named program is of the other kind: that stack measures it.
     for program in installed_programs(kind):
         return Browser(kind, program)  # the first one
     raise Unavailable(
@@ -194,6 +198,8 @@ def installed_programs(kind: BrowserKind, platform: str = sys.platform) -> list[
     preferred ones first.
     """
     programs = []
+    # ``_NAMES``: the names of the programs of a kind, such as google-chrome, the preferred ones
+    # first.
     for name in _NAMES[kind]:
         on_path = shutil.which(name)
         if on_path:
@@ -213,6 +219,7 @@ def _mac_places(kind: BrowserKind) -> list[Path]:
     """
     places = []
     for app in _MAC[kind]:
+        # For all users of the machine, and for this one.
         for root in (Path("/Applications"), Path.home() / "Applications"):
             places.append(root / f"{app}.app/Contents/MacOS/{app}")
     if kind == "firefox":
@@ -221,7 +228,9 @@ def _mac_places(kind: BrowserKind) -> list[Path]:
 
 
 def _windows_places(kind: BrowserKind) -> list[Path]:
-    """Where the programs of browsers of this kind may be on Windows."""
+    """Where the programs of browsers of this kind may be on Windows: each path of ``_WINDOWS``
+    below each folder for programs that the environment names.
+    """
     roots = [Path(os.environ[name]) for name in _WINDOWS_ROOTS if os.environ.get(name)]
     places = []
     for program in _WINDOWS[kind]:
@@ -241,6 +250,7 @@ def split_flags(text: str, platform: str) -> list[str]:
     """The words of a text as a shell divides them: at spaces outside of quotes. On Windows a
     backslash belongs to a path and escapes nothing.
     """
+    # ``posix``: quotes are removed from the words.
     words = shlex.shlex(text, posix=True, punctuation_chars=False)
     words.whitespace_split = True
     words.commenters = ""  # a "#" is part of a word
@@ -256,6 +266,7 @@ def _flags(kind: BrowserKind) -> dict[str, str]:
     flags = dict(CHROMIUM_FLAGS if kind == "chromium" else FIREFOX_FLAGS)
     if kind == "chromium" and sys.platform.startswith("linux") and os.geteuid() == 0:
         flags["--no-sandbox"] = ""  # as root, Chromium does not start with its sandbox
+    # As a shell divides the text into words.
     for word in split_flags(os.environ.get(FLAGS, ""), sys.platform):
         name, _, value = word.partition("=")
         if name.startswith("!"):

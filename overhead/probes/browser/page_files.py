@@ -74,6 +74,7 @@ def page_data() -> dict[str, Any]:
     """
     texts = {}
     for name in _KERNELS:
+        # ``source`` also returns the SHA-256 of the file, which the page computes itself.
         texts[name], _ = kernels.source(name)
     return {
         "kernels": texts,
@@ -88,6 +89,7 @@ def page_files() -> dict[str, str]:
     texts = {}
     for entry in folder.iterdir():
         _, _, suffix = entry.name.rpartition(".")
+        # ``TYPES``: the media types that the page consists of, by suffix.
         if suffix in TYPES:
             texts[entry.name] = entry.read_text(encoding="utf-8")
     return texts
@@ -104,6 +106,8 @@ def single_file_page() -> str:
     @functools.cache
     def address(name: str) -> str:
         """An address that contains the whole file, in which imported files have such addresses."""
+        # Each ``from "./NAME.js"`` gets the address of that file, which imports others in the same
+        # way.
         text = _IMPORT.sub(lambda imported: f'from "{address(imported[1])}"', files[name])
         encoded = base64.b64encode(text.encode()).decode()
         return f"data:text/javascript;base64,{encoded}"
@@ -111,6 +115,8 @@ def single_file_page() -> str:
     # Without "<", which could end the element of the page that holds the data.
     embedded = messages.encode(page_data()).decode().replace("<", "\\u003c")
     replacements = {
+        # ``_GENERATOR`` marks a page of this suite, which it may overwrite; ``_POLICY`` lets the
+        # page load nothing from a network.
         '<meta charset="utf-8">': f'<meta charset="utf-8">\n{_GENERATOR}\n{_POLICY}',
         '<link rel="stylesheet" href="style.css">': f"<style>\n{files['style.css']}</style>",
         '<script type="module" src="app.js"></script>': (
@@ -120,6 +126,7 @@ def single_file_page() -> str:
     }
     text = files["index.html"]
     for old, new in replacements.items():
+        # Else the page would silently lack the part.
         if old not in text:
             raise ValueError(f"index.html has no {old}")
         text = text.replace(old, new)

@@ -64,7 +64,7 @@ class PageServer(ThreadingHTTPServer):
     allow_reuse_address = False
 
     def __init__(self) -> None:
-        """Listen on a free port, and serve requests in a thread from now on."""
+        """Listen on a free port (0 asks for one), and serve requests in a thread from now on."""
         super().__init__(("127.0.0.1", 0), _Handler)
         self.files: dict[str, HttpBody] = {}
         for name, text in page_files().items():
@@ -75,7 +75,9 @@ class PageServer(ThreadingHTTPServer):
         self.host = f"127.0.0.1:{self.server_port}"
         self.origin = f"http://{self.host}"
         self._token = secrets.token_urlsafe(24)
+        # Empty until a page has shown the token; then what that page must send with each request.
         self._secret = ""
+        # Behind a #, which a browser sends to no server: only scripts of the page read it.
         self.url = f"{self.origin}/#token={self._token}"
         # What the threads of the requests and the caller of ``ask`` share, guarded by ``_changed``:
         # the newest command, and the answer to it. The first answer of a page, which is empty, is
@@ -84,6 +86,7 @@ class PageServer(ThreadingHTTPServer):
         self._changed = threading.Condition()
         self._page: messages.Page | None = None
         self._answer: messages.PageAnswer | None = None
+        # True once the browser has ended, so that nobody waits for an answer.
         self._given_up = False
         self._closed = False
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -101,7 +104,9 @@ class PageServer(ThreadingHTTPServer):
             self.handle_request()
 
     def close(self) -> None:
-        """Send the page the command to stop, which it does not answer, and stop listening."""
+        """Send the page the command to stop, which it does not answer, and stop listening. The
+        requests that wait in ``exchange`` get that command.
+        """
         with self._changed:
             self._command = messages.Command(id=self._command.id + 1, do="end")
             self._changed.notify_all()
@@ -130,10 +135,12 @@ class PageServer(ThreadingHTTPServer):
 
     def ask(self, do: Any, seconds: float, **fields: Any) -> messages.PageAnswer | None:
         """Send a command with these fields to the page. Returns its answer; None if there is none
-        within this time.
+        within this time, or the browser has ended.
         """
         with self._changed:
             self._command = messages.Command(id=self._command.id + 1, do=do, **fields)
+            # The page is waiting in ``exchange``, which now returns this command to it, and later
+            # stores the answer here.
             self._answer = None
             self._changed.notify_all()
             self._wait(lambda: self._answer is not None, seconds)
@@ -153,6 +160,7 @@ class PageServer(ThreadingHTTPServer):
             if self._secret:
                 raise _Refusal(409, "this link has been used")
             self._secret = secrets.token_urlsafe(24)
+            # Its description, for which ``wait_for_page`` waits.
             self._page = hello
             self._changed.notify_all()
         return {"secret": self._secret}
@@ -172,6 +180,8 @@ class PageServer(ThreadingHTTPServer):
         with self._changed:
             if answer.id > self._command.id:
                 raise _Refusal(409, "an answer to a command that was not given")
+            # Of a page's repeated answer, ``_answer`` is set already; of one to an earlier command,
+            # the id is smaller.
             if answer.id == self._command.id and self._answer is None:
                 self._answer = answer
                 self._changed.notify_all()
@@ -217,7 +227,10 @@ class _Handler(BaseHTTPRequestHandler):
         except _Refusal as refusal:
             status, text = refusal.args
             body = HttpBody(f"{text}\n".encode(), "text/plain; charset=utf-8")
+        # Without the headers Server and Date, which ``send_response`` adds.
         self.send_response_only(status)
+        # ``_HEADERS``: rules for the browser, such as cross-origin isolation, which gives the page
+        # a fine clock.
         for name, value in _HEADERS.items():
             self.send_header(name, value)
         self.send_header("Content-Type", body.media_type)
@@ -229,12 +242,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Raise ``_Refusal`` for a request that another web site may have sent: a browser lets any
         site send requests to this machine, but sets these headers itself.
         """
+        # Of a repeated header, different programs may read different ones.
         names = [name.lower() for name in self.headers]
         if self.headers.defects or len(set(names)) != len(names):
             raise _Refusal(400, "a malformed or repeated header")
         # A site may let its own name lead to this machine; its requests then name that host.
         if self.headers.get("host") != self.server.host:
             raise _Refusal(403, "wrong host")
+        # "none": a person or this program opened the address. A client that is no browser does not
+        # send this header.
         if self.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise _Refusal(403, "wrong site")
 
@@ -253,6 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refusal(403, "wrong origin")
         if self.path not in ("/hello", "/next"):
             raise _Refusal(404, "no such place")
+        # A script of another site cannot send this type without asking the server first.
         if self.headers.get("content-type") != "application/json":
             raise _Refusal(415, "send application/json")
         if self.path == "/next":
@@ -266,6 +283,7 @@ class _Handler(BaseHTTPRequestHandler):
                 answer = self.server.accept_hello(messages.decode_hello(sent))
             else:
                 answer = self.server.exchange(messages.decode_answer(sent))
+        # ``RecursionError``: JSON that is nested too deeply.
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise _Refusal(400, f"not understood: {reason}") from None
@@ -276,6 +294,7 @@ class _Handler(BaseHTTPRequestHandler):
         does not tell the length (``Transfer-Encoding``: a body in parts) is refused.
         """
         length = self.headers.get("content-length", "")
+        # ``isdigit`` alone also takes digits of other scripts.
         is_number = length.isascii() and length.isdigit()
         if "transfer-encoding" in self.headers or not is_number:
             raise _Refusal(411, "send a Content-Length")

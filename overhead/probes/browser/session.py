@@ -56,6 +56,7 @@ class BrowserSession:
         """
         self.browser = browser
         self._answer_seconds = answer_seconds
+        # How many chains the page was asked to open, which numbers them.
         self._chains = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._server: PageServer | None = PageServer()
@@ -63,6 +64,8 @@ class BrowserSession:
         # The browser's own temporary folder: the profile, unless its path is too long for a socket.
         self._temporary = self._profile
         if len(str(self._profile)) > _LONGEST_FOLDER and os.name != "nt":
+            # With the prefix by which ``scratch.sweep`` knows our temporary folders, and removes
+            # those that killed processes left.
             self._temporary = Path(tempfile.mkdtemp(prefix=scratch.PREFIX, dir="/tmp"))
         try:
             self.page = self._open(self._server, start_seconds)
@@ -86,6 +89,7 @@ class BrowserSession:
             return answer
         browser = self.browser.kind.title()
         silent = because("browser-silent", browser=browser, limit_s=self._answer_seconds)
+        # ``_ended``: how the browser ended, None if it still runs.
         raise BrowserEnded(self._ended() or silent)
 
     def close(self) -> None:
@@ -95,6 +99,7 @@ class BrowserSession:
         self._server.close()
         self._server = None
         self._kill()
+        # A set, because both are usually the same folder. Up to 20 attempts, 2 s in all.
         for folder in {self._temporary, self._profile}:
             for _ in range(20):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -122,6 +127,7 @@ class BrowserSession:
                 because("browser-not-started", browser=self.browser.kind.title(), text=error)
             ) from None
         assert self._process.stdout is not None
+        # Reads in a thread of its own, so that a full pipe never stops the browser.
         printed = PrintedText(self._process.stdout)
         # So that the server stops waiting for a page at once if the browser ends.
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
@@ -131,6 +137,7 @@ class BrowserSession:
         if page is not None:
             return with_name_from_log(page, log_text)
         browser = self.browser.kind.title()
+        # ``reason`` is the end of the browser if it has ended, with the last line that it printed.
         no_page = because("browser-opened-no-page", browser=browser, limit_s=seconds)
         reason = self._ended() or no_page
         printed_last = last_line(log_text)
@@ -142,6 +149,7 @@ class BrowserSession:
         """How the browser ended by itself; None if it runs."""
         if self._process is None:
             return None
+        # None while the process runs.
         exit_code = self._process.poll()
         if exit_code is None:
             return None
@@ -158,8 +166,10 @@ class BrowserSession:
         processes: list[psutil.Process] = []
         with contextlib.suppress(psutil.Error):
             processes = psutil.Process(self._process.pid).children(recursive=True)
+        # The first process first, so that it starts no further ones.
         self._process.kill()
         for process in processes:
+            # It has ended meanwhile.
             with contextlib.suppress(psutil.Error):
                 process.kill()
         psutil.wait_procs(processes, _KILL_SECONDS)

@@ -27,6 +27,7 @@ def open_case(session: BrowserSession, case: Case) -> WorkChain:
     refuse_wgsl(case)  # raises for a pattern that no kernel in WGSL has, in a page or elsewhere
     if case.caller != "browser":
         raise Unsupported(because("page-has-no-caller", caller=case.caller))
+    # Raises ``Unverified``, after closing the chain, if the results differ.
     return verified(BrowserWork(session, case))
 
 
@@ -41,16 +42,26 @@ class BrowserWork(WorkChain, PageChain):
         """Let the page compile the kernels of the workload and make its buffers, of zeros."""
         WorkChain.__init__(self, case)
         PageChain.__init__(self, session, case.pattern)
+        # The WGSL, and for each dispatch of a step its kernel and number of workgroups
+        # (``groups``).
         self._text, self._entries = kernels_of(self, "wgsl")
         self._max_loops = 0
+        # True for every software adapter but SwiftShader, since a browser may hide the name
+        # llvmpipe.
         if _may_be_llvmpipe(session.page.adapter):
+            # llvmpipe silently stops a kernel after so many turns of loops. A step has ``turns`` of
+            # them, so the page divides longer loops into several dispatches.
             self._max_loops = LLVMPIPE_TURNS // self.workload.turns
         if case.pattern != "fused":  # each unit is so many dispatches; fused units are a loop
             self.max_n //= len(self._entries)
+        # The counters: each element has one, to which each step adds 1.
         self._zeros = np.zeros(self.elements, np.uint32)
+        # The state as the kernels lay it out in memory. Here only its size matters; ``put`` sends
+        # the values.
         state = sources.pack_state(self.workload, self.zeros(), self.elements)
         self._input_values = sources.pack_inputs(self.workload, self.inputs)
         self._sizes = (state.nbytes, self._zeros.nbytes, self._input_values.nbytes, _STEPS_BYTES)
+        # The page needs the pattern alone; ``convert`` checks that it has it.
         spec = msgspec.convert({"pattern": case.pattern}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
 
@@ -62,6 +73,7 @@ class BrowserWork(WorkChain, PageChain):
         for entry in self._entries:
             dispatches.append(messages.PageEntry(name=entry.name, groups=[entry.groups]))
         buffers = []
+        # In the order of the bindings: state, counters, inputs, number of steps.
         for kind, size in zip(WGSL_BINDINGS, self._sizes, strict=True):
             buffers.append(messages.PageBuffer(kind=kind, size=size))
         return messages.PageProgram(
@@ -69,6 +81,7 @@ class BrowserWork(WorkChain, PageChain):
             kernels=[messages.PageKernel(code=self._text)],
             entries=dispatches,
             buffers=buffers,
+            # The page writes the number of steps of a fused dispatch to this buffer.
             count_buffer=_STEPS,
             max_loops=self._max_loops,
             needs=["shader-f16"] if self.workload.precision == "float16" else [],

@@ -34,7 +34,8 @@ _RENDERERS = re.compile(
 
 def import_library(name: str, mend: Why) -> Any:
     """Import the module ``name`` of a GPU library and return it. Raises ``Unavailable`` if that
-    fails, with ``mend``, the command that installs the library.
+    fails, with ``mend``, the command that installs the library, so that a run reports the stack as
+    missing and goes on.
     """
     try:
         return importlib.import_module(name)
@@ -49,14 +50,15 @@ def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | N
     something, as ``Unavailable`` if this machine is the cause: a run then reports that the stack
     cannot be used here. None if the cause is unknown or a mistake in code, which is a failure.
 
-    ``what``: what was attempted, for the message. A library that cannot be imported is a matter of
-    the machine on every stack. What a library or a driver raises later is so on the stacks of this
-    package alone, whose code CI runs: a plugin may have called its library in a wrong way, and
-    ``overhead check`` must find that.
+    ``what``: what was attempted, for the message. ``mend`` of the stack: what a person can do about
+    it. A library that cannot be imported is a matter of the machine on every stack. What a library
+    or a driver raises later is so on the stacks of this package alone, whose code CI runs: a plugin
+    may have called its library in a wrong way, and ``overhead check`` must find that.
     """
     # These errors say themselves what is wrong.
     if isinstance(error, Unavailable | Unsupported | Unverified | UsageError):
         return None
+    # The module of the stack's class: that of a plugin does not begin with ``overhead.``.
     module = type(probe).__module__
     if came_from_import(error, module):
         return Unavailable(
@@ -71,6 +73,7 @@ def _text_of_error(error: Exception) -> Why:
     """What to tell of an error: the reason that code of this suite gave it (a ``Reason``, with the
     name of the error's class), else the first line of its message.
     """
+    # None if the error has a text, as those of libraries have.
     reason = reason_given(error)
     if reason is None:
         return first_line_of(error)
@@ -83,6 +86,7 @@ def check_parameters(case: Case, allowed: AllowedValues) -> None:
     """Raise ``Unsupported`` if the case has a parameter or a value that is not ``allowed``. A case
     may leave out any parameter.
     """
+    # ``allowed`` names all parameters that the stack has.
     unknown = set(case.params) - set(allowed)
     if unknown:
         raise Unsupported(because("no-such-parameter", parameters=", ".join(sorted(unknown))))
@@ -125,7 +129,7 @@ def longest_fused_chain(adapter: str, turns: int = 1) -> int:
     run on the adapter (GPU) with this name. ``turns``: iterations of loops that a unit takes.
 
     llvmpipe, a driver that computes on the CPU, silently stops a kernel after ``LLVMPIPE_TURNS``
-    iterations. No other limit is known; 2^26 is far more than a sample needs.
+    iterations. No other limit is known; 2^26 (``1 << 26``) is far more than a sample needs.
     """
     if "llvmpipe" in adapter:
         return LLVMPIPE_TURNS // turns

@@ -49,6 +49,7 @@ def missing_record(entry: EntryPoint, reason: Why) -> MissingStack:
     of the entry point, changed to what a stack's name may be: lower case, digits and hyphens, with
     a letter first, at most 32 characters.
     """
+    # The characters that are not allowed become hyphens, then what may not stand at the ends goes.
     words = re.sub(r"[^a-z0-9]+", "-", entry.name.lower())
     name = words.strip("-0123456789")[:32]
     unusable = because("package-unusable", why=reason, package=package_of(entry))
@@ -69,8 +70,9 @@ def import_failure(*arguments: str) -> Why:
     a plugin (one argument: its path); '' if it can.
 
     A child process tries it, because an import may also crash, end the process or hang. Then the
-    answer says how the child ended.
+    answer says how the child ended. The child runs the module ``import_trial``.
     """
+    # Longest time, s, and most memory; a child process that exceeds one is ended.
     limits = ChildLimits(IMPORT_S, _MEMORY_BYTES)
     try:
         with ChildProcess(f"{__package__}.import_trial", arguments, _decode, limits) as child:

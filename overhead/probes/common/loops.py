@@ -27,7 +27,9 @@ CLOCK = "clock"
 
 
 def repeated(action: Action) -> Issue:
-    """A function of n that runs the action n times."""
+    """A function of n that runs the action n times. ``repeat(None, n)`` makes no number for each
+    turn, so it costs less than ``range(n)``; the loop is timed with the actions.
+    """
 
     def loop(n: int) -> None:
         for _ in repeat(None, n):
@@ -38,7 +40,8 @@ def repeated(action: Action) -> Issue:
 
 def alternating(first: Action, second: Action) -> Issue:
     """A function of n that runs both actions in turn, n times, such as a launch and its wait. It
-    returns the last result of ``second``, which may be an error code.
+    returns the last result of ``second``, which may be an error code. ``repeat`` instead of
+    ``range``: it makes no number for each turn.
     """
 
     def loop(n: int) -> object:
@@ -150,16 +153,19 @@ def lines_with_clock(
     ``read(section, i)`` returns the one that takes reading i. ``keep(section, readings)`` returns
     the one that stores so many readings, at the end of the section.
     """
+    # One block of lines for each section.
     blocks = []
     counts = reading_counts(script)
     for number, section in enumerate(script.sections):
         # Two readings with nothing between them: the cost of a reading, which is the stage clock.
         lines = [read(number, 0), read(number, 1)]
         after_those_two = 2
+        # ``_timed_stages``: adjacent lines of one stage are timed together.
         for reading, stage in enumerate(_timed_stages(section), after_those_two):
             lines += [*stage.lines, read(number, reading)]
         lines.append(keep(number, counts[number]))
         blocks.append(lines)
+    # With the ``for`` statements around the sections.
     return _nest(script, blocks)
 
 
@@ -176,7 +182,10 @@ def stage_durations(
     durations: dict[str, list[NDArray[np.int64]]] = {}
     for section, clock_values in zip(script.sections, readings, strict=True):
         between_readings = np.diff(clock_values, axis=1).T  # a row for each stage
+        # By rows, in order. The first stage is ``clock``, the time between two readings with
+        # nothing between them.
         for name, times in zip(stage_names(section), between_readings, strict=True):
+            # ``clock``, and maybe other stages, are in several sections.
             durations.setdefault(name, []).append(times)
     return {name: np.concatenate(parts) for name, parts in durations.items()}
 
@@ -200,6 +209,7 @@ def compile_python_stages(script: Script) -> Stages:
     for number, rows in enumerate(rows_of_sections):
         names[f"keep{number}"] = rows.append
 
+    # Here reading i is the variable ``ti`` of the loop, whatever the section.
     def read(section: int, reading: int) -> str:
         return f"t{reading} = clock()"
 
@@ -207,6 +217,7 @@ def compile_python_stages(script: Script) -> Stages:
         values = ", ".join([f"t{reading}" for reading in range(readings)])
         return f"keep{section}(({values},))"
 
+    # ``_defined``: the function whose text is these lines, with ``names`` as local variables.
     loop = _defined(lines_with_clock(script, read, keep), names)
     counts = reading_counts(script)
 
@@ -232,12 +243,15 @@ def _nest(script: Script, blocks: Sequence[Sequence[str]]) -> list[str]:
     first unit of a group, which is also what ``u`` is in head and tail. The last group may be
     smaller than the others. ``pass`` makes a loop without statements valid.
     """
+    # ``per``: units in a group; 0: all are one. Where each unit is a group, the script has one
+    # section. ``_in`` indents lines.
     if script.per == 1:
         return ["for u in range(n):", *_in([*blocks[0], "pass"])]
     head, body, tail = blocks
     all_units_are_one_group = script.per == 0
     if all_units_are_one_group:
         units = ["for u in range(n):", *_in(body)] if body else []
+        # Without a body the loop over units would do nothing, for n turns.
         return ["u = 0", *head, *units, "u = 0", *tail]
     group = [
         "u = g",
@@ -265,6 +279,7 @@ def _defined(lines: Sequence[str], names: Mapping[str, Any]) -> Issue:
     if names:
         parameters += ["*", *(f"{name}={name}" for name in names)]
     text = "\n".join([f"def issue({', '.join(parameters)}):", *_in(lines)])
+    # The name in <> stands for a file in tracebacks.
     exec(compile(text, "<overhead loop>", "exec"), scope)
     issue: Issue = scope["issue"]
     return issue

@@ -142,12 +142,14 @@ def compile_native(program: NativeProgram) -> NativeLoop:
     ``NativeUnavailable`` if it cannot be compiled here.
 
     The compiled loop finds all addresses and arguments in a table, where it also leaves the bits of
-    failed calls.
+    failed calls: the bitwise or of the results of checked calls, which ``loop.failure()`` returns.
     """
+    # Its text, without clock readings, and its table.
     rendered = _Native(program)
     lines = loops.lines_without_clock(rendered.script)
     table = np.array(rendered.table, np.int64)
     issue = functools.partial(_compiled(rendered, lines), table)
+    # ``_loop``: the function with ``failure`` as its attribute.
     return _loop(issue, lambda: int(table[_FAILURES_AT]))
 
 
@@ -164,6 +166,7 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
     timed separately), whose addresses are in its table.
     """
     if caller != "native":
+        # What fails in this loop is not looked at: it only times.
         return loops.compile_python_stages(_python_script(program, _Failures()))
     rendered = _Native(program)
     clock = _clock()
@@ -172,6 +175,8 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
     # section 0 are written, and so on.
     def read(section: int, reading: int) -> str:
         """The statement by which the C clock writes a reading to the log."""
+        # ``call(address, arguments)`` of the loop. ``clock.first``: the text of the arguments
+        # before the pointer, if the clock has some.
         return f"call(t[{_CLOCK_AT}], ({clock.first}p{section} + {_READING_BYTES * reading},))"
 
     def keep(section: int, readings: int) -> str:
@@ -179,6 +184,7 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
         return f"p{section} += {_READING_BYTES * readings}"
 
     counts = loops.reading_counts(rendered.script)
+    # The addresses of the logs, where each call of the loop begins to write.
     starts = [f"p{section} = t[{_LOGS_AT + section}]" for section in range(len(counts))]
     loop = _compiled(rendered, [*starts, *loops.lines_with_clock(rendered.script, read, keep)])
     table = np.array(rendered.table, np.int64)
@@ -232,6 +238,7 @@ def _script_of(
     head = tuple(map(render, program.head))
     body = tuple(map(render, program.body))
     tail = tuple(map(render, program.tail))
+    # ``per``: units in a group, before which the head runs, and after which the tail.
     return Script(head, body, tail, program.per, names)
 
 
@@ -273,6 +280,7 @@ def _python_script(program: NativeProgram, failures: _Failures) -> Script:
         """
         if isinstance(value, Slot):
             return f"s{value.index}"
+        # ``_turn``: the text of the index, ``u % length``; ``u`` is the index of the unit.
         if isinstance(value, Cycle):
             return f"{bind(value.values)}[{_turn(len(value.values))}]"
         return bind(value)
@@ -284,6 +292,7 @@ def _python_script(program: NativeProgram, failures: _Failures) -> Script:
         """
         stage = call.stage or call.name
         function = bind(call.function)
+        # A ``Store`` writes a word to memory, in Python by its function.
         if isinstance(call, Store):
             return Statement(f"{function}({word(call.value)})", stage)
         words = [word(value) for value in call.ffi_args or call.args]
@@ -309,9 +318,12 @@ class _Native:
     """
 
     def __init__(self, program: NativeProgram) -> None:
-        """Write all calls as lines, which fills the table."""
+        """Write all calls as lines, which fills the table behind its reserved first words (for
+        failures, the clock and the logs).
+        """
         self.table = [0] * _RESERVED_WORDS
         self.script = _script_of(program, self._render, {})
+        # ``call.result``: the variable that keeps the result of the call, if a later one needs it.
         slots = set()
         for call in program.head + program.body + program.tail:
             if isinstance(call, NativeCall) and call.result:
@@ -327,6 +339,7 @@ class _Native:
         index = len(self.table)
         for value in values:
             is_negative_word = value >= 1 << 63
+            # 2^64 less: the same bits as a signed number.
             self.table.append(value - (1 << 64) if is_negative_word else value)
         return index
 
@@ -338,14 +351,15 @@ class _Native:
             return f"s{value.index}"
         if isinstance(value, Cycle):  # one of several values, which the units use in turn
             first = self._place(*value.values)
+            # ``_turn``: the text of ``u % length``; ``u`` is the index of the unit.
             return f"t[{first} + ({_turn(len(value.values))})]"
         return f"t[{self._place(value)}]"
 
     def _render(self, call: NativeCall | Store) -> Statement:
         """The line of the loop for a call or a write to memory. ``call`` and ``store`` are the
-        functions of ``numba_intrinsics``. The address of the function and each argument become
-        words of the table. The result is kept in a variable if a later call needs it; if it is
-        checked, its low half is added to ``failed``.
+        functions of ``numba_intrinsics``. The address of the function (0 if the library lacks it)
+        and each argument become words of the table. The result is kept in a variable if a later
+        call needs it; if it is checked, its low half is added to ``failed``.
         """
         stage = call.stage or call.name
         if isinstance(call, Store):
@@ -355,6 +369,7 @@ class _Native:
             raise NativeUnavailable(because("library-exports-no-symbol", symbol=call.name))
 
         function = self._word(call.address)
+        # With a comma after each, since one argument in parentheses would be no tuple.
         words = "".join([f"{self._word(word)}, " for word in call.args])
         code = f"call({function}, ({words}))"
         slot = f"s{call.result.index}" if call.result else ""
@@ -379,6 +394,8 @@ class _Native:
                 "import numba",
                 "from overhead.probes.common.numba_intrinsics import call, store",
                 "",
+                # ``nogil``: the loop does not hold Python's lock. ``cache``: numba keeps the
+                # machine code.
                 "@numba.njit('void(int64[::1], int64)', nogil=True, cache=True)",
                 "def loop(t, n):",
                 *["    " + line for line in body],
@@ -394,6 +411,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
     The name of its module is a hash of its source and of what it imports, so the kept machine code
     of another version is never used.
     """
+    # There pointers have 32 bits, and the loop passes every argument as a word of 64.
     is_32_bit_python = sys.maxsize < 1 << 32
     if platform.machine().lower() not in ABIS or is_32_bit_python:
         raise NativeUnavailable(because("calling-convention-unknown", processor=platform.machine()))
@@ -408,6 +426,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
 
     # The text of ``call`` and ``store``, which the loop imports.
     intrinsics = Path(loops.__file__).with_name("numba_intrinsics.py").read_bytes()
+    # The text contains no addresses, so it is the same in every process, and so is its hash.
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(intrinsics + text.encode()).hexdigest()[:24]
     folder = Path(user_cache_dir("overhead", appauthor=False)) / "native"
@@ -437,6 +456,7 @@ def _load(name: str, text: str, folder: Path) -> Any:
     if spec is None or spec.loader is None:
         raise NativeUnavailable(because("file-cannot-be-imported", path=path))
     module = importlib.util.module_from_spec(spec)
+    # So that a later call with the same text finds the loop there.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)  # compiles the loop, or loads its machine code
@@ -456,6 +476,7 @@ def _written(folder: Path, name: str, text: str) -> Path:
     path = folder / f"{name}.py"
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return path
+    # For this user alone (0o700), because what lies there is run.
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     unfinished = path.with_suffix(f".{os.getpid()}.part")
     unfinished.write_text(text, encoding="utf-8")
@@ -480,12 +501,13 @@ class _Clock:
 @functools.cache
 def _clock() -> _Clock:
     """The C clock of this platform with the finest resolution, for the times of stages in a
-    compiled loop.
+    compiled loop. A reading has room for two words, ``log[..., 0]`` and ``log[..., 1]``.
     """
     if sys.platform == "win32":  # the clock writes one word, a number of periods
         frequency = ctypes.c_int64()
         ctypes.windll.kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
         address = address_of(ctypes.windll.kernel32, "QueryPerformanceCounter")
+        # The second of the two words of a reading is not used.
         return _Clock(address, "", lambda log: log[..., 0] * 1_000_000_000 // frequency.value)
 
     def of_timespec(log: NDArray[np.int64]) -> NDArray[np.int64]:

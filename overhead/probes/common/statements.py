@@ -97,6 +97,7 @@ class StatementLoop:
     ) -> None:
         """Compile the texts, and run nothing yet: ``open`` runs SETUP."""
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
+        # By the name that messages give each: "--wait" is the option of the command line.
         texts = {_BEFORE: before, "SETUP": setup, "CALL": call, "--wait": wait_text}
         self._parts = {part: _parsed(part, text) for part, text in texts.items()}
         if not self._parts["CALL"]:
@@ -104,6 +105,7 @@ class StatementLoop:
         _check_globals(self._parts)
         self._lines: list[_SourceLine] = []
         self.file = f"<overhead statement {next(_NAMES)}>"  # a name for tracebacks; no such file
+        # Then the loop is an asynchronous generator, and ``_events`` its event loop.
         self._awaits = any(_awaits(text) for text in texts.values())
         self._code = self._compile(texts, keep)
         self._loop: _Loop | None = None
@@ -119,6 +121,7 @@ class StatementLoop:
         """
         scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
         exec(self._code, scope)  # defines the generator function
+        # ``_OWN``: how the names of the template begin, so that no text of a user can use them.
         make_loop = scope[f"{_OWN}statement"]
         # The two objects that the template uses: what counts the turns, and what keeps a result.
         loop = self._loop = make_loop(itertools.repeat, self.results.append)
@@ -128,6 +131,7 @@ class StatementLoop:
         else:
             self._send = loop.send
         self._send(None)  # starts the generator, which runs SETUP
+        # ``send`` itself, since a function around it would be timed too.
         self.issue: Callable[[int], None] = self._send
 
     def _sending_in_event_loop(
@@ -138,12 +142,13 @@ class StatementLoop:
         """
         self._events = asyncio.Runner()
         run = self._events.get_loop().run_until_complete
+        # ``asend``: as ``send`` of a plain generator, but it has to be awaited in the event loop.
         return lambda n: run(loop.asend(n))
 
     @property
     def names(self) -> Mapping[str, Any]:
         """The names that SETUP and CALL have bound so far, with their values, without the names of
-        the template. Empty before ``open`` and after ``close``.
+        the template, which begin with ``_OWN``. Empty before ``open`` and after ``close``.
         """
         local_names: Mapping[str, Any] = {}
         if inspect.isgenerator(self._loop):
@@ -167,6 +172,7 @@ class StatementLoop:
         """End the generator that runs the texts, then the event loop (of texts that await) with
         what still runs in it, and drop the kept results.
         """
+        # Not yet a generator before ``open``.
         if inspect.isgenerator(self._loop):
             self._loop.close()
         if self._events is not None:
@@ -189,6 +195,7 @@ class StatementLoop:
         line = self._line_of(error)
         if line is None:
             return message
+        # A text of one line needs no line number.
         lines_of_part = [other for other in self._lines if other.part == line.part]
         place = line.part
         if len(lines_of_part) > 1:
@@ -208,6 +215,7 @@ class StatementLoop:
         """
         numbers = []
         for frame, number in traceback.walk_tb(error.__traceback__):
+            # The other frames are of the suite, or of libraries that the texts call.
             if frame.f_code.co_filename == self.file:
                 numbers.append(number)
         if not numbers:
@@ -220,7 +228,8 @@ class StatementLoop:
     def _compile(self, texts: Mapping[str, str], keep: bool) -> CodeType:
         """The code of the template, a generator function, with the texts in place of its block
         names. CALL is put in twice: a copy that keeps its result, if ``keep``, and one that does
-        not (``PLAIN``), to which ``drop_results`` changes.
+        not (``PLAIN``), to which the method ``drop_results`` changes. ``FINISH``: the statements
+        that wait.
 
         ``_number_lines`` comes first: so both copies of CALL have the same line numbers.
         """
@@ -244,8 +253,10 @@ class StatementLoop:
             futures += [statement for statement in body if _imports_future(statement)]
             blocks[name] = [statement for statement in body if not _imports_future(statement)]
 
+        # ``_Splice`` puts the blocks in place of their names.
         template = _TEMPLATE.replace("def", "async def") if self._awaits else _TEMPLATE
         tree = _Splice(blocks).visit(ast.parse(template))
+        # In front of the template's function.
         tree.body[:0] = futures
         try:
             return compile(ast.fix_missing_locations(tree), self.file, "exec")
@@ -257,7 +268,8 @@ class StatementLoop:
 
     def _number_lines(self, texts: Mapping[str, str]) -> None:
         """Number the lines of all parts (the user's texts) as if the parts were one file, in this
-        order, and note the lines in ``_lines``.
+        order, and note the lines in ``_lines``. ``node``: a statement of a part, whose lines are
+        counted from the part's own first line until now.
 
         So a line number in a traceback tells the part and its line. ``linecache`` is where Python
         looks for the text of the lines that it shows in a traceback.
@@ -270,6 +282,7 @@ class StatementLoop:
             for number, line in enumerate(lines, 1):
                 self._lines.append(_SourceLine(part, number, line.strip()))
         shown = [f"{line.text}\n" for line in self._lines]
+        # Size, time of change (None: the entry is never checked against a file), lines, name.
         linecache.cache[self.file] = (0, None, shown, self.file)
 
 
@@ -314,6 +327,7 @@ def _parsed(part: str, text: str) -> list[ast.stmt]:
     ``StatementError`` if it is not valid at the top level of a module, where ``await`` is allowed
     here.
     """
+    # A text may be indented as a whole, as one in a Python program often is.
     text = textwrap.dedent(text).strip("\n")
     _check_no_file(part, text)
     try:
@@ -321,6 +335,7 @@ def _parsed(part: str, text: str) -> list[ast.stmt]:
         compile(text, part, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         return ast.parse(text).body
     except SyntaxError as error:
+        # Some errors have no line, or one behind the last.
         number = error.lineno or 1
         lines = text.splitlines()
         line = lines[number - 1].strip() if number <= len(lines) else ""
@@ -339,6 +354,7 @@ def scope_of(body: list[ast.stmt]) -> symtable.SymbolTable:
     assert isinstance(function, ast.AsyncFunctionDef)
     function.body = body or [ast.Pass()]
     text = ast.unparse(ast.fix_missing_locations(module))  # symtable reads text alone
+    # The first child of the module's scope is that of the only function in it.
     return symtable.symtable(text, "statement", "exec").get_children()[0]
 
 
@@ -361,6 +377,7 @@ def _check_globals(parts: Mapping[str, list[ast.stmt]]) -> None:
         all_statements += body
     try:
         symbols = scope_of(all_statements).get_symbols()
+        # Names that the texts assign outside of their own functions.
         local = {symbol.get_name() for symbol in symbols if symbol.is_local()}
         declared_global = {part: _declared_global(body) for part, body in parts.items()}
     except SyntaxError:  # ``_compile`` raises it again, with its line
@@ -375,7 +392,9 @@ def _check_globals(parts: Mapping[str, list[ast.stmt]]) -> None:
 
 
 def _declared_global(body: list[ast.stmt]) -> list[str]:
-    """The names that functions of these statements declare global, in order."""
+    """The names that functions of these statements declare global, in order. ``inner_scopes``: the
+    functions, classes and comprehensions in them, at any depth.
+    """
     names = []
     for inner in inner_scopes(scope_of(body)):
         for symbol in inner.get_symbols():
@@ -402,6 +421,7 @@ def _check_no_file(part: str, text: str) -> None:
     the command line ``@FILE`` stands for the text of a file.
     """
     file = text.strip().removeprefix("@")
+    # Several lines, or no existing Python file: it is Python text.
     if "\n" in file or not file.endswith(".py") or not os.path.isfile(file):
         return
     # The command line replaces @FILE by the text. One that is still there came through Python.
@@ -434,6 +454,7 @@ def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:
     instead of ``x``, and needs no further statement. After ``y = x``, ``keep(y)`` is appended.
     """
     last = body[-1]
+    # ``copy_location``: the new node gets the line of the last statement, for tracebacks.
     keep = ast.copy_location(ast.Name(f"{_OWN}keep", ast.Load()), last)
     if isinstance(last, ast.Expr):
         last.value = ast.copy_location(ast.Call(keep, [last.value], []), last)
@@ -448,7 +469,8 @@ def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:
 
 def _assigned_name(statement: ast.stmt) -> str | None:
     """The one name that the statement gives a value, as ``x = 1``, ``x += 1`` and ``x: int = 1``
-    do; None for any other statement.
+    do; None for any other statement, such as one with several targets or a declaration without a
+    value.
     """
     match statement:
         case (

@@ -35,6 +35,7 @@ def count_steps(values: NDArray[np.int32]) -> int:
     """
     added = (values.astype(np.int64) - start_values()) % 2**32
     elements_differ = (added != added[0]).any()
+    # 256 elements (``_COUNT``), all of which have had the same number added.
     if values.shape != (_COUNT,) or elements_differ:
         raise Unverified(because("elements-disagree", least=added.min(), most=added.max()))
     return int(added[0])
@@ -49,12 +50,16 @@ def webgpu_window(
     ``pattern``: how the chain is handed to the device. ``per``: units in a submission; 0: all of
     them. ``bindgroup``: ``once`` if the bind group is set at the begin of a pass, else it changes
     with the unit. ``wait``: the call that waits. ``more``: further entries, which replace others.
+    "inside": the units are recorded in the timed window.
     """
+    # In the words of the record: a submission for each unit, one in all, or one for several units.
     submits = {1: "1 per unit", 0: "1"}.get(per, f"1 per {per} units")
     has_pass_each = pattern == "per-pass"
     binds_each = has_pass_each or bindgroup != "once"  # each new pass must set its group
     return {
         "submits": submits,
+        # Else a submission has one pass, so there are as many passes as submissions, and where a
+        # set is bound once per pass as many changes of it.
         "passes": "1 per unit" if has_pass_each else submits,
         "bind_changes": "1 per unit" if binds_each else submits,
         "bindgroup": bindgroup,
@@ -63,6 +68,7 @@ def webgpu_window(
         "indirect": False,
         "wait": wait,
         "recording": "inside",
+        # Validation is of the API's calls; ``checks`` are those that the library adds to kernels.
         "validation": "on",
         "checks": "on",
         "precision": "u32",

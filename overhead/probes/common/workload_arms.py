@@ -27,6 +27,7 @@ def wgsl_arms(caller: Caller = "binding", fewer_checks: str = "") -> list[Worklo
     per_submit = dataclasses.replace(one_pass, pattern="per-submit")
     arms = [fused]
     if fewer_checks:
+        # Only in the pattern ``fused``, and not in every run.
         arms.append(dataclasses.replace(fused, params={"checks": fewer_checks}, early=False))
     arms += [one_pass, per_submit]
     return [dataclasses.replace(arm, caller=caller) for arm in arms]
@@ -55,10 +56,12 @@ def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, S
     ``fused``, one dispatch runs all steps.
     """
     dispatches = f"{len(entries)} per unit"
+    # A submission for each dispatch, or one of all.
     submissions = dispatches if pattern == "per-submit" else "1"
     workgroups = [str(entry.groups) for entry in entries]
     return {
         "submits": submissions,
+        # Each submission has one pass, which sets the bind group once.
         "passes": submissions,
         "bind_changes": submissions,
         "dispatches": "1" if pattern == "fused" else dispatches,

@@ -101,8 +101,9 @@ class CudaDriver:
     """
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        """Declare the arguments of all functions that the suite calls. Raises ``Unavailable`` if
-        the driver is too old to have one of them.
+        """Declare to ctypes the arguments of all functions that the suite calls (``FUNCTIONS``: the
+        types by name), and their result, an error code. Raises ``Unavailable`` if the driver is too
+        old to have one of them.
         """
         self.library = library
         for name, arguments in FUNCTIONS.items():
@@ -172,8 +173,10 @@ class CudaDriver:
         handle = self.call_for_number("cuDeviceGet", ordinal)
         name = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", name, len(name), handle)
+        # The same in every API, so that devices of several stacks can be recognised as one.
         uuid = (ctypes.c_ubyte * 16)()
         self.call("cuDeviceGetUuid_v2", byref(uuid), handle)
+        # ``call_for_number``: the int that the function writes to its first parameter.
         major = self.call_for_number("cuDeviceGetAttribute", _CAPABILITY_MAJOR, handle)
         minor = self.call_for_number("cuDeviceGetAttribute", _CAPABILITY_MINOR, handle)
         return CudaDevice(
@@ -200,6 +203,7 @@ def error_code(result: Any) -> int:
     cuda-bindings), a tuple of two results (of two calls), or None (no call was made).
     """
     if not isinstance(result, tuple):
+        # None counts as 0.
         return int(result or 0)
     for part in result:
         code = error_code(part)
@@ -217,6 +221,7 @@ def driver() -> CudaDriver:
     try:
         cuda.call("cuInit", 0)
     except CudaError as error:
+        # Initialising fails too if the driver works but shows no device.
         if error.code == _NO_DEVICE:
             raise Unavailable(
                 because("nvidia-driver-finds-no-device"), because("see-nvidia-smi")
@@ -224,6 +229,7 @@ def driver() -> CudaDriver:
         raise Unavailable(
             because("nvidia-driver-does-not-start", text=error), because("see-nvidia-smi")
         ) from error
+    # The newest CUDA version that the driver supports, 1000 * major + 10 * minor.
     if cuda.version() < _OLDEST_VERSION:
         version = version_text(cuda.version())
         raise Unavailable(because("nvidia-driver-too-old", version=version), _DRIVER_PAGE)

@@ -52,6 +52,7 @@ class SessionChain(HeldChain):
         """
         self.session = session
         try:
+            # First, because ``build`` may put the wait into its loop.
             self._wait = self.make_wait()
             self.build()
         except BaseException:
@@ -75,6 +76,8 @@ class SessionChain(HeldChain):
         loop checks, the last wait, or the last wait or read inside a unit. Called outside of the
         timed window.
         """
+        # ``failed``: the bitwise or of all checked results, so several different ones may give a
+        # name that none had.
         code = self.failed() or error_code((self._waited, self._issued))
         if code:
             name = self.session.driver.error_name(code)
@@ -120,7 +123,8 @@ class CudaChain(SessionChain):
     def make_wait(self) -> Action:
         """A function that makes the wait of the case after a chain: through cuda-bindings if these
         launch too (caller ``binding``), else through ctypes, also where a compiled loop launches.
-        ``check_calls`` looks at its result, so the calls need no check of their own.
+        ``check_calls`` looks at its result, so the calls need no check of their own (``checked``:
+        the loop collects a call's errors).
         """
         name = str(self.case.params.get("wait", "stream"))
         if self.case.caller == "binding":
@@ -155,10 +159,13 @@ class CudaLaunches(CudaChain):
         or compiled code. The last two get another loop too, which times the stages of a unit.
         """
         case = self.case
+        # ``step.cu`` has a kernel for each measured number of arguments, such as ``step8``. It uses
+        # the first, the address of its words.
         count = int(case.params["arguments"])
         function = self.session.kernel("step.cu", f"step{count}")
         self._arguments = step_arguments(self.session, count=count)
         self.latency = case.pattern in ("wait-each", "read-each")  # each unit waits
+        # Where each unit waits, host and device never work at the same time.
         self.overlap = "serial" if self.latency else "pipelined"
         # What ``window`` tells the record of the timed calls.
         self.details = {
@@ -184,6 +191,7 @@ class CudaLaunches(CudaChain):
             after = bound_wait(self.session, str(self.case.params["wait"]))
         else:
             after = bound_read(self.session)
+        # ``loop(1)``, as an action without arguments.
         launch_once = functools.partial(loop, 1)
         return alternating(launch_once, after)
 
@@ -197,6 +205,7 @@ class CudaLaunches(CudaChain):
         calls = [launch_call(self.session, function, self._arguments, checked=is_native)]
         if case.pattern == "wait-each":
             calls += wait_calls(self.session, str(case.params["wait"]), checked=is_native)
+        # ``read-each`` is launched by cuda-bindings alone: see ``_is_written`` of the stack.
         elif case.pattern != "per-submit":
             raise Unsupported(
                 because("pattern-has-no-caller", pattern=case.pattern, caller=case.caller)
@@ -204,6 +213,7 @@ class CudaLaunches(CudaChain):
         program = NativeProgram(body=tuple(calls))
         loop = compile_native(program) if is_native else compile_ffi(program)
         self._issue = loop
+        # ``check_calls`` asks it later whether a call failed.
         self.failed = loop.failure
         self._stages = compile_stages(program, "native" if is_native else "ffi")
 
@@ -215,7 +225,8 @@ class CudaLaunches(CudaChain):
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
         """Run n units with clock readings: the durations by stage (a call inside a unit, such as
-        ``launch``), ns. Empty for calls through cuda-bindings, which have no stages.
+        ``launch``), ns. Empty for calls through cuda-bindings, which have no stages: then
+        ``_stages`` runs nothing.
         """
         durations = {name: times.tolist() for name, times in self._stages(n).items()}
         units_have_run = bool(durations)
@@ -230,7 +241,10 @@ class LoopLaunches(CudaLaunches):
     """
 
     def build(self) -> None:
-        """Make the compiled loop. ``fused.cu`` runs as many steps as its second argument says."""
+        """Make the compiled loop. The kernel ``fused`` runs as many steps as its second argument
+        says; the first is the address of the words. ``details``: what the record says of the timed
+        calls.
+        """
         steps = int(self.case.params["loops"])
         self.steps_of_a_unit = steps
         self._arguments = Arguments(self.session.words, steps)
@@ -260,8 +274,10 @@ class CudaFused(CudaChain):
         ``prepare`` sets before each launch.
         """
         function = self.session.kernel("fused.cu", "fused")
+        # The address of the words, and the number of steps, which is 0 until ``prepare``.
         self._arguments = Arguments(self.session.words, 0)
         loop = bound_launch(self.session, function, self._arguments)
+        # ``loop(n)`` launches n times; here one launch runs all n steps.
         self._launch = functools.partial(loop, 1)
         self.details = {
             "call": "cuLaunchKernel",

@@ -29,24 +29,27 @@ class CoreLaunches(LibraryLaunches):
         return sync
 
     def make_loop(self, count: int) -> Issue:
-        """A function ``loop(n)`` that launches the step n times with cuda.core. The kernel, its
-        ``count`` arguments and the configuration of the launch are made now, so that the loop does
-        nothing else.
+        """A function ``loop(n)`` that launches the step n times with cuda.core (``library``).
+        ``words``: the address of the memory that the step changes. The kernel, its ``count``
+        arguments and the configuration of the launch are made now, so that the loop does nothing
+        else.
         """
         core = self.library
         words = self.session.words
         hashes = {}
         # A kernel without arguments has the address of its memory as a constant.
         parts = [f"#define WORDS {words:#x}"]
+        # Of each file the text, and its SHA-256 for the record.
         for name in _FILES:
             text, hashes[name] = source(name)
             parts.append(text)
         self.hashes = hashes
         device = self.session.driver.devices()[self.ordinal]
-        # First the kernel, compiled from that text, then its arguments.
+        # First the kernel, compiled from that text (its name is for messages), then its arguments.
         code = machine_code_of("step.cu", "\n".join(parts), device.architecture)
         module = core.ObjectCode.from_cubin(code)
         if count:
+            # The kernel with this number of arguments uses only the first.
             kernel = module.get_kernel(f"step{count}")
             unused_values = range(1, count)
             arguments: tuple[int, ...] = (words, *unused_values)

@@ -26,9 +26,11 @@ class DriverProbe(Probe):
                 stack=self.name,
                 api="CUDA",
                 adapter=device.name,
+                # A short id of its UUID; devices may share a name.
                 device=device.device,
                 driver=f"CUDA {version}",
                 versions={"cuda-driver": version},
+                # The device's number, by which ``open`` finds it again.
                 options={"ordinal": device.ordinal},
             )
             targets.append(target)
@@ -51,6 +53,7 @@ class DriverProbe(Probe):
         if "elements" in case.params:
             return workload.open_case(driver, ordinal, case)
         if "maker" in case.params:
+            # One graph of n nodes, launched once; else a graph of fixed size, launched n times.
             if case.pattern == "replay":
                 return graphs.CudaReplay(driver, ordinal, case)
             return graphs.GraphLaunches(driver, ordinal, case)
@@ -92,6 +95,7 @@ class CudaDriverProbe(DriverProbe):
             "wait": ["context", "event", "event-blocking"],
             "pattern": ["wait-each", "read-each"],
         }
+        # The base from compiled code; its difference from the base is the share of Python.
         native = vary(base, "caller", "native")
         early = [native]
         for pattern in ("wait-each", "read-each", "fused"):
@@ -105,8 +109,10 @@ class CudaDriverProbe(DriverProbe):
         for case in (vary(base, "arguments", 8), vary(base, "pattern", "wait-each")):
             extra += [vary(case, "caller", "native"), vary(case, "caller", "ffi")]
 
+        # ``bodies``: a step is one kernel, or several separate ones. ``fused`` has to be one.
         fused = WorkloadArm("fused", bodies=("one",), language="cuda", early=True)
         launches = WorkloadArm("per-submit", bodies=("separate", "one"), language="cuda")
+        # ``_is_written``: not every pattern has a chain for every caller.
         without_workloads = Space(base, axes, extra, _is_written, early)
         return with_workloads(without_workloads, [fused, launches], software=False)
 
@@ -139,6 +145,7 @@ class CudaGraphProbe(DriverProbe):
         workloads. The ``base`` and the ``early`` case are in every run.
         """
         base = Case(pattern="replay", unit="node", params={"maker": "driver"})
+        # ``_launches(k)``: the case of a graph of k nodes that is launched n times.
         one_node = _launches(1)
         hundred_nodes = _launches(100)
         # Graphs of fixed size, launched n times: by their number of nodes, caller and maker.
@@ -162,6 +169,8 @@ class CudaGraphProbe(DriverProbe):
             language="cuda",
             early=True,
         )
+        # ``separate``: a step is several operations or kernels; ``one``: a kernel; ``library``: a
+        # call.
         eager = WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library"))
         compiled = WorkloadArm("replay", {"maker": "torch-compiled"})
         return with_workloads(without_workloads, [ours, eager, compiled], software=False)
@@ -176,6 +185,7 @@ class CudaGraphProbe(DriverProbe):
         from overhead.probes.torch.devices import cuda_torch
 
         cuda_torch()  # raises if torch cannot use CUDA here
+        # The name of the device in torch.
         device = f"cuda:{int(target.options['ordinal'])}"
         if "elements" in case.params:
             return workload.open_case(device, case)

@@ -40,6 +40,7 @@ class CupyProbe(DriverProbe):
         """The devices of the driver, with the versions of CuPy and its CUDA runtime."""
         devices = super().targets()
         cupy = import_library("cupy", self.mend)
+        # CUDA's runtime library, which CuPy uses; its version is another than the driver's.
         runtime = str(cupy.cuda.runtime.runtimeGetVersion())
         targets = []
         for device in devices:
@@ -59,7 +60,9 @@ class CupyProbe(DriverProbe):
         params: dict[str, Scalar] = {"operation": "ufunc", "wait": "stream"}
         base = Case(pattern="per-submit", unit="launch", params=params)
         axes = {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]}
+        # ``vary``: the base with one axis changed.
         early = [vary(base, "operation", "raw-kernel"), vary(base, "pattern", "wait-each")]
+        # ``separate``: a step is one operation of CuPy after another.
         arms = [WorkloadArm("per-submit", bodies=("separate",))]
         return with_workloads(Space(base, axes, early=early), arms, software=False)
 
@@ -127,7 +130,10 @@ class CupyChain(HeldChain, InOrderChain):
             case,
             launch,
             cupy.cuda.get_current_stream().synchronize,
+            # ``item`` copies the value to the host, which waits for it.
             self._values[0].item,
+            # How many steps have run, from the values: those of ``_raw`` are random numbers, the
+            # others sums.
             count=self._steps,
             window={"operation": operation, "precision": precision, "stream": "default"},
             loop=loop,
@@ -161,6 +167,7 @@ class CupyChain(HeldChain, InOrderChain):
         elements); and a function that does so once.
         """
         self._values = x = self._cupy.asarray(start_values())
+        # Local, because the loop is timed: no attribute is looked up in it.
         add = self._cupy.add
 
         def loop(n: int) -> None:
@@ -173,6 +180,7 @@ class CupyChain(HeldChain, InOrderChain):
         """A function ``loop(n)`` that launches our kernel n times, and a function that launches it
         once. Each of its 4 * 64 threads changes one of 256 values.
         """
+        # The start of a sequence of random numbers for each value; a step goes on to the next.
         self._values = self._cupy.asarray(lcg.seeds())
         text, _ = source("step.cu")
         kernel = self._cupy.RawKernel(text, "step1")

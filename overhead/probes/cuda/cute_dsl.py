@@ -34,15 +34,18 @@ class CuteLaunches(LibraryLaunches):
 
         The parameter ``entry`` says how: with or without TVM-FFI, a layer that takes torch's
         tensors as they are; and with tensors that are made now, or converted from torch's to CuTe's
-        at each call (``from-dlpack``).
+        at each call (``from-dlpack``: the protocol by which libraries share tensors).
         """
         entry = str(self.case.params["entry"])
         with_ffi = entry.startswith("tvm-ffi")
+        # For the record; the kernel itself is imported when it is compiled.
         _, sha256 = source("step_cute.py")
         self.hashes = {"step_cute.py": sha256}
         convert = self.library.cute.runtime.from_dlpack
+        # A tensor of torch on the memory of the session, seen as int32.
         words = cuda_torch().as_tensor(DeviceWords(self.session, "<i4"), device=self._place)
         tensors = [words] * count
+        # A compiled function takes tensors of any length only if their layout is marked as dynamic.
         of_cute = [convert(words).mark_layout_dynamic() for _ in tensors]
         # A function with TVM-FFI takes torch's current stream itself if it has a tensor.
         stream: tuple[Any, ...] = ()
@@ -77,21 +80,25 @@ class CuteLaunches(LibraryLaunches):
         from overhead.probes.kernels.step_cute import LAUNCHES
 
         launch = LAUNCHES[len(tensors)]  # by the number of arguments
+        # ``session.words``: the address.
         if not tensors:
             return self.library.cute.compile(launch, self.session.words, stream)
         return self.library.cute.compile(launch, *tensors, stream)
 
     def _compiled_with_ffi(self, count: int) -> Any:
         """The function that launches the step with ``count`` tensors, compiled with TVM-FFI, so
-        that it takes torch's tensors as they are. Raises ``Unavailable`` if TVM-FFI is missing.
+        that it takes torch's tensors as they are. ``LAUNCHES``: the function to compile, by its
+        number of tensors. Raises ``Unavailable`` if TVM-FFI is missing.
         """
         from overhead.probes.kernels.step_cute import LAUNCHES
 
+        # Only to say early, and with the command that installs it, that it is missing.
         import_library("tvm_ffi", _MEND)
         # The function is compiled for tensors of any length, which stand-ins describe.
         cute = self.library.cute
         arguments = []
         for _ in range(count):
+            # A length that stands for any number.
             shape = (cute.sym_int(),)
             tensor = cute.runtime.make_fake_compact_tensor(self.library.Int32, shape)
             arguments.append(tensor)

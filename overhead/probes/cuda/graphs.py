@@ -58,6 +58,7 @@ def capture(session: CudaSession, launches: Iterable[Action]) -> int:
     """
     call = session.driver.call
     graph = c_void_p()
+    # ``THREAD_LOCAL_CAPTURE``: calls of other threads, which a capture may forbid, stay allowed.
     call("cuStreamBeginCapture_v2", session.stream, THREAD_LOCAL_CAPTURE)
     try:
         for launch in launches:
@@ -77,13 +78,14 @@ def node_count(driver: CudaDriver, graph: object) -> int:
 def executable(session: CudaSession, launches: Iterable[Action]) -> int:
     """The handle of an executable graph of these launches, the form of a graph that can be
     launched. It is uploaded to the device, which its first launch would do else. The session
-    releases it.
+    releases it (``make_owned``).
     """
     call = session.driver.call
     graph = capture(session, launches)
     made = session.make_owned("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
     call("cuGraphDestroy", graph)  # the executable graph does not need it
     call("cuGraphUpload", made, session.stream)
+    # The upload ends before this function returns, so that no timed launch waits for it.
     call("cuStreamSynchronize", session.stream)
     return made
 
@@ -129,6 +131,8 @@ class GraphChain(CudaChain):
     def build(self) -> None:
         """Make one launch of the step for each set of words, from which captures make graphs."""
         self._function = self.session.kernel("step.cu", "step1")
+        # By place, that is, by set of words. With a single set the cost of a node would depend on
+        # where that set lies.
         self._arguments = [step_arguments(self.session, place) for place in range(PLACES)]
         launches = []
         for arguments in self._arguments:
@@ -164,6 +168,7 @@ class CudaReplay(GraphChain, Replay):
                 times_of_parts.setdefault(part, []).append(time_ns)
             # The first launch, and one after the update, ran steps that are no units of the chain.
             self.aside += 2 * nodes
+        # The sizes are the same for each part.
         return {part: (list(TIMED_SIZES), times) for part, times in times_of_parts.items()}
 
     def _times_of_making(self, nodes: int) -> dict[str, float]:
@@ -184,6 +189,7 @@ class CudaReplay(GraphChain, Replay):
         began = now()
         graph = capture(self.session, launches)
         captured = now()
+        # Not ``executable``, whose graph the session would keep, and which times nothing.
         made = driver.call_for_handle("cuGraphInstantiateWithFlags", graph, 0)
         instantiated = now()
         call("cuGraphUpload", made, stream)
@@ -194,6 +200,7 @@ class CudaReplay(GraphChain, Replay):
         launched = now()
 
         update_ns, failed = self._update(graph, made, nodes)
+        # An update that failed is reported below, after the graph has been released.
         if not failed:
             call("cuGraphLaunch", made, stream)
             call("cuStreamSynchronize", stream)
@@ -220,11 +227,14 @@ class CudaReplay(GraphChain, Replay):
         handles = self._nodes(graph, nodes)
         library = self.session.driver.library
         update = functools.partial(library.cuGraphExecKernelNodeSetParams_v2, made)
+        # Grid, block and shared memory of a launch of the step.
         dimensions = (c_uint * 7)(*LAUNCH_DIMENSIONS)
         parameters_of_places = []
         for arguments in self._arguments:  # a set of words in memory is a place
             parameters = _NodeParameters(self._function, dimensions, arguments.address)
             parameters_of_places.append(byref(parameters))
+        # ``_places``: for each node, the number of the place whose words it changes, as the graph
+        # was captured.
         parameters_of_nodes = [parameters_of_places[place] for place in _places(nodes)]
 
         began = time.perf_counter_ns()
@@ -242,6 +252,7 @@ class CudaReplay(GraphChain, Replay):
             raise Unverified(because("captured-launches-differ", launches=nodes, nodes=found))
         count = c_size_t(nodes)
         handles = (c_void_p * nodes)()
+        # The driver writes the handles to the array, at most ``count`` of them.
         self.session.driver.call("cuGraphGetNodes", graph, handles, byref(count))
         return list(handles)
 
@@ -265,6 +276,7 @@ class GraphLaunches(GraphChain):
             self._issue = repeated(graph_launch(self.session, graph))
         else:
             is_native = self.case.caller == "native"
+            # The same two arguments as of ``graph_launch``, as C types for ctypes.
             arguments = (c_void_p(graph), c_void_p(self.session.stream))
             call = driver_call(
                 self.session, "launch", "cuGraphLaunch", *arguments, checked=is_native
@@ -274,6 +286,7 @@ class GraphLaunches(GraphChain):
             self._issue = loop
             # ``check_calls`` asks it afterwards whether a launch failed.
             self.failed = loop.failure
+        # A graph with fewer nodes than there are sets of words uses only some.
         used_places = min(nodes, self.places)
         self.details |= {"nodes": nodes, "places": used_places}
 

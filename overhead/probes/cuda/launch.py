@@ -55,12 +55,14 @@ def driver_call(
     ``stage``: what the call does, for the times by stage. ``checked``: whether the loop collects
     its errors.
     """
-    # A new object without argtypes, so that ctypes passes the values (of C types) unchanged.
+    # A new object without argtypes, so that ctypes passes the values (of C types) unchanged. An
+    # attribute of the library would be the shared object, which has argtypes.
     function = session.driver.library[name]
     return NativeCall(
         name,
         function,
         address_of(session.driver.library, name),
+        # As numbers for the compiled loop; ``ffi_args`` are the C values for ctypes.
         args=tuple(argument.value or 0 for argument in arguments),
         stage=stage,
         ffi_args=arguments,
@@ -81,6 +83,7 @@ def launch_call(
         "launch",
         "cuLaunchKernel",
         c_void_p(function),
+        # Grid, block, and no dynamic shared memory.
         *map(c_uint, LAUNCH_DIMENSIONS),
         c_void_p(session.stream),
         c_void_p(arguments.address),
@@ -99,6 +102,7 @@ def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[Nativ
         return (driver_call(session, "wait", "cuCtxSynchronize", checked=checked),)
     if name == "stream":
         return (driver_call(session, "wait", "cuStreamSynchronize", stream, checked=checked),)
+    # Made once; each wait records it again behind the work so far.
     event = c_void_p(session.event(blocking=name == "event-blocking"))
     return (
         driver_call(session, "record", "cuEventRecord", event, stream, checked=checked),
@@ -117,6 +121,7 @@ def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> I
     cuda-bindings, NVIDIA's Python package on the driver. ``function``: the handle of the kernel.
     All arguments are prepared here, because the loop is timed.
     """
+    # ``bindings``: the module of cuda-bindings.
     driver = bindings()
     launch = driver.cuLaunchKernel
     stream = driver.CUstream(session.stream)
@@ -145,6 +150,7 @@ def bound_wait(session: CudaSession, name: str) -> Action:
     stream = driver.CUstream(session.stream)
     if name == "stream":
         return functools.partial(driver.cuStreamSynchronize, stream)
+    # Made once; each wait records it again behind the work so far.
     event = driver.CUevent(session.event(blocking=name == "event-blocking"))
     record = functools.partial(driver.cuEventRecord, event, stream)
     return in_sequence(record, functools.partial(driver.cuEventSynchronize, event))
@@ -160,7 +166,8 @@ def bound_read(session: CudaSession) -> Action:
 
 def bound_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
     """For each launch (of the kernels of a workload), a function that makes it: it calls
-    ``cuLaunchKernel`` of cuda-bindings with prepared arguments.
+    ``cuLaunchKernel`` of cuda-bindings with prepared arguments. ``launch.function``: the handle of
+    the kernel; ``dimensions``: its grid, block and shared memory; ``arguments``: their address.
     """
     driver = bindings()
     stream = driver.CUstream(session.stream)
@@ -178,14 +185,16 @@ def graph_launch(session: CudaSession, executable: int) -> Action:
     session's stream.
     """
     driver = bindings()
+    # cuda-bindings wants handles as objects of its own types.
     graph = driver.CUgraphExec(executable)
     stream = driver.CUstream(session.stream)
     return functools.partial(driver.cuGraphLaunch, graph, stream)
 
 
 def driver_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
-    """For each launch, a function that makes it through ctypes, for a capture into a CUDA graph.
-    Unlike those of ``bound_launches``, which are timed, they raise ``CudaError`` if they fail.
+    """For each launch (handle of a kernel, dimensions, address of the arguments), a function that
+    makes it through ctypes, for a capture into a CUDA graph. Unlike those of ``bound_launches``,
+    which are timed, they raise ``CudaError`` if they fail.
     """
     call = session.driver.call
     no_extra_options = None

@@ -30,7 +30,10 @@ class DeviceWords:
     """
 
     def __init__(self, session: CudaSession, kind: str = "<u4") -> None:
-        """Describe the memory in the attribute that the other library looks for."""
+        """Describe the memory in the attribute that the other library looks for. The form is that
+        of version 3 of the CUDA Array Interface; ``strides`` None: the words lie next to each
+        other.
+        """
         is_read_only = False
         self.__cuda_array_interface__ = {
             "shape": session.seeds.shape,
@@ -75,6 +78,7 @@ class LibraryLaunches(CudaChain):
         self._issue = loop
         if self.latency:
             launch_once = functools.partial(loop, 1)
+            # ``_wait``: the wait of the case, as after a whole chain.
             self._issue = alternating(launch_once, self._wait)
         self.details = {**self.case.params, "stream": "default", "precision": "uint32"}
 
@@ -111,6 +115,7 @@ class LibraryProbe(DriverProbe):
         self.library()  # may find more that is missing
         targets = []
         for device in devices:
+            # ``distributions[0]``: the name of the library's package.
             versions = {**device.versions, self.distributions[0]: str(package.__version__)}
             targets.append(msgspec.structs.replace(device, versions=versions))
         return targets
@@ -127,13 +132,16 @@ class LibraryProbe(DriverProbe):
         """
         params: dict[str, Scalar] = {"arguments": 1, "wait": "stream"}
         if self.entries:
+            # A library with a single way has no parameter for it.
             params = {"entry": self.entries[0], **params}
         base = Case(pattern="per-submit", unit="launch", params=params)
         other_entries = [vary(base, "entry", name) for name in self.entries[1:]]
         extra = list(other_entries)
+        # ``axes`` varies the base alone, so the other ways get their numbers of arguments here.
         for case in other_entries:
             extra += [vary(case, "arguments", count) for count in _ARGUMENTS]
         early = [vary(base, "pattern", "wait-each"), *other_entries]
+        # ``allows``: False for cases that the library cannot run.
         return Space(base, {"arguments": _ARGUMENTS}, extra, self.allows, early)
 
     def allows(self, case: Case) -> bool:

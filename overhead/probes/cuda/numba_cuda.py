@@ -39,7 +39,8 @@ class NumbaLaunches(LibraryLaunches):
 
         The parameter ``entry`` says how. ``configured``: the kernel is compiled now, for a given
         signature, and bound to its number of threads once. ``jit``: numba compiles at the first
-        launch, and looks at the types of the arguments at each.
+        launch, and looks at the types of the arguments at each. ``STEP``: the text of the kernel,
+        ``x[i] = x[i] * scale + shift``.
         """
         cuda = self.library
         words = DeviceWords(self.session)
@@ -61,6 +62,7 @@ class NumbaLaunches(LibraryLaunches):
         signature = None
         is_configured = self.case.params["entry"] == "configured"
         if is_configured:
+            # Arrays of 32 bits in one dimension, one after another in memory.
             types = ", ".join(["uint32[::1]"] * count)
             signature = f"void({types})"
         kernel = cuda.jit(signature)(scope["step"])
@@ -75,6 +77,7 @@ class NumbaLaunches(LibraryLaunches):
             for _ in repeat(None, n):
                 launch(*arrays)
 
+        # Here the number of threads is given at each launch too.
         def by_jit(n: int) -> None:
             for _ in repeat(None, n):
                 kernel[grid_and_block](*arrays)

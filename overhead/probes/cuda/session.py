@@ -56,12 +56,14 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
             INSTALL_CUDA,
         ) from error
     try:
+        # ``_done``: the value behind the result code; it raises if the code is an error.
         program = _done(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     except RuntimeError as error:  # cuda-bindings loads the library at the first call
         raise Unavailable(
             because("nvrtc-does-not-load", text=first_line_of(error)), INSTALL_CUDA
         ) from error
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
+    # Not by ``_done``, because a text with an error has a log.
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     # NVRTC writes log and machine code into bytes that we give, whose size it tells before.
     if int(code):
@@ -84,6 +86,7 @@ def _done(result: tuple[Any, ...]) -> Any:
     cuda-bindings returns a tuple: the result code, then at most one value.
     """
     code, *values = result
+    # 0 is success.
     if int(code):
         raise Unavailable(because("nvrtc-failed", text=code), INSTALL_CUDA)
     return values[0] if values else None
@@ -103,8 +106,8 @@ class CudaSession:
         self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1
     ) -> None:
         """Make the context of the device with the number ``ordinal`` current in this thread, and
-        allocate the words with their seeds. ``own_stream``: launch on a new stream, which does not
-        wait for the default stream.
+        allocate the words with their seeds: ``places`` sets of them. ``own_stream``: launch on a
+        new stream, which does not wait for the default stream.
         """
         self.driver = driver
         self.places = places
@@ -115,12 +118,15 @@ class CudaSession:
         context = driver.call_for_handle("cuDevicePrimaryCtxRetain", self._handle)
         driver.call("cuCtxSetCurrent", context)
         self.stream = 0  # the default stream
+        # ``make_owned``: the handle that a driver function makes, which ``close`` releases by the
+        # other one.
         if own_stream:
             self.stream = self.make_owned(
                 "cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM
             )
         self.seeds = lcg.seeds(CUDA_GRID * GROUP_SIZE * places)
         self.words = self.buffer(self.seeds)
+        # Room on the host for one word, into which a read copies.
         self.word = (c_uint * 1)()
 
     def kernel(self, file: str, name: str) -> int:
@@ -141,6 +147,7 @@ class CudaSession:
         """The handles of the kernels with the names ``entries`` in this machine code, in order. The
         driver loads the code now; ``close`` unloads it.
         """
+        # ``make_owned``: ``close`` passes the handle to the first function.
         module = self.make_owned("cuModuleUnload", "cuModuleLoadData", code)
         handles = []
         for entry in entries:
@@ -158,6 +165,7 @@ class CudaSession:
         waits for it sleeps, and does not spin.
         """
         flags = 0
+        # An event without times costs the device less; it is enough for a wait.
         if not timed:
             flags |= _UNTIMED_EVENT
         if blocking:
@@ -178,8 +186,8 @@ class CudaSession:
         self._wait()
 
     def read(self, address: int, like: NDArray[Any]) -> NDArray[Any]:
-        """Wait for all work, then copy device memory to an array with the shape and type of
-        ``like``.
+        """Wait for all work of the context, then copy device memory at this address to a new array
+        with the shape and type of ``like``, whose values do not matter.
         """
         self._wait()
         values = np.empty_like(like)
@@ -192,6 +200,7 @@ class CudaSession:
         words of one set disagree.
         """
         words = self.read(self.words, self.seeds)
+        # A row for each set of words.
         sets_before = self.seeds.reshape(self.places, -1)
         sets_after = words.reshape(self.places, -1)
         steps = 0
@@ -229,7 +238,8 @@ class Arguments:
 
     def __init__(self, *values: int) -> None:
         """Lay out the values in one C array, and a pointer to each in another. ``address`` is that
-        of the pointers, which ``cuLaunchKernel`` wants.
+        of the pointers, which ``cuLaunchKernel`` wants. Each value takes 64 bits; a kernel with a
+        narrower argument reads its low part.
         """
         count = len(values)
         self._values = (c_uint64 * count)(*values)

@@ -36,6 +36,7 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
     if case.pattern not in kinds:
         raise Unsupported(because("pattern-not-for-cuda-c", pattern=case.pattern))
     made: WorkChain = kinds[case.pattern](driver, ordinal, case)
+    # Compares with NumPy; closes the chain and raises ``Unverified`` if the results differ.
     return verified(made)
 
 
@@ -72,7 +73,9 @@ class CudaWork(SessionChain, WorkChain):
         names = [entry.name for entry in self._entries]
         functions = session.functions(f"{self.workload.name}.cu", self._text, names)
         self.launches_of_a_unit: list[Launch] = []
+        # ``_entries``: for each kernel of a step, its name, groups, and threads of a group.
         for function, entry in zip(functions, self._entries, strict=True):
+            # Grid, block and dynamic shared memory. All kernels get the same arguments.
             dimensions = (entry.groups, 1, 1, entry.threads, 1, 1, 0)
             launch = Launch(function, dimensions, self.arguments.address)
             self.launches_of_a_unit.append(launch)
@@ -102,6 +105,7 @@ class CudaWork(SessionChain, WorkChain):
         launches = len(self._entries)
         if launches > 1:
             timed["launches_a_unit"] = launches
+        # A graph: its launches were recorded before the timed window.
         if self.recorded:
             timed["recording"] = "outside"
         return timed
@@ -154,6 +158,7 @@ class CudaGraphWork(Replay, CudaWork):
         """
         super().build()
         self.max_n = MOST_NODES // len(self._entries)  # each launch becomes a node
+        # Through ctypes, because they raise if they fail; they are not timed.
         self._launches = driver_launches(self.session, self.launches_of_a_unit)
         # The driver loads a kernel at its first launch, which is not allowed during a capture. What
         # this step computes does not matter: the state is set before anything is checked.

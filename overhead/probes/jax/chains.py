@@ -61,6 +61,7 @@ class JaxChain(Chain):
             "wait": "block_until_ready",
             "precision": "uint32",
             "XLA_FLAGS": flags,
+            # Such as whether a step donates its argument.
             **self._case.params,
         }
 
@@ -73,6 +74,7 @@ class JaxCalls(JaxChain):
     def __init__(self, device: Any, case: Case) -> None:
         """Compile the step. ``device``: a device of JAX."""
         super().__init__(device, case)
+        # Donated: XLA may write the result to the memory of the argument, and allocate none.
         self._step = jax.jit(step, donate_argnums=(0,))
         # The first call compiles. It uses a copy, because the call donates (invalidates) its
         # argument.
@@ -134,6 +136,8 @@ class FusedSteps(Chain):
             return last
 
         jitted = jax.jit(run, donate_argnums=(0,))
+        # Compiled for arguments of these shapes; from now on a call only runs it. ``fixed``:
+        # further arguments, such as inputs.
         program: _Run = jitted.lower(self.values, *self.fixed).compile()
         return program
 

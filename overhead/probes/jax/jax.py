@@ -43,6 +43,8 @@ class JaxProbe(Probe):
                     api=api,
                     adapter="CPU" if on_cpu else device.device_kind,
                     device="" if on_cpu else str(index),
+                    # The variables with which a worker process starts: JAX reserves no memory in
+                    # advance.
                     environment=self.environments()[0],
                     versions={"jax": jax.__version__, "xla": xla[:100]},
                     options={"platform": platform, "index": index},
@@ -67,6 +69,7 @@ class JaxProbe(Probe):
         jax = import_library("jax", self.mend)
         from overhead.probes.jax.chains import JaxCalls, JaxFusedLoop, open_work
 
+        # JAX's devices of a platform, such as ``cuda``, in its order.
         of_platform = devices(jax, str(target.options["platform"]))
         device = of_platform[int(target.options["index"])]
         if "elements" in case.params:

@@ -36,6 +36,7 @@ def advance(x: NDArray[Any], n: int) -> Words:
     n steps together are again one multiplication (by ``scale``) and one addition (of ``shift``).
     Those of 1, 2, 4, ... steps are known, and the bits of n say which of them to combine.
     """
+    # After 2^32 steps each value is again what it was.
     n %= PERIOD
     scale = 1
     shift = 0
@@ -43,6 +44,7 @@ def advance(x: NDArray[Any], n: int) -> Words:
         if not n:
             break
         if n & 1:
+            # First what is combined so far, then these steps: (x * scale + shift) * m + i.
             scale = scale * power.multiplier % PERIOD
             shift = (shift * power.multiplier + power.increment) % PERIOD
         n >>= 1
@@ -64,6 +66,7 @@ def _powers_of_two_steps() -> Iterator[_Step]:
     increment = INCREMENT
     while True:
         yield _Step(multiplier, increment)
+        # Before the multiplier changes, which this line needs.
         increment = (multiplier + 1) * increment % PERIOD
         multiplier = multiplier * multiplier % PERIOD
 
@@ -74,6 +77,7 @@ def distance(x0: NDArray[Any], x: NDArray[Any]) -> int:
 
     The first element tells the number. Then the others must be where so many steps lead.
     """
+    # ``ravel``: as one row, whatever the shape.
     start = np.asarray(x0, np.uint32).ravel()
     end = np.asarray(x, np.uint32).ravel()
     if start.shape != end.shape or not start.size:
@@ -83,6 +87,7 @@ def distance(x0: NDArray[Any], x: NDArray[Any]) -> int:
     wrong = np.flatnonzero(advance(start, steps) != end)
     if wrong.size:
         element = int(wrong[0])
+        # For the message: how often the first wrong element was changed.
         element_steps = _between(int(start[element]), int(end[element]))
         raise Unverified(
             because(
@@ -114,5 +119,6 @@ def _between(start: int, end: int) -> int:
         if (start ^ end) & bit:
             start = (start * power.multiplier + power.increment) % PERIOD
             steps |= bit
+        # The next bit, and with the next ``power`` twice as many steps.
         bit <<= 1
     return steps

@@ -53,6 +53,8 @@ def set_autograd_mode(mode: Mode) -> None:
             _InferenceMode.entered.__enter__()
         return
     if _InferenceMode.entered is not None:
+        # Without an exception (three times None). ``grad`` and ``no_grad`` are a flag of the
+        # thread.
         _InferenceMode.entered.__exit__(None, None, None)
         _InferenceMode.entered = None
     torch.set_grad_enabled(mode == "grad")
@@ -108,6 +110,7 @@ class AddOne(Body):
         self.operand: Any = 1 if number else torch.tensor(1, dtype=torch.int32)
         operand = "1" if number else "one"
         self.name = f"x.add_({operand})" if in_place else f"x = x + {operand}"
+        # Of a step in place; the loop of one that allocates is ``_add_allocating``.
         self.step = functools.partial(self.values.add_, self.operand)
 
     def value_reader(self, read: Callable[[Any], object]) -> Action:
@@ -126,6 +129,7 @@ class AddOne(Body):
         """
         if not self.in_place:
             return self._add_allocating
+        # Found once, and local, which Python reads fastest.
         add, operand = self.values.add_, self.operand
 
         def loop(n: int) -> None:
@@ -159,6 +163,7 @@ class NetworkStep(Body):
         first step. Raises ``Unverified`` if the first loss is not that of float64 on the CPU.
         """
         set_autograd_mode("grad")  # tensors of inference mode could not be trained
+        # Network and data, the same for all chains and on every machine, and the loss in float64.
         material = _material()
         inputs = material.inputs.to(device)
         targets = material.targets.to(device)
@@ -166,6 +171,7 @@ class NetworkStep(Body):
         self._loss_of = torch.nn.functional.cross_entropy
         self._optimizer = torch.optim.Adam(self._model.parameters())
 
+        # Every batch is the first rows of the same data.
         sizes = _VARYING_BATCHES if varying else (_BATCH,)
         batches = [(inputs[:size].clone(), targets[:size].clone()) for size in sizes]
         # Each call gives the next batch, and after the last one the first again.
@@ -175,12 +181,13 @@ class NetworkStep(Body):
             self.mode = "grad"
             self.name = "zero_grad, forward, cross entropy, backward, Adam.step"
             self.step = self._train
+            # It counts the steps.
             kind_of_sum = torch.int32
         else:
             self.mode = "inference"
             self.name = "forward, cross entropy"
             self.step = self._forward
-            # MPS has no float64.
+            # It adds up losses. MPS has no float64.
             kind_of_sum = torch.float32 if device.type == "mps" else torch.float64
         self._sum = torch.zeros((), dtype=kind_of_sum, device=device)
 
@@ -189,6 +196,7 @@ class NetworkStep(Body):
         losses = [float(self._loss_of(self._model(x), y)) for x, y in batches]
         # The first batch has all rows, as the reference in float64 has.
         reference = material.first_loss
+        # ``_MOST_ROUNDING``: the largest relative difference that rounding explains, a thousandth.
         if abs(losses[0] - reference) > _MOST_ROUNDING * reference:
             raise Unverified(because("first-loss-differs", loss=losses[0], reference=reference))
         # For ``_steps_of_losses``: the sum of the first loss, of the first two, and so on.
@@ -207,6 +215,8 @@ class NetworkStep(Body):
         is_training = self.mode == "grad"
         if not is_training:
             return self._steps_of_losses(total)
+        # The count alone would not show that training broke. ``loss``: that of the latest step;
+        # None if none has run.
         if self.loss is not None and not bool(self.loss.isfinite()):
             raise Unverified(because("loss-is-no-number", loss=float(self.loss)))
         return int(total)  # each training step added 1
@@ -226,6 +236,7 @@ class NetworkStep(Body):
         # The batches are rows of the same data, so their losses are about equal: half of the first
         # loss is about half of any.
         cycles, rest = divmod(total + first_loss / 2, sums[-1])
+        # How many of the sums are at most the rest: so many batches of the last cycle have run.
         batches = bisect.bisect_right(sums, rest)
         steps = int(cycles) * len(sums) + batches
 
@@ -249,6 +260,7 @@ class NetworkStep(Body):
         """
         x, y = self._next()
         self._optimizer.zero_grad()
+        # Kept for ``executed``, which looks whether it is a number.
         self.loss = loss = self._loss_of(self._model(x), y)
         loss.backward()
         self._optimizer.step()
@@ -277,10 +289,12 @@ def _material() -> _Material:
     """
     with torch.random.fork_rng(devices=[]):  # leaves the random generator as it was
         torch.manual_seed(1)
+        # One layer for each two neighbours of the widths 1024, 2048, 2048, 10.
         first, second, third = (torch.nn.Linear(*widths) for widths in itertools.pairwise(_WIDTHS))
         model = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.ReLU(), third)
         inputs = torch.randn(_BATCH, _WIDTHS[0])
         targets = torch.randint(_WIDTHS[-1], (_BATCH,))
+    # Only the loss is needed, no gradients.
     with torch.no_grad():
         exact_model = copy.deepcopy(model).double()
         loss = torch.nn.functional.cross_entropy(exact_model(inputs.double()), targets)

@@ -120,6 +120,7 @@ class Eager(TorchChain):
             "entry": "python",
             "precision": self._body.precision,
             "autograd": self._body.mode,
+            # The stack sets one CPU thread for torch (``set_num_threads``).
             "threads": 1,
             **self.details,
         }
@@ -157,9 +158,12 @@ class EagerWithAction(Eager):
     host_acts = True
 
     def __init__(self, device: Any, body: Body, wait_name: str, *, sync: str, every: int) -> None:
-        """Make the loop. ``wait_name``: the wait after the whole chain."""
+        """Make the loop. ``wait_name``: the wait after the whole chain. ``value_reader`` of the
+        body: makes a read of its latest value.
+        """
         super().__init__(device, body, wait_name)
         action = host_action(device, sync, body.value_reader)
+        # The device never works ahead: each unit ends with a wait or a read.
         self.overlap = "serial"
         self.latency = every == 1  # then a unit is one step and its wait
         self.steps_of_a_unit = every
@@ -172,7 +176,8 @@ class EagerWithAction(Eager):
 
 def _after_several(steps: Issue, action: Action, every: int) -> Issue:
     """A function ``loop(n)`` that, n times, runs ``every`` steps by ``steps(every)`` and then the
-    action: a wait, or a read of a value.
+    action: a wait, or a read of a value. ``repeat(None, n)`` makes no number for each turn, so it
+    costs less than ``range(n)``.
     """
 
     def loop(n: int) -> None:

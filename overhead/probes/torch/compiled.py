@@ -34,6 +34,7 @@ def own_code(function: Callable[..., Any]) -> Callable[..., Any]:
     for one code object, and searches them at every call: functions that one ``def`` made would
     share them, and slow each other down.
     """
+    # An equal code object, but another one.
     code = function.__code__.replace()
     return types.FunctionType(
         code, function.__globals__, function.__name__, closure=function.__closure__
@@ -46,6 +47,7 @@ def graph_required(mode: str) -> Iterator[None]:
     ``reduce-overhead`` should make a CUDA graph of it. Where torch cannot, it runs the step without
     a graph, and counts a skip. Then this raises ``Unsupported`` at the end.
     """
+    # ``inductor``: the part of torch.compile that makes the graph.
     counters = torch._dynamo.utils.counters["inductor"]
     skips_before = counters["cudagraph_skips"]
     yield
@@ -60,9 +62,11 @@ class Additions(AddOne):
 
     def __init__(self, device: Any, ops: int, mode: str) -> None:
         """Make the function of a step; torch compiles it at its first calls."""
+        # In the autograd mode ``no_grad``, because a graph must not be captured in inference mode.
         super().__init__(device, mode="no_grad")
         self.ops = ops
         self.name = "; ".join(["x.add_(1)"] * ops)
+        # Their addresses stay the same: else a CUDA graph would copy them at every call.
         mark_static([self.values])
 
         def several(x: Any) -> None:
@@ -75,7 +79,11 @@ class Additions(AddOne):
             self.launches = ops
             self._call = function
         else:
+            # A step is one kernel, or one launch of a graph, which counts as so many launches in
+            # the queue.
             self.launches = 4
+            # ``fullgraph``: an error, and no division into parts, where torch cannot compile all of
+            # it. ``dynamic``: shapes are constants.
             self._call = torch.compile(function, mode=mode, fullgraph=True, dynamic=False)
         self.step = functools.partial(self._call, self.values)
 
@@ -83,6 +91,7 @@ class Additions(AddOne):
         """A function ``loop(n)`` that runs n steps. It is timed: so it looks up no attribute in a
         step.
         """
+        # Found once, and local, which Python reads fastest.
         call, values = self._call, self.values
 
         def loop(n: int) -> None:
@@ -105,6 +114,7 @@ class CompiledAdditions(Eager):
         """Compile the step by calling it a few times. These calls do not count as units
         (``aside``).
         """
+        # One CPU thread, as for the steps that are not compiled.
         torch.set_num_threads(1)
         mode = str(case.params["mode"])
         ops = int(case.params["ops"])
@@ -113,6 +123,7 @@ class CompiledAdditions(Eager):
             body = Additions(place, ops, mode)
             super().__init__(place, body, str(case.params.get("wait", "")))
             self.details = {"mode": mode, "ops": ops}
+            # torch captures the graph of ``reduce-overhead`` at the third call or later.
             self._loop(WARM_STEPS)
             self.aside += WARM_STEPS
             self._wait()

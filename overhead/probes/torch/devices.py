@@ -35,6 +35,7 @@ def import_torch(mend: Why) -> Any:
     installs torch, or if the version is below 2.6.
     """
     torch = import_library("torch", mend)
+    # The third part may be followed by letters, such as 2.6.0+cu124.
     major, minor = torch.__version__.split(".")[:2]
     if (int(major), int(minor)) < (2, 6):
         raise Unavailable(
@@ -49,6 +50,7 @@ def cuda_torch() -> Any:
 
     driver()  # raises with the reason if there is no driver or no device
     torch = import_torch(because("install-extras", extras="torch"))
+    # torch may be built without CUDA, or for AMD GPUs, which it calls cuda too.
     if not torch.version.cuda or not torch.cuda.is_available():
         mend = because("install-cuda-torch")
         raise Unavailable(because("torch-reaches-no-cuda", version=torch.__version__), mend)
@@ -59,6 +61,7 @@ def torch_target(torch: Any, stack: str, name: str) -> Target:
     """The target, a device on which a stack is measured, for a torch device name: ``cpu``,
     ``cuda:0``, ``xpu:0`` or ``mps``. ``stack``: the name of the stack that measures on it.
     """
+    # The type of the device: the name without its number.
     kind = name.partition(":")[0]
     device = ""
     if kind == "cpu":
@@ -85,6 +88,7 @@ def torch_target(torch: Any, stack: str, name: str) -> Target:
         api=api,
         adapter=adapter,
         device=device,
+        # By this name ``open`` finds the device again.
         options={"device": name},
         versions={name: str(version) for name, version in versions.items() if version},
     )
@@ -118,10 +122,12 @@ def host_action(
     reads: dict[str, Callable[[Any], object]] = {
         "item": lambda value: value.item(),
         "cpu": lambda value: value.cpu(),
+        # As ``if value > 0`` in Python does, which needs the value.
         "branch": lambda value: bool(value > 0),
         "nonzero": torch.nonzero,
     }
     if name in reads:
+        # Of the body: it knows which tensor its step writes.
         return value_reader(reads[name])
     return wait_action(device, name)
 
@@ -144,5 +150,7 @@ def wait_action(device: Any, name: str) -> Action:
     if name == "stream":
         stream: Action = module.current_stream(device).synchronize
         return stream
+    # Made once; each wait records it again behind the work so far. ``in_sequence``: one action of
+    # both.
     event = module.Event(blocking=True) if name == "event-blocking" else module.Event()
     return in_sequence(event.record, event.synchronize)

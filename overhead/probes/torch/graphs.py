@@ -25,6 +25,7 @@ def capture_timed(graph: Any, stream: Any, run: Action) -> float:
     """
     torch.cuda.synchronize()  # no earlier work runs during the capture
     with torch.cuda.stream(stream):
+        # The calls of a capture run nothing: they become nodes of the graph.
         began = time.perf_counter_ns()
         # Calls of other threads, which a capture may forbid else, stay allowed.
         graph.capture_begin(capture_error_mode="thread_local")
@@ -54,6 +55,7 @@ class TorchGraphs:
         of the capture instantiates, and both are timed as the capture.
         """
         run = functools.partial(self._issue, steps)
+        # torch 2.8 and later.
         can_instantiate_later = hasattr(torch.cuda.CUDAGraph, "instantiate")
         if not can_instantiate_later:
             graph = torch.cuda.CUDAGraph()
@@ -73,6 +75,7 @@ class TorchGraphs:
         if not steps:
             return nothing
         if steps not in self._graphs:
+            # Without the times of its making.
             self._graphs[steps], _ = self.new_graph(steps)
         replay: Action = self._graphs[steps].replay
         return replay
@@ -121,11 +124,13 @@ class TorchReplay(GraphedAdditions):
         graphs that were made, and the ns that each took. They are fitted to a cost per graph and a
         cost per node.
         """
+        # Another chain of this process may have set another mode.
         set_autograd_mode(self._body.mode)
         times_of_parts: dict[str, list[float]] = {}
         for nodes in TIMED_SIZES:
             graph, times = self.graphs.new_graph(nodes)
             self._wait()
+            # The first launch, which also uploads the graph to the device, and its wait.
             began = time.perf_counter_ns()
             graph.replay()
             self._wait()
@@ -147,6 +152,7 @@ class TorchGraphLaunches(GraphedAdditions):
         """
         captured: dict[str, str] = {}
         if nodes == 1:
+            # By the name of each wait and read, what became of it.
             captured = captured_synchronisations(device)
         super().__init__(device, body)
         # For ``held_n``: a launch of a graph counts as so many launches in the queue.
@@ -167,6 +173,7 @@ def open_step(device: str, case: Case) -> Chain:
     body = AddOne(place, mode="no_grad")  # a graph must not be captured in inference mode
     if case.pattern == "replay":
         return TorchReplay(place, body)
+    # ``nodes``: the fixed number of additions in a graph.
     return TorchGraphLaunches(place, body, int(case.params["nodes"]))
 
 
@@ -180,6 +187,7 @@ def captured_synchronisations(device: Any) -> dict[str, str]:
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         body = AddOne(device, mode="no_grad")
+        # All reads and all waits of torch that are measured on CUDA.
         names = (*READS["cuda"], *TORCH_WAITS["cuda"])
         actions = {name: host_action(device, name, body.value_reader) for name in names}
         outcomes = {}
@@ -208,6 +216,7 @@ def outcome_of_capture(driver: CudaDriver, stream: Any, body: AddOne, action: Ac
         error = f"forbidden: {type(raised).__name__}: {first_line}"[:200]
     # A forbidden call may raise, or only make the end of the capture fail, or both.
     graph = c_void_p()
+    # Called directly, because ``driver.call`` would raise for a code.
     code = driver.library.cuStreamEndCapture(stream.cuda_stream, byref(graph))
     if code:
         return error or f"forbidden: {driver.error_name(code)}"

@@ -49,11 +49,13 @@ class NativeAdd:
         """
         self._library = _library()
         self._tensors = (x, one)  # kept alive: the calls have only their addresses
+        # ``_symbol`` finds a function of the library by its C++ name, of ``at::_ops::item::call``
+        # here.
         item = self._symbol(_ITEM)
         item.restype = _Scalar
         item.argtypes = (ctypes.c_void_p,)
-        # A Tensor is one pointer to a TensorImpl: a word with this pointer is a Tensor& while
-        # Python keeps the tensor.
+        # A Tensor is one pointer to a TensorImpl (``_cdata``): a word with this pointer is a
+        # Tensor& while Python keeps the tensor.
         self._cells = (ctypes.c_uint64 * 2)(x._cdata, one._cdata)
         self._x = ctypes.addressof(self._cells)
         self._one = self._x + ctypes.sizeof(ctypes.c_uint64)
@@ -82,11 +84,15 @@ class NativeAdd:
         """
         if platform.machine().lower() not in ("x86_64", "amd64"):
             raise NativeUnavailable(because("tensor-return-unknown", processor=platform.machine()))
+        # Now, not in the loop: makes the handle ``x`` of Python's tensor. The functions ``aoti_``
+        # are torch's interface for C.
         self._run("aoti_torch_new_tensor_handle", self._x, ctypes.addressof(self._handle))
         alpha = ctypes.addressof(self._alpha)
         x = self._handle.value
+        # A variable of the loop, which holds the address that ``new`` returns.
         y = Slot(0)
         return (
+            # C++'s ``new``. A Tensor is one pointer, 8 bytes.
             self._call(_OPERATOR_NEW, (_SIZE_OF_TENSOR,), result=y, stage="new"),
             self._call(_ADD, (y, x, self._one, alpha), stage="add"),
             self._call("aoti_torch_assign_tensors", (y, x), stage="assign"),
@@ -117,6 +123,7 @@ class NativeAdd:
         numbers of 64 bits. ``result``: the variable of the loop that keeps the result.
         """
         function = self._symbol(name)
+        # For the loop in Python; the compiled one calls the address with words of 64 bits.
         function.restype = ctypes.c_uint64
         function.argtypes = (ctypes.c_uint64,) * len(args)
         address = address_of(self._library, name)
@@ -138,6 +145,7 @@ def _library() -> ctypes.CDLL:
     if sys.platform == "win32":  # the names of the functions there are others
         raise NativeUnavailable(because("windows-mangles-otherwise"))
     folder = Path(torch.__file__).parent / "lib"
+    # On Linux, and on macOS.
     for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
         if (folder / name).is_file():
             return ctypes.CDLL(str(folder / name))

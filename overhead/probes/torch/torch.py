@@ -38,6 +38,7 @@ class TorchProbe(Probe):
         """The CPU, then every CUDA, HIP, XPU or MPS device that torch can use."""
         torch = import_torch(self.mend)
         targets = [torch_target(torch, self.name, "cpu")]
+        # HIP devices are called cuda in torch.
         for kind in ("cuda", "xpu"):
             targets += targets_of_kind(torch, self.name, kind)
         if torch.backends.mps.is_available():
@@ -50,6 +51,7 @@ class TorchProbe(Probe):
         (arms) to run workloads. Every run measures the ``early`` ones: both callers, Python
         (``binding``) and compiled code (``native``), and the usual read and wait.
         """
+        # The type of the device as torch names it, such as ``cuda``.
         kind = _DEVICE_TYPES[target.api]
         on_cpu = target.api == "CPU"
         # On the CPU there is nothing to wait for.
@@ -63,18 +65,25 @@ class TorchProbe(Probe):
             vary(with_tensor, "caller", "binding"),
             vary(with_tensor, "caller", "native"),
         ]
+        # The usual read and the usual wait, after each addition.
         after_each = [_with_action(base, action, 1) for action in _main_actions(kind)]
         extra = [vary(case, "alloc", "allocating") for case in of_both_callers]
+        # The first wait is that of the base.
         extra += [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
         extra += _synchronisations(base, kind, wait)
         without_workloads = Space(
             base, {"alloc": ["allocating"]}, extra, early=[*of_both_callers, *after_each]
         )
 
+        # ``separate``: a step is several operations; ``library``: it is one of torch.
         eager = WorkloadArm("per-submit", bodies=("separate", "library"), early=True)
+        # ``hybrid``: steps on the device and on the host in turn. ``fits``: for workloads on which
+        # host and device are compared (``host_works``), and those with a single way to run a step
+        # (no ``bodies``).
         in_turn = WorkloadArm("hybrid", fits=lambda w: w.host_works or not w.bodies)
         arms = [eager, in_turn]
         if on_cpu:
+            # Where host and device are compared, the host runs on one thread and on all.
             all_threads: dict[str, Scalar] = {"threads": "all"}
             arms.append(WorkloadArm("per-submit", all_threads, fits=lambda w: w.host_works))
         return with_workloads(without_workloads, arms, software=on_cpu)
@@ -106,12 +115,14 @@ class TorchProbe(Probe):
             body = bodies.NetworkStep(
                 device,
                 train=case.workload == "mlp-train",
+                # Batches of one size, or of several in turn.
                 varying=params["shapes"] == "varying",
             )
         if case.caller == "native":
             # The compiled loop has no other operation than the addition of a tensor.
             if not isinstance(body, bodies.AddOne) or params["operand"] != "tensor":
                 raise Unsupported(because("native-caller-adds-tensor"))
+            # The same addition from a compiled loop.
             return chains.NativeEager(device, body, wait)
         # A wait or a read of the host (``sync``) after every so many steps.
         if "sync" in params:
@@ -141,6 +152,7 @@ def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> list[Ca
     few steps: of the addition (``base``), and on a GPU of training and inference of a network too.
     ``kind``: the type of the device. ``wait``: the parameter of the wait after a whole chain.
     """
+    # The usual read and the usual wait; a CPU has no wait.
     main = _main_actions(kind)
     networks = [] if kind == "cpu" else _networks(wait)
     cases = []
@@ -165,6 +177,7 @@ def _networks(wait: dict[str, Scalar]) -> list[Case]:
     for shapes in ("fixed", "varying"):
         for name in ("mlp-train", "mlp-forward"):
             params: dict[str, Scalar] = {**wait, "shapes": shapes}
+            # ``mlp``: the network. ``mlp-forward`` computes its loss alone.
             cases.append(Case(pattern="per-submit", unit="step", workload=name, params=params))
     return cases
 
@@ -174,6 +187,7 @@ def _after_steps(step: Case, kind: str, numbers: tuple[int, ...]) -> list[Case]:
     step, and the usual ones after these numbers of steps.
     """
     cases = [_with_action(step, action, 1) for action in (*READS[kind], *TORCH_WAITS[kind])]
+    # The usual read and the usual wait.
     for action in _main_actions(kind):
         cases += [_with_action(step, action, every) for every in numbers]
     return cases
@@ -184,6 +198,7 @@ def _with_action(case: Case, action: str, every: int) -> Case:
     which together are a unit.
     """
     params = {**case.params, "sync": action, "every": every}
+    # ``_PLURAL``: the plural of a unit's name, as in "10 launches".
     unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"
     pattern: Pattern = "read-each" if is_read(action) else "wait-each"
     return Case(pattern=pattern, unit=unit, workload=case.workload, params=params)

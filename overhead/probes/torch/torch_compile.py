@@ -36,6 +36,7 @@ class TorchCompileProbe(Probe):
         if gpus:
             return gpus
         compilers = ("c++", "g++", "clang++", "cl")
+        # One of them must be on the path.
         if not any(shutil.which(compiler) for compiler in compilers):
             raise Unavailable(because("torch-compile-needs-compiler"), "install g++")
         return [torch_target(torch, self.name, "cpu")]
@@ -52,11 +53,13 @@ class TorchCompileProbe(Probe):
             params["wait"] = "stream"
             compiled_modes.append("reduce-overhead")  # a CUDA graph
         base = Case(pattern="per-submit", unit="step", params=params)
+        # ``eager`` is measured for the comparison.
         other_modes: list[Scalar] = [*compiled_modes[1:], "eager"]
         five_operations = vary(base, "ops", 5)
         without_workloads = Space(
             base,
             axes={"mode": other_modes, "ops": [5]},
+            # Five additions in the other modes; in the first they are on the axis ``ops``.
             extra=[vary(five_operations, "mode", mode) for mode in other_modes],
             early=[vary(base, "mode", "eager")],
         )
@@ -72,6 +75,7 @@ class TorchCompileProbe(Probe):
             from overhead.probes.torch import workload
 
             return workload.open_case(device, case)
+        # Here, because the parent process imports this file and must not load torch.
         from overhead.probes.torch.compiled import CompiledAdditions
 
         return CompiledAdditions(device, case)

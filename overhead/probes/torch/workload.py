@@ -29,8 +29,9 @@ measured.
 
 def open_case(device: str, case: Case) -> WorkChain:
     """A chain that runs a workload (a computation that repeats one step) in torch, after it was
-    compared with NumPy. The case selects its class: CUDA graphs (``maker`` says of what), a
-    compiled step (``mode``), host and device in turn (``hybrid``), or eager steps.
+    compared with NumPy (``verified``, which closes it and raises ``Unverified`` if results differ).
+    The case selects its class: CUDA graphs (``maker`` says of what), a compiled step (``mode``),
+    host and device in turn (``hybrid``), or eager steps.
     """
     if "maker" in case.params:
         return verified(GraphedWork(device, case))
@@ -60,8 +61,10 @@ class TorchWork(TorchChain, WorkChain):
         self.on_host = self.synchronous  # only the CPU is synchronous
         self._threads = 1
         if case.params.get("threads") == "all":
+            # All processors that this process may use.
             self._threads = len(_INHERITED_PROCESSORS)
         use_threads(self._threads)
+        # The step as a function of torch's tensors: it returns the next state.
         self.step = step_of(self, torch, self._inputs_on(place))
         self.values: dict[str, Any] = {}
         self.details: dict[str, Scalar] = {}
@@ -78,6 +81,7 @@ class TorchWork(TorchChain, WorkChain):
         for name, values in {**state, "steps": counters}.items():
             on_host = torch.from_numpy(np.array(values))
             tensors[name] = on_host.to(self.torch_device, copy=True)
+        # Makes them the state; a subclass copies them to its own tensors.
         self.hold(tensors)
         self._wait()
 
@@ -147,6 +151,7 @@ class HybridWork(TorchWork):
             where, step = (
                 (self.torch_device, self.step) if on_device else (self._host, self._host_step)
             )
+            # Where device and host are both the CPU, ``to`` copies nothing.
             values = step({name: value.to(where) for name, value in values.items()})
             on_device = not on_device
         self.values, self._on_device = values, on_device
@@ -188,8 +193,10 @@ class CompiledWork(InPlaceWork):
         mode = str(case.params["mode"])
         self.details = {"mode": mode}
         self.put(self.zeros())
+        # Their addresses stay the same: else a CUDA graph would copy them at every call.
         mark_static(self.values.values())
         self.one = compiled(self.step, mode)
+        # Raises ``Unsupported`` if the mode should make a graph and torch made none.
         with graph_required(mode):
             self.issue(WARM_STEPS)
             self._wait()
@@ -211,12 +218,14 @@ class GraphedWork(InPlaceWork):
         super().__init__(device, case)
         if self.torch_device.type != "cuda":
             raise Unsupported(because("graphs-are-of-cuda"))
+        # The graph is launched once, after which the device begins.
         self.overlap = "serial"
         self.details = {"call": "CUDAGraph.replay", "recording": "outside"}
         if case.params["maker"] == "torch-compiled":
             self.one = compiled(self.step, "default")
             self.details["mode"] = "default"
         self.put(self.zeros())
+        # Runs two steps now.
         self._graphs = TorchGraphs(self._run)
 
     def _run(self, n: int) -> None:
@@ -225,6 +234,7 @@ class GraphedWork(InPlaceWork):
         itself; an eager step returns new tensors.
         """
         if self.one is not None:
+            # Calls the compiled step n times.
             super().issue(n)
             return
         values = dict(self.values)
@@ -256,8 +266,10 @@ def use_threads(count: int) -> None:
     """
     if torch.get_num_threads() == count:
         return
+    # Takes effect at the next operation, which starts the threads.
     torch.set_num_threads(count)
     if count > 1 and sys.platform == "linux":
+        # The processors of this thread (0) alone.
         bound = os.sched_getaffinity(0)
         os.sched_setaffinity(0, _INHERITED_PROCESSORS)
         torch.zeros(count << 15).sin_()  # 32,768 elements for each thread
@@ -274,5 +286,8 @@ def compiled(step: Any, mode: str) -> Any:
         for name, result in step(values).items():
             values[name].copy_(result)
 
+    # A code object of its own, so that calls need not search among the programs of other steps.
     function = own_code(in_place)
+    # ``fullgraph``: an error, and no division into parts, where torch cannot compile all of it.
+    # ``dynamic``: shapes are constants.
     return torch.compile(function, mode=mode, fullgraph=True, dynamic=False)

@@ -48,9 +48,12 @@ class TritonChain(HeldChain, InOrderChain):
         place = torch.device(device)
         torch.cuda.set_device(place)
         self._seeds = lcg.seeds()
+        # The same bits as int32, which the kernel works on. int32 overflows in the same way as the
+        # unsigned words of other stacks.
         seeds = torch.from_numpy(self._seeds.view("int32"))
         self._words = seeds.to(place)
         entry = case.params["entry"]
+        # The wait of torch with this name, for the current stream.
         wait = wait_action(place, str(case.params["wait"]))
         # The first call compiles the kernel and returns it. It also runs a step, which is undone
         # afterwards.
@@ -133,17 +136,21 @@ class TritonWork(WorkChain):
             self.launches = 1
             self.max_n = 1 << 20
         self._text, (self._entry,) = kernels_of(self, "triton")  # a step is one kernel
+        # As the kernel lays it out in memory: here zeros, which ``put`` replaces.
         state = sources.pack_state(self.workload, self.zeros(), self.elements)
         inputs = sources.pack_inputs(self.workload, self.inputs)
         self._state = torch.from_numpy(state).to(self._place)
         self._counters = torch.zeros(self.elements, dtype=torch.int32, device=self._place)
         self._inputs = torch.from_numpy(inputs).to(self._place)
         self._wait = wait_action(self._place, "stream")
+        # The jitted function, which the generated text defines.
         self._kernel = getattr(_module(self._text), self._entry.name)
+        # How many steps a launch runs; ``prepare`` sets it in the pattern ``fused``.
         self._steps = 1
 
     def _launch(self) -> None:
         """Launch the kernel of the workload once: all steps in the pattern ``fused``, else one."""
+        # So many programs, each of which computes a block of ``threads`` elements.
         self._kernel[(self._entry.groups,)](
             self._state,
             self._counters,
@@ -208,6 +215,7 @@ def _module(text: str) -> Any:
     and imported from there, because Triton reads the source of a kernel from its file.
     """
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
+    # One name for each text, so that tracebacks tell them apart.
     path = folder / f"workload_{sources.sha256_of(text)[:12]}.py"
     path.write_text(text, "utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -30,6 +30,7 @@ class TritonProbe(Probe):
         torch = cuda_torch()
         triton = import_library("triton", self.mend)
         targets = []
+        # A target for each device of this type that torch lists.
         for device in targets_of_kind(torch, self.name, "cuda"):
             versions = {**device.versions, "triton": triton.__version__}
             targets.append(msgspec.structs.replace(device, versions=versions))
@@ -43,6 +44,7 @@ class TritonProbe(Probe):
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
         axes = {"entry": ["compiled"], "pattern": ["wait-each"]}
         without_workloads = Space(base, axes, early=[vary(base, "pattern", "wait-each")])
+        # ``one``: a step is one kernel.
         fused = WorkloadArm("fused", bodies=("one",), language="triton")
         launches = WorkloadArm("per-submit", bodies=("one",), language="triton")
         return with_workloads(without_workloads, [fused, launches], software=False)
@@ -52,6 +54,7 @@ class TritonProbe(Probe):
         ``elements``, else n launches of the step.
         """
         import_library("triton", self.mend)  # raises ``Unavailable`` with what installs it
+        # Here, because the parent process imports this file and must not load Triton.
         from overhead.probes.triton.chain import TritonChain, open_work
 
         device = str(target.options["device"])

@@ -56,12 +56,13 @@ def load() -> tuple[Any, Any]:
     except Exception as error:  # a package that was built for another version may raise anything
         reason = because("vulkan-package-does-not-import", text=first_line_of(error))
         raise Unavailable(reason, because("install-extras", extras="wgpu")) from error
+    # ``ffi`` makes C objects, such as structures, and converts them.
     return vulkan.ffi, vulkan.lib
 
 
 def structure(name: str, **fields: Any) -> Any:
-    """A new Vulkan structure with these fields and its ``sType``. ``name``: without the prefix
-    ``Vk``.
+    """A new Vulkan structure with these fields and its ``sType``, the constant by which Vulkan
+    knows the kind of a structure. ``name``: without the prefix ``Vk``.
 
     The type of ``DeviceCreateInfo`` is ``VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO``, and alike for all.
     """
@@ -120,6 +121,7 @@ def adapters() -> tuple[VulkanAdapter, ...]:
     there is none.
     """
     _, vk = load()
+    # ``_listed`` calls it twice: for the count, then for the items.
     enumerate_devices = functools.partial(vk.vkEnumeratePhysicalDevices, instance())
     usable = []
     for index, handle in enumerate(_listed(enumerate_devices, "VkPhysicalDevice")):
@@ -153,7 +155,9 @@ def instance() -> Any:
     if "VK_KHR_portability_enumeration" in offered:
         wanted = ["VK_KHR_portability_enumeration"]
         flags = vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
+    # ``strings`` must live until the call below, since ``names`` only points to them.
     names, strings = c_strings(wanted)
+    # ``loader_version``: of the loader. Version 1.2 has the structure with the driver's name.
     major, minor = min(loader_version()[:2], (1, 2))
     packed_version = major << 22 | minor << 12  # as ``_version`` reads it
     application = structure("ApplicationInfo", apiVersion=packed_version)
@@ -165,6 +169,7 @@ def instance() -> Any:
         ppEnabledExtensionNames=names,
     )
     out = ffi.new("VkInstance *")
+    # ``check`` raises for a negative result. This one means that there is no driver.
     result = vk.vkCreateInstance(info, ffi.NULL, out)
     if result == vk.VK_ERROR_INCOMPATIBLE_DRIVER:
         raise Unavailable(because("vulkan-loader-finds-no-driver"), _LOADER_MEND)
@@ -179,6 +184,7 @@ def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
     ffi, vk = load()
     identity = structure("PhysicalDeviceIDProperties")
     driver = structure("PhysicalDeviceDriverProperties", pNext=identity)
+    # ``pNext`` links the three: one call fills them all.
     properties = structure("PhysicalDeviceProperties2", pNext=driver)
     # A driver of Vulkan 1.0 has only this function, which does not fill the structures behind
     # ``pNext``. So the version is asked for first.
@@ -200,6 +206,7 @@ def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
         index=index,
         handle=handle,
         name=name,
+        # A short hash of the UUID, by which stacks of other APIs know the device.
         device="" if software else device_id(bytes(identity.deviceUUID)),
         software=software,
         driver=" ".join(text for text in driver_texts if text),
@@ -231,6 +238,7 @@ def _family(handle: Any) -> _QueueFamily | None:
     graphics_and_compute = vk.VK_QUEUE_GRAPHICS_BIT | vk.VK_QUEUE_COMPUTE_BIT
     for wanted in (graphics_and_compute, vk.VK_QUEUE_COMPUTE_BIT):
         for index, family in enumerate(families):
+            # ``timestampValidBits``: of a time that the queue writes; 0 if it writes none.
             if family.queueFlags & wanted == wanted:
                 return _QueueFamily(index, family.timestampValidBits)
     return None
@@ -244,6 +252,7 @@ def c_strings(values: Sequence[str]) -> tuple[Any, list[Any]]:
     strings = [ffi.new("char[]", value.encode()) for value in values]
     if not strings:
         return ffi.NULL, []
+    # The array has only their addresses.
     return ffi.new("char *[]", strings), strings
 
 
@@ -256,7 +265,8 @@ def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
     """
     ffi, _ = load()
     count = ffi.new("uint32_t *")
-    # Some of these functions have a result code, and the others return None.
+    # Some of these functions have a result code, and the others return None. ``check`` raises for a
+    # negative code.
     check(ask(count, ffi.NULL) or 0, f"counting {kind}")
     out = ffi.new(f"{kind}[]", count[0])
     check(ask(count, out) or 0, f"listing {kind}")
@@ -290,12 +300,13 @@ def driver_environments() -> list[dict[str, str]]:
     names_drivers = any(os.environ.get(variable) for variable in DRIVER_VARIABLES)
     if manifest is None or names_drivers:
         return [{}]
+    # Both variables (an old and a new name) that tell the loader which drivers there are.
     return [{}, dict.fromkeys(DRIVER_VARIABLES, str(manifest))]
 
 
 def swiftshader_manifest() -> Path | None:
     """The driver manifest of the first SwiftShader that a browser has installed; None if there is
-    none.
+    none. A manifest is a JSON file that tells the loader where a driver is.
     """
     for path in _manifests():
         if path.is_file():
@@ -316,6 +327,7 @@ def _manifests() -> Iterator[Path]:
         "/snap/chromium/current/usr/lib/chromium-browser",
     ):
         yield Path(folder, _MANIFEST)
+    # ``_newest``: the paths that fit the pattern, the highest version first.
     yield from _newest(
         Path.home() / ".cache/ms-playwright", f"chromium-*/chrome-linux*/{_MANIFEST}"
     )

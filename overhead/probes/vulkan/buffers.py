@@ -32,12 +32,16 @@ class StepBuffers:
         vk = gpu.vk
         self._gpu = gpu
         self._size = 4 * WORDS  # bytes of one buffer
+        # Records commands by a Python function, runs them, and waits.
         self._record = OneTimeCommands(gpu)
         transfer = vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
         usage = transfer | vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
+        # Several (``RING``), which independent units use in turn.
         self._buffers = [gpu.buffer(self._size, usage) for _ in range(RING)]
         self._staging = gpu.buffer(RING * self._size, transfer, host=True)
         mapped = gpu.ffi.buffer(self._staging.mapped, self._staging.size)
+        # The staging buffer as an array: a row for each buffer. What is written here is in it at
+        # once.
         self._mapped = np.frombuffer(mapped, np.uint32).reshape(RING, WORDS)
         sets = 2 * RING  # ``own`` and ``shared``
         room = {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": sets}
@@ -62,7 +66,8 @@ class StepBuffers:
         gpu = self._gpu
         ffi = gpu.ffi
         count = len(buffers)
-        # First allocate the sets, all of one layout.
+        # First allocate the sets, all of one layout, which says what kinds of buffers a set has:
+        # here one storage buffer.
         layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * count)
         info = structure(
             "DescriptorSetAllocateInfo",
@@ -95,6 +100,7 @@ class StepBuffers:
         repeats itself after 2^32 numbers, so each buffer must have run fewer steps than that.
         """
         now = self._download()
+        # ``distance``: how many steps lead from the first words to the second.
         for before, after in zip(self._last, now, strict=True):
             self._steps += lcg.distance(before, after)
         self._last = now
@@ -107,6 +113,7 @@ class StepBuffers:
         self._mapped[:] = words
         vk = self._gpu.vk
         shader_access = vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT
+        # ``_Access``: which stage of the device accesses memory, and how.
         copies = _Access(vk.VK_PIPELINE_STAGE_TRANSFER_BIT, vk.VK_ACCESS_TRANSFER_WRITE_BIT)
         kernels = _Access(vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, shader_access)
 
@@ -138,6 +145,7 @@ class StepBuffers:
                 self._copy(cb, buffer, 0, self._staging, row)
             self._barrier(cb, copies_write, host)
 
+        # Returns when the copies are done.
         self._record(record)
         return self._mapped.copy()
 
@@ -149,7 +157,9 @@ class StepBuffers:
         destination: VulkanBuffer,
         destination_offset: int,
     ) -> None:
-        """Record a copy of as many bytes as a buffer of the step has. Offsets are in bytes."""
+        """Record, into the command buffer ``cb``, a copy of as many bytes as a buffer of the step
+        has. Offsets are in bytes.
+        """
         place = {
             "srcOffset": source_offset,
             "dstOffset": destination_offset,
@@ -188,6 +198,7 @@ class OneTimeCommands:
         self._begin = structure(
             "CommandBufferBeginInfo", flags=gpu.vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
         )
+        # Kept as an attribute, because ``_submit`` has only its address.
         self._list = gpu.ffi.new("VkCommandBuffer *", self.cb)
         self._submit = structure("SubmitInfo", commandBufferCount=1, pCommandBuffers=self._list)
 
@@ -202,7 +213,7 @@ class OneTimeCommands:
     def start(self, record: Callable[[Any], None], fence: Any) -> None:
         """Record and submit without waiting. ``fence``: signalled when the work is done, or NULL.
 
-        The command buffer must not be pending.
+        The command buffer must not be pending, that is, submitted and not yet done.
         """
         gpu = self._gpu
         gpu.call("vkBeginCommandBuffer", self.cb, self._begin)

@@ -70,6 +70,7 @@ class VulkanChain(Chain):
         with contextlib.ExitStack() as cleanup:
             self._cleanup = cleanup
             kernel = gpu.kernel(self.kernel)
+            # ``VULKAN_WAITS`` lists them in this order.
             cheapest_wait = next(iter(VULKAN_WAITS))
             wait = str(case.params.get("wait", cheapest_wait))
             self._commands = Commands(gpu, kernel)
@@ -78,12 +79,14 @@ class VulkanChain(Chain):
             self._pool = gpu.command_pool()
             cleanup.callback(gpu.destroy, "CommandPool", self._pool)
             (self._cb,) = gpu.command_buffers(self._pool, 1)
+            # Measured: whether this wait uses the CPU all the time.
             self.wait_spins = wait_spins(gpu, wait)
             self._state = StepBuffers(gpu, kernel.set_layout)
             cleanup.callback(self._state.close)
             # The subclass makes the calls of its pattern, with the objects above.
             self._program, issue = self._build()
-            # Nothing failed, so from now on ``close`` destroys all of them.
+            # Nothing failed, so from now on ``close`` destroys all of them, and the end of the
+            # block destroys nothing: ``pop_all`` moves them to another stack.
             self._cleanup = cleanup.pop_all()
         # Stored on the instance, because a method of this class would add a Python call to what is
         # timed.
@@ -131,6 +134,7 @@ class VulkanChain(Chain):
         if not self.timed_calls:
             return {}
         self.prepare(n)
+        # The loop with clock readings, of the same calls.
         durations = self._stages(n)
         self.wait()
         return durations
@@ -145,7 +149,9 @@ class VulkanChain(Chain):
         """
         program = self._program
         units_per_submission = program.per  # 0: all units of an issue
-        # Head and tail are made once for each submission, so a unit has a part of them.
+        # ``body``: the calls of each unit. Head and tail, the calls before and after its units, are
+        # made once for each submission, so a unit has a part of them. Where all units are one
+        # submission, they are not counted.
         calls: float = len(program.body)
         if units_per_submission:
             calls += (len(program.head) + len(program.tail)) / units_per_submission
@@ -193,10 +199,12 @@ class VulkanChain(Chain):
         Its caller has begun the recording, so the first call of the head, which begins one, is left
         out.
         """
+        # Flags 0: the flags go with the call that is left out.
         _, *head = self._head(cb, 0)
         loop = self._compile(NativeProgram(body=self._unit(cb)))
 
         def record(n: int) -> None:
+            # In Python, at once: it is not timed.
             self._call_now(head)
             loop(n)
 
@@ -210,6 +218,7 @@ class VulkanChain(Chain):
         Independent units, which need not wait for each other, work on several buffers in turn.
         Others all work on buffer 0, through several sets if these rotate.
         """
+        # ``own``: a set for each buffer. ``shared``: as many sets, all of buffer 0.
         if not self._rotates:
             return self._state.own[0]
         if self._case.dependency == "independent":
@@ -220,6 +229,7 @@ class VulkanChain(Chain):
         """The calls before the units of a recording. Sets that rotate are bound by each unit, so
         the head binds a set only where all units use the same.
         """
+        # ``flags``: of the command buffer, such as that it is submitted once.
         begin = self._commands.begin(cb, flags)
         pipeline = self._commands.pipeline(cb)
         if self._rotates:
@@ -249,6 +259,7 @@ class BatchedSubmissions(VulkanChain):
         fence, and then the rest of the units by those calls.
         """
         self._k = int(self._case.params.get("k", 1))
+        # 256 units, or at least 8 submissions: longer batches wait less often for a fence.
         self._submissions = max(BATCH_UNITS // self._k, _LEAST_SUBMISSIONS)
         self._batch = batch = self._submissions * self._k
 
@@ -266,11 +277,13 @@ class BatchedSubmissions(VulkanChain):
 
         def issue(n: int) -> None:
             whole, rest = divmod(n, batch)
+            # ``BATCHES`` in turn: the host records one while the device runs the others.
             for turn in range(whole):
                 wait_until_free, record = batches[turn % BATCHES]
                 # The first loop waits once. The second records and submits so many units.
                 wait_until_free(1)
                 record(batch)
+            # Its command buffers are free, because ``issue`` starts with an idle queue.
             record_rest(rest)
 
         return program, issue
@@ -281,6 +294,7 @@ class BatchedSubmissions(VulkanChain):
         """
         commands = self._commands
         buffers = self._gpu.command_buffers(self._pool, self._submissions)
+        # Each submission has a command buffer of its own, since the earlier ones may still run.
         cb = self._cycle(buffers)
         info = self._cycle([commands.submit_info(buffer) for buffer in buffers])
         signalled = None
@@ -289,6 +303,7 @@ class BatchedSubmissions(VulkanChain):
             no_fences = [self._gpu.ffi.NULL] * (self._submissions - 1)
             signalled = self._cycle([*no_fences, fence])
 
+        # ``once``: the flag of a command buffer that is submitted once for each recording.
         head = self._head(cb, commands.once)
         end = commands.end(cb)
         submit = commands.submit(info, signalled)
@@ -304,6 +319,8 @@ class BatchedSubmissions(VulkanChain):
         """
         for_units: list[Any] = []
         for value in values:
+            # An argument is taken by the number of the unit: unit i gets value i, modulo their
+            # number.
             for_units += [value] * self._k
         return Cycle(tuple(for_units))
 
@@ -316,6 +333,7 @@ class BatchedSubmissions(VulkanChain):
         chunks = []
         for start in range(0, n, self._batch):
             chunks.append(super().stages(min(self._batch, n - start)))
+        # For n = 0 alone.
         if not chunks:
             return {}
         durations = {}
@@ -343,6 +361,7 @@ class BatchedSubmissions(VulkanChain):
             **super().window(),
             "ring": BATCHES * self._submissions,
             "fence": f"each {self._submissions} submissions",
+            # Beginning to record a command buffer resets it.
             "reset": "each command buffer",
         }
 
@@ -379,6 +398,7 @@ class VulkanReplay(OnePass):
     def _build(self) -> tuple[NativeProgram, Issue]:
         """A program of one submission, the same for every n: ``prepare`` has recorded the units."""
         commands = self._commands
+        # ``_recorder(n)`` records n units, outside the timed window.
         self._recorder = self._unit_recorder(self._cb)
         submit = commands.submit(commands.submit_info(self._cb))
         # A program without calls per unit: it makes its one call for any number of units, even 0.
@@ -390,6 +410,7 @@ class VulkanReplay(OnePass):
         """Wait until the queue is empty, then record n dispatches, if the recording has another
         number.
         """
+        # A command buffer must not be recorded again while it may still run.
         super().prepare(n)
         if n != self._recorded_n:
             # Flags 0: the recording is submitted again and again.
@@ -415,6 +436,7 @@ class VulkanFused(VulkanChain):
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
         self.max_n = longest_fused_chain(self._gpu.adapter.name)  # some drivers stop long loops
         begin = commands.begin(self._cb, commands.once)
+        # A push constant is copied from memory when it is recorded, which each ``issue`` does.
         dispatch = commands.fused_dispatch(self._cb, self._sets, steps)
         end = commands.end(self._cb)
         submit = commands.submit(commands.submit_info(self._cb))
@@ -440,6 +462,7 @@ class VulkanFused(VulkanChain):
 
             return record
 
+        # ``recorder(cb)`` gives a function that records n units into ``cb``.
         return time_one_submission(self._gpu, n, recorder)
 
 
@@ -461,6 +484,7 @@ class WaitEach(VulkanChain):
         info = commands.submit_info(self._cb)
         submit_and_wait: tuple[NativeCall, ...]
         if self._wait.kind == "fence":
+            # ``wait_fence``: a wait for it, and a reset, so that the next unit can use it.
             fence = self._fence()
             submit_and_wait = (commands.submit(info, fence), *commands.wait_fence(fence))
         else:

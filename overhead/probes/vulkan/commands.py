@@ -42,6 +42,7 @@ class Commands:
         self._compute = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
         self._kept: list[Any] = []  # see ``_keep``
         self.once = vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
+        # Of all memory: what shaders wrote before is seen by the reads and writes after.
         self._memory = structure(
             "MemoryBarrier",
             srcAccessMask=vk.VK_ACCESS_SHADER_WRITE_BIT,
@@ -58,6 +59,7 @@ class Commands:
         function = self._gpu.function(name)
         words: list[int | Cycle] = []
         for argument in args:
+            # A value for each unit in turn. ``as_word``: a handle, pointer or number as an integer.
             if isinstance(argument, Cycle):
                 words.append(Cycle(tuple(map(as_word, argument.values))))
             else:
@@ -91,6 +93,7 @@ class Commands:
         """
         pointer: Any
         if isinstance(sets, Cycle):
+            # ``_pointer_to_set``: a pointer, as the call wants it, which this object keeps alive.
             pointer = Cycle(tuple(map(self._pointer_to_set, sets.values)))
         else:
             pointer = self._pointer_to_set(sets)
@@ -115,6 +118,8 @@ class Commands:
         """A call that makes a dispatch see the writes of earlier ones. WebGPU implies this
         barrier.
         """
+        # Both sides are compute shaders: the dispatches before, and those after. ``_memory``: the
+        # writes of the former, the reads and writes of the latter.
         stage, null = self._compute, self._null
         # One barrier for all memory, none for single buffers or images.
         return self.call(
@@ -151,6 +156,7 @@ class Commands:
             self.pipeline(cb),
             self.bind(cb, descriptors),
             self.barrier(cb),
+            # Gives the kernel n as a push constant.
             self.push(cb, steps),
             self.dispatch(cb),
         )
@@ -172,6 +178,7 @@ class Commands:
 
     def wait_fence(self, fence: Any) -> tuple[NativeCall, NativeCall]:
         """A call that waits for a fence, and one that resets it."""
+        # ``_keep``: the calls have only its address, so this object keeps it alive.
         pointer = self._keep(self._gpu.ffi.new("VkFence *", fence))
         device = self._gpu.device
         return (
@@ -211,6 +218,7 @@ class VulkanWait:
             self._fence = gpu.create("Fence")
             self._loop = self._fence_loop()
         else:
+            # ``vkQueueWaitIdle`` needs no fence.
             self._loop = functools.partial(gpu.function("vkQueueWaitIdle"), gpu.queue)
 
     def __call__(self) -> None:
@@ -235,6 +243,7 @@ class VulkanWait:
         queue = gpu.queue
         null = gpu.ffi.NULL
         fence = self._fence
+        # Made once. ``WAIT_NS``: a wait that takes longer, 20 s, has failed.
         pointer = gpu.ffi.new("VkFence *", fence)
 
         def loop() -> int:

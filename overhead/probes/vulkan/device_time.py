@@ -55,6 +55,7 @@ class Timer:
         if not gpu.adapter.timestamp_bits:
             raise Unsupported(because("queue-has-no-timestamps"))
         self._gpu = gpu
+        # Its loop runs as many turns as it is told: so it can last for any time.
         kernel = gpu.kernel("fused")
         self._state = StepBuffers(gpu, kernel.set_layout)
         self._commands = Commands(gpu, kernel)
@@ -76,10 +77,12 @@ class Timer:
         """
         ticks: list[int] = []
         for _ in range(256 // _QUERIES):  # the query pool has room for ``_QUERIES`` at a time
+            # Records these timestamps, submits them, and waits.
             self._first(lambda cb: self._stamps(cb, range(_QUERIES)))
             ticks += self._read(_QUERIES)
         since_first = [tick - ticks[0] for tick in ticks]
         ticks_per_step = math.gcd(*since_first)
+        # All timestamps were the same.
         if not ticks_per_step:
             raise Unsupported(because("device-clock-stands-still"))
         return ticks_per_step * self._gpu.adapter.timestamp_period
@@ -90,10 +93,13 @@ class Timer:
         """
 
         def stamped(cb: Any) -> None:
+            # Query 0: when all earlier work has ended; query 1: when these commands have, too.
             self._stamps(cb, [0])
             record(cb)
             self._stamps(cb, [1])
 
+        # Records by this function, submits, and waits. ``_between``: raises if the time is too
+        # short for the device's clock.
         self._first(stamped)
         begin, end = self._read(2)
         return self._between(begin, end)
@@ -108,9 +114,14 @@ class Timer:
         gpu = self._gpu
         gpu.drain()
         limited_ns = min(hold_ns, _HOLD_LIMIT_NS)
+        # As many turns of the kernel's loop as take the wanted time, at most 250 ms, because
+        # drivers stop a dispatch that runs for seconds.
         self._steps[0] = max(1, int(limited_ns / self.step_ns))
+        # ``_blocker`` records the dispatch, and query 0 as the timestamp of its end. It is not
+        # waited for.
         self._first.start(self._blocker, self._fence)  # signals the fence when the blocker ends
         issue()
+        # Not signalled: the blocker has not ended.
         status = gpu.function("vkGetFenceStatus")(gpu.device, self._fence)
         self._last(lambda cb: self._stamps(cb, [1]))  # a timestamp behind the issued work
         gpu.device_call("vkResetFences", 1, self._fences)
@@ -125,6 +136,7 @@ class Timer:
         Raises ``Unsupported`` if the timestamps are wrong, that is, if so many turns cannot have
         been so fast: the loop would be made longer without end.
         """
+        # 4096 turns, and four times as many at each further attempt.
         steps = 1 << 12
         while True:
             self._steps[0] = steps
@@ -143,6 +155,7 @@ class Timer:
         # As many turns of the kernel's loop as take 10 ms.
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
+        # Without a fence: the wait itself is tried.
         self._first.start(self._burn, self._gpu.ffi.NULL)
         cpu_before = time.thread_time_ns()
         began = time.perf_counter_ns()
@@ -166,6 +179,7 @@ class Timer:
         all earlier work has ended.
         """
         stage = self._gpu.vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
+        # A query must be reset before it is written again.
         self._gpu.function("vkCmdResetQueryPool")(cb, self._queries, queries[0], len(queries))
         for query in queries:
             self._gpu.function("vkCmdWriteTimestamp")(cb, stage, self._queries, query)
@@ -174,6 +188,7 @@ class Timer:
         """The first timestamps, in ticks of the device clock, after all of them have been taken."""
         vk = self._gpu.vk
         ticks = np.zeros(count, np.uint64)
+        # As 64-bit numbers, and waiting until all of them have been written.
         flags = vk.VK_QUERY_RESULT_64_BIT | vk.VK_QUERY_RESULT_WAIT_BIT
         data = self._gpu.ffi.from_buffer(ticks)
         # 8: the bytes from one timestamp to the next.
@@ -193,6 +208,7 @@ class Timer:
         # Right also where the clock has started again from 0 between both.
         ticks = (end - begin) & valid_bits
         span_ns = ticks * adapter.timestamp_period
+        # 100 steps: one step is then at most 1 % of the time.
         if span_ns < _MIN_QUANTA * self.quantum:
             raise Unsupported(
                 because(
@@ -219,6 +235,7 @@ def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
     """
     wait = VulkanWait(gpu, kind)
     try:
+        # ``timer``: the one of this device; it raises ``Unsupported`` without timestamps.
         return CPU_CLOCK_IS_FINE and timer(gpu).spins(wait)
     except Unsupported:
         return False
@@ -241,6 +258,7 @@ def time_one_submission(
         record_units = recorder(cb)
         record_units(n)
 
+    # ``quantum``, in the result: the step of the device's clock.
     span_ns = clock.span_of(record)
     method = "vkCmdWriteTimestamp around all units in one command buffer"
     return DeviceTime(n, span_ns, True, clock.quantum, method)
@@ -258,6 +276,7 @@ def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
     the longest one is too short, half the units are tried. The last attempt, with few units, is
     returned in any case, with ``busy`` False.
     """
+    # The one of this device; it measures by timestamps.
     clock = timer(gpu)
     while True:
         # How long the submissions take, from which the length of the blocker follows.
@@ -266,10 +285,12 @@ def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
         chain.issue(n)
         issuing_ns = time.perf_counter_ns() - began
         chain.wait()
+        # 3, 12 and 48 times as long as the submissions took.
         for times in _BLOCKER_LENGTHS:
             # One millisecond more than a multiple, for units that are issued in almost no time.
             hold_ns = times * issuing_ns + 1e6
             span_ns, busy = clock.span_behind_blocker(functools.partial(chain.issue, n), hold_ns)
+            # Fewer than 64 units are not divided again.
             is_last_attempt = times == _BLOCKER_LENGTHS[-1] and n < _FEWEST_UNITS
             if busy or is_last_attempt:
                 outlasted = "a blocker" if busy else "no blocker"

@@ -1,6 +1,4 @@
-"""numba intrinsics for compiled loops: a C call by address, and a store. Only generated code
-imports this.
-"""
+"""numba intrinsics for compiled loops: a C call by address, and a store. Only generated code imports this."""
 
 from __future__ import annotations
 
@@ -15,13 +13,9 @@ _WORD = ir.IntType(64)
 
 @intrinsic
 def call(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """Call ``address(*arguments)`` with the C calling convention of the platform. Arguments and
-    result are int64. numba calls this when it compiles: it returns the types, and ``build``, which
-    writes the machine code (LLVM) of the call. ``values``: the address, and the arguments as one
-    tuple.
+    """Call ``address(*arguments)`` with the C calling convention of the platform. Arguments and result are int64.
 
-    The address is an argument, because numba cannot cache a function whose code contains an
-    address.
+    The address is an argument, because numba cannot cache a function whose code contains an address.
     """
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -34,13 +28,10 @@ def call(typing_context: Any, address: Any, arguments: Any) -> Any:
 
 @intrinsic
 def store(typing_context: Any, pointer: Any, value: Any) -> Any:
-    """Write one int64 to memory. numba calls this when it compiles: it returns the types, and
-    ``build``, which writes the machine code (LLVM). ``values``: the address and the int64.
-    """
+    """Write one int64 to memory."""
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         builder.store(values[1], builder.inttoptr(values[0], _WORD.as_pointer()))
-        # numba wants a value also of a function that returns none.
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), build

@@ -1,4 +1,6 @@
-"""numba intrinsics for compiled loops: a C call by address, and a store. Only generated code imports this."""
+"""numba intrinsics for compiled loops: a C call by address, and a store. Only generated code
+imports this.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ _WORD = ir.IntType(64)
 
 @intrinsic
 def call(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """Call ``address(*arguments)`` with the C calling convention of the platform. Arguments and result are int64.
+    """Call ``address(*arguments)`` with the C calling convention of the platform. Arguments and
+    result are int64.
 
-    The address is an argument, because numba cannot cache a function whose code contains an address.
+    The address is an argument, because numba cannot cache a function whose code contains an
+    address.
     """
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:

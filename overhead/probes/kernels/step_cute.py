@@ -1,8 +1,7 @@
-"""The step in CuTe DSL, in place: words as int32, 4 blocks of 64 threads. Imported only when CuTe
-DSL is measured.
+"""The step in CuTe DSL, in place: words as int32, 4 blocks of 64 threads. Imported only when CuTe DSL is measured.
 
-int32 overflows in the same way as the unsigned words of other stacks. Each argument of a ``launch``
-function is a parameter of its kernel, except for the stream.
+int32 overflows in the same way as the unsigned words of other stacks. Each argument of a ``launch`` function is a
+parameter of its kernel, except for the stream.
 """
 
 from __future__ import annotations
@@ -46,40 +45,17 @@ def launch1(x: Tensor, stream: CUstream) -> None:
 
 @cute.jit
 def launch8(  # noqa: PLR0913
-    x: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    e: Tensor,
-    f: Tensor,
-    g: Tensor,
-    stream: CUstream,
-) -> None:
+    x: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor, g: Tensor, stream: CUstream
+) -> None:  # fmt: skip
     """Launch the step with 7 tensors that it does not use."""
     _step(x, (a, b, c, d, e, f, g)).launch(stream=stream, **_PLACE)
 
 
 @cute.jit
 def launch16(  # noqa: PLR0913
-    x: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    e: Tensor,
-    f: Tensor,
-    g: Tensor,
-    h: Tensor,
-    i: Tensor,
-    j: Tensor,
-    k: Tensor,
-    m: Tensor,
-    n: Tensor,
-    o: Tensor,
-    p: Tensor,
-    stream: CUstream,
-) -> None:
+    x: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor, g: Tensor, h: Tensor,
+    i: Tensor, j: Tensor, k: Tensor, m: Tensor, n: Tensor, o: Tensor, p: Tensor, stream: CUstream,
+) -> None:  # fmt: skip
     """Launch the step with 15 tensors that it does not use."""
     _step(x, (a, b, c, d, e, f, g, h, i, j, k, m, n, o, p)).launch(stream=stream, **_PLACE)
 

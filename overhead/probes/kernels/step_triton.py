@@ -1,6 +1,4 @@
-"""The step in Triton, in place: 256 words as int32, 4 programs of 64. Imported only when Triton is
-measured.
-"""
+"""The step in Triton, in place: 256 words as int32, 4 programs of 64. Imported only when Triton is measured."""
 
 from __future__ import annotations
 

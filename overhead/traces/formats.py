@@ -46,6 +46,7 @@ def read_trace_file(path: Path) -> Trace:
     if path.is_dir():
         raise BadFile("a folder; name the trace files in it", path)
     trace = _format_of(path).read(path)
+    # Of host and device one alone is no step.
     _refuse_one_half(trace, path)
     steps = [step for step in trace.steps if step.device] or trace.steps
     recording = dataclasses.replace(

@@ -95,6 +95,8 @@ def _refuse_unfinished(path: Path) -> None:
     the trace would lack events.
     """
     whole = path.resolve()
+    # What to type into sqlite3. The first writes the changes into the database. Any command that
+    # reads, such as the second, undoes those of a change that was cut short.
     remedies = {"-wal": "'PRAGMA wal_checkpoint(TRUNCATE)'", "-journal": ".tables"}
     for end, remedy in remedies.items():
         beside = whole.with_name(whole.name + end)
@@ -201,6 +203,7 @@ def _busiest_process(rows: Iterable[_Row]) -> _Process:
     """
     busy_ns = Counter[int]()
     for row in rows:
+        # ``_KINDS``: by the word for what a row is (call, work, range) the kind of its event.
         if _KINDS[row.kind] is EventKind.WORK:
             length_ns = (row.end or 0) - (row.start or 0)
             # Also work of no length, or with wrong times, shows that the process has some.

@@ -55,7 +55,8 @@ class SortedEvents:
         if event.end < event.start:
             self.backwards += 1
             return
-        # A profiler may write calls and device work twice. Equal operations are different ones.
+        # A profiler may write calls and device work (``_HALVES``) twice. Equal operations are
+        # different ones.
         if event.kind in _HALVES:
             # Device work runs in a stream, a call in a thread.
             track = event.stream or (event.process, event.thread)

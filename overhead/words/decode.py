@@ -58,6 +58,7 @@ def variant_name(variant: MeasuredVariant) -> str:
     fusions it has and how it is handed over, ``fused, one pass for each token, from Python``; of a
     library its mode, such as ``eager``.
     """
+    # What the case was measured with; a case has only the parameters of its kind.
     params = variant.record.params
     if variant.is_lowered:
         return f"{_fusions(int(params['fusions']))}, {issued(variant)}"

@@ -62,6 +62,7 @@ def lead_sentences(costs: DispatchCosts) -> list[str]:
     stack: the cheapest, WebGPU, batches, Python's share, and what a stopwatch would show. Those
     whose figures are missing are left out.
     """
+    # ``_WEBGPU_CALLED``: the callers, Python and compiled code, in words.
     webgpu = [_webgpu(costs, kind) for kind in _WEBGPU_CALLED]
     sentences = [
         _cheapest(costs),
@@ -230,12 +231,12 @@ def _another_run(machine: Machine) -> str:
     """A sentence on how far the costs of another run on such a machine may lie from the costs here,
     or that this is not known.
     """
-    # How CPU-bound costs spread over many runs on this kind of machine.
+    # How CPU-bound costs ("host") spread over many runs on this kind of machine.
     spread = spread_of("host", machine)
     if spread is None:
         return next_run_sentence(machine)
     runs = of_the_method("9 of 10 runs")  # numbers that no run gives
-    # The half-width is one of logarithms of costs.
+    # The half-width is one of logarithms of costs, so its exponential is a factor: 1.1 is 10 %.
     share = math.exp(half_width(spread)) - 1
     origin = formed("run-to-run share", words=f"host, {kind_of(machine)}")
     within_share = percent(Value(share, origin=origin))

@@ -90,7 +90,8 @@ def network_on_arrays(
     """
     for layer in range(1, layers + 1):
         # A row vector times the weights of each element.
-        # Shapes: (elements, 1, inputs) times (elements, inputs, neurons).
+        # Shapes: (elements, 1, inputs) times (elements, inputs, neurons). The axis of length 1
+        # makes a matrix of each row of inputs, and is taken off again.
         product = (x[:, None, :] @ fixed[f"w{layer}"])[:, 0, :]
         x = product + fixed[f"b{layer}"]
         function = last if layer == layers else hidden
@@ -98,4 +99,5 @@ def network_on_arrays(
             x = xp.tanh(x)
         elif function == "relu":
             x = xp.clip(x, 0.0, None)
+        # Else it is "none": the sums themselves.
     return x

@@ -298,6 +298,7 @@ def _templates(language: str, precision: str) -> _Templates:
             whole=_CUDA_WHOLE,
             one_step="1",
             all_steps="steps",
+            # CUDA C: definitions of ``number``, and the parameters that all kernels share.
             marks={"NUMBER": _CUDA_HALF if is_half else _CUDA_FLOAT, "HEAD": _CUDA_HEAD},
             each=_CUDA_EACH,
             bodies=_CUDA_BODIES,
@@ -316,11 +317,13 @@ def rmsnorm_kernels(
 ) -> Kernels:
     """The kernels of RMSNorm in a language, WGSL, CUDA C or Triton, for so many rows and columns:
     ``once`` for one step, ``fused`` for all steps, and a kernel for each of the six operations of a
-    step. The number of columns must be a multiple of ``THREADS``.
+    step. The number of columns must be a multiple of ``THREADS``, the threads that share a row.
 
     ``constants``: the values of ``COLUMNS`` and ``EPS``.
     """
     templates = _templates(language, precision)
+    # A template has marks, names between ``@``, which _filled() replaces by these texts. One step
+    # needs no argument for their number, so STEPS is empty.
     of_one_step = {"NAME": "once", "TURNS": templates.one_step, "STEPS": ""}
     steps = ", unsigned long long steps"
     of_all_steps = {"NAME": "fused", "TURNS": templates.all_steps, "STEPS": steps}
@@ -329,6 +332,7 @@ def rmsnorm_kernels(
     for name, body in templates.bodies.items():
         kernels[name.upper()] = _filled(templates.each, {"NAME": name, "BODY": body})
 
+    # ``WIDTH`` and ``COLUMNS`` are the same number, as an integer and as a divisor.
     sizes = {
         "ROWS": rows,
         "WIDTH": columns,
@@ -355,7 +359,8 @@ def _entries(language: str, rows: int, columns: int) -> dict[str, tuple[KernelEn
             "one": (KernelEntry("once", rows, block),),
             "fused": (KernelEntry("fused", rows, block),),
         }
-    # A thread for each number, and for ``root`` a thread for each row.
+    # A thread for each number, and for ``root`` a thread for each row; these work alone, in groups
+    # of any size. Where a row is summed up, a group of ``THREADS`` shares it.
     for_numbers = -(-rows * columns // _GROUP_SIZE)
     for_rows = -(-rows // _GROUP_SIZE)
     separate = (

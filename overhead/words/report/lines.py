@@ -54,6 +54,7 @@ def caption(record: Record) -> str:
     texts = []
     if complete is not None and complete.measured is not None:
         texts.append(f"{micro_spread(complete)} {MICRO} for each {record.unit}")
+    # ``holds_to``: the largest such n; 0 where that was not looked at.
     if complete is not None and complete.holds_to:
         texts.append(_held(complete))
     texts.append(sentence(record.reason))

@@ -11,7 +11,7 @@ def machine_name(machine: Machine) -> str:
     """The names of the machine's GPUs, or of its processor if it has no GPU: ``NVIDIA H100, 8 of
     them``.
     """
-    gpus = [gpu.name for gpu in machine.gpus if not gpu.software]
+    gpus = [gpu.name for gpu in machine.gpus if not gpu.software]  # software runs on the CPU
     if not gpus:
         return plain(f"{machine.cpu}, no GPU", 60)
     kinds = list(dict.fromkeys(gpus))

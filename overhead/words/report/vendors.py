@@ -32,7 +32,7 @@ def row_name(
     name = plain(label + kernel, 60)
     if api not in name:  # many published stacks have the API in their name
         name = f"{api}: {name}"
-    unit = _UNITS.get(what, "")
+    unit = _UNITS.get(what, "")  # what is not there, such as a launch, is not told
     return f"{name}{unit}, {CALLER_WORDS[caller]}"
 
 

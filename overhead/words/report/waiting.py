@@ -95,7 +95,7 @@ def waiting_sentence(
     The numbers are those of the table below. ``waited``: the case with the act after each unit;
     ``single``: the time of a single one in ns.
     """
-    base = target.base
+    base = target.base  # the case that the other cases of the target vary
     unit = plain(base.unit, 20)
     called = f"{stack_name(target)} {CALLER_WORDS[base.caller]}"
     # Only an article gets a capital: the names of stacks keep their own first letter.
@@ -142,6 +142,7 @@ def cost_or_range(record: Record | None) -> str:
         return ""
     if figure.status == "ok":
         return micro_spread(figure)
+    # The value of a noisy cost may be far off, so only its interval is told.
     # Not clear, and without an interval: the value with its status.
     if figure.low is None or figure.high is None:
         return f"{micro_spread(figure)} ({figure.status})"

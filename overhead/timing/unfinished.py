@@ -125,7 +125,8 @@ def _unfinished_value(value: Any) -> Unfinished | None:
         return Unfinished(because("idle-coroutine"), "await ...")
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
         return Unfinished(because("idle-generator"), "list(...)")
-    # Other iterators, such as files, may have done their work.
+    # Iterators of these modules work when they are read. Others, such as files, may have done their
+    # work.
     if isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
         return Unfinished(because("idle-iterator", type=type(value).__name__), "list(...)")
     return _unfinished_work_elsewhere(value) or _unfinished_of_library(value)

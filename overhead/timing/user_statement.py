@@ -449,7 +449,7 @@ def _definition_of(name: str) -> str:
     """
     if name in _USUAL_NAMES:
         return _USUAL_NAMES[name]
-    with contextlib.suppress(ImportError, ValueError):
+    with contextlib.suppress(ImportError, ValueError):  # as for ``__main__``
         if importlib.util.find_spec(name) is not None:
             return f"import {name}"
     return f"{name} = ..."
@@ -605,7 +605,7 @@ def _spec_of_case(spec: CallSpec, number: int) -> CallSpec:
     case = spec.cases[number]
     lines = [f"{name} = {value!r}" for name, value in literals(case.assignment).items()]
     before = "\n".join([*lines, spec.before])
-    found = spec.found[number : number + 1]
+    found = spec.found[number : number + 1]  # a list of one; empty before the trial
     return msgspec.structs.replace(
         spec, calls=[spec.calls[case.position]], before=before, vary="", found=found
     )
@@ -650,7 +650,8 @@ class CallChain(HeldChain):
         clocks = [wait.clock for wait in waits if wait.clock]
         self._clock = clocks[0] if clocks else None
         self._device_divisor = 1  # ``device`` measures an n-th of the calls, see there
-        # Long calls need longer samples, else only one or two lengths would fit into a sample.
+        # Long calls need longer samples, else only one or two lengths would fit into a sample: the
+        # longest chain must take four calls longer than the shortest.
         self.least_ns = int(4 * found.one_ns) if found.one_ns > _LONG_CALL_NS else 0
         # Without a wait a call counts as done when it returns, so calls do not overlap.
         self.synchronous = found.waits == [NOTHING.name]

@@ -70,6 +70,7 @@ def _refuse_one_half(trace: Trace, path: Path) -> None:
     if trace.has_device:  # the device work of a step belongs to calls of the host
         return
     recording = trace.recording
+    # A recording counts no launches into a captured graph; its steps do.
     launches = recording.launches or sum(step.count("launch") for step in trace.steps)
     has_operations = any(step.operations for step in trace.steps)
     if has_operations and not launches and not recording.work_without_call:

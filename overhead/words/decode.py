@@ -64,7 +64,7 @@ def variant_name(variant: MeasuredVariant) -> str:
         return f"{_fusions(int(params['fusions']))}, {issued(variant)}"
     if "mode" in params:
         return f"torch.compile, {params['mode']}"
-    if "maker" in params:
+    if "maker" in params:  # who made its graph
         return "CUDA graph by PyTorch"
     # A stack with this role runs the whole model in one call.
     return "one call for each token" if "whole-model" in variant.target.facts.roles else "eager"

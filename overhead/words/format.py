@@ -148,7 +148,7 @@ def cost_text(record: Record) -> str:
     """The cost of a case in microseconds without its unit: ``3.74``, or ``3.7 or 4.5`` if processes
     measured two different speeds; '' without a cost.
     """
-    figure = record.figure("complete")
+    figure = record.figure("complete")  # the cost of one more call with its work done
     if figure is None:
         return ""
     # ``two_speeds``: both values, or none of a figure with one. ``mode_of``: one as a value.

@@ -279,7 +279,7 @@ def _range(row: WorkRow) -> str:
         times = row.relative(variant)
         if times is not None:
             relative_times.append(times.value)
-    # The largest time is the least gain.
+    # The largest time is the least gain. A row that won has at least one of these times.
     least = number(1 / max(relative_times))
     most = number(1 / min(relative_times))
     return f"{least} times" if least == most else f"{least} to {most} times"

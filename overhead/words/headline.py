@@ -88,6 +88,7 @@ def _cheapest(costs: DispatchCosts) -> str:
     # The range in which 9 of 10 other runs on such a machine would put this cost.
     next_run = next_run_text(record, costs.view.fingerprint.machine)
     again = f" (run-to-run range {next_run})" if next_run else ""
+    # ``_doubt``: what makes the cost doubtful, in brackets; '' for a clear one.
     cost = f"{costs_text(row.marks['python'])} {MICRO}{_doubt(record)}"
     sentence = f"The cheapest {unit} from Python goes through {row.name}: {cost}{again}."
 

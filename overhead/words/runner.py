@@ -71,7 +71,7 @@ def note(told: RunNote) -> str:
                 f"{told.target}: more cases {told.status} alike; overhead show --all lists them",
             )
         case MeasuredAgain():
-            process = f"{told.target}, process {told.process + 1}"
+            process = f"{told.target}, process {told.process + 1}"  # counted from 0
             return _of_side(told.side, f"{process}: {sentence(told.reason)}; measured again")
         case CasesLeftOut():
             return f"left out ({sentence(told.reason)}): {few(list(told.names))}"

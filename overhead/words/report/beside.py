@@ -48,6 +48,7 @@ def other_run(found: Beside) -> str:
         name = "an earlier run" if run.created < own.created else "a later run"
         if _is_of_other_board(own, run):
             name = f"{name}, other board"
+    # The first ten characters of the time are the day.
     return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
 
 

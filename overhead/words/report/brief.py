@@ -25,7 +25,7 @@ def doubts(record: Record) -> str:
     texts: list[str] = []
     if record.status != "ok":
         texts.append(record.status)
-    complete = record.figure("complete")
+    complete = record.figure("complete")  # the cost
     if complete is not None and complete.holds_from > 1:
         texts.append(f"from n = {complete.holds_from:,}")
     # How many times the cost it is with all rounds; None if that is nearly the same.

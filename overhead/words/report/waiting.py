@@ -194,6 +194,7 @@ def synchronised_remark(found: Synchronised) -> str:
         return "; ".join(lacking)
 
     doubts = []
+    # ``doubt``: the difference is below zero, or too small to measure; '' if it is neither.
     if _DOUBTS[found.doubt]:
         doubts.append(_DOUBTS[found.doubt])
     for name, record in cases.items():

@@ -181,6 +181,7 @@ class _PendingWork:
         waited_ns = 0.0
         # Nearly: the clocks differ, so work that has just ended may still count as pending.
         if pending >= _NEARLY_FULL * QUEUE_DEPTH:
+            # 0 if no call had room yet: then all of this one counts as waiting.
             usual_ns = statistics.median(self._with_room_ns[:_USUAL_CALLS] or [0.0])
             waited_ns = max(0.0, end - start - usual_ns)
         else:

@@ -212,6 +212,7 @@ class _Line:
         """The slope at which the bounds that limit this line are crossed as much as those that
         limit the other: where the two straight pieces of ``crossed`` over the slope meet.
         """
+        # How far apart the two pieces are, if both go on to a slope of 0.
         apart_at_zero = other.crossed - self.crossed
         apart_at_zero += self.change * self.slope
         apart_at_zero -= other.change * other.slope
@@ -239,6 +240,7 @@ class _Bounds:
         highest, lowest = int(above.argmax()), int(below.argmin())
         late = (above[highest] + below[lowest]) / 2
         crossed = (above[highest] - below[lowest]) / 2
+        # The derivative of ``crossed`` by the slope, while the same two bounds limit the line.
         change = (self.x_upper[lowest] - self.x_lower[highest]) / 2
         return _Line(slope, float(late), float(crossed), float(change))
 

@@ -114,7 +114,7 @@ def _positive_spread(of: Value) -> _Spread:
         return _spread(of)
     # An end at zero or below is not shown.
     least = f"{number(of.low)} to" if of.low > 0 else "at most"
-    # A bare number has two digits in ``number``.
+    # Without an interval, number() gives two digits.
     return _Spread(number(of.value), f"{least} {number(of.high)}", of)
 
 

@@ -317,7 +317,7 @@ def rmsnorm_kernels(
 ) -> Kernels:
     """The kernels of RMSNorm in a language, WGSL, CUDA C or Triton, for so many rows and columns:
     ``once`` for one step, ``fused`` for all steps, and a kernel for each of the six operations of a
-    step. The number of columns must be a multiple of ``THREADS``, the threads that share a row.
+    step. The number of columns must be a multiple of ``THREADS``.
 
     ``constants``: the values of ``COLUMNS`` and ``EPS``.
     """
@@ -332,7 +332,8 @@ def rmsnorm_kernels(
     for name, body in templates.bodies.items():
         kernels[name.upper()] = _filled(templates.each, {"NAME": name, "BODY": body})
 
-    # ``WIDTH`` and ``COLUMNS`` are the same number, as an integer and as a divisor.
+    # ``WIDTH`` and ``COLUMNS`` are the same number, as an integer and as a divisor. ``THREADS``: how
+    # many share a row in the kernels that sum it up. ``GROUP``: in a group of the others.
     sizes = {
         "ROWS": rows,
         "WIDTH": columns,

@@ -205,6 +205,7 @@ class Reference:
                 # Two angles may be apart by nearly a whole turn, and yet be neighbours.
                 # The shorter way around.
                 apart = np.minimum(apart % period, -apart % period)
+                # ``_WITHIN``: a little above 1, for rounding.
                 if np.max(np.abs(state[name])) > _WITHIN * period / 2:
                     return float("inf")
             relative = float(np.max(apart)) / scale

@@ -209,8 +209,8 @@ constexpr unsigned int ELEMENTS = {elements}u;
 
 def _cuda_kernel(name: str, parameter: str, loaded: str, steps: str, saved: str) -> str:
     """The text of one kernel, in which each thread computes the element ``i``: statements that load
-    its state, run its steps, and save its state. ``parameter``: the text of
-    a further one of the kernel, which begins with a comma; or ''.
+    its state, run its steps, and save its state. ``parameter``: the text of a further one of the
+    kernel, which begins with a comma; or ''.
     """
     head = (
         "float* __restrict__ state, unsigned int* __restrict__ counters, const float* __restrict__"

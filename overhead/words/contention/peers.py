@@ -159,6 +159,8 @@ def columns(way: Way, counts: Sequence[int]) -> list[str]:
     """The headings of a table of callers at once. ``way``: what they are, such as "threads";
     ``counts``: how many, a column for each.
     """
+    # ``LIMIT_COLUMN``: what limits the cost. ``ratio_column``: the heading of the ratio to one
+    # alone. ``EACH_PEER_COLUMN``: the costs of the fastest and of the slowest caller.
     of_counts = [f"K={k}" for k in counts]
     return [
         "stack",

@@ -142,7 +142,6 @@ def cost_or_range(record: Record | None) -> str:
         return ""
     if figure.status == "ok":
         return micro_spread(figure)
-    # The value of a noisy cost may be far off, so only its interval is told.
     # Not clear, and without an interval: the value with its status.
     if figure.low is None or figure.high is None:
         return f"{micro_spread(figure)} ({figure.status})"

@@ -165,7 +165,7 @@ def try_statements(
     how to wait for its work, which libraries it uses. A case is a statement with one value of
     ``--vary``. Raises ``UsageError``, one line, for a statement that cannot be measured.
     """
-    # The child runs this module, whose ``_answer`` answers once for each case.
+    # The child runs this module, whose ``_answer`` sends what it finds out about each case.
     answers = child_answers(
         __name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter
     )

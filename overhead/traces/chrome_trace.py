@@ -278,6 +278,7 @@ def _refuse_other_programs(events: Sequence[_FileEvent], raw: bytes) -> None:
     categories = sorted({event.cat for event in events if event.cat})
     if not categories:
         raise BadFile("not a trace of PyTorch: its events have no categories")
+    # A hostile file may have many, and long ones.
     names = ", ".join(categories[:6])[:_MOST_CATEGORIES]
     raise BadFile(f"not a trace of PyTorch: its categories are {names}")
 

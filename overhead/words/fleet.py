@@ -71,6 +71,7 @@ def all_nodes(nodes: Sequence[JudgedNode], false_alarms: float) -> str:
     verdicts = f"{count(len(nodes), 'node')}: {counted(nodes)}."
     if not false_alarms:  # no node was judged
         return verdicts
+    # A test of many nodes calls a healthy one slow now and then.
     expected = (
         f"If all were healthy, {number(false_alarms)} of them or less would be called slow"
         " (expected false alarms)."

@@ -164,7 +164,8 @@ def _python(costs: DispatchCosts) -> str:
     another than the row's.
     """
     texts = []
-    # ``share``: from 0 to 1. ``row``: the stack in the headline figure.
+    # ``share``: from 0 to 1, shown in per cent with its interval. ``row``: the stack in the
+    # headline figure.
     for found in python_shares(costs):
         texts.append(f"{percent_spread(found.share)} through {found.row.split_name}")
     if not texts:
@@ -182,7 +183,7 @@ def _overstated(costs: DispatchCosts) -> str:
     row = found.row
     caller = row.records[row.first].caller  # the first kind of caller that has a cost
     through = f"{row.name}, {CALLER_WORDS[caller]}"
-    # ``times``: the time of one launch with its wait, over the cost of a launch.
+    # ``times``: the time of one launch with its wait, over the cost of a launch; with its interval.
     times = factor_spread(found.times)
     return (
         f"A stopwatch around one launch and its wait would show up to {times} the cost of one more"

@@ -13,7 +13,7 @@ def machine_name(machine: Machine) -> str:
     """
     gpus = [gpu.name for gpu in machine.gpus if not gpu.software]  # software runs on the CPU
     if not gpus:
-        return plain(f"{machine.cpu}, no GPU", 60)
+        return plain(f"{machine.cpu}, no GPU", 60)  # one line of at most 60 characters
     kinds = list(dict.fromkeys(gpus))
     name = ", ".join(kinds)
     if len(kinds) == 1 and len(gpus) > 1:

@@ -191,6 +191,7 @@ def _with_division(found: FoundCall, of_child: Iterator[Any], spec: CallSpec) ->
     if isinstance(place, NotSampled):
         return msgspec.structs.replace(found, division=Division(reason=place.reason))
     try:
+        # sampled(): where the thread was at random moments, until the child says that it has ended.
         division = divide(sampled(place), place)
     except Unavailable as error:
         division = Division(reason=error.reason)

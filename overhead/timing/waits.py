@@ -184,7 +184,7 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
 
     device, said = cupy.cuda.Device(), "cupy.cuda.Device().synchronize()"
     adapter = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
-    clock = functools.partial(CupyClock, cupy)
+    clock = functools.partial(CupyClock, cupy)  # makes a clock when it is called
     return Wait(
         "cupy",
         said,

@@ -155,6 +155,7 @@ def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: C
     unreadable = source.unreadable + by_kind.unreadable
     return Recording(
         marked=bool(by_kind.of(EventKind.STEP)),
+        # Events that are there twice, and events that end before they begin.
         doubled=by_kind.doubled,
         backwards=by_kind.backwards,
         unreadable=unreadable,
@@ -208,6 +209,7 @@ def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
                 end=event.end,
                 correlation=event.correlation,
                 collective=collective[:_MOST_COLLECTIVE],
+                # Which of the devices take part in the exchange.
                 group=event.group,
             )
         )

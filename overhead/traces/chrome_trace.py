@@ -249,6 +249,7 @@ def _events_of(events: Iterable[_FileEvent]) -> Iterator[TraceEvent]:
             end=(event.ts + event.dur) * _UNIT_NS,
             process=event.pid,
             thread=str(event.tid),
+            # For device work the two fields are the device and its stream.
             stream=f"{event.pid}:{event.tid}" if kind is EventKind.WORK else "",
             correlation=event.args.correlation,
             size=event.args.size,

@@ -71,7 +71,7 @@ def _waits_for_all(name: str, one_device: bool, one_stream: bool) -> bool:
     """Whether a call of this name waits for all recorded work: of the only device, or of the only
     stream. With several of them, the trace does not tell for which the call waits.
     """
-    name = _ADDED_VERSION.sub("", name)
+    name = _ADDED_VERSION.sub("", name)  # such as ``_v7000`` at the end
     if one_device and _WHOLE_DEVICE.fullmatch(name):
         return True
     return one_stream and _ONE_STREAM.fullmatch(name) is not None

@@ -176,6 +176,7 @@ def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[_Row]:
                 characters += len(text)
                 if characters > _MOST_NAMES:
                     raise ValueError(f"names of more than {_MOST_NAMES:,} characters")
+            # All queries give their columns in the order of the fields of ``_Row``.
             rows.append(_Row(process, kind, names[text], *rest))
             if len(rows) > _MOST_ROWS:
                 raise ValueError(f"more than {_MOST_ROWS:,} rows")
@@ -223,7 +224,7 @@ def _events_of(rows: Iterable[_Row]) -> Iterator[TraceEvent]:
         stream = ""
         if kind is EventKind.OPERATION:
             kind = kind_of_range(name, otherwise=kind)
-        elif kind is EventKind.WORK:
+        elif kind is EventKind.WORK:  # of which ``track`` is the stream; else it is the thread
             stream = f"{row.device}:{row.track}"
         yield TraceEvent(
             kind=kind,

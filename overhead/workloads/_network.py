@@ -62,6 +62,7 @@ def network_text(
             # The matrix has a row for each input, and a column for each neuron. ``w1(5u)`` is its
             # number 5, row after row.
             weights = [f"w{layer}({j * width + k}u)" for j in range(len(inputs))]
+            # dot_text(): the sum of the products of inputs and weights.
             summed = f"b{layer}({k}u) + {dot_text(inputs, weights)}"
             lines.append(f"{neuron} = {function.format(summed)}")
         # The outputs of this layer are the inputs of the next one.

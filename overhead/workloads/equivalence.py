@@ -137,8 +137,9 @@ class Reference:
 
     def __init__(self, workload: Workload, fixed: dict[str, Array], rows: Array) -> None:
         self.workload = workload
-        self.rows = rows
+        self.rows = rows  # the numbers of the elements that are computed
         self._fixed: dict[str, Array] = {}
+        # A shared input has no axis of elements, so all of it is taken.
         shared = {field.name for field in workload.fixed if field.shared}
         for name, values in fixed.items():
             taken = values if name in shared else values[rows]

@@ -115,7 +115,7 @@ def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
     names_by_cause: dict[object, list[str]] = {}
     texts_by_cause: dict[object, list[str]] = {}
     for name, reason in missing:
-        cause = cause_of(reason)
+        cause = cause_of(reason)  # equal for reasons that differ only in numbers and quoted names
         names_by_cause.setdefault(cause, []).append(name)
         texts_by_cause.setdefault(cause, []).append(sentence(reason))
     sentences = []

@@ -63,10 +63,12 @@ class EndsWithParent:
             kernel.CreateJobObjectW.restype = ctypes.c_void_p
             # A job without a name; its processes end when the last handle of it is closed.
             self._job = kernel.CreateJobObjectW(None, None)
+            # Of all limits that a job can have, only that its processes end with it.
             limits = _ExtendedLimits()
             limits.basic.flags = _KILL_ON_CLOSE
             size = ctypes.sizeof(limits)
             job = ctypes.c_void_p(self._job)
+            # ``_EXTENDED_LIMITS``: the number by which Windows knows this kind of structure.
             kernel.SetInformationJobObject(job, _EXTENDED_LIMITS, ctypes.byref(limits), size)
             kernel.AssignProcessToJobObject(job, ctypes.c_void_p(int(child._handle)))  # type: ignore[attr-defined]
 

@@ -92,6 +92,7 @@ class Kept:
         None if there is none. ``names``: the variables after the call.
         """
         for value in _held_by(names):
+            # ``_known``: the identities of the values before the call.
             if id(value) in self._known:
                 continue
             unfinished = _unfinished_work_elsewhere(value)
@@ -117,12 +118,15 @@ def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
 def _unfinished_value(value: Any) -> Unfinished | None:
     """What is unfinished about one value, and what to write to get its work; None if its work is
     done. The value may be of Python, such as a generator, or of a known library.
+
+    ``because``: the reason with this code, whose sentence is in ``overhead.words.reasons``.
     """
     if inspect.iscoroutine(value):
         return Unfinished(because("idle-coroutine"), "await ...")
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
         return Unfinished(because("idle-generator"), "list(...)")
-    # Other iterators, such as files, may have done their work.
+    # Iterators of these modules work when they are read. Others, such as files, may have done their
+    # work.
     if isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
         return Unfinished(because("idle-iterator", type=type(value).__name__), "list(...)")
     return _unfinished_work_elsewhere(value) or _unfinished_of_library(value)
@@ -156,6 +160,7 @@ def _unfinished_of_library(value: Any) -> Unfinished | None:
         if not value.__dask_graph__():  # an empty graph: nothing is left to compute
             return None
         return Unfinished(because("lazy-dask"), "(...).compute()")
+    # ``_OF_LIBRARY``: by the name of a library the function that looks at its values.
     library = type(value).__module__.partition(".")[0]
     if library not in _OF_LIBRARY:
         return None
@@ -185,6 +190,7 @@ def _torch(value: Any) -> Unfinished | None:
     if type(value).__name__ in ("Future", "Work"):
         return Unfinished(because("running-torch-work"), "(...).wait()")
     kind = getattr(getattr(value, "device", None), "type", "")
+    # ``_NO_WORK``: the three kinds above.
     if kind not in _NO_WORK:
         return None
     if kind == "meta":
@@ -199,9 +205,10 @@ def _tinygrad(value: Any) -> Unfinished | None:
     if type(value).__name__ != "Tensor":
         return None
     graph = getattr(value, "uop", None) or getattr(value, "lazydata", None)
+    # A view has no numbers of its own: its base is computed or not.
     base = getattr(graph, "base", graph)
     realized = getattr(base, "is_realized", None)
-    if realized is None:
+    if realized is None:  # without that attribute, ``realized`` is None until it is computed
         realized = getattr(base, "realized", None) is not None
     return None if realized else Unfinished(because("lazy-tinygrad"), "(...).realize()")
 

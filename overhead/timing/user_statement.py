@@ -126,10 +126,11 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
 
 def refusal(error: UsageError, which: str = "") -> TrialRefused:
     """What a child process answers to its parent if a statement cannot be measured. ``which``: the
-    statement, where there are several.
+    statement, where there are several; the answer (``about``) names it before the reason.
     """
     why: Why = error.why
-    # A text may quote a message of the user's program, of any length.
+    # A text may quote a message of the user's program, of any length. A reason is no text but a
+    # code with values.
     if isinstance(why, str):
         why = why[:_MOST_TEXT]
     return TrialRefused(about(which, why))
@@ -164,6 +165,7 @@ def try_statements(
     how to wait for its work, which libraries it uses. A case is a statement with one value of
     ``--vary``. Raises ``UsageError``, one line, for a statement that cannot be measured.
     """
+    # The child runs this module, whose ``_answer`` sends what it finds out about each case.
     answers = child_answers(
         __name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter
     )
@@ -189,6 +191,7 @@ def _with_division(found: FoundCall, of_child: Iterator[Any], spec: CallSpec) ->
     if isinstance(place, NotSampled):
         return msgspec.structs.replace(found, division=Division(reason=place.reason))
     try:
+        # sampled(): where the thread was at random moments, until the child says that it has ended.
         division = divide(sampled(place), place)
     except Unavailable as error:
         division = Division(reason=error.reason)
@@ -205,7 +208,8 @@ def child_answers(
 ) -> Generator[Any]:
     """Yield what ``module``, run in a child process for this ``job``, answers. ``doing`` is called
     with what the child does next; an error names that if the child ends or is silent for longer
-    than ``silence_s``. Raises ``UsageError``.
+    than ``silence_s``. ``decode``: an answer from its bytes. ``interpreter``: the Python that runs
+    the child, with its environment. Raises ``UsageError``.
     """
     step: Why = because("starting-a-process")
     try:
@@ -312,7 +316,7 @@ def _refuse_uncalled_function(call: str, statement: StatementLoop, call_name: st
     call it. Other attributes may compute when they are read, so they are measured. ``call``: the
     text of the statement, which has run; ``call_name``: what the error calls it.
     """
-    attribute = read_only(call)
+    attribute = read_only(call)  # '' if the statement is more than an attribute
     result = next(iter(statement.results), None)
     if attribute and inspect.isroutine(result):
         raise UsageError(f"{call_name} reads {attribute} and does not call it: write {attribute}()")
@@ -330,6 +334,7 @@ def _waits_of(spec: CallSpec, statement: StatementLoop) -> list[Wait]:
         waits = [named] if named else []
     else:
         waits = find_waits(statement.names, statement.results)
+    # ``statement.keeps``: whether the statement has a result to keep.
     if any(wait.keeps for wait in waits) and not statement.keeps:
         raise UsageError(
             'CALL has no result to wait for: end it with an expression or "name = ...", or give'
@@ -397,7 +402,7 @@ def _how_awaited(asked: str, waits: list[Wait]) -> Why:
         return because("waits-by-statement", statement=asked[:200])
     if asked and waits == [NOTHING]:
         return because("nothing-as-asked")
-    how_awaited = waits[0].said
+    how_awaited = waits[0].said  # the call that waits, such as ``torch.cuda.synchronize()``
     for wait in waits[1:]:
         how_awaited = because("waits-for-both", first=how_awaited, second=wait.said)
     return how_awaited
@@ -431,7 +436,7 @@ def _check_clocks(setup_name: str, call_name: str) -> None:
     ``time``: the figures would be those of that other clock. ``setup_name``, ``call_name``: what
     the error calls the two.
     """
-    for name, clock in _TRUE_CLOCKS.items():
+    for name, clock in _TRUE_CLOCKS.items():  # as they were before the program ran
         if getattr(time, name, None) is not clock:
             raise UsageError(
                 f"{setup_name} or {call_name} replaces time.{name}, the clock that measures: leave"
@@ -445,7 +450,7 @@ def _definition_of(name: str) -> str:
     """
     if name in _USUAL_NAMES:
         return _USUAL_NAMES[name]
-    with contextlib.suppress(ImportError, ValueError):
+    with contextlib.suppress(ImportError, ValueError):  # as for ``__main__``
         if importlib.util.find_spec(name) is not None:
             return f"import {name}"
     return f"{name} = ..."
@@ -467,7 +472,7 @@ def _refusing_forks(part: str) -> Iterator[None]:
     what the block runs, for the error.
     """
     parent = os.getpid()
-    forks = len(_forks)
+    forks = len(_forks)  # it has an entry for each fork of this process so far
     try:
         yield
     finally:
@@ -497,7 +502,7 @@ def _run_statement(statement: StatementLoop, n: int, made: int, name: str) -> No
     calls it. Raises ``UsageError``.
     """
     try:
-        _checked(statement, lambda: statement.issue(n))
+        _checked(statement, lambda: statement.issue(n))  # ``issue`` makes n calls, and no wait
     except StatementError as error:
         why = error.why
         # It did not raise before, so it is the repetition that fails.
@@ -538,7 +543,7 @@ def _rough_time_ns(
             )
         best_ns = _time_of_calls_ns(statement, finish, n, made, name) / n
         made += n
-        n *= 4
+        n *= 4  # until so many calls take longer than a step of the clock
     return best_ns
 
 
@@ -561,10 +566,11 @@ def first_answer(
     of a short one, for each call that the long one has more; the median of many such pairs. What a
     chain costs once, such as its wait, cancels out.
 
-    The two chains take about 1 and 3 ms, and alternate. The figure has no interval. That of one
-    process says nothing of others: on a shared host with an H200, first answers of 16 statements
-    with intervals of 1 to 5 % were 0.62 to 1.58 times what another process had met minutes before;
-    on two processors that other programs kept busy, one was 8 times the cost of the whole run.
+    The two chains take about 1 and 3 ms, and alternate. The figure has no interval, so it counts as
+    ``noisy``. An interval of one process says nothing of others: on a shared host with an H200,
+    first answers of 16 statements with intervals of 1 to 5 % were 0.62 to 1.58 times what another
+    process had met minutes before; on two processors that other programs kept busy, one was 8 times
+    the cost of the whole run.
     """
     import numpy as np
 
@@ -600,7 +606,7 @@ def _spec_of_case(spec: CallSpec, number: int) -> CallSpec:
     case = spec.cases[number]
     lines = [f"{name} = {value!r}" for name, value in literals(case.assignment).items()]
     before = "\n".join([*lines, spec.before])
-    found = spec.found[number : number + 1]
+    found = spec.found[number : number + 1]  # a list of one; empty before the trial
     return msgspec.structs.replace(
         spec, calls=[spec.calls[case.position]], before=before, vary="", found=found
     )
@@ -641,11 +647,14 @@ class CallChain(HeldChain):
         self._loop = self._statement.issue
         self._waits_for = ", ".join(found.waits) or spec.wait
         self._made = 0
+        # The waits are of the surest library first, so its clock is taken.
         clocks = [wait.clock for wait in waits if wait.clock]
         self._clock = clocks[0] if clocks else None
         self._device_divisor = 1  # ``device`` measures an n-th of the calls, see there
-        # Long calls need longer samples, else only one or two lengths would fit into a sample.
+        # Long calls need longer samples, else only one or two lengths would fit into a sample: the
+        # longest chain must take four calls longer than the shortest.
         self.least_ns = int(4 * found.one_ns) if found.one_ns > _LONG_CALL_NS else 0
+        # Without a wait a call counts as done when it returns, so calls do not overlap.
         self.synchronous = found.waits == [NOTHING.name]
         self.overlap = "serial" if self.synchronous else "pipelined"
         # A statement of the user may spin too; nothing tells.
@@ -678,6 +687,7 @@ class CallChain(HeldChain):
         if self._clock is None:
             return None
         while True:
+            # ``held``: the time of calls that were queued behind a kernel which holds the device.
             held = self.held(self._clock(), max(1, n // self._device_divisor))
             # Not busy: the queue was full before all calls were in it. Four fit into any queue.
             if held.busy or held.n <= 4:
@@ -703,7 +713,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=lambda: _forks.append(None))
     spec, longest_s = job
-    spec.add_path()
+    spec.add_path()  # so that the statements can import what lies beside the user's program
     gc.disable()  # a collection in the middle of a call would count as its time
     for number in range(len(spec.cases)):
         which = f"statement {number + 1}" if len(spec.cases) > 1 else ""
@@ -726,8 +736,8 @@ def _run_for_samples(
     statement: StatementLoop, finish: Callable[[], object], one_ns: float, send: Send
 ) -> None:
     """Run the statement for 0.4 s or more while the parent process samples where this one is.
-    ``phase`` tells the parent whether the statement runs: the waits between (``finish``) are not
-    part of the call.
+    ``phase``, in memory that the parent reads, tells it whether the statement runs: the waits
+    between (``finish``) are not part of the call. ``one_ns``: about how long one call takes.
     """
     phase = Phase()
     calls_between_waits = max(1, round(_BETWEEN_WAITS_NS / one_ns))

@@ -79,6 +79,7 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
         if wait is not None:
             waits.append(wait)
 
+    # ``api``: that of the device whose work the wait waits for.
     if all(wait.api == "CPU" for wait in waits) and has_cuda_context():
         # No library shows how the statement uses CUDA, so the wait is for the whole device.
         torch = sys.modules.get("torch")
@@ -140,6 +141,7 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
         synchronize: Callable[[], object] = module.synchronize
         return synchronize
 
+    # ``spins``: the wait keeps the processor busy. ``clock``: measures the time of the device.
     if kind == "xpu":
         return Wait("xpu", called, "LevelZero", adapter, make)
     if kind == "mps":
@@ -182,7 +184,7 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
 
     device, said = cupy.cuda.Device(), "cupy.cuda.Device().synchronize()"
     adapter = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
-    clock = functools.partial(CupyClock, cupy)
+    clock = functools.partial(CupyClock, cupy)  # makes a clock when it is called
     return Wait(
         "cupy",
         said,
@@ -200,6 +202,7 @@ def has_cuda_context() -> bool:
     """
     from overhead.probes.cuda.api import CudaDriver, CudaError, open_library
 
+    # CUDA writes into both. Only ``active`` is read: whether the device's context exists.
     flags, active = ctypes.c_uint(), ctypes.c_int()
     with contextlib.suppress(
         Unavailable, CudaError
@@ -243,6 +246,7 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
     if jax is None:
         return None
     arrays = _jax_arrays(jax, [*results, *_with_inner_values(names.values())])
+    # Started: JAX has opened a device, so work may run though no array shows it.
     is_used = bool(arrays) or _jax_has_started()
     if not is_used and not asked:
         return None
@@ -259,7 +263,7 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
             """Wait for the arrays among the results; without any, for all that JAX has."""
             found = _jax_arrays(jax, list(results))
             if not found:
-                jax.effects_barrier()
+                jax.effects_barrier()  # waits for effects such as prints, which give no array
                 found = jax.live_arrays()
             for array in found:
                 # An array that was given away to a later call ("donated") is ready when that call's
@@ -301,7 +305,7 @@ def _mlx(names: Names, results: list[Any], asked: bool) -> Wait | None:
     on_cpu = mx.default_device() == mx.Device(mx.cpu, 0)
     if on_cpu:
         api = adapter = "CPU"
-    else:
+    else:  # MLX has two builds for GPUs
         api = "Metal" if mx.metal.is_available() else "CUDA"
         adapter = str(mx.device_info(mx.default_device())["device_name"])
     return Wait(
@@ -332,6 +336,7 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
     from overhead.probes.webgpu.library import library, wait_call
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        # The device among the variables that ``make`` is given.
         own = next(
             value
             for value in _with_inner_values(names.values())
@@ -403,7 +408,7 @@ def libraries_seen(names: Names, results: Iterable[Any]) -> dict[str, str]:
     for value in [*_with_inner_values(results), *_with_inner_values(names.values())]:
         module = value.__name__ if isinstance(value, ModuleType) else _module_of(value)
         package = module.partition(".")[0]
-        package = _SAME_LIBRARY.get(package, package)
+        package = _SAME_LIBRARY.get(package, package)  # such as jaxlib, which is part of jax
         if package not in found and _is_installed(package):
             found[package] = _version_of(package)
     return found

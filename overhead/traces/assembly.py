@@ -78,6 +78,7 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
     Raises ``BadFile`` for processes that cannot be told apart, and ``ValueError`` for too many
     streams, or if no event can be read.
     """
+    # ``SortedEvents`` leaves out events that cannot be, and counts them.
     by_kind = SortedEvents(events)
     # The reader may have chosen one process already, and handed over the events of that one alone.
     processes = max(source.processes, by_kind.keep_one_process())
@@ -89,9 +90,10 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
     clocks = compare_clocks(calls_seen, work)
     work = [_on_host_clock(piece, clocks) for piece in work]
     marked = marked_windows(by_kind.of(EventKind.STEP))
-    sites = _sites(by_kind)
+    sites = _sites(by_kind)  # by the time in which each runs, the lines of the program
     operations = outermost_operations(_within_steps(by_kind, marked), sites)
     by_correlation = _by_correlation(work)
+    # All that the host and the device did, also outside of the steps.
     activity = _Activity(
         operations=operations,
         calls=list(host_calls(calls_seen, operations, sites, by_correlation)),
@@ -153,6 +155,7 @@ def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: C
     unreadable = source.unreadable + by_kind.unreadable
     return Recording(
         marked=bool(by_kind.of(EventKind.STEP)),
+        # Events that are there twice, and events that end before they begin.
         doubled=by_kind.doubled,
         backwards=by_kind.backwards,
         unreadable=unreadable,
@@ -176,7 +179,7 @@ def _window_without_marks(
     whole = whole_window(activity.operations, activity.calls)
     if whole is None:
         return [], recording
-    # Device work may end after all that the host does.
+    # Device work may end after all that the host does; the recording is as long as both.
     last_end = max([whole.end, *(piece.end for piece in activity.work)])
     recording = dataclasses.replace(recording, recorded_ns=last_end - whole.start)
     if not trimmed:
@@ -206,6 +209,7 @@ def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
                 end=event.end,
                 correlation=event.correlation,
                 collective=collective[:_MOST_COLLECTIVE],
+                # Which of the devices take part in the exchange.
                 group=event.group,
             )
         )
@@ -296,6 +300,7 @@ def _with_losses_and_doubts(
     working = working_threads(activity.operations, calls)
     for call in calls:
         if call.thread in working and may_wait(call, work_times):
+            # ``no_work``: the part of the call that is known as a wait.
             may_wait_ns[call.name] += call.end - call.start - call.no_work
 
     nodes = graph_nodes(calls, activity.by_correlation)
@@ -307,6 +312,7 @@ def _with_losses_and_doubts(
         unexplained_ns=sum(unexplained_ns),
         nodes=nodes.recorded,
         nodes_missing=nodes.missing,
+        # The name of the calls that last longest together.
         may_wait=max(may_wait_ns, key=may_wait_ns.__getitem__, default=""),
         may_wait_ns=sum(may_wait_ns.values()),
         beside_ns=other_threads_wait_ns(calls, activity.operations),
@@ -321,6 +327,8 @@ def _with_profiler_time(
 ) -> Recording:
     """The recording with how long the profiler, by work of its own, held up the calls of the
     steps. ``by_kind`` has the events that tell when the profiler worked.
+
+    The steps count as one time, from the start of the first to the end of the last.
     """
     costs = [(event.start, event.end) for event in by_kind.of(EventKind.PROFILER_COST)]
     begin = windows[0].start

@@ -64,7 +64,7 @@ def call_kind(name: str) -> CallKind:
     """What a call of the CUDA, HIP or Intel runtime or driver does, by its name: a launch, a wait
     (``synchronisation``), a copy and so on; ``other`` if it is none of the kinds.
     """
-    for kind, pattern in _KINDS:
+    for kind, pattern in _KINDS:  # the first pattern that fits decides
         if re.fullmatch(pattern, name):
             return kind
     return "other"
@@ -104,6 +104,7 @@ def host_calls(
 
         # A wait returns when work is done. The call of a copy waits if the copy is done by then.
         wait = _NO_WAIT
+        # So long after the call's return the work may seem to end that it waited for.
         late_ns = _latest_end_ns(work)
         if call_kind(event.name) == "synchronisation" or _waits_for_copy(work, event.end + late_ns):
             wait = queue.finished(event.start, event.end, late_ns)
@@ -133,9 +134,9 @@ def _latest_end_ns(work: Iterable[DeviceWork]) -> float:
     ns. ``work``: what the call itself issued.
 
     The clocks of host and device differ a little. And the call of an upload from pageable memory
-    may return shortly before the upload ends.
+    may return shortly before the upload ends: at most 2 % of its length (``_TAIL``).
     """
-    late_ns = SKEW_NS
+    late_ns = SKEW_NS  # what clocks of healthy machines differ by
     for piece in work:
         if piece.uploads_pageable:
             late_ns = max(late_ns, _TAIL * (piece.end - piece.start))
@@ -178,11 +179,14 @@ class _PendingWork:
         # Work that was issued, and that had not ended when this call began.
         pending = len(self._ends) - bisect.bisect_right(self._ends, start)
         waited_ns = 0.0
+        # Nearly: the clocks differ, so work that has just ended may still count as pending.
         if pending >= _NEARLY_FULL * QUEUE_DEPTH:
+            # 0 if no call had room yet: then all of this one counts as waiting.
             usual_ns = statistics.median(self._with_room_ns[:_USUAL_CALLS] or [0.0])
             waited_ns = max(0.0, end - start - usual_ns)
         else:
             self._with_room_ns.append(end - start)
+        # The ends of all work are kept sorted, and by stream the end of its last work.
         for piece in work:
             bisect.insort(self._ends, piece.end)
             self._last_end[piece.stream] = max(self._last_end.get(piece.stream, 0.0), piece.end)

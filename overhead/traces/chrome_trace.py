@@ -163,6 +163,7 @@ def _decoded(raw: bytes) -> _Decoded:
     others. A file may also be the list of its events alone.
     """
     try:
+        # Not strict: a number may also be written as a text.
         whole = msgspec.json.decode(raw, type=_File | list[_FileEvent], strict=False)
     except msgspec.ValidationError as error:
         return _decoded_event_by_event(raw, error)
@@ -174,6 +175,7 @@ def _decoded_event_by_event(raw: bytes, why: msgspec.ValidationError) -> _Decode
     """The file with the events that can be read, each decoded on its own. Raises ``why``, the error
     of decoding it as a whole, if none of them is of a category of PyTorch: then it is another file.
     """
+    # ``Raw``: the bytes of an event, which are not decoded yet.
     whole = msgspec.json.decode(raw, type=_RawFile | list[msgspec.Raw])
     file = _RawFile(whole) if isinstance(whole, list) else whole
     event_decoder = msgspec.json.Decoder(_FileEvent, strict=False)
@@ -247,6 +249,7 @@ def _events_of(events: Iterable[_FileEvent]) -> Iterator[TraceEvent]:
             end=(event.ts + event.dur) * _UNIT_NS,
             process=event.pid,
             thread=str(event.tid),
+            # For device work the two fields are the device and its stream.
             stream=f"{event.pid}:{event.tid}" if kind is EventKind.WORK else "",
             correlation=event.args.correlation,
             size=event.args.size,
@@ -276,6 +279,7 @@ def _refuse_other_programs(events: Sequence[_FileEvent], raw: bytes) -> None:
     categories = sorted({event.cat for event in events if event.cat})
     if not categories:
         raise BadFile("not a trace of PyTorch: its events have no categories")
+    # A hostile file may have many, and long ones.
     names = ", ".join(categories[:6])[:_MOST_CATEGORIES]
     raise BadFile(f"not a trace of PyTorch: its categories are {names}")
 

@@ -48,12 +48,14 @@ def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> C
             _, work_end = heapq.heappop(running)
             last_end = max(last_end, work_end)
 
+        # A bound: when it holds, and by how much the device's clock is late at least.
         if last_end > -math.inf and _waits_for_all(call.name, one_device, one_stream):
             waits.append(ClockBound(call.end, last_end - call.end))
 
         issued = by_correlation.get(call.correlation, ()) if call.correlation else ()
         if not issued:
             continue
+        # Here the clock is late at most by so much.
         first_start = min(piece.start for piece in issued)
         starts.append(ClockBound(call.start, first_start - call.start))
         # The call of a copy to pageable memory is a wait for that copy.
@@ -69,7 +71,7 @@ def _waits_for_all(name: str, one_device: bool, one_stream: bool) -> bool:
     """Whether a call of this name waits for all recorded work: of the only device, or of the only
     stream. With several of them, the trace does not tell for which the call waits.
     """
-    name = _ADDED_VERSION.sub("", name)
+    name = _ADDED_VERSION.sub("", name)  # such as ``_v7000`` at the end
     if one_device and _WHOLE_DEVICE.fullmatch(name):
         return True
     return one_stream and _ONE_STREAM.fullmatch(name) is not None

@@ -88,7 +88,7 @@ def clocks_of(waits: Sequence[ClockBound], starts: Sequence[ClockBound]) -> Cloc
     lower, odd_lower = _without_outliers(waits, "lower")
     upper, odd_upper = _without_outliers(starts, "upper")
     outliers = odd_lower + odd_upper
-    checked = bool(lower)
+    checked = bool(lower)  # only a wait can show that the clock is late
     lowest_ns = max((bound.late_ns for bound in lower), default=-math.inf)
     highest_ns = min((bound.late_ns for bound in upper), default=math.inf)
 
@@ -98,15 +98,16 @@ def clocks_of(waits: Sequence[ClockBound], starts: Sequence[ClockBound]) -> Cloc
 
     if lowest_ns <= highest_ns:
         # One correction satisfies all bounds. It lies inside of them, since a wait returns up to
-        # ``_WAKE_NS`` after its work.
-        # It is measured from the bound that contradicts equal clocks.
+        # ``_WAKE_NS`` after its work: by that, or in the middle if there is less room. It is
+        # measured from the bound that contradicts equal clocks.
         inside_ns = min((highest_ns - lowest_ns) / 2, _WAKE_NS)
         late_ns = highest_ns - inside_ns
         if lowest_ns > SKEW_NS:
             late_ns = lowest_ns + inside_ns
         return Clocks(late_ns, checked=checked, outliers=outliers)
 
-    # A bound of one time contradicts one of another time: the difference must change.
+    # A bound of one time contradicts one of another time: the difference must change. Of each
+    # period of the recording only the tightest bounds matter.
     found = _drifting(_tightest(lower, max), _tightest(upper, min), checked)
     return dataclasses.replace(found, outliers=outliers)
 
@@ -133,6 +134,7 @@ def _without_outliers(bounds: Sequence[ClockBound], side: _Side) -> _Kept:
     most = max(1, int(_MOST_OUTLIERS * len(bounds)))
     # The odd ones are the tightest, beyond a wide gap to the others. The largest such group goes.
     for odd in range(most, 0, -1):
+        # Only a bound beyond ``SKEW_NS`` contradicts equal clocks; others need not go.
         last_odd, first_usual = tightest_first[odd - 1], tightest_first[odd]
         if last_odd - first_usual > _ALONE_NS and last_odd > SKEW_NS:
             kept = [bound for bound in bounds if sign * bound.late_ns <= first_usual]
@@ -174,7 +176,8 @@ def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
     times = np.concatenate([lower[:, 0], upper[:, 0]])
     middle = (times.min() + times.max()) / 2
     length = max(np.ptp(times), 1.0)
-    # The line is a + b * x with x from -0.5 to 0.5.
+    # The line is a + b * x with x from -0.5 to 0.5, the first and the last time: so a slope is the
+    # change over the whole recording.
     bounds = _Bounds(
         x_lower=(lower[:, 0] - middle) / length,
         lower=lower[:, 1],
@@ -182,6 +185,7 @@ def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
         upper=upper[:, 1],
     )
     best = _best_line(bounds, _MOST_DRIFT * length)
+    # ``crossed``: by how much the line is on the wrong side of a bound.
     if best is None or best.crossed > SKEW_NS:
         return Clocks(checked=checked, wrong_ns=float(lower[:, 1].max() - upper[:, 1].min()))
     return Clocks(best.late, best.slope / length, float(middle), checked)
@@ -208,6 +212,7 @@ class _Line:
         """The slope at which the bounds that limit this line are crossed as much as those that
         limit the other: where the two straight pieces of ``crossed`` over the slope meet.
         """
+        # How far apart the two pieces are, if both go on to a slope of 0.
         apart_at_zero = other.crossed - self.crossed
         apart_at_zero += self.change * self.slope
         apart_at_zero -= other.change * other.slope
@@ -235,6 +240,7 @@ class _Bounds:
         highest, lowest = int(above.argmax()), int(below.argmin())
         late = (above[highest] + below[lowest]) / 2
         crossed = (above[highest] - below[lowest]) / 2
+        # The derivative of ``crossed`` by the slope, while the same two bounds limit the line.
         change = (self.x_upper[lowest] - self.x_lower[highest]) / 2
         return _Line(slope, float(late), float(crossed), float(change))
 
@@ -246,6 +252,7 @@ def _best_line(bounds: _Bounds, steepest: float) -> _Line | None:
     Of lines that stay ``_WAKE_NS`` away from all bounds it is the flattest.
     """
     flat = bounds.best(0.0)
+    # ``change``: by how much a line crosses more for each unit of slope.
     # Both bounds that limit the line are at the same x, so no slope is better.
     if flat.change == 0:
         return flat
@@ -254,7 +261,8 @@ def _best_line(bounds: _Bounds, steepest: float) -> _Line | None:
     lowest = _least_crossing_between(flat, steep, bounds)
     if lowest.crossed > -_WAKE_NS:
         return lowest if abs(lowest.slope) < steepest else None
-    # There is more room than a line needs: turn the flat one until it has just enough.
+    # There is more room than a line needs: turn the flat one until it has just enough. Each turn
+    # may meet another bound, so it is done until it suffices, but for ``_SAME_NS``.
     while flat.crossed > _SAME_NS - _WAKE_NS:
         flat = bounds.best(flat.slope_for(-_WAKE_NS))
     return flat

@@ -47,13 +47,15 @@ def unexplained_wait_ns(call: HostCall, times: WorkTimes) -> float:
     Such a wait tells that the trace has lost work, or that its clocks differ.
     """
     length_ns = call.end - call.start
+    # A call that waits for nothing lasts up to ``_IDLE_WAIT_NS`` too.
     if not _WAIT.fullmatch(call.name) or length_ns <= _IDLE_WAIT_NS:
         return 0.0
     # The clocks of host and device may differ by ``SKEW_NS``, so work may seem to end later.
     last_end = times.last_end(call.end + SKEW_NS)
     if last_end < call.start:
         return length_ns
-    # A wait that sleeps returns some time after its work. More than that is unexplained.
+    # A wait that sleeps returns some time after its work (``_WAKE_LATE_NS``). If it returns later
+    # than that, all the time after the work is unexplained.
     after_work_ns = call.end - last_end
     return after_work_ns if after_work_ns > _WAKE_LATE_NS else 0.0
 
@@ -108,6 +110,7 @@ def may_wait(call: HostCall, times: WorkTimes) -> bool:
     # All of the call is known as a wait already.
     if length_ns <= call.no_work:
         return False
+    # A call that asks whether work is done is short, but a loop of such calls is a wait.
     if length_ns < _LONG_CALL_NS and not _POLL.fullmatch(call.name):
         return False
     return times.busy_share(call.start, call.end) >= _MOSTLY

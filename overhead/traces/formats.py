@@ -46,6 +46,7 @@ def read_trace_file(path: Path) -> Trace:
     if path.is_dir():
         raise BadFile("a folder; name the trace files in it", path)
     trace = _format_of(path).read(path)
+    # Of host and device one alone is no step.
     _refuse_one_half(trace, path)
     steps = [step for step in trace.steps if step.device] or trace.steps
     recording = dataclasses.replace(
@@ -69,6 +70,7 @@ def _refuse_one_half(trace: Trace, path: Path) -> None:
     if trace.has_device:  # the device work of a step belongs to calls of the host
         return
     recording = trace.recording
+    # A recording counts no launches into a captured graph; its steps do.
     launches = recording.launches or sum(step.count("launch") for step in trace.steps)
     has_operations = any(step.operations for step in trace.steps)
     if has_operations and not launches and not recording.work_without_call:

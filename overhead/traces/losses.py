@@ -51,6 +51,7 @@ def with_losses(
         copies=halves.copies,
         copies_without_work=len(halves.lost) - halves.launches_without_work,
         lost_ns=lost_ns,
+        # Kernels that have the number of a launch together with another kernel.
         shared=halves.shared,
         earlier=found.earlier,
         work_ns=found.work_ns,
@@ -81,7 +82,7 @@ def _calls_with_and_without_work(
     """Count the calls that issue device work between ``begin`` and ``end``, and those of them
     whose work is not in the recording. A call and its work have the same number.
     """
-    # By the number of a call: how many pieces of work it issued.
+    # By the number of a call: how many pieces of work it issued. 0 is no number.
     pieces = Counter(piece.correlation for piece in work if piece.correlation)
     issuing = [call for call in calls if _issues_work(call)]
     calls_with_work = Spans(

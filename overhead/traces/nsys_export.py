@@ -95,6 +95,8 @@ def _refuse_unfinished(path: Path) -> None:
     the trace would lack events.
     """
     whole = path.resolve()
+    # What to type into sqlite3. The first writes the changes into the database. Any command that
+    # reads, such as the second, undoes those of a change that was cut short.
     remedies = {"-wal": "'PRAGMA wal_checkpoint(TRUNCATE)'", "-journal": ".tables"}
     for end, remedy in remedies.items():
         beside = whole.with_name(whole.name + end)
@@ -143,7 +145,7 @@ def _read_database(path: Path) -> _Database:
     # Immutable: SQLite opens no file beside it, and makes none.
     address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     with contextlib.closing(sqlite3.connect(address, uri=True)) as base:
-        # A query that is told True ends with an error.
+        # A query that is told True ends with an error. It asks every 1,000 instructions.
         base.set_progress_handler(lambda: time.monotonic() > stop, 1000)
         base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
         # A view of the database must not call functions that do more than compute.
@@ -174,6 +176,7 @@ def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[_Row]:
                 characters += len(text)
                 if characters > _MOST_NAMES:
                     raise ValueError(f"names of more than {_MOST_NAMES:,} characters")
+            # All queries give their columns in the order of the fields of ``_Row``.
             rows.append(_Row(process, kind, names[text], *rest))
             if len(rows) > _MOST_ROWS:
                 raise ValueError(f"more than {_MOST_ROWS:,} rows")
@@ -201,6 +204,7 @@ def _busiest_process(rows: Iterable[_Row]) -> _Process:
     """
     busy_ns = Counter[int]()
     for row in rows:
+        # ``_KINDS``: by the word for what a row is (call, work, range) the kind of its event.
         if _KINDS[row.kind] is EventKind.WORK:
             length_ns = (row.end or 0) - (row.start or 0)
             # Also work of no length, or with wrong times, shows that the process has some.
@@ -220,7 +224,7 @@ def _events_of(rows: Iterable[_Row]) -> Iterator[TraceEvent]:
         stream = ""
         if kind is EventKind.OPERATION:
             kind = kind_of_range(name, otherwise=kind)
-        elif kind is EventKind.WORK:
+        elif kind is EventKind.WORK:  # of which ``track`` is the stream; else it is the thread
             stream = f"{row.device}:{row.track}"
         yield TraceEvent(
             kind=kind,

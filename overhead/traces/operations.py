@@ -56,11 +56,13 @@ def _outermost_of_thread(
         after = bisect.bisect_left(events, event.end, key=start_of)
         after = max(index + 1, after)  # an event of no length is not passed by its own end
         inner = events[index + 1 : after]
+        # ``DISPATCH_MODE``: the operation that torch records around a dispatch mode.
         if event.name == DISPATCH_MODE and any(each.end > event.end for each in inner):
             # It holds only the beginning of a range, such as that of a DataLoader's next.
             index += 1
             continue
         operation = HostOperation(
+            # In a backward pass the name of the operation follows that of the engine.
             name=event.name[:_MOST_NAME].removeprefix(_BACKWARD),
             start=event.start,
             end=event.end,

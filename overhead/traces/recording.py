@@ -119,6 +119,7 @@ def _faults_too_large(recording: Recording) -> Iterator[Reason]:
         yield because(
             "many-events-unreadable", unreadable=recording.unreadable, events=recording.events
         )
+    # Times so coarse cannot tell a kernel of a few µs.
     if recording.rounded_ns > _COARSE_NS:
         yield because("times-rounded", rounded_ns=recording.rounded_ns)
 
@@ -152,6 +153,7 @@ def _losses_too_large(recording: Recording) -> Iterator[Reason]:
         else:
             yield because("much-work-without-call", pieces=pieces, share=share)
 
+    # Kernels that have one number with another kernel: of which launch they are is not known.
     if recording.shared > MOST_LOST * launches:
         yield because("many-launch-numbers-shared", kernels=recording.shared)
 
@@ -187,6 +189,7 @@ def _contradictions_too_large(recording: Recording) -> Iterator[Reason]:
             waits=recording.unexplained_waits,
             share=recording.unexplained_ns / recording.steps_ns,
         )
+    # Time in which one thread waited while another worked: the replay counts both in a row.
     if recording.beside_ns > MOST_BESIDE * recording.steps_ns:
         yield because("threads-side-by-side", share=recording.beside_ns / recording.steps_ns)
 
@@ -205,7 +208,8 @@ def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
     """
     reasons: list[Reason] = []
     recorded_ns = recording.recorded_ns
-    # The program did not mark its steps, so one was chosen for it.
+    # The program did not mark its steps, so one was chosen for it. A step of 98 % of the recording
+    # (``_WHOLE``) counts as all of it.
     if not recording.marked and shown_ns < _WHOLE * recorded_ns:
         reasons.append(
             because("part-taken-as-one-step", shown_ns=shown_ns, recorded_ns=recorded_ns)

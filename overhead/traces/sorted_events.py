@@ -29,6 +29,8 @@ class SortedEvents:
     def __init__(self, events: Iterable[TraceEvent]) -> None:
         """Sort the events by kind, and leave out those that cannot be."""
         self.by_kind: dict[EventKind, list[TraceEvent]] = defaultdict(list)
+        # How many are left out: with times that cannot be, with an end before the start, and as a
+        # second copy of an event that was seen.
         self.unreadable = 0
         self.backwards = 0
         self.doubled = 0
@@ -55,7 +57,8 @@ class SortedEvents:
         if event.end < event.start:
             self.backwards += 1
             return
-        # A profiler may write calls and device work twice. Equal operations are different ones.
+        # A profiler may write calls and device work (``_HALVES``) twice. Equal operations are
+        # different ones.
         if event.kind in _HALVES:
             # Device work runs in a stream, a call in a thread.
             track = event.stream or (event.process, event.thread)

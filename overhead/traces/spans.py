@@ -40,7 +40,8 @@ class Spans(Generic[_Value]):
         """The value of the innermost span that holds this moment; None if none does."""
         spans = self._by_thread[thread]
         after = bisect.bisect_right(spans, moment, key=start_of)
-        # Of nested spans that hold the moment, the innermost began last.
+        # Of nested spans that hold the moment, the innermost began last. Spans nest at most
+        # ``_DEEPEST`` deep, so no earlier one is looked at.
         for span in reversed(spans[max(0, after - _DEEPEST) : after]):
             if span.end > moment:
                 return span.value

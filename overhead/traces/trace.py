@@ -249,7 +249,7 @@ class Trace:
         """The steps that took the host least: a quarter, three at least. All of them if they differ
         in their operations, because the shortest would then be those that do least.
         """
-        if not self.alike:
+        if not self.alike:  # by the number of operations
             return self
         quietest_ns = _quietest(step.end - step.start for step in self.steps)
         longest_ns = max(quietest_ns, default=0.0)

@@ -41,6 +41,7 @@ def marked_windows(marks: Iterable[TraceEvent]) -> list[StepWindow]:
         digits = mark.name[len(name) :]
         window = StepWindow(mark.start, mark.end, int(digits[:_MOST_DIGITS]))
         by_name[name].append(window)
+    # ``PROFILER_STEP``: how the marks of PyTorch's profiler begin.
     if PROFILER_STEP in by_name:
         chosen = by_name[PROFILER_STEP]
     else:
@@ -94,7 +95,7 @@ def trimmed_window(
     if not issuing:
         return TrimmedWindow(whole)
 
-    launched = issuing[0].start
+    launched = issuing[0].start  # calls are in the order of their start
     # One ns more, so that what starts last starts before the end.
     end = _end_of_work(issuing, calls, by_correlation) + 1
     around = _operation_around(launched, operations)
@@ -108,7 +109,7 @@ def trimmed_window(
         for operation in operations
         if operation.name == around.name and operation.start > around.start
     ]
-    if later_ns and around_ns > _START_UP * statistics.median(later_ns):
+    if later_ns and around_ns > _START_UP * statistics.median(later_ns):  # ten times as long
         return TrimmedWindow(StepWindow(around.end, end), around.name, around_ns)
     return TrimmedWindow(StepWindow(min(around.start, launched), end))
 

@@ -25,6 +25,7 @@ def beside_sentence(found: Beside, name: str) -> str:
     lie, those that the CPU limits and those that the device limits apart; and which figures differ
     by more than two runs of one machine do.
     """
+    # ``_WHERE``: the limits, CPU and device, in words.
     ranges = [_range(found, limit) for limit in _WHERE]
     ranges = [text for text in ranges if text]
     compared = "has no cost in common that is not noisy"
@@ -47,7 +48,8 @@ def beside_sentence(found: Beside, name: str) -> str:
 
 def _range(found: Beside, limit: str) -> str:
     """The lowest to the highest ratio of the figures with this limit, ``0.97 to 1.3 times as long
-    where the CPU is the limit (3 figures)``; '' where all are noisy.
+    where the CPU is the limit (3 figures)``; '' where all are noisy. ``limit``: what bounds a
+    figure in both runs, "host" or "device".
     """
     times = steady_ratios(found, limit)
     if not times:
@@ -56,6 +58,7 @@ def _range(found: Beside, limit: str) -> str:
     shown = number(within(lowest, 0.01))  # three digits
     if highest.value != lowest.value:
         shown = f"{shown} to {number(within(highest, 0.01))}"
+    # The origins of what is counted, by which the check of a page's numbers counts them again.
     origin = formed("count", *(ratio.origin for ratio in times))
     figures = count(len(times), "figure", origin)
     return f"{shown} times as long where {_WHERE[limit]} ({figures})"

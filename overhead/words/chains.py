@@ -27,6 +27,8 @@ def arm_label(arm: ArmFit) -> str:
     """A variant of a workload in words: the stack, how it runs the steps, and the parameters that
     tell it from others, ``dawn, fused checks=off``, ``cuda-graph, replay made by the CUDA driver``.
     """
+    # ``own``: the parameters that tell it from the variants beside it; the maker of a graph is none
+    # of them, and follows.
     variant = [arm.record.pattern, *parameter_texts(dict(arm.own))]
     if "maker" in arm.record.params:
         variant.append(f"made by {arm.maker}")
@@ -37,6 +39,7 @@ def why_no_speed(record: Record) -> str:
     """Why a measured variant of a workload has no time that can be compared: what is wrong with the
     line through its times, that its cost is not clearly above zero, or the reason in its record.
     """
+    # The line says that a chain of no step takes less than no time, so the times are no line.
     if bends_below_zero(record):
         return _BENDS_BELOW_ZERO
     # It has a cost and is left out all the same: the interval reaches zero.

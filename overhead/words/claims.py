@@ -81,8 +81,9 @@ def summary(found: Sequence[Judged]) -> str:
 
 
 def verdict(judged: Judged) -> str:
-    """The verdict on a claim; also that the effect has the same direction but another size, and on
-    what hardware we measured, if it is of another kind than the source's.
+    """The verdict on a claim; also that the effect has the same direction but another size
+    (``size``: smaller or larger), and on what hardware we measured, if it is of another kind than
+    the source's.
     """
     if judged.is_implied:
         return f"{judged.verdict} by its own published figures"
@@ -126,12 +127,13 @@ def explanation(judged: Judged) -> str:
     claim = judged.claim
     test = claim.test
     if test is None:
-        return claim.untested
+        return claim.untested  # the claim itself says why
     if test.kind == "implied":  # the published figures alone decide
         sentences = [_implied(claim, test)]
     elif not judged.measured:
         return _not_measured(judged.measuring)
     else:
+        # Each value of ``measured`` has a verdict of its own beside it.
         sentences = [*_value_sentences(test, [value for value, _ in judged.measured])]
     # Then the same by the source's own method, where that has a flaw.
     if claim.flawed:
@@ -203,6 +205,7 @@ def _other_hardware(judged: Judged) -> str:
     """
     if not judged.is_of_other_hardware:
         return ""
+    # ``on``: what did the work, a GPU, a CPU or a software adapter (a GPU driver on the CPU).
     kinds = sorted({_PROCESSORS[value.on] for value, _ in judged.measured})
     return f"we measured on {listed(kinds)}, and the source measured on {judged.claim.hardware}"
 
@@ -211,9 +214,9 @@ def quantity(of: Value, unit: Unit) -> str:
     """A measured value of a claim with its interval and unit, rounded to the digits that the
     interval allows.
     """
-    if unit == "dispatches":
+    if unit == "dispatches":  # counted, so there is no interval
         number_of = f"{of.value:,.0f}"
-    elif unit == "share":
+    elif unit == "share":  # what a case saves may be below zero
         number_of = spread(of * 100)
     else:
         number_of = positive_spread(of)
@@ -291,7 +294,7 @@ def _value_sentences(
         if known:
             yield f"{where}, {test.quantity.replace(VALUE, listed(known))}{of_run}."
         missing = [claim_value for claim_value in values if claim_value.measured is None]
-        for why in dict.fromkeys(map(_reason, missing)):
+        for why in dict.fromkeys(map(_reason, missing)):  # each reason once
             # This claim is that something fails, so the reason is what was measured.
             if test.kind == "fails":
                 yield f"{where}, {test.quantity.replace(VALUE, why)}{of_run}."
@@ -354,7 +357,7 @@ def _cases(named: Sequence[tuple[str, MeasuredCase]]) -> str:
     """The one or two cases of a value, each with the name of its target (a stack on a device); one
     target of both is named once.
     """
-    # One or two cases, as of a ratio.
+    # One or two cases, as of a ratio. ``_pattern``: how a case makes its launches.
     names = {name for name, _ in named}
     if len(names) == 1:
         name = names.pop()

@@ -130,6 +130,7 @@ def yardstick(of: Yardstick) -> str:
                 f" {of_median}"
             )
         case "one-run":
+            # ``spread`` is assumed here, not measured; less where both had the same CPU speed.
             speed = " at the same CPU speed" if of.same_speed else ""
             floor = percent(of.spread)
             return (
@@ -145,6 +146,7 @@ def sides(found: Verdicts) -> list[str]:
     tested.
     """
     base, new = ", ".join(found.base), ", ".join(found.new)
+    # Variants inside of files are always of one machine.
     if found.same_machine:
         inside = f"; in {', '.join(found.inside)}" if found.inside else ""
         return [f"BASE {base}; NEW {new}{inside}."]
@@ -230,6 +232,7 @@ def gate(found: Verdicts) -> str:
     """
     if found.fail_over is None:
         return ""
+    # ``failed``: the cases whose whole interval lies above the limit.
     limit = f"{found.fail_over:g} %"
     if not found.failed and not found.any_test:
         return f"Nothing could be tested for a change of {limit}: {_without_test(found)}."

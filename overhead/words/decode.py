@@ -58,12 +58,13 @@ def variant_name(variant: MeasuredVariant) -> str:
     fusions it has and how it is handed over, ``fused, one pass for each token, from Python``; of a
     library its mode, such as ``eager``.
     """
+    # What the case was measured with; a case has only the parameters of its kind.
     params = variant.record.params
     if variant.is_lowered:
         return f"{_fusions(int(params['fusions']))}, {issued(variant)}"
     if "mode" in params:
         return f"torch.compile, {params['mode']}"
-    if "maker" in params:
+    if "maker" in params:  # who made its graph
         return "CUDA graph by PyTorch"
     # A stack with this role runs the whole model in one call.
     return "one call for each token" if "whole-model" in variant.target.facts.roles else "eager"

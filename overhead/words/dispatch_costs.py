@@ -55,6 +55,7 @@ def why_unresolved(record: Record) -> str:
         return f"nonlinear: {short}, and {long} in long chains"
     if doubt == "two-speeds":
         return f"two speeds, {cost_text(record)}"
+    # What is left: a status that is not ``ok``, or an interval that reaches zero.
     name = figure.status if doubt == "status" else "not above zero"
     cost = figure.measured
     if cost is None or not cost.bounded:
@@ -66,6 +67,7 @@ def kind_remark(row: DispatchRow, kind: Kind) -> str:
     """The remark on a stack's cost from one kind of caller: why it is doubtful, and which other
     operation compiled code runs. ``kind``: "python", "compiled", "browser", or "batched".
     """
+    # ``lacks_batch``: the stack can batch dispatches, and this run did not measure it.
     if kind not in row.records:
         return _NO_BATCH if kind == "batched" and row.lacks_batch else ""
     remarks = [why_unresolved(row.records[kind])]
@@ -81,7 +83,7 @@ def _operand(row: DispatchRow) -> str:
     operand = row.operand
     if operand is None:
         return ""
-    if operand.python is None:
+    if operand.python is None:  # its cost from Python is not known
         return operand.operation
     return f"{operand.operation}, {micro(operand.python)} from Python"
 

@@ -12,7 +12,7 @@ def first_steps_text(here: FirstSteps) -> str:
     """What ``overhead`` alone prints: five questions, each with a command that answers it on this
     machine. ``here``: which library is installed, and whether there is a GPU.
     """
-    setup, change = _statement(here)
+    setup, change = _statement(here)  # what prepares the call of the example, and the call
     answers = {
         "What does this call cost?": f'overhead time "{change}" -s "{setup}"',
         "Is a program host-bound or device-bound?"

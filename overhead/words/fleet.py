@@ -71,6 +71,7 @@ def all_nodes(nodes: Sequence[JudgedNode], false_alarms: float) -> str:
     verdicts = f"{count(len(nodes), 'node')}: {counted(nodes)}."
     if not false_alarms:  # no node was judged
         return verdicts
+    # A test of many nodes calls a healthy one slow now and then.
     expected = (
         f"If all were healthy, {number(false_alarms)} of them or less would be called slow"
         " (expected false alarms)."
@@ -132,6 +133,7 @@ def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
     # Tests of a side of the node, or of all of its devices, name no stack.
     whole_node = [test for test in smallest if not test.stack]
     stacks = [test for test in smallest if test.stack]
+    # Of all stacks, the one with the smallest slowdown and the one with the greatest are named.
     stacks.sort(key=lambda test: smallest[test])
     least_and_most = dict.fromkeys([*stacks[:1], *stacks[-1:]])  # one, if there is one stack
     texts = []
@@ -197,7 +199,7 @@ def _why_not_in_full(node: JudgedNode) -> str:
     why = why_unknown(node.unknown)
     if why:
         return why
-    for of, reason in node.not_judged.items():
+    for of, reason in node.not_judged.items():  # only the first
         return _of_part(of, reason)
     # All of it was judged, and it is only suspect.
     return "one more run on it is needed"

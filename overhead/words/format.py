@@ -108,12 +108,13 @@ def _positive_spread(of: Value) -> _Spread:
     """The value and its interval as text, of what cannot be negative: see ``positive_spread``."""
     if of.low is None or of.high is None or of.value <= 0:
         return _spread(of)
-    # _place() is the power of ten of the last digit shown.
+    # _place() is the power of ten of the last digit shown, of which ``round`` wants the negative.
     rounded_low = round(of.low, -_place(of))
     if rounded_low > 0:
         return _spread(of)
     # An end at zero or below is not shown.
     least = f"{number(of.low)} to" if of.low > 0 else "at most"
+    # Without an interval, number() gives two digits.
     return _Spread(number(of.value), f"{least} {number(of.high)}", of)
 
 
@@ -147,9 +148,10 @@ def cost_text(record: Record) -> str:
     """The cost of a case in microseconds without its unit: ``3.74``, or ``3.7 or 4.5`` if processes
     measured two different speeds; '' without a cost.
     """
-    figure = record.figure("complete")
+    figure = record.figure("complete")  # the cost of one more call with its work done
     if figure is None:
         return ""
+    # ``two_speeds``: both values, or none of a figure with one. ``mode_of``: one as a value.
     speeds_us = [mode_of(figure, speed) / 1e3 for speed in two_speeds(figure)]
     return costs_text(speeds_us) if speeds_us else micro(figure)
 
@@ -172,6 +174,7 @@ def micro_spread(figure: Figure | None) -> str:
         return figure.status
     if figure.processes == 1 and ns.low == ns.high:  # the range of one process has no width
         ns = dataclasses.replace(ns, low=None, high=None)
+    # The name tells whether such a figure can be negative.
     return _micro_spread(figure.name, ns).text()
 
 
@@ -206,6 +209,7 @@ def micro_of(ns: Value | float) -> str:
         text = f"{micros.value:#,.3g}".rstrip(".")
     else:
         text = f"{micros.value:,.0f}"
+    # printed() returns the text, and notes of which value it is, for the check of a page's numbers.
     return printed(text, micros)
 
 
@@ -250,6 +254,7 @@ def factor(times: Value | float) -> str:
     """
     times = _as_value(times)
     place = _place(times)  # the power of ten of the last digit shown
+    # A wide interval may round all digits away; then the first one is shown all the same.
     if 0 < times.value < math.inf:
         first_digit = math.floor(math.log10(times.value))
         place = min(place, first_digit)
@@ -276,6 +281,7 @@ def percent_spread(share: Value | None) -> str:
         return ""
     # Only the upper end is known: the share may be as small as zero.
     if share.low is None and share.high is not None:
+        # With zero as the lower end, the value is rounded as an interval of this width allows.
         value = percent(Value(share.value, 0.0, share.high))
         at_most = f"at most {_percent_number(share.high)}"
         return _Spread(value, at_most, share * 100).text()
@@ -342,7 +348,7 @@ def _place(of: Value) -> int:
     if of.low is None or of.high is None:
         return first - _DIGITS_WITHOUT_INTERVAL + 1
 
-    finest = first - _DIGITS + 1
+    finest = first - _DIGITS + 1  # the place of the fourth digit
     # An interval without width would allow any number of digits.
     half_width = (of.high - of.low) / 2
     if half_width <= 0 or not math.isfinite(half_width):

@@ -42,6 +42,7 @@ class Term:
         if self.is_common:
             return ()
         spellings = (self.name, *self.forms)
+        # Headings of tables stand with their unit.
         if self.column:
             spellings += (f"{self.column}, {MICRO}",)
         return spellings

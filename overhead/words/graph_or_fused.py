@@ -102,8 +102,8 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
     for row in found:
         if isinstance(row.work, ProgramWork):
             sentences.append(_program(row, row.work))
-    # At last the workloads whose times are of another run, by that run; '' stands for the run
-    # shown.
+    # At last the workloads whose times are of another run, by the time when that began; '' stands
+    # for the run shown.
     runs: dict[str, list[str]] = {}
     for row in found:
         if row.run:
@@ -216,7 +216,8 @@ def compared(row: WorkRow, variant: ChainWay) -> str:
     if verdict == "dearer":
         return f"{point(times)} times {WAY_VERDICTS[verdict]}"
     if verdict == "cheaper":
-        # The inverse of the ratio: how many times faster.
+        # The inverse of the ratio: how many times faster. exactly(1.0): a value without
+        # uncertainty, whose origin is known.
         return f"{point(exactly(1.0) / times)} times {WAY_VERDICTS[verdict]}"
     return WAY_VERDICTS[verdict]
 
@@ -278,7 +279,7 @@ def _range(row: WorkRow) -> str:
         times = row.relative(variant)
         if times is not None:
             relative_times.append(times.value)
-    # The largest time is the least gain.
+    # The largest time is the least gain. A row that won has at least one of these times.
     least = number(1 / max(relative_times))
     most = number(1 / min(relative_times))
     return f"{least} times" if least == most else f"{least} to {most} times"

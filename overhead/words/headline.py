@@ -62,6 +62,7 @@ def lead_sentences(costs: DispatchCosts) -> list[str]:
     stack: the cheapest, WebGPU, batches, Python's share, and what a stopwatch would show. Those
     whose figures are missing are left out.
     """
+    # ``_WEBGPU_CALLED``: the callers, Python and compiled code, in words.
     webgpu = [_webgpu(costs, kind) for kind in _WEBGPU_CALLED]
     sentences = [
         _cheapest(costs),
@@ -87,6 +88,7 @@ def _cheapest(costs: DispatchCosts) -> str:
     # The range in which 9 of 10 other runs on such a machine would put this cost.
     next_run = next_run_text(record, costs.view.fingerprint.machine)
     again = f" (run-to-run range {next_run})" if next_run else ""
+    # ``_doubt``: what makes the cost doubtful, in brackets; '' for a clear one.
     cost = f"{costs_text(row.marks['python'])} {MICRO}{_doubt(record)}"
     sentence = f"The cheapest {unit} from Python goes through {row.name}: {cost}{again}."
 
@@ -162,7 +164,8 @@ def _python(costs: DispatchCosts) -> str:
     another than the row's.
     """
     texts = []
-    # ``share``: from 0 to 1. ``row``: the stack in the headline figure.
+    # ``share``: from 0 to 1, shown in per cent with its interval. ``row``: the stack in the
+    # headline figure.
     for found in python_shares(costs):
         texts.append(f"{percent_spread(found.share)} through {found.row.split_name}")
     if not texts:
@@ -180,7 +183,7 @@ def _overstated(costs: DispatchCosts) -> str:
     row = found.row
     caller = row.records[row.first].caller  # the first kind of caller that has a cost
     through = f"{row.name}, {CALLER_WORDS[caller]}"
-    # ``times``: the time of one launch with its wait, over the cost of a launch.
+    # ``times``: the time of one launch with its wait, over the cost of a launch; with its interval.
     times = factor_spread(found.times)
     return (
         f"A stopwatch around one launch and its wait would show up to {times} the cost of one more"
@@ -230,12 +233,12 @@ def _another_run(machine: Machine) -> str:
     """A sentence on how far the costs of another run on such a machine may lie from the costs here,
     or that this is not known.
     """
-    # How CPU-bound costs spread over many runs on this kind of machine.
+    # How CPU-bound costs ("host") spread over many runs on this kind of machine.
     spread = spread_of("host", machine)
     if spread is None:
         return next_run_sentence(machine)
     runs = of_the_method("9 of 10 runs")  # numbers that no run gives
-    # The half-width is one of logarithms of costs.
+    # The half-width is one of logarithms of costs, so its exponential is a factor: 1.1 is 10 %.
     share = math.exp(half_width(spread)) - 1
     origin = formed("run-to-run share", words=f"host, {kind_of(machine)}")
     within_share = percent(Value(share, origin=origin))

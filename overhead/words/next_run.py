@@ -36,7 +36,7 @@ def range_text(found: Value | None) -> str:
     """
     if found is None:
         return ""
-    low, high = found.floor / 1e3, found.ceiling / 1e3
+    low, high = found.floor / 1e3, found.ceiling / 1e3  # the ends of the interval, in µs
     # Both ends get the digits that the range allows.
     ends = [number(Value(end, low, high)) for end in (low, high)]
     return printed(" to ".join(ends), found / 1e3)

@@ -53,6 +53,8 @@ def noting() -> Iterator[list[Printed]]:
     """Context manager: while it is open, each figure that becomes text is added to the list,
     so that a checker can tell what each number of a document is.
     """
+    # ``_list``: a context variable, where ``printed`` looks for the list. The old one comes back
+    # at the end, so that one block may lie in another.
     found: list[Printed] = []
     token = _list.set(found)
     try:

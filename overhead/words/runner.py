@@ -35,7 +35,7 @@ def driver(target: Target) -> str:
     """The driver of a target, each word once: a library may write one version in two ways,
     ``580.9.04 580.9.4.0``.
     """
-    by_spelling: dict[str, str] = {}
+    by_spelling: dict[str, str] = {}  # the first word of each spelling stays, as it is written
     for word in target.driver.split(" "):
         by_spelling.setdefault(_spelling(word), word)
     return " ".join(by_spelling.values())
@@ -45,6 +45,7 @@ def _spelling(word: str) -> str:
     """The form that two spellings of a name or a version share, to compare them: lower case without
     a colon; of a version its numbers without zeros at the start or end, ``580.9.4``.
     """
+    # A name with a colon behind it is the same word as the name alone.
     name = word.removesuffix(":")
     parts = name.split(".")
     is_version = all(part.isdecimal() for part in parts)
@@ -70,7 +71,7 @@ def note(told: RunNote) -> str:
                 f"{told.target}: more cases {told.status} alike; overhead show --all lists them",
             )
         case MeasuredAgain():
-            process = f"{told.target}, process {told.process + 1}"
+            process = f"{told.target}, process {told.process + 1}"  # counted from 0
             return _of_side(told.side, f"{process}: {sentence(told.reason)}; measured again")
         case CasesLeftOut():
             return f"left out ({sentence(told.reason)}): {few(list(told.names))}"

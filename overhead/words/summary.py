@@ -24,6 +24,7 @@ def speed_sentence(view: View) -> str:
     from_most = Origin(operation="state of the run", of=run, words="canary_us_most")
     least = Value(reference_loop.least_us, origin=from_least)
     most = Value(reference_loop.most_us, origin=from_most)
+    # Values, not numbers, so that the result has an origin too. exactly(1.0): without uncertainty.
     change = percent(most / least - exactly(1.0))
     return (
         f"The speed of the CPU changed by {change} between the processes of this run: the reference"

@@ -217,7 +217,7 @@ class Formatter(string.Formatter):
         """The value of a field of a template. Other values can belong to it: of ``cost`` the ends
         of its interval are ``cost_low`` and ``cost_high``, and ``cost_other`` is a second speed.
         """
-        value = super().get_value(key, args, kwargs)
+        value = super().get_value(key, args, kwargs)  # as Python's ``format`` finds it
         if f"{key}_other" in kwargs:
             return (value, kwargs[f"{key}_other"])  # as "3.7 or 4.5" in the text
         low = kwargs.get(f"{key}_low")
@@ -227,7 +227,9 @@ class Formatter(string.Formatter):
         return Value(value, low, high)
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """The text of one value."""
+        """The text of one value, by what follows the colon in its field: ``{n:count step}``. That
+        is a format of ``VALUE_FORMATS``, such as ``micro`` for ns in µs, or one of Python's own.
+        """
         # "count step": the name of a format, and what follows it.
         name, _, more = format_spec.partition(" ")
         if name in VALUE_FORMATS:

@@ -45,10 +45,11 @@ def register(cls: type[Workload]) -> type[Workload]:
     """Class decorator of a workload: add it to those that runs measure, by its name. Raises
     ``UsageError`` if the name is in use, or reserved for work that stacks define themselves.
     """
-    reserved = stack_works()
+    reserved = stack_works()  # by their names, workloads that stacks define
     if cls.name in reserved:
         names = ", ".join(sorted(reserved))
         raise UsageError(f"the workload name {cls.name!r} is reserved, as are {names}")
+    # ``owner_of``: what identifies this definition, also if its file is imported a second time.
     WORKLOADS.add(cls.name, cls(), owner_of(cls))
     return cls
 
@@ -74,6 +75,7 @@ def when_measured(name: str) -> Literal["always", "full", "named"]:
     if of_stacks is not None:
         return of_stacks.runs
     workload = workloads().get(name)
+    # ``heavy``: it takes too long for usual runs.
     return "full" if workload is not None and workload.heavy else "always"
 
 

@@ -62,6 +62,7 @@ def network_text(
             # The matrix has a row for each input, and a column for each neuron. ``w1(5u)`` is its
             # number 5, row after row.
             weights = [f"w{layer}({j * width + k}u)" for j in range(len(inputs))]
+            # dot_text(): the sum of the products of inputs and weights.
             summed = f"b{layer}({k}u) + {dot_text(inputs, weights)}"
             lines.append(f"{neuron} = {function.format(summed)}")
         # The outputs of this layer are the inputs of the next one.
@@ -90,7 +91,8 @@ def network_on_arrays(
     """
     for layer in range(1, layers + 1):
         # A row vector times the weights of each element.
-        # Shapes: (elements, 1, inputs) times (elements, inputs, neurons).
+        # Shapes: (elements, 1, inputs) times (elements, inputs, neurons). The axis of length 1
+        # makes a matrix of each row of inputs, and is taken off again.
         product = (x[:, None, :] @ fixed[f"w{layer}"])[:, 0, :]
         x = product + fixed[f"b{layer}"]
         function = last if layer == layers else hidden
@@ -98,4 +100,5 @@ def network_on_arrays(
             x = xp.tanh(x)
         elif function == "relu":
             x = xp.clip(x, 0.0, None)
+        # Else it is "none": the sums themselves.
     return x

@@ -298,6 +298,7 @@ def _templates(language: str, precision: str) -> _Templates:
             whole=_CUDA_WHOLE,
             one_step="1",
             all_steps="steps",
+            # CUDA C: definitions of ``number``, and the parameters that all kernels share.
             marks={"NUMBER": _CUDA_HALF if is_half else _CUDA_FLOAT, "HEAD": _CUDA_HEAD},
             each=_CUDA_EACH,
             bodies=_CUDA_BODIES,
@@ -321,6 +322,8 @@ def rmsnorm_kernels(
     ``constants``: the values of ``COLUMNS`` and ``EPS``.
     """
     templates = _templates(language, precision)
+    # A template has marks, names between ``@``, which _filled() replaces by these texts. One step
+    # needs no argument for their number, so STEPS is empty.
     of_one_step = {"NAME": "once", "TURNS": templates.one_step, "STEPS": ""}
     steps = ", unsigned long long steps"
     of_all_steps = {"NAME": "fused", "TURNS": templates.all_steps, "STEPS": steps}
@@ -329,6 +332,8 @@ def rmsnorm_kernels(
     for name, body in templates.bodies.items():
         kernels[name.upper()] = _filled(templates.each, {"NAME": name, "BODY": body})
 
+    # ``WIDTH`` and ``COLUMNS`` are the same number, as an integer and as a divisor. ``THREADS``: how
+    # many share a row in the kernels that sum it up. ``GROUP``: in a group of the others.
     sizes = {
         "ROWS": rows,
         "WIDTH": columns,
@@ -355,7 +360,8 @@ def _entries(language: str, rows: int, columns: int) -> dict[str, tuple[KernelEn
             "one": (KernelEntry("once", rows, block),),
             "fused": (KernelEntry("fused", rows, block),),
         }
-    # A thread for each number, and for ``root`` a thread for each row.
+    # A thread for each number, and for ``root`` a thread for each row; these work alone, in groups
+    # of any size. Where a row is summed up, a group of ``THREADS`` shares it.
     for_numbers = -(-rows * columns // _GROUP_SIZE)
     for_rows = -(-rows // _GROUP_SIZE)
     separate = (

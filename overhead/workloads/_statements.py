@@ -36,6 +36,7 @@ def statements(
     ``changed``: names of variables that exist already and get new values. All other names are
     declared. ``whole``: numbers are unsigned integers of 32 bits, not fractions.
     """
+    # The word before a new name, such as ``let``; none in Triton.
     declare = (_DECLARE_WHOLE if whole else DECLARE).get(language, "")
     lines = []
     for line in text.splitlines():
@@ -52,6 +53,7 @@ def _statement(language: Language, name: str, value: str) -> str:
     """One assignment in a language. ``name``: with its declaration, if it has one. ``value``: the
     expression in the notation of this module.
     """
+    # Each function gets its name in the language: ``sin`` is ``sinf`` in CUDA C.
     value = _CALL.sub(lambda call: f"{_FUNCTIONS[call[1]][language]}(", value)
     # Triton is Python, in which an index has no ``u``.
     if language == "triton":

@@ -93,6 +93,7 @@ class Acrobot(_network.NetworkWorkload):
         cos2 = xp.cos(theta2)
         seen = xp.stack([cos1, sin1, cos2, sin2, omega1 / c["SPIN1"], omega2 / c["SPIN2"]], axis=1)
         out = _network.network_on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1)
+        # The difference of the outer outputs, scaled by the middle one. All are within -1 and 1.
         torque = 0.5 * (out[:, 2] - out[:, 0]) * (1.0 + out[:, 1])
 
         # The equations of motion of two links, as in ``_STEP``: ``d`` are moments of inertia,

@@ -97,7 +97,7 @@ class CartPole(_network.NetworkWorkload):
         twist = (c["GRAVITY"] * sin1 - cos1 * push) / leverage
         pull = push - pole * length * twist * cos1 / mass
 
-        # A wall at each end of the track stops the cart.
+        # A wall at each end of the track stops the cart: what it moved less is taken off its speed.
         reached = xp.clip(x + dt * speed, -c["TRACK"], c["TRACK"])
         new_speed = (reached - x) / dt + dt * pull
         theta = theta + dt * spin

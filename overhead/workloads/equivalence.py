@@ -66,7 +66,7 @@ def check_chain(
     # Only some elements are compared: random ones, the first and the last.
     drawn = rng.integers(0, elements, _SAMPLE)
     rows = np.unique(np.concatenate([[0, elements - 1], drawn]))
-    reference = Reference(workload, fixed, rows)
+    reference = Reference(workload, fixed, rows)  # computes these elements in NumPy
     chain.put(state)
     # Rounding errors shrink with each step, so the states may be compared after any number of
     # steps: early, when they still depend on the start, and late.
@@ -94,6 +94,7 @@ def _compare_after(
     size of its values.
     """
     done = 0
+    # The chain goes on from where it is; the reference begins at the start each time.
     for wanted in steps:
         chain.advance(wanted - done)
         done = wanted
@@ -113,7 +114,7 @@ def _compare_single_steps(
     ``done``: the steps that the chain has done so far.
     """
     # Steps that are not compared, from one that is to the next. Random, so that the compared steps
-    # do not always have the same indices.
+    # do not always have the same indices; 3 to 39.
     between = int(rng.integers(3, 40))
     for _ in range(_SPOTS):
         chain.advance(between)
@@ -136,8 +137,9 @@ class Reference:
 
     def __init__(self, workload: Workload, fixed: dict[str, Array], rows: Array) -> None:
         self.workload = workload
-        self.rows = rows
+        self.rows = rows  # the numbers of the elements that are computed
         self._fixed: dict[str, Array] = {}
+        # A shared input has no axis of elements, so all of it is taken.
         shared = {field.name for field in workload.fixed if field.shared}
         for name, values in fixed.items():
             taken = values if name in shared else values[rows]
@@ -184,6 +186,7 @@ class Reference:
             name: values.astype(precision) for name, values in self._fixed.items()
         }
         state = {name: values.astype(precision) for name, values in state.items()}
+        # A step gets its index as an array of one number.
         for t in range(at, at + steps):
             state = self.workload.step(np, state, fixed, np.array([t], np.int32))
             yield state
@@ -203,6 +206,7 @@ class Reference:
                 # Two angles may be apart by nearly a whole turn, and yet be neighbours.
                 # The shorter way around.
                 apart = np.minimum(apart % period, -apart % period)
+                # ``_WITHIN``: a little above 1, for rounding.
                 if np.max(np.abs(state[name])) > _WITHIN * period / 2:
                     return float("inf")
             relative = float(np.max(apart)) / scale
@@ -218,7 +222,7 @@ class Reference:
         the state of those of this reference, by more than ``bound``. ``when``: after which steps,
         for the message.
         """
-        off = self.distance(self.take(computed), expected)
+        off = self.distance(self.take(computed), expected)  # of these elements alone
         # "not <=" and not ">", so that a difference which is no number is refused too.
         if not off <= bound:
             raise Differs(because("off-by-more-than-allowed", why=when, off=off, bound=bound))

@@ -69,6 +69,7 @@ vx = vx + DT * G * pull_x
 vy = vy + DT * G * pull_y
 x = x + DT * vx
 y = y + DT * vy"""
+    # ``_SUMS`` and ``_STATE``: the variables that are there before, and get new values.
     inner = statements(language, "\n".join(loads + pulls), _SUMS)
     return f"{begin}\n{indent(inner, '    ')}\n{end}\n{statements(language, move, _STATE)}"
 

@@ -56,14 +56,15 @@ def _body(language: Language) -> str:
     cells. PCG's hash ends with an operation that does not change the bits used here, so it is left
     out.
     """
-    # Two coordinates for each point.
+    # Two coordinates for each point. The constants are those of PCG's hash.
     draws = []
     for k in range(2 * _AT_ONCE):
         draws.append(f"""\
 mixed{k} = (first + k + {k}u) * 747796405u + 2891336453u
 word{k} = ((mixed{k} >> ((mixed{k} >> 28u) + 4u)) ^ mixed{k}) * 277803737u
 draw{k} = (word{k} >> 17u) | 1u""")
-    # The sum of two squares is below 2^31, so bit 30 is 1 outside the circle of radius 2^15.
+    # The sum of two squares is below 2^31, so bit 30 is 1 outside the circle of radius 2^15. Misses
+    # are counted, because that bit is 1 for them; the step takes them off the points drawn.
     misses = []
     for x in range(0, 2 * _AT_ONCE, 2):
         y = x + 1
@@ -130,6 +131,7 @@ class Pi(Workload):
         y = _coordinate(counter + 1)
         # Bit 30 is 1 outside the circle of radius 2^15.
         misses = ((x * x + y * y) >> 30).sum(1)
+        # ``DRAWN``: the points of a step.
         hits = state["hits"]
         new_hits = self.constants["DRAWN"] - xp.asarray(misses, dtype=hits.dtype)
         return {"hits": hits + new_hits}
@@ -142,7 +144,7 @@ def _coordinate(counter: Any) -> Any:
     Here numbers are int32, in the kernels unsigned. A shift of an int32 to the right fills with the
     sign instead of zeros, so masks clear what the sign filled.
     """
-    # The constant 2891336453 as an int32.
+    # The constant 2891336453 as an int32. Products wrap around as in the kernels.
     mixed = counter * 747796405 + (2891336453 - 2**32)
     # PCG's hash shifts by a number that its four highest bits give.
     high = (mixed >> 28) & 15

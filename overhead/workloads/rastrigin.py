@@ -27,7 +27,7 @@ def _terms(language: Language, cos: str, rounded: str) -> str:
 
     All genes are loaded before the first is used, so that the loads do not wait for each other.
     """
-    declare = DECLARE[language]
+    declare = DECLARE[language]  # the word before a new name
     ten = "10.0f" if language == "cuda" else "10.0"
     loads = [f"{declare} y{k} = genes(d + {k}u) + shift;" for k in range(AT_ONCE)]
     sums = []
@@ -108,6 +108,7 @@ class Rastrigin(Workload):
         # As in the kernels: whole turns do not change a cosine.
         cosine = xp.cos(c["TURN"] * (y - xp.round(y)))
         value = (y * y - 10.0 * cosine + 10.0).mean(1)
+        # ``KEPT``: how much of the old shift is kept. ``RATE``: how much of the value is added.
         shift = c["KEPT"] * state["shift"] + c["RATE"] * value
         return {
             "shift": shift,

@@ -31,7 +31,7 @@ def _body(language: Language, larger: str) -> str:
     # Each of the four positions holds for every fourth asset.
     positions = [f"out{asset % HELD}" for asset in range(ASSETS)]
     gain = _network.dot_text(returns, positions)
-    day = {"wgsl": "let", "cuda": "const unsigned int"}[language]
+    day = {"wgsl": "let", "cuda": "const unsigned int"}[language]  # declares a whole number
     return f"""
 {day} day = t % {DAYS}u;
 {statements(language, _network.network_text(seen, _LAYER_WIDTHS))}
@@ -89,8 +89,8 @@ class Simulation(_network.NetworkWorkload):
         }
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """The read-only arrays: random weights of each policy's network, and the signals and
-        returns of the market for each day, which all policies share.
+        """The read-only arrays: random weights of each policy's network (its ``genes``), and the
+        signals and returns of the market for each day, which all policies share.
         """
         genes = super().inputs(elements, rng)
         market = {
@@ -105,7 +105,7 @@ class Simulation(_network.NetworkWorkload):
 
         ``peak`` is the highest wealth so far, and ``fall`` the largest fall from a peak.
         """
-        day = t % DAYS
+        day = t % DAYS  # after the last day the first one comes again
         memory = state["memory"]
         # ``t`` has one number, so the signals of the day have the shape (1, 6): each policy sees
         # the same.
@@ -113,8 +113,8 @@ class Simulation(_network.NetworkWorkload):
         seen = xp.concatenate([signals, memory], axis=1)
         out = _network.network_on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1)
 
-        # The first outputs are the positions, each of which holds for every fourth asset; the
-        # others are the new memories.
+        # The first ``HELD`` outputs are the positions, each of which holds for every fourth asset;
+        # the others are the new memories.
         positions = xp.concatenate([out[:, :HELD]] * (ASSETS // HELD), axis=1)
         gain = (fixed["returns"][day] * positions).sum(1)
         wealth = state["wealth"] + self.constants["SHARE"] * gain

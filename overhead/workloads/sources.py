@@ -47,7 +47,8 @@ def pack_inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
     another.
     """
     fields = [_flat(workload, field, values[field.name]) for field in workload.fixed]
-    # A workload without inputs gets four bytes, because no buffer may be empty.
+    # A workload without inputs gets four bytes (two numbers of float16), because no buffer may be
+    # empty.
     if not fields:
         return np.zeros(4 // workload.dtype.itemsize, workload.dtype)
     return np.concatenate(fields)
@@ -55,14 +56,16 @@ def pack_inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
 
 def unpack_state(workload: Workload, buffer: Array, elements: int) -> dict[str, Array]:
     """The fields of the state, by name and with their shapes, from the buffer in which kernels keep
-    them one after another: the reverse of ``pack_state``.
+    them one after another: the reverse of ``pack_state``. ``elements``: the independent parts of
+    the state. Scratch numbers of the kernels, behind the fields, are left out.
     """
     fields: dict[str, Array] = {}
     start = 0
     for field in workload.state:
         end = start + field.width * elements
         numbers = buffer[start:end]
-        # Either the numbers of one element are neighbours, or number k of all elements are.
+        # Either the numbers of one element are neighbours (``by_element``), or number k of all
+        # elements are.
         if workload.by_element:
             of_elements = numbers.reshape(elements, -1)
         else:
@@ -90,6 +93,7 @@ def kernels_of(workload: Workload, language: str, elements: int) -> Kernels | No
     own = workload.kernels(language, elements)
     if own is not None:
         return own
+    # The workload's field of this name has its statements in the language; '' if it has none.
     if not getattr(workload, language):
         return None
     generate = {"wgsl": wgsl, "cuda": cuda, "triton": triton}[language]
@@ -112,19 +116,22 @@ def wgsl(workload: Workload, elements: int) -> str:
     constants = [
         f"const {name}: f32 = {float(value)!r};" for name, value in workload.constants.items()
     ]
-    # A function for each input, which reads number k of element i.
+    # A function for each input, which reads number k of element i. ``start``: where the input
+    # begins in the buffer.
     lookups = []
     for field, start in _with_starts(workload.fixed, elements):
         place = _index_text(field, start)
         lookups.append(f"fn {field.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{place}]; }}")
 
     declared = [f"let {field.name} = {field.name}_of(i, 0u);" for field in _local_inputs(workload)]
+    # ``shape`` is empty of a field with one number per element.
     for field in workload.state:
         kind = f"array<f32, {field.width}>" if field.shape else "f32"
         declared.append(f"var {field.name}: {kind};")
     loaded = "\n".join([*declared, *_load_statements(workload, elements), "var t = counters[i];"])
     saved = "\n".join([*_save_statements(workload, elements), "counters[i] = t;"])
 
+    # The statements call an input ``name(k)``, which here becomes ``name_of(i, k)``.
     body = _with_lookups(dedent(workload.wgsl).strip(), workload, "i")
     step = f"{body}\nt = t + 1u;"
     loop = f"for (var turn = 0u; turn < steps.x; turn = turn + 1u) {{\n{indent(step, '  ')}\n}}"
@@ -143,7 +150,8 @@ const ELEMENTS: u32 = {elements}u;
 
 def _wgsl_kernel(name: str, elements: int, loaded: str, steps: str, saved: str) -> str:
     """The text of one entry point, in which each thread computes the element ``i``: statements that
-    load its state, run its steps, and save its state.
+    load its state, run its steps, and save its state. The last group may have more threads than
+    there are elements left; these return at once.
     """
     return f"""
 @compute @workgroup_size({group_size(elements)})
@@ -168,7 +176,8 @@ def cuda(workload: Workload, elements: int) -> str:
     constants = [
         f"constexpr float {name} = {float(value)!r}f;" for name, value in workload.constants.items()
     ]
-    # An input with one number per element is a local variable. A macro reads number k of another.
+    # An input with one number per element is a local variable. A macro reads number k of another
+    # (``_is_looked_up``), so the statements stay as they are: ``name(k)``.
     lookups = []
     declared = []
     for field, start in _with_starts(workload.fixed, elements):
@@ -184,7 +193,8 @@ def cuda(workload: Workload, elements: int) -> str:
     )
     saved = "\n".join([*_save_statements(workload, elements), "counters[i] = t;"])
 
-    # The statements are in a block, with which the names that they declare end.
+    # The statements are in a block, with which the names that they declare end. ``block`` is left
+    # open, because in the loop the counter of steps goes up inside of it.
     body = dedent(workload.cuda).strip()
     block = f"{{\n{indent(body, '  ')}\n"
     loop = f"for (unsigned long long turn = 0; turn < steps; ++turn) {block}  t = t + 1u;\n}}"
@@ -199,7 +209,8 @@ constexpr unsigned int ELEMENTS = {elements}u;
 
 def _cuda_kernel(name: str, parameter: str, loaded: str, steps: str, saved: str) -> str:
     """The text of one kernel, in which each thread computes the element ``i``: statements that load
-    its state, run its steps, and save its state. ``parameter``: a further one, after a comma.
+    its state, run its steps, and save its state. ``parameter``: the text of a further one of the
+    kernel, which begins with a comma; or ''.
     """
     head = (
         "float* __restrict__ state, unsigned int* __restrict__ counters, const float* __restrict__"
@@ -268,6 +279,7 @@ def _triton_lookup(field: Field, start: int, elements: int) -> str:
     ``start``: where the input begins in the buffer.
     """
     place = f"{start} + k"
+    # Number k of element i is at k * elements + i. ``inside`` masks what lies beyond the last one.
     if not field.shared:
         place += f" * {elements} + i, mask=inside, other=0.0"
     return f"""
@@ -335,6 +347,7 @@ def _locals_and_words(workload: Workload, elements: int) -> Iterator[tuple[str, 
     for field, start in _with_starts(workload.state, elements):
         for k in range(field.width):
             local = f"{field.name}[{k}]" if field.shape else field.name
+            # Number k of all elements lies side by side, so that of element i is behind i others.
             yield local, f"state[{start + k * elements}u + i]"
 
 

@@ -19,7 +19,7 @@ def do_less_together(found: DoLessTogether) -> FindingWords:
     """The finding that several callers at once (threads or processes, ``way``) do less work
     together than one alone: what to do, the worst case, and then all cases.
     """
-    worst = found.losses[0]
+    worst = found.losses[0]  # the losses begin with the worst
     stack = name(worst.row)
     advice = f"Use {PEER_WORDS[found.way].advice}"
     # Several processes through the worst stack surely do more than one: then they help.
@@ -36,5 +36,6 @@ def do_less_together(found: DoLessTogether) -> FindingWords:
         cases.append(f"{name(loss.row)} {called(loss.row)}, {loss.peers} {found.way}: {ratio}")
     if found.processes is not None:
         cases.append(f"{worst.peers} processes through {stack}: {factor_spread(found.processes)}")
+    # ``below``: how many times the work of one alone they must do, not to count as a loss.
     rule = f"A case is listed if its whole interval is below {found.below:g}."
     return FindingWords(title, f"{'; '.join(cases)}. {rule} {_CONDITIONS[found.way]}")

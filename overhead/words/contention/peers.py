@@ -159,6 +159,8 @@ def columns(way: Way, counts: Sequence[int]) -> list[str]:
     """The headings of a table of callers at once. ``way``: what they are, such as "threads";
     ``counts``: how many, a column for each.
     """
+    # ``LIMIT_COLUMN``: what limits the cost. ``ratio_column``: the heading of the ratio to one
+    # alone. ``EACH_PEER_COLUMN``: the costs of the fastest and of the slowest caller.
     of_counts = [f"K={k}" for k in counts]
     return [
         "stack",
@@ -175,6 +177,7 @@ def table_title(way: Way, most: int) -> str:
     """The title of a table of callers at once. ``most``: the largest number of callers (peers) with
     a cost, at which two columns compare.
     """
+    # K: the number of callers, as in the headings of the columns.
     of_k = "while K other processes are busy" if way == "busy" else f"for each of K {way}"
     ratios = ratio_column(way)
     return (
@@ -201,6 +204,7 @@ def most_peers(way: Way, found: MostPeers) -> str:
         times += f" to {number(greatest.ratio)}{TIMES} ({name(greatest.row)})"
     # All rows of the sentence have this caller.
     caller = called(least.row)
+    # ``finding``: the beginning of the sentence for these callers, with a place for their number.
     begin = f"{caller[0].upper()}{caller[1:]}, {PEER_WORDS[way].finding.format(least.peers)}"
     if way == "busy":
         sentence = f"{begin} {times} as much as alone."
@@ -263,7 +267,10 @@ def placing(found: Placing) -> str:
 
 
 def of_device(figure: str, found: Sequence[RatioAt]) -> str:
-    """Times of the device that some cases show, in ns."""
+    """A sentence on times of the device that some cases show: how long it works for one process at
+    a time ("slice"), or how long switching to another one takes ("hand_over"). ``figure``: which of
+    them.
+    """
     cases = []
     for shown in found:
         # Here ``ratio`` holds no ratio but the time, ns.

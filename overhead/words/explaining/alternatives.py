@@ -30,7 +30,7 @@ def remark(one: Alternative) -> str:
     "not possible at train.py:12", and why.
     """
     not_run = {"refused": "not possible", "failed": "failed"}
-    # One that ran is described by its results.
+    # One that ran is described by its results: ``agreement`` says whether they are the step's.
     outcome = not_run.get(one.status) or sentence(one.agreement)
     if one.site.line:  # where it fails
         outcome = f"{outcome} at {one.site.line}"
@@ -56,6 +56,7 @@ def alternative_line(one: Alternative) -> str:
     # ``gain``: how many times as fast as the step.
     gain = one.gain.measured
     gain_text = f"{factor_spread(gain)} as fast" if gain else sentence(one.reason or one.results)
+    # ``ok``: it ran, so there are results to compare with those of the step.
     outcome = sentence(one.agreement) if one.status == "ok" else one.status
     name = f"{alternative_name(one, 200)}{KIND_LABELS[one.kind]}"
     return f"{name}: {'; '.join(filter(None, [gain_text, outcome]))}"

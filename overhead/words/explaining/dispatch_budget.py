@@ -21,6 +21,7 @@ def _rows_of(over: OverBudget) -> Iterator[str]:
     """The text about one limit that a block exceeds: a title, and a row for each call and line of
     the program, with how often it ran.
     """
+    # ``found``: the name and the line of each call. ``means``: what such calls do.
     yield f"{over.kind} ({sentence(over.means)}): {len(over.found)}, the budget is {over.most}:"
     width = max(len(name) for name, _ in over.found)
     # A counter keeps the order of the first occurrences.

@@ -51,6 +51,7 @@ def taken_as_step(program: ExplainedProgram) -> str:
     """Which of two things was taken as the step: the function that the user named, or what it
     returns, if that can be called. Empty where this is not known, as in a trace.
     """
+    # plain(): names from outside, in one line of at most 60 characters.
     name = plain(program.function, 60)
     type_name = plain(program.returned, 60)
     if program.taken == "returned":

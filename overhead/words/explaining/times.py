@@ -53,7 +53,7 @@ def replay_remark(replay: ReplayCheck) -> str:
     measured step, and what is wrong with the profile if the two are too far apart.
     """
     measured_ns = replay.measured.value or 0
-    how_measured = sentence(replay.measured.rule)
+    how_measured = sentence(replay.measured.rule)  # where that time is from
     ratio = replay.ratio or 0.0
     doubt = ""
     # ``ok``: the computed time is within 15 % of the measured one.

@@ -40,7 +40,7 @@ def words_for(
     """
 
     def add(function: Callable[[Facts], FindingWords]) -> Callable[[Facts], FindingWords]:
-        _words[facts] = function
+        _words[facts] = function  # the table that ``finding_words`` looks into
         return function
 
     return add

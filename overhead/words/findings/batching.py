@@ -32,8 +32,10 @@ def replay(found: ReplayPays) -> FindingWords:
     after how many replays making the graph has paid off.
     """
     title = f"Use a CUDA graph, made by {found.maker}: {instead(found.changes[0])}"
+    # How many replays save as much as making the graph takes; rounded up to whole replays.
     if found.pays_after is not None:
         replays = max(1, math.ceil(found.pays_after.value))
+        # The origin, of what and how the number was formed, is for the check of a page's numbers.
         after = count(replays, "replay", formed("ceil", found.pays_after.origin))
         title = f"{title}. Making a graph of {found.nodes} nodes pays off after {after}"
     condition = (

@@ -47,6 +47,8 @@ def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
     from about how many operations on it pays.
     """
     slower = found.change  # before: the compiled step; after: the operation in eager mode
+    # The origin says how the number was formed, for the check of a page's numbers: it is the ratio
+    # of both costs, rounded up.
     pays_from = whole(found.pays_from, formed("ceil", slower.times.origin))
     compiled, eager = cost_text(slower.before), cost_text(slower.after)
     title = (

@@ -46,7 +46,10 @@ _FIELDS = (
 
 @functools.cache
 def templates() -> Mapping[str, str]:
-    """The template of every code."""
+    """The template of every code: the sentence of a reason, in which ``{name}`` stands for a value
+    of the reason.
+    """
+    # These codes are of no package: they put another reason or a text into words.
     found = {
         "quoted": "{text}",
         "about": "{what}: {why}",
@@ -74,14 +77,16 @@ def sentence(reason: Why) -> str:
 
 
 def _own_sentence(reason: Reason) -> str:
-    """The sentence of the reason without the further ones."""
+    """The sentence of the reason without those of ``also``, the further reasons that hold too. A
+    value that is a reason becomes its sentence first.
+    """
     values: dict[str, Any] = {}
     for name, value in reason.values.items():
         values[name] = sentence(value) if isinstance(value, Reason) else value
     try:
         return _FORMATTER.vformat(templates()[reason.code], (), values)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
-        # A file of another version, or of another's hand.
+        # A file of another version, or of another's hand: its code or values have no template.
         return str(Reason(reason.code, reason.values))
 
 
@@ -110,7 +115,7 @@ def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
     names_by_cause: dict[object, list[str]] = {}
     texts_by_cause: dict[object, list[str]] = {}
     for name, reason in missing:
-        cause = cause_of(reason)
+        cause = cause_of(reason)  # equal for reasons that differ only in numbers and quoted names
         names_by_cause.setdefault(cause, []).append(name)
         texts_by_cause.setdefault(cause, []).append(sentence(reason))
     sentences = []
@@ -135,6 +140,7 @@ def notes_said(notes: Iterable[Why]) -> list[str]:
     alike: dict[Why, list[str]] = {}
     for note in notes:
         worker = note.values.get(_WORKER) if isinstance(note, Reason) else None
+        # The note with the worker left empty: notes that are alike are equal then.
         workers = alike.setdefault(_of_worker(note, ""), [])
         if worker:
             # The name of a worker is that of its stack and device; the run says elsewhere which
@@ -173,6 +179,7 @@ def in_words(data: Any) -> Any:
     found = {}
     for name, value in data.items():
         found[name] = in_words(value)
+        # ``_FIELDS``: the names of fields that hold reasons; only these get their code beside them.
         code = _code_beside(value) if name in _FIELDS else None
         if code:
             found[f"{name}_code"] = code

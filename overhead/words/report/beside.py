@@ -48,6 +48,7 @@ def other_run(found: Beside) -> str:
         name = "an earlier run" if run.created < own.created else "a later run"
         if _is_of_other_board(own, run):
             name = f"{name}, other board"
+    # The first ten characters of the time are the day.
     return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
 
 
@@ -100,6 +101,7 @@ def _counted(found: Beside, reason: Apart, number: int) -> str:
     # Where both runs have a figure, the origin of this run counts, which comes last.
     origins: dict[str, Origin | None] = {}
     for run in (found.other, found.view):
+        # ``once``: what this function gives for the run, computed only the first time.
         for figure in run.once(key_figures):
             if figure.measured is not None:
                 origins[figure.key] = figure.measured.origin
@@ -123,6 +125,7 @@ def _band(spreads: Spreads, view: View) -> str:
     machine = view.fingerprint.machine
     # ``boards``: from how many boards (GPUs), or runs of this machine, a spread is known.
     most = max(spread.boards for spread in spreads.values())
+    # Of a known kind of machine the spread is of many boards, else of runs of this one.
     if has_next_run(machine):
         boards = whole(most, formed("boards of a spread", words=kind_of(machine)))
         source = f"{boards} boards"

@@ -25,9 +25,10 @@ def doubts(record: Record) -> str:
     texts: list[str] = []
     if record.status != "ok":
         texts.append(record.status)
-    complete = record.figure("complete")
+    complete = record.figure("complete")  # the cost
     if complete is not None and complete.holds_from > 1:
         texts.append(f"from n = {complete.holds_from:,}")
+    # How many times the cost it is with all rounds; None if that is nearly the same.
     with_slow_rounds = over_undisturbed(record)
     if with_slow_rounds is not None and not rounds_to_one(with_slow_rounds):
         texts.append(f"{factor(with_slow_rounds)} with slow rounds")

@@ -36,6 +36,7 @@ def alternative(found: Sequence[Tax]) -> str:
     """
     ratios = []
     for tax in found:
+        # "native": compared with calls from compiled code. None where a cost may be zero.
         times = tax.slope_ratio("native")
         if times is not None:
             ratios.append(f"{row_label(tax)} {number(times)}")

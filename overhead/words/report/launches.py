@@ -50,7 +50,7 @@ def pays_off(graph: Graph, nodes: int) -> str:
     # The time of making the graph, over what one replay saves.
     replays = graph.break_even(nodes)
     if replays is not None:
-        pays_at_once = replays.value < _FEWEST_REPLAYS
+        pays_at_once = replays.value < _FEWEST_REPLAYS  # less than 0.01 of a replay
         return "the first replay" if pays_at_once else f"{spread(replays)} replays"
     why_not = graph.no_break_even(nodes)
     # Without a cost of its own, the graph's record has the reason.

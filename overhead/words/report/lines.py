@@ -50,10 +50,11 @@ def caption(record: Record) -> str:
     """The text below the panel of a case: its status, its cost, for which n (launches in a row)
     that was seen to hold, and the reason for the status.
     """
-    complete = record.figure("complete")
+    complete = record.figure("complete")  # the cost of one more launch with its work done
     texts = []
     if complete is not None and complete.measured is not None:
         texts.append(f"{micro_spread(complete)} {MICRO} for each {record.unit}")
+    # ``holds_to``: the largest such n; 0 where that was not looked at.
     if complete is not None and complete.holds_to:
         texts.append(_held(complete))
     texts.append(sentence(record.reason))

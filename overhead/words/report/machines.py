@@ -11,9 +11,9 @@ def machine_name(machine: Machine) -> str:
     """The names of the machine's GPUs, or of its processor if it has no GPU: ``NVIDIA H100, 8 of
     them``.
     """
-    gpus = [gpu.name for gpu in machine.gpus if not gpu.software]
+    gpus = [gpu.name for gpu in machine.gpus if not gpu.software]  # software runs on the CPU
     if not gpus:
-        return plain(f"{machine.cpu}, no GPU", 60)
+        return plain(f"{machine.cpu}, no GPU", 60)  # one line of at most 60 characters
     kinds = list(dict.fromkeys(gpus))
     name = ", ".join(kinds)
     if len(kinds) == 1 and len(gpus) > 1:

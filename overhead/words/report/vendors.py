@@ -29,10 +29,10 @@ def row_name(
     ``what``: the unit that the cost is of; ``with_arguments``: whether the kernel has any.
     """
     kernel = "" if with_arguments else ", no arguments"
-    name = plain(label + kernel, 60)
+    name = plain(label + kernel, 60)  # one line of at most 60 characters
     if api not in name:  # many published stacks have the API in their name
         name = f"{api}: {name}"
-    unit = _UNITS.get(what, "")
+    unit = _UNITS.get(what, "")  # what is not there, such as a launch, is not told
     return f"{name}{unit}, {CALLER_WORDS[caller]}"
 
 

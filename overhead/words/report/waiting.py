@@ -95,7 +95,7 @@ def waiting_sentence(
     The numbers are those of the table below. ``waited``: the case with the act after each unit;
     ``single``: the time of a single one in ns.
     """
-    base = target.base
+    base = target.base  # the case that the other cases of the target vary
     unit = plain(base.unit, 20)
     called = f"{stack_name(target)} {CALLER_WORDS[base.caller]}"
     # Only an article gets a capital: the names of stacks keep their own first letter.
@@ -193,6 +193,7 @@ def synchronised_remark(found: Synchronised) -> str:
         return "; ".join(lacking)
 
     doubts = []
+    # ``doubt``: the difference is below zero, or too small to measure; '' if it is neither.
     if _DOUBTS[found.doubt]:
         doubts.append(_DOUBTS[found.doubt])
     for name, record in cases.items():

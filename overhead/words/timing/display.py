@@ -18,7 +18,7 @@ def call_line(call: CallTiming) -> str:
     """The ``repr`` of a timed call: the call and its cost; the unpinned cost (no CPU core is fixed)
     where that is another time; and how the CPU time divides into Python and libraries.
     """
-    complete = call.figure("complete")
+    complete = call.figure("complete")  # the cost
     names = [call.call]
     names += [f"{name} = {value}" for name, value in call.varied.items()]
     cost = time(complete) if complete else sentence(call.reason)

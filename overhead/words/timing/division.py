@@ -29,7 +29,7 @@ def division_sentence(
 ) -> str:
     """A sentence on how the CPU time of a call divides into the user's Python, libraries and the
     driver. ``cost``: that time; None where it is not known. ``on_device``: the call starts work on
-    a device, so the time ends when it returns.
+    a device, so the CPU time is that until the call returns, and not the cost.
     """
     if not division.parts:
         return f"Python or the library? Not known for {call}: {sentence(division.reason)}."
@@ -121,7 +121,7 @@ def _name_with_files(part: CallPart) -> str:
     named = [plain(name, 40) for name, share in part.objects.items() if share >= _LEAST_NAMED]
     files = [_without_ending(name) for name in named[:_MOST_NAMED]]
     name = _name(part)
-    # A file with the name of its package tells nothing more.
+    # ``of``: the packages of the part. A file with the name of its package tells nothing more.
     if not files or files == part.of:
         return name
     return f"{name} ({', '.join(files)})"

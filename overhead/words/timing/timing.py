@@ -76,6 +76,8 @@ def taken_as_call(call: CallTiming) -> str:
     """What is timed where the user named a function in place of a statement: the function that it
     returns, or the function itself. '' for a statement.
     """
+    # ``returned``: the type of what the function returns. plain(): in one line of at most 60
+    # characters.
     name, kind = plain(call.call, 60), plain(call.returned, 60)
     if call.taken == "returned":
         return f"Timed is the {kind} that {name} returns."
@@ -200,8 +202,10 @@ def no_difference(ratio: CallRatio, times: Value) -> str:
 def takes_as_long(ratio: CallRatio, times: Value) -> str:
     """How many times as long one statement takes as another (``times``), and how they were
     compared: in the same processes, if their difference was taken there, else in processes in turn.
+    ``position``, ``against``: the numbers of the two statements.
     """
     interval = spread(times, TIMES)
+    # ``difference``: that of both costs, which only the same processes give.
     turns = "in the same processes" if ratio.difference else "in processes that take turns"
     return (
         f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn"

@@ -335,6 +335,7 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
                 possible.append(step)
         if not possible:
             break
+        # ``gain``: lines saved for each character.
         best = max(possible, key=_Step.gain)
         left -= best.characters
         widths[best.column] += best.characters

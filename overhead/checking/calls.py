@@ -135,6 +135,7 @@ class CheckedCalls:
         # A null backend runs nothing, so it has nothing to count.
         is_right = executed == issued or not self.chain.executes
         why = because("units-differ", issued=issued, executed=executed)
+        # ``expect`` adds the error unless it is right, and returns whether it is.
         if not self.found.expect(is_right, why):
             raise _Stop
         if issued:

@@ -141,8 +141,9 @@ def _targets(
 def _one_child(
     job: CheckJob, environment: dict[str, str], silence_s: float, keep: Callable[[CheckRow], None]
 ) -> bool:
-    """Check the cases of ``job`` in one child process. True if the check is complete; False if the
-    child hung or crashed at a case, so that another child must check those after it.
+    """Check the cases of ``job`` in one child process. True if no other child is needed: all cases
+    have a row, or the child ended before its first case, as any other would. False if it hung or
+    crashed at a case, so that another child must check those after it.
 
     ``keep`` gets the row of each case; the case of a hang or a crash becomes a row too.
     """

@@ -84,6 +84,7 @@ def _open(
         return None
     # Not asked of a chain with a loop of its own, such as one that runs in a browser page.
     if not chain.own_loop:
+        # ``params.read``: the names of the parameters that the stack has asked for.
         for name in sorted(set(varied) - params.read):
             found.warn(because("parameter-not-read", parameter=repr(name)))
     # A ``WorkChain`` is compared with NumPy when it opens; another chain of a workload is not.

@@ -199,6 +199,7 @@ def _quantity(test: ClaimTest, view: View, pair: RecordPair) -> Value:
     if test.kind == "count":
         return _count(of)
     if test.unit == "1/s":
+        # How often the time fits into a second, which is 1e9 ns.
         return exactly(1e9, "1/s") / _amount(of, test.of)
     if test.kind in ("value", "fails"):
         return _amount(of, test.of) * (1 / _NS_PER_UNIT.get(test.unit, 1.0))

@@ -496,6 +496,7 @@ class _OneRunEach:
             centre = centre - fitted.slope * fitted.gap
             lever = fitted.variance_share
             df_used = 1.5  # the mean of a side, and half of the slope that both sides share
+        # The variance of the processes of each side, with its degrees of freedom, and their number.
         base, new = (_scatter_of(side, df_used) for side in deviations)
         inverse_runs = 1 / len(case.base) + 1 / len(case.new)
         return cls(centre, base, new, lever, inverse_runs)
@@ -530,7 +531,8 @@ class _OneRunEach:
         of_processes = sum(part.value for part in components)
         of_runs = between_runs**2 * self.inverse_runs
         uncertainty = sum(part.value**2 / part.df for part in components)
-        # ``_shift`` takes the variance, and forms the degrees of freedom from both sums.
+        # ``_shift`` takes the variance, and forms the degrees of freedom from both sums, as Welch
+        # and Satterthwaite do: variance² / uncertainty.
         within = self._shift(of_processes, uncertainty)
         with_runs = self._shift(of_processes + of_runs, uncertainty)
         if moderated:

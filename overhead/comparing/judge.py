@@ -66,7 +66,8 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     if shared is not None:
         untestable = because("run-on-both-sides", file=plain(shared.path.name))
     # First each case alone: it gets a verdict, or its samples are collected for the test
-    # (``CaseSamples``, which ``_to_test`` picks out below).
+    # (``CaseSamples``, which ``_to_test`` picks out below). ``runs_taken_together``: pairs of runs
+    # that one command measured in turn.
     preparation = _Preparation(base, new, runs_taken_together(base, new), untestable)
     prepared = [preparation.of_pair(pair) for pair in pair_cases(base, new)]
 
@@ -264,6 +265,7 @@ class _Preparation:
             if not ratio.bounded:
                 ratio = Value(ratio.value)
             so_far = replace(so_far, base_ns=base_ns, new_ns=new_value.value, ratio=ratio)
+        # Why no case of these sides can be tested, such as sides of two machines; '' if they can.
         if self.untestable:
             return replace(so_far, reason=self.untestable)
         return self._samples_of(so_far, base, new)
@@ -291,6 +293,7 @@ class _Preparation:
                     counted.append(pair)
             if not counted:
                 return replace(so_far, reason=because("no-pair-of-runs-with-values"))
+            # Now with the processes of a pair at the same position.
             base_samples, new_samples = samples_in_turn(base.key, new.key, counted)
         # The reference loop is a loop in Python: two versions of it cannot be compared by its time.
         pythons = {run.fingerprint.versions.get("python") for run in runs}
@@ -588,6 +591,7 @@ def _judge_together(cases: Sequence[CaseSamples], fail_over: float | None) -> li
     if all(case.paired for case in cases):
         shifts = decide.paired_shifts([case.differences for case in cases])
     else:
+        # By case the ln(ns per unit) of each process, an array for each run.
         base = [case.base_slopes for case in cases]
         new = [case.new_slopes for case in cases]
         loop_times = [case.loop_times for case in cases]
@@ -634,6 +638,7 @@ def _verdict_by_shift(
     ratio = Value(times, math.exp(log_low), math.exp(log_high))
     # The first case that Holm's procedure tests has this level, the strictest of all.
     log_detectable = shift.smallest_detectable(ALPHA / number_of_cases)
+    # As a share of the cost: e to this power, less 1; ``_LARGEST_LOG`` keeps it from overflowing.
     smallest_share = math.expm1(min(log_detectable, _LARGEST_LOG))
     base_ns = _geometric_mean_ns(case.base)
     new_ns = _geometric_mean_ns(case.new)

@@ -175,8 +175,10 @@ class SideCase:
         """The compared figure, ns, of the middle run by its value (of an even number the lower of
         both); None if no run has one.
 
-        It is without its board, as two machines have different ones.
+        The value names no board (GPU) as its source: a ratio of values that name two boards would
+        raise, and BASE and NEW may be of two machines.
         """
+        # ``_value_in``: the figure of the case in a run, without the board that it was measured on.
         values = []
         for run in self.runs:
             value = _value_in(run, self.key)
@@ -203,7 +205,9 @@ class SideCase:
 
 
 def _value_in(run: Run, key: str) -> Value | None:
-    """The compared figure of a case, ns, without its board: ``Record.measured`` would add it."""
+    """The compared figure of a case, ns, whose source names no board (GPU): ``Record.measured``
+    would add it, and a ratio of values of two boards raises.
+    """
     return WithFigures.measured(run.records[key], FIGURE)
 
 

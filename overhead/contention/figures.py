@@ -176,7 +176,8 @@ class _Case:
                 figures=figures,
                 costs=_costs_of_peers(sets),
             )
-            # The same record, but with the figures of one peer alone.
+            # The same record, but with the figures of one peer alone. These are compared with
+            # nothing, so the last argument is empty.
             figures_alone = self._figures(self.lone, alone, {})
             yield _RecordPair(record, replace(record, figures=figures_alone))
 
@@ -229,7 +230,8 @@ class _Case:
         # One peer alone has nothing to be compared with.
         if all(period.alone for period in periods):
             return figures
-        # ``work``: by set, how many times as much all do as one alone.
+        # ``work``: by set, how many times as much all do as one alone: the sum of their rates over
+        # the rate of one alone (of several devices the mean).
         work = _works(sets, alone)
         # K peers that do W times as much as one are each K / W times as slow.
         slowdown = [len(rates[number]) / ratio for number, ratio in work.items()]
@@ -276,6 +278,7 @@ class _Case:
                 continue
             # Column 2 of the rows is the whole time of a chain. ``usual_ns``: of a short chain
             # alone. A chain that took 1.5 times as long (``interrupted``) had lost the device.
+            # ``_rows``: the chains of the first peer, which runs the short ones.
             usual_ns = np.median(_rows(self.lone, "short", number)[:, 2])
             total_ns = _rows(periods, "slices", number)[:, 2]
             interrupted = total_ns > _SLICES.interrupted * usual_ns
@@ -496,7 +499,9 @@ def _fault(period: PeriodEntry) -> Why:
     """
     if period.status != "ok":
         return period.reason or period.status
-    # How many peers should have rows in the period.
+    # How many peers should have rows in the period. In the way ``busy`` one peer is measured, and
+    # ``period.peers`` counts the processes beside it that only keep processors busy; ``alone``:
+    # the peer ran with no other beside it.
     peers = 1 if period.alone or period.way == "busy" else period.peers
     if not len(period.chains) == len(period.units) == peers or not all(period.units):
         return because("window-without-rows")

@@ -276,6 +276,8 @@ class _Set(ExitStack):
         if way == "processes":
             yield from self._open(max(plan.numbers) - 1)
         if way == "busy":
+            # Processes that only compute, so they get no environment of a target. Here the numbers
+            # of peers count them.
             most_busy = max(self._numbers())
             self.busy = [self._start({}) for _ in range(most_busy)]
         yield from self._measure(list(self._together()))
@@ -518,6 +520,8 @@ class _Set(ExitStack):
         """An entry for each number of peers of a case that did not open, so that each has the
         reason where its cost would be. The case is not measured.
         """
+        # ``_drop``, which tells the user, takes the case out of ``cases``, of which these periods
+        # are made; so they are listed before.
         planned = [*self._alone(1), *self._together()]
         self._drop(case, status, reason)
         for period in planned:

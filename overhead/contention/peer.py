@@ -124,8 +124,10 @@ class _Opening:
         self.now = now
         self.failed: dict[int, BaseException] = {}
         self._is_first = job.chain_ns > 0
-        """Whether no chain is open yet. Only the first process gets a ``chain_ns``: what it cannot
-        open, this machine cannot run.
+        """Whether the next chain is the first that this machine opens for these peers: if it
+        fails, the cause may be the machine. So it is true in the first process until it has opened
+        a chain, and never in later ones. The first is known by its job: the parent sends a
+        ``chain_ns`` above 0 (how long a long chain shall take) to it alone.
         """
 
     def open(self, number: int) -> Chain | None:
@@ -154,7 +156,11 @@ class _Opening:
         return chain
 
     def units(self, number: int, chain: Chain | None) -> int:
-        """How many units a long chain of this case has; 0 if the case failed, now or before."""
+        """How many units a long chain of this case has; 0 if the case failed, now or before.
+
+        ``chain``: that of the first thread, where the number is found by running it. It is None
+        only for a case in ``failed``, which ends here at once.
+        """
         if number in self.failed:
             return 0
         try:
@@ -168,6 +174,8 @@ class _Opening:
         until the chain would be longer than it may be.
         """
         # Only the first process has a ``chain_ns`` above 0, so only there chains are run for this.
+        # ``chain`` is never None here: ``units`` asks for no case that failed. ``_total``: the time
+        # of a chain with its wait.
         units = _FIRST_UNITS
         taken_ns = 0
         while chain is not None and taken_ns < self.job.chain_ns and 2 * units <= chain.max_n:
@@ -250,6 +258,8 @@ class _Peers:
                 raise Unverified(because("units-not-executed", issued=issued, executed=executed))
             return measured
 
+        # The chain of this case in each thread. None is missing: the parent asks for no case that
+        # failed to open in any thread. A job may want fewer threads than there are.
         of_case = [chains[job.case] for chains in self.chains]
         open_chains = [chain for chain in of_case if chain is not None]
         running = []

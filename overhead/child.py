@@ -149,6 +149,7 @@ class ChildProcess(Generic[_Received]):
 
         self._decode = decode
         self._limits = limits
+        # A child without a limit of its own may take three quarters of the machine's memory.
         three_quarters = int(psutil.virtual_memory().total * 0.75)
         self._memory_bytes = limits.memory_bytes or three_quarters
         # What this child starts inherits the mark, also in sessions of its own, so that ``kill``

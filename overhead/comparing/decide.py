@@ -521,7 +521,8 @@ class _OneRunEach:
             components.append(Variance(variance.value / size, variance.df))
         # ``lever``: what the slope adds, as a multiple of the variance of a process.
         components.append(Variance(pooled * self.lever, pooled_df))
-        # At the same speed of the processor runs differ less, so a lower spread is assumed.
+        # At the same speed of the processor runs differ less, so a lower spread is assumed. Not
+        # with ``moderated``: then the test without any such spread, the guard below, is left out.
         between_runs = floor
         if self.lever and not moderated:
             between_runs = min(floor, SAME_SPEED_FLOOR)

@@ -185,7 +185,7 @@ class Verdicts(Shown):
         with a test that could detect a change of ``fail_over`` per cent. ``allow_missing`` forgives
         cases that have a value on one side only.
         """
-        # ``untested``: with a value, but without a test that could detect a change of ``fail_over``.
+        # ``untested``: cases with a value, but without a test that could detect such a change.
         # ``missing``: only one side has a value.
         untested = self.untested
         forgiven = [case for case in untested if allow_missing and case.missing]

@@ -172,7 +172,7 @@ class Synchronised:
         """How many times as long the steps take with the act as without; None where either has no
         value.
         """
-        # As in ``cost``.
+        # More precise than the two cases by themselves: they took turns in one process.
         if self.paired:
             return self.paired.measured("ratio")
         with_act = self.record.measured("complete")

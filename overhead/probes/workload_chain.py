@@ -60,7 +60,9 @@ def with_workloads(space: Space, arms: Sequence[WorkloadArm], *, software: bool)
     early = list(space.early)
     for workload in early_workloads:
         cases = _cases(workload, early_arms, software)
-        early += cases[: len(early_arms)]  # the cases of the first variant in its first size
+        # The first of them, as many as there are arms: ``_cases`` begins with the first variant in
+        # its first size.
+        early += cases[: len(early_arms)]
 
     # Then every workload with every arm. A case that is among the early ones too is measured once.
     extra = list(space.extra)
@@ -231,8 +233,8 @@ class WorkChain(HeldChain):
         return state, self.agreed(counters)
 
     def agreed(self, counters: Array) -> int:
-        """The number of steps that all counters show. Raises ``Unverified`` if they differ.
-        ``counters``: the number of steps that each element has made.
+        """The number of steps that all counters show. Raises ``Unverified`` if they differ, or if
+        there is not one for each element. ``counters``: the steps that each element has made.
         """
         elements_differ = (counters != counters[0]).any()
         if len(counters) != self.elements or elements_differ:

@@ -98,7 +98,8 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
             # The profiles of two runs may have called different widths noisy. So ``by_interval``
             # decides anew, by the width of the interval of the ratio alone.
             times = by_interval(times)
-            # A noisy ratio has no band, so it is never said to lie outside of it.
+            # ``_band``: the factor by which two runs differ anyway. A noisy ratio has none, so it
+            # is never said to lie outside of it.
             band = _band(this, spreads) if times.status == "ok" else None
             pairs[this.key] = Pair(this, that, times, band)
     return Beside(view, other, pairs, left_out)
@@ -137,8 +138,8 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
 
     A table has the spread for kinds of machines that were measured often. For another machine the
     spread comes from ``others``, which are runs of it, and from this run too if there is only one
-    other; {} without any. The variance of ln(figure) is averaged over the steady key figures of a
-    class.
+    other, as a spread needs two; {} without any. The variance of ln(figure) is averaged over the
+    steady key figures of a class.
     """
     # What the table knows of this kind of machine is preferred.
     from_table: dict[FigureClass, ClassSpread] = {}

@@ -40,7 +40,7 @@ class Tax:
 
     def slope_ratio(self, caller: Caller) -> Value | None:
         """How many times the library's cost of one dispatch (the slope of T(n), the time of n
-        dispatches) the browser pays; None where the interval of either reaches zero.
+        dispatches) the browser pays; None where either is missing or its interval reaches zero.
         """
         # "complete" is the slope of the time until the device has finished.
         browser = self.figure("complete")

@@ -65,10 +65,11 @@ class ArmFit:
         # A line without an interval cannot widen that of the measured time.
         if not line.bounded:
             return dataclasses.replace(measured, status=line.status, reason=line.reason)
-        # The distances from the line to the ends of its interval.
+        # The distances from the line to the ends of its interval, ``floor`` and ``ceiling``.
         below = line.value - line.floor
         above = line.ceiling - line.value
-        # ``floor``, ``ceiling``: the ends of an interval; without one the value itself.
+        # The measured interval, widened where that of the line reaches further. No time is below 0.
+        # Without an interval ``floor`` and ``ceiling`` are the value itself.
         low = max(min(measured.floor, measured.value - below), 0.0)
         high = max(measured.ceiling, measured.value + above)
         # An origin tells what a number was calculated from. Unit, board and status are those of the

@@ -406,7 +406,8 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
     """A row of the comparison for each workload of the run that has the time of a fused kernel.
 
     Of several sizes (numbers of elements) it is the workload's usual one, the first in its
-    definition, and of several groups of that size the one with most ways timed.
+    definition, and of several groups of that size the one with most ways timed. Without that size
+    it is the group of any size with most ways timed.
     """
     # By workload its groups, one for each number of elements and board.
     by_workload: dict[str, list[_GroupWays]] = {}

@@ -148,7 +148,8 @@ def most_overstated(costs: DispatchCosts) -> Overstated | None:
         times = overstatement(row.records[row.first], "naive") if row.marks else None
         if times is None or times.status != "ok" or times.floor <= 1:
             continue
-        # Only a precise cost that the CPU bounds.
+        # ``is_resolved``: not noisy, of one speed, and above zero with its interval. ``limit`` is
+        # ``host`` where the CPU bounds the cost.
         if row.is_resolved(row.first) and row.limit(row.first) == "host":
             found.append(Overstated(row, times))
     return max(found, key=lambda one: one.times.value, default=None)

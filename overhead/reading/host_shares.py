@@ -116,12 +116,14 @@ def _split(view: View, top: Record) -> HostShares:
     """The CPU time of the case ``top``, split by its levels: the same calls with less and less
     between the program and the library. What one level takes more than the next is a layer.
     """
+    # "host": the CPU time of a call.
     levels = _levels(view, top) if top.measured("host") else []
     minimal = None
     python = None
     if levels:
         # With less between than any other measured level.
         lowest = levels[-1]
+        # The Vulkan program that does the work of a WebGPU case with the fewest calls; else None.
         program = minimal_program(view, lowest.record)
         if program is not None and program.measured("host"):
             minimal = program.figure("host")

@@ -60,7 +60,7 @@ def missing_figures(record: Record) -> dict[MissingValue, list[str]]:
 
 def missing_stack(fingerprint: Fingerprint, stack: str) -> MissingValue:
     """Why the run has no value of this stack: the reason why the stack is missing on this machine,
-    else that of its first case.
+    else that of its first case, else that the run did not measure it.
     """
     # Of several reasons the first counts.
     for absent in absent_stacks(fingerprint, [stack]):
@@ -86,7 +86,7 @@ def by_mend(absent: Sequence[MissingStack]) -> dict[Why, list[MissingStack]]:
 
 def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
     """Why this run has no record of a case that another run measured (``like``): its stack is
-    missing here, or the planner left out the case or its whole target; else ''.
+    missing here, or the planner left out the case or its whole target; else without a reason.
     """
     # Of several reasons the first counts.
     for absent in absent_stacks(fingerprint, [like.stack]):
@@ -101,7 +101,7 @@ def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
 
 def why(record: Record, figure: str) -> Why:
     """Why the record (a case) has no value of that figure: the figure's own reason, else the
-    record's.
+    record's; of a record that has other values, that the figure was not measured.
     """
     found = record.figure(figure)
     if found is not None:

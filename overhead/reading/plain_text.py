@@ -9,6 +9,7 @@ def plain(text: str, limit: int = 200) -> str:
     """One line without control, format or private characters, cut at ``limit``: safe for terminals
     and drawings.
     """
+    # ``_printable``: white space as a space, and other unsafe characters as nothing.
     if not text.isprintable():
         text = "".join(_printable(character) for character in text)
     line = " ".join(text.split())

@@ -84,8 +84,9 @@ def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
         base = target.base
         for record in target.records:
             called_alike = (record.pattern, record.caller) == (base.pattern, base.caller)
-            # "p50": waits were timed one by one, so they have percentiles.
+            # Differs from the base case in nothing but the way to wait.
             waits_otherwise = called_alike and set(target.varied(record)) == {"wait"}
+            # "p50": waits were timed one by one, so they have percentiles.
             has_percentiles = record.figure("p50") is not None
             if waits_otherwise or has_percentiles or record is base:
                 yield target, record
@@ -172,7 +173,7 @@ class Synchronised:
         """How many times as long the steps take with the act as without; None where either has no
         value.
         """
-        # As in ``cost``.
+        # More precise than the two cases by themselves: they took turns in one process.
         if self.paired:
             return self.paired.measured("ratio")
         with_act = self.record.measured("complete")

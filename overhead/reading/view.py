@@ -261,10 +261,9 @@ class View:
         short = _without_device(firsts, labels)
         found = []
         for key, records in groups.items():
+            facts = self.facts(records[0].stack)
             # ``_without_device`` appends "(CPU)" to a short name of the CPU only where the stack
             # has a target on the GPU too; elsewhere the short name is the full one.
-            facts = self.facts(records[0].stack)
-            # A short label of a target on the CPU that is not its usual one ends with "(CPU)".
             names_cpu = records[0].api == "CPU" and short[key] != labels[key]
             found.append(TargetView(key, labels[key], tuple(records), short[key], facts, names_cpu))
         return found

@@ -140,6 +140,7 @@ class Timer:
         steps = 1 << 12
         while True:
             self._steps[0] = steps
+            # ``_burn``: records a dispatch of the kernel with so many turns.
             span_ns = self.span_of(self._burn)
             if span_ns >= _CALIBRATION_NS:
                 return span_ns / steps
@@ -155,7 +156,7 @@ class Timer:
         # As many turns of the kernel's loop as take 10 ms.
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
-        # Without a fence: the wait itself is tried.
+        # ``_burn`` records a dispatch of the kernel. Without a fence: the wait itself is tried.
         self._first.start(self._burn, self._gpu.ffi.NULL)
         cpu_before = time.thread_time_ns()
         began = time.perf_counter_ns()

@@ -167,7 +167,8 @@ class VulkanGpu:
 
     def _memory_type(self, allowed: int, flags: int) -> int:
         """The index of the first kind of memory that a buffer can use and that has all properties
-        of ``flags``. Bit i of ``allowed`` is set if the buffer can use kind i.
+        of ``flags``. Bit i of ``allowed`` is set if the buffer can use kind i. Raises
+        ``VulkanError`` if there is none.
         """
         for index in range(self._memory.memoryTypeCount):
             properties = self._memory.memoryTypes[index].propertyFlags

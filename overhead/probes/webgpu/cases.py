@@ -148,6 +148,7 @@ def steps(spec: StepSpec) -> Steps:
     # A pass for each unit, all in one submission.
     if spec.pattern == "per-pass":
         whole_pass = (*begin, *unit, "end pass", "release pass")
+        # 0: the number of units in a group; all units are one.
         return Steps(("create encoder",), whole_pass, ("finish", "submit", "release"), 0)
 
     head = ("create encoder", *begin)
@@ -159,6 +160,7 @@ def steps(spec: StepSpec) -> Steps:
     if spec.pattern == "fused":  # one dispatch for all units: no step is repeated
         # The last number is of the units in a group; 0: all are one group.
         return Steps((*head, *unit), (), tail, 0)
+    # ``per``: the units in a submission, 0 where all are in one.
     return Steps(head, unit, tail, spec.per)
 
 

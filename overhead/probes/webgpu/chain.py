@@ -90,7 +90,8 @@ class WebGpuChain(Chain):
         # ``latency``: each unit contains its wait. ``synchronous``: it has then ended when
         # ``issue`` returns.
         self.latency = self.synchronous = spec.waits_each
-        # A pattern that records all dispatches into one submission has the shortest chains.
+        # ``max_n``: the most units of a chain. A pattern that records all dispatches into one
+        # submission has the shortest chains.
         self.max_n = {"per-submit": 1 << 17, "per-k": 1 << 18}.get(spec.pattern, 1 << 16)
         if spec.pattern == "fused":
             # A driver may stop a kernel whose loop has more turns.
@@ -115,6 +116,7 @@ class WebGpuChain(Chain):
         self._written_n = -1
         # For each data buffer the steps that its values told when they were last read.
         self._steps_read = [0] * spec.buffers
+        # The steps of all buffers so far; ``executed`` adds what is new.
         self._total = 0
         self.library.raise_errors()
 
@@ -298,7 +300,7 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
     def put(commands: Any) -> None:
         submitted[0] = commands
 
-    # ``stage``: the name of the step, under which a call is timed if its parts are.
+    # ``stage``: the name under which the call is timed where the loop is run with clock readings.
     def call(name: str, step: str, *args: Any, result: Slot | None = None) -> NativeCall:
         return library.call(f"wgpu{name}", *args, stage=step, result=result)
 

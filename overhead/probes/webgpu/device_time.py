@@ -73,6 +73,7 @@ class DeviceClock:
             raise Unsupported(because("adapter-has-no-timestamps"))
         self.chain = chain
         self.resources = resources
+        # How many steps measurements have run on the data; they are no units of the chain.
         self.steps = 0
         device = resources.device
         flags = resources.flags
@@ -150,8 +151,8 @@ class DeviceClock:
                 )
             if times.blocker_outlasted:
                 break
-            # Half as long again as the host needed, for a host that is slower the next time.
-            # ``issuing_ns``: how long the host took, in which the blocker must not end.
+            # One repeat takes ``blocker_ns / self.repeats``. So many are needed to last for 1.5
+            # times ``issuing_ns``, the time that the host took: it may be slower the next time.
             repeats = math.ceil(self.repeats * 1.5 * times.issuing_ns / times.blocker_ns)
             expected_ns = repeats * times.blocker_ns / self.repeats
             if expected_ns > _LONGEST_BLOCKER_NS:  # a driver may stop such work
@@ -209,6 +210,7 @@ class DeviceClock:
         queue.submit([encoder.finish()])
         eight_bytes_each = queue.read_buffer(self.resolved, 0, 8 * count)
         ticks = np.frombuffer(eight_bytes_each, np.uint64).astype(np.int64)
+        # ``tick``: ns for each tick.
         return (ticks - ticks[0]) * self.resources.session.tick
 
     def _quantum(self) -> float:

@@ -151,9 +151,9 @@ def is_software(info: Info) -> bool:
 
 
 def _belongs_to_environment(target: Target) -> bool:
-    """Whether a target is found in this process. One process looks for adapters with variables that
-    leave Vulkan only SwiftShader, a Vulkan on the CPU. They change nothing for the other APIs,
-    whose adapters another process has found already: so it must not list them again.
+    """Whether this process may list a target that it has found. One process looks for adapters with
+    variables that leave Vulkan only SwiftShader, a Vulkan on the CPU. They change nothing for the
+    other APIs, whose adapters another process has found already: so it must not list them again.
     """
     if target.api == "Vulkan":
         return True

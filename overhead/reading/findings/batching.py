@@ -79,6 +79,7 @@ def replay(view: View) -> Finding | None:
         # The change from launch to node, if a node is surely 1.5 times as cheap.
         change = change_above(_LEAST_TIMES, target, graph.eager, graph.record)
         if change is not None:
+            # How many replays of a graph of ``_NODES`` nodes pay for making it.
             pays_after = graph.break_even(_NODES)
             # The graph may never pay off within the interval: then no number is told.
             if pays_after is not None and not math.isfinite(pays_after.ceiling):

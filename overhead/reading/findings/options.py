@@ -81,7 +81,7 @@ def compile_tiny(view: View) -> Finding | None:
     # The rule needs the cost of a step with one operation.
     if target.base.params.get("ops") != 1:
         return None
-    # The base case of this stack is the compiled step; "eager" is the same without compiling.
+    # ``variant`` alone is the base case, here the compiled step; "eager" is it without compiling.
     compiled = variant(target)
     eager = variant(target, {"mode": "eager"})
     # How many times as long the compiled step takes; None if it is not surely slower.

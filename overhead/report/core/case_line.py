@@ -121,7 +121,8 @@ class ShownLine:
 
 def line_of(record: Record) -> ShownLine:
     """The line to draw through T(n) of the case: that of its figures, the cost of a unit and the
-    one-off cost. Where these have no value, one through the medians.
+    one-off cost. Where these have no value, one through the medians, or no line where fewer than
+    two lengths n were measured.
     """
     cost, one_off = record.measured("complete"), record.measured("fixed")
     if cost is not None and one_off is not None:

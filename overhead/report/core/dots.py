@@ -139,6 +139,7 @@ def ratio_ticks(axis: Any) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = axis.get_view_interval()
+    # Short: its ends are at most a factor of 8 apart, so that more labels have room.
     is_short = high <= _LONG_RATIO * low
     ticks = [2.0**power for power in range(-9, 10)]
     if is_short:

@@ -127,8 +127,8 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     """The headline figure, what one launch costs: a row for each stack, by group, with a mark and
     its printed value for each caller (Python, compiled code, a browser).
 
-    A second panel shows Python's share of the CPU time where the run resolves it for at least one
-    row.
+    A second panel shows Python's share of the CPU time where the run could split it for at least
+    one row.
     """
     # ``layout``: where rows and titles of groups stand on the y axis.
     rows = rows_drawn(costs)
@@ -422,7 +422,8 @@ def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
     batch = row.records.get("batched")
     if batch is None or "batched" not in row.marks:
         return
-    # A row may have two costs of a kind: the line is drawn to the first.
+    # A row may have two costs of a kind: the line is drawn to the first. The batch itself, which is
+    # among the marks too, gives a line of no length.
     batched_cost = row.marks["batched"][0].value
     colour = CALL_COLOURS["batched"]
     for kind, costs in row.marks.items():
@@ -433,8 +434,9 @@ def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
 
 
 def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) -> None:
-    """Draw a mark, hollow where the cost is doubtful, the interval where it is wide enough to see,
-    and a ring where the device limits the cost. ``kind``: who calls.
+    """Draw a mark, hollow where the cost is doubtful; its interval where the mark is hollow or the
+    interval is wide enough to see; and a ring where the device limits the cost. ``kind``: who
+    calls.
     """
     colour = CALL_COLOURS[kind]
     # The interval first, then the mark over it, then the ring around it.
@@ -480,6 +482,7 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
     elif cost.low is not None and kind == "batched":
         x = cost.low  # this text stands at the left, so it begins where the interval does
     if kind == "compiled" and row.limit(kind) in LIMIT_WORDS:
+        # Such a mark has a ring, so its text stands a little further below it.
         place = {**place, "xytext": _BELOW_A_RING}
     ax.annotate(
         costs_text(costs),

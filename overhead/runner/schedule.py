@@ -105,6 +105,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
         # ``WEIGHT``: the sampling time of a case of this cost, relative to a fast one.
         case_s = plan.case_s * WEIGHT[candidate.cost]
         all_processes_s = case_s * processes[target]
+        # ``_ROUNDING_S``: a sum that exceeds the budget by rounding alone still fits.
         if spent_s + all_processes_s <= budget_s + _ROUNDING_S:
             seconds[target][candidate.key] = case_s
             spent_s += all_processes_s

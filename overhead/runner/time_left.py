@@ -200,6 +200,7 @@ class RunTimeLeft:
         measuring_of_kinds_s: dict[str, float] = {}
         for process in planned:
             self._planned[process.kind] = process
+            # ``times``: in how many rounds, from the first on, such a process is measured.
             self._rounds = max(self._rounds, process.times)
             opening_of_kinds_s[process.kind] = opening_s
             measuring_of_kinds_s[process.kind] = process.measuring_s

@@ -268,6 +268,7 @@ class RunTimeLeft:
         """
         # The processes of this round whose group has not begun run after the group that runs.
         group_ends_s = at_s + self._group_rest_s(at_s)
+        # ``_process_s``: what a process measures, and its part of the opening and ending.
         ends_s = group_ends_s + sum(map(self._process_s, self._waiting))
         for number in range(self._round + 1, self._rounds):
             round_ends_s = ends_s + self.round_s(number)

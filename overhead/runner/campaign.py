@@ -308,11 +308,13 @@ class Campaign:
                 # Workers that were opened ahead are measured in any case. Without targets there is
                 # nothing to stop.
                 is_due = bool(targets) and not self._ahead
-                # Without time for another replicate the run ends, with what it has.
+                # Without time for another replicate the run ends, with what it has. ``_may_start``
+                # allows the first three in any case.
                 if is_due and not self._may_start(replicate, self._elapsed_s()):
                     note = because("process-would-exceed-wall", measured=replicate, **wall)
                     self.listener.note(note)
                     return
+                # Of the time left, a round is a replicate, and a kind what one process measures.
                 self._time_left.begin_round(replicate, _kinds(targets))
                 # Targets that are slow to open, of the next replicate: they open while these
                 # measure.
@@ -366,6 +368,7 @@ class Campaign:
             for task in run.tasks:
                 # A task has one process in each replicate until it has all.
                 if task.processes > replicate:
+                    # ``dropped``: the cases that failed, which are not measured again.
                     due = _Due(run, task.without(run.dropped))
                     by_target.setdefault(task.target.key, []).append(due)
         shuffled = list(by_target.items())

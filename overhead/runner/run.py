@@ -384,7 +384,7 @@ def _plan_for(
     scheduled = schedule(chosen.targets, request.choice, plan, request.scope.cases)
     left_out = [*chosen.left_out, *scheduled.left_out]
     # A profile may measure something after the cases (``scope.after``), so no case at all is no
-    # error then.
+    # error then, as long as there is a target.
     measures_more = request.scope.after is not None and bool(chosen.targets)
     if not scheduled.tasks and not measures_more:
         raise UsageError(_nothing_to_measure(found.missing, left_out))

@@ -96,7 +96,8 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     spent_s = 0.0
     # First the early ones, of these the first of each target, then the second of each.
     for place, target, candidate in _in_order_of_turns(targets):
-        # ``place``: of the case among those of its target; slow cases are limited in number.
+        # ``place``: of the case among those of its target, from 0. ``max_cases``: by cost, behind
+        # how many cases none of this cost is taken, as slow cases are limited in number.
         most = plan.max_cases.get(candidate.cost)
         if most is not None and place >= most:
             too_many = because("too-many-slow-cases", most=most)
@@ -105,6 +106,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
         # ``WEIGHT``: the sampling time of a case of this cost, relative to a fast one.
         case_s = plan.case_s * WEIGHT[candidate.cost]
         all_processes_s = case_s * processes[target]
+        # ``_ROUNDING_S``: a sum that exceeds the budget by rounding alone still fits.
         if spent_s + all_processes_s <= budget_s + _ROUNDING_S:
             seconds[target][candidate.key] = case_s
             spent_s += all_processes_s
@@ -154,6 +156,7 @@ def _stretch(
     ``seconds``: by target and case, changed in place. Cases whose wait polls keep their time, and
     slow ones too unless the plan stretches them.
     """
+    # By ``WEIGHT``, a case whose wait polls has eight times the time of a fast one already.
     fixed: set[Cost] = {"polling"}
     if not plan.stretch_slow:
         fixed.add("slow")

@@ -200,6 +200,7 @@ class RunTimeLeft:
         measuring_of_kinds_s: dict[str, float] = {}
         for process in planned:
             self._planned[process.kind] = process
+            # ``times``: in how many rounds, from the first on, such a process is measured.
             self._rounds = max(self._rounds, process.times)
             opening_of_kinds_s[process.kind] = opening_s
             measuring_of_kinds_s[process.kind] = process.measuring_s
@@ -267,6 +268,7 @@ class RunTimeLeft:
         """
         # The processes of this round whose group has not begun run after the group that runs.
         group_ends_s = at_s + self._group_rest_s(at_s)
+        # ``_process_s``: what a process measures, and its part of the opening and ending.
         ends_s = group_ends_s + sum(map(self._process_s, self._waiting))
         for number in range(self._round + 1, self._rounds):
             round_ends_s = ends_s + self.round_s(number)

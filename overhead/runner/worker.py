@@ -124,7 +124,8 @@ class Worker:
         names = self.names[key]
         began_ns = time.perf_counter_ns()
         try:
-            # What the very first case of a target cannot open, this machine cannot run.
+            # Neither an earlier process (``_runs_first``) nor this one has opened a case of the
+            # target. What this very first case cannot open, this machine cannot run.
             is_first = self._runs_first() and target.key not in self.opened
             probe = registry()[target.stack]
             chain = open_case(probe, target, assignment.case, is_first=is_first)
@@ -158,7 +159,7 @@ class Worker:
         has_run_before = not self._runs_first() or target.key in self.ran
         if has_run_before or not isinstance(error, Exception):
             return error
-        # None if the machine is not known to be the cause.
+        # None if the machine is not known to be the cause. ``CANNOT``: what the message says.
         return cannot_here(error, registry()[target.stack], CANNOT) or error
 
     def _close(self, key: str) -> None:

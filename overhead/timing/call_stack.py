@@ -30,7 +30,8 @@ class CallProbe(Probe):
 
     def targets(self) -> list[Target]:
         """One target: the first device that a statement uses, else the CPU. Where the number of
-        library threads varies, the number of this process tells its results from the others'.
+        library threads varies, the target's ``device`` has how many this process uses, which tells
+        its results from those of the others.
         """
         spec = read_spec()
         on_devices = [found for found in spec.found if found.api != "CPU"]

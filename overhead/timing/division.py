@@ -367,6 +367,7 @@ def _interval(count: float, total: int) -> tuple[float, float]:
     """
     share = count / total
     shrink = 1 + _Z**2 / total
+    # The share as if z² more samples had been taken, of which half hit the part.
     middle = (share + _Z**2 / (2 * total)) / shrink
     variance = share * (1 - share) / total + _Z**2 / (4 * total**2)
     half_width = _Z / shrink * math.sqrt(variance)

@@ -232,6 +232,7 @@ class _Places:
         ``frame`` is a Python object. It points to the interpreter's frame, which is the structure
         that points to the code that runs.
         """
+        # ``_words``: what memory holds there; none where a word is no address.
         for pointed in self._words(id(frame), _WORDS_OF_FRAME):
             for index, value in enumerate(self._words(pointed, _WORDS_OF_FRAME)):
                 # In CPython, ``id`` of an object is its address. The mask removes the tags that a

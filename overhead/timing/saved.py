@@ -36,7 +36,8 @@ def read_timing(path: Path) -> Timing:
         raise BadFile(
             f"version {timing.version} of {_TIME_FORMAT} with {len(timing.calls)} calls", path
         )
-    # Without figures that no measurement can be: somebody else may have written the file.
+    # Figures of a size that no measurement can have lose their value: somebody else may have
+    # written the file.
     return with_sound_answer(path, timing)
 
 

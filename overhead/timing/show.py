@@ -190,9 +190,11 @@ def _sentences_of_call(call: CallTiming, which: str) -> Iterator[str]:
     yield from _single_call_misleads(call, which)
     yield from _unpinned_differs(call, which)
     yield from _cost_falls(call, which)
+    # The range in which 9 of 10 other runs should put the cost; '' if it is not known.
     next_run = range_text(_range(call.next_run))
     if next_run:
         yield words.next_run(next_run, which)
+    # The device takes longer for the work than the host takes to submit it.
     if call.bound == "device":
         yield words.device_decides(which)
     if call.status != "ok" and call.value("complete") is not None:
@@ -268,9 +270,11 @@ def _unpinned_differs(call: CallTiming, which: str) -> Iterator[str]:
     complete = call.measured("complete")
     if not unpinned_ns or complete is None or complete.value <= 0:
         return
+    # How many times the smaller one the larger one is, whichever that is.
     factor = max(unpinned_ns / complete.value, complete.value / unpinned_ns)
     if factor <= _UNPINNED_APART:
         return
+    # The lowest and the highest of these processes; where that is not known, the value twice.
     low_us, high_us = unpinned_range(call) or (unpinned_ns / 1e3, unpinned_ns / 1e3)
     yield words.unpinned(low_us, high_us, which)
     if _unpinned_far_above(call):
@@ -311,7 +315,8 @@ def _missing_figures(call: CallTiming) -> dict[Why, list[str]]:
     none, so that one sentence tells each reason.
     """
     names: dict[Why, list[str]] = {}
-    for name in words.MEANINGS:
+    for name in words.MEANINGS:  # the columns
+        # The figure of the column; that of ``device`` is ``device_busy``.
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
             why = figure.reason or call.reason or figure.status

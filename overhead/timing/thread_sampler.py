@@ -219,7 +219,7 @@ class _Stopper:
                 return False
             # The thread has stopped. Only that news is taken.
             LINUX.waitid(LINUX.P_PID, self._pid, LINUX.WSTOPPED | LINUX.WNOHANG)
-            # Another status is a signal that the thread is to get.
+            # Another status is a signal that the thread is to get: its low byte, as the mask says.
             self._is_stopped = found.si_status == _EVENT_STOP
             if self._is_stopped:
                 return True

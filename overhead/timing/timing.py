@@ -139,7 +139,8 @@ class CallTiming(Shown, WithFigures, frozen=True, kw_only=True):
         work is done.
         """
         if isinstance(self.wait, str):
-            # The call of a library that waits; in older files also what says that none does.
+            # The call of a library that waits. Older files have a text also where nothing waits:
+            # on the CPU it is taken for that, as a call there has ended its work when it returns.
             return self.on != "CPU"
         # ``NOTHING``: the wait of a call that leaves no work behind when it returns.
         return self.wait != NOTHING.said
@@ -354,7 +355,9 @@ def _as_statements(
         elif named_function(call):
             source = step_named(named_function(call), arguments, variable)
             _check_module(call)
-            # ``found_step`` tells later whether what the function returned is measured or itself.
+            # The text of ``step_named`` defines ``step`` and ``found_step``, which get names of
+            # this call, since the next one defines them again. ``found_step`` tells later whether
+            # what the function returned is measured, or the function itself.
             texts.append(f"{name}()")
             labels.append(named_function(call))
             before.append(
@@ -461,7 +464,7 @@ def _silence_s(trial_s: float, trials: Sequence[FoundCall]) -> float:
 
     It may set up and try like the trial did, make some of the slowest calls, and wait for the
     longest anchors: much longer chains of calls, which check the result. Chosen, not measured:
-    three times the trial, and 100 calls.
+    three times the trial, 100 calls, and three times the longest anchor, with 10 s for all else.
     """
     anchors_s = 3 * ANCHORS.longest_ns / 1e9
     slowest_s = max(trial.one_ns for trial in trials) / 1e9
@@ -680,7 +683,8 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
         precision=_PRECISION,
         # A little more than the cases take together, so that rounding omits none of them.
         sampling_s=1.001 * sampling_s,
-        # Slow statements lengthen the limit of the run too.
+        # Slow statements lengthen the limit of the run too, to half as much again as they are
+        # sampled for.
         wall_s=max(_WALL_S, 1.5 * sampling_s),
         case_s=case_s,
     )

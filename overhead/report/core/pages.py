@@ -208,14 +208,14 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     """Check that the report may be written to the folder ``out``: it is empty or holds one of our
     reports. Raises ``UsageError`` and ``CannotWrite`` if something else is there.
 
-    A new report begins with an empty first page, which marks the folder as ours, so that one that
-    was interrupted can be made again. ``inputs``: files that must not be overwritten.
+    A new report begins with a first page without sections, which marks the folder as ours, so that
+    one that was interrupted can be made again. ``inputs``: files that must not be overwritten.
     """
     front = out / FRONT.path
     # ``made``: tells by the beginning of a file whether it is a page that this command made.
     made = page_of("report")
     # Refuses a first page that cannot be written, is one of the inputs, or has content of somebody
-    # else; an empty one passes.
+    # else; an empty file passes, because nothing is lost with it.
     check_outputs([Output(front, made)], inputs)
     # That was checked: a first page with text is one of ours.
     if front.is_file() and front.stat().st_size > 0:

@@ -117,8 +117,9 @@ def waiting(view: View) -> Iterator[Part]:
         sentences.append(waiting_sentence(row.target, row.act, row.waited, row.alone))
     yield Text(sentences)
     yield table_of(WAITS_TITLE, _WAITING_COLUMNS, rows)
-    # Where the device limits the cost, T(1) must not be divided by it: the text names these. A
-    # software adapter is no such device: it computes on the CPU.
+    # Where the device limits the cost, alone or as much as the CPU (``balanced``), T(1) must not be
+    # divided by it: the text names these. A software adapter is no such device: it computes on the
+    # CPU.
     device_bound = [
         target
         for target in targets

@@ -207,6 +207,7 @@ def prepare_step(job: AttemptJob) -> PreparedStep:
     # Names of Python values and host arrays that a step changes each time. This runs the first
     # steps.
     changing_on_host = _warm(step)
+    # The fields: what runs a step, the program's own step, and the seconds that making it took.
     if not job.alternative:  # the step itself, or the one that the user compares it with
         return PreparedStep(step, step, 0.0)
 

@@ -315,6 +315,7 @@ def _without_collection() -> Iterator[None]:
 @contextlib.contextmanager
 def _on_one_core(processor: int) -> Iterator[None]:
     """A context in which this thread runs on one processor only."""
+    # ``move`` binds this thread to processors.
     clock = SystemClock()
     clock.move([processor])
     try:

@@ -73,6 +73,7 @@ class BrowserDecode(PageChain, LoweredDecode):
         self.ask("open", case=spec, program=self._program())
         self._fill_buffers()
         # What the page writes before each sample: the state after the prompt, where all begin.
+        # ``_numbers``: the buffers' numbers in the page; ``_raw``: their bytes, one after another.
         start = self.reference.after_prompt
         self.write_first = {"buffers": self._numbers(start), "data": self._raw(start)}
 

@@ -116,6 +116,7 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
     """
     of_way = [record for record in view.fingerprint.contention if record.way == way]
     # By case and placement, and in each by number of peers: the records.
+    # ``key``: names target and case.
     groups: dict[tuple[str, Placement], dict[int, list[Contention]]] = {}
     for record in of_way:
         by_peers = groups.setdefault((record.key, record.placement), {})

@@ -362,6 +362,7 @@ def _later_steps(
         before = checksums(step)
         with_other_inputs, _ = result_values("step", step(), room)
         later = LaterSteps(soon, with_usual_inputs, with_other_middle, with_other_inputs, varied)
+        # ``count``: how many values this is; none of None or of an empty container.
         if any(value.count for value in with_usual_inputs):
             return _contents(with_usual_inputs) != _contents(with_other_inputs), later
         # The step returns nothing: it responds if it changes the arrays that it reaches, of which

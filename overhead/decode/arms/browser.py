@@ -181,8 +181,9 @@ class BrowserDecode(PageChain, LoweredDecode):
         return sum(ns)
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
-        """The rows of ``PageChain`` for these n. But the page is asked for one sample at a time:
-        it restores the position before each, and so the tokens must be counted before the next.
+        """A row ``[n, issue_ns, total_ns]`` for each n, before which the page sleeps ``idle_ms``,
+        as of ``PageChain``. But the page is asked for one sample at a time: it restores the
+        position before each, and so the tokens must be counted before the next.
         """
         rows: list[list[int]] = []
         # Count first what ran before: once the page has restored the position, nobody could.

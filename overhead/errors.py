@@ -81,6 +81,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     known: ...``.
     """
     names = sorted(known)
+    # Without a near name: ``unknown stack 'x'; known: ...``.
     near = nearest(name, names)  # the name that was probably meant; '' for none
     hint = f", did you mean {near!r}?" if near else ";"
     listed = ", ".join(names)

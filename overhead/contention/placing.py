@@ -60,6 +60,7 @@ def _near(target: Target, host: Host) -> list[int]:
         digits = uuid.removeprefix("GPU-").replace("-", "")
         is_whole = len(digits) == 32  # a UUID has 16 bytes; nvidia-smi may answer with an error
         if is_whole and device_id(bytes.fromhex(digits)) == target.device:
+            # ``processors_beside``: ranges of processors as text, such as ``0-3,8``.
             return _numbers(host.processors_beside(bus))
     return []
 

@@ -83,9 +83,11 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
             first = of_model[0]
             if way != "devices":
                 # A second device of a model tells nothing new, unless all run at once.
-                # Beside busy processes the base case is measured without its twin.
+                # Beside busy processes only one peer is measured, which shares no lock of Python
+                # with another: so it has no twin.
                 has_twins = plan.twins and way != "busy"
                 yield PeerGroup(way, (first,), cases_of(first, twins=has_twins))
+            # Only of GPUs: software adapters compute on the CPU, which all of them share.
             elif len(of_model) > 1 and processor_kind(first) == "gpu":
                 yield PeerGroup(way, tuple(of_model), cases_of(first, twins=plan.twins))
 

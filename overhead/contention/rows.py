@@ -100,6 +100,7 @@ class PeersRow:
         # Of the most peers that have the figure.
         peers = max(works)
         work = works[peers]
+        # ``floor``, ``ceiling``: the ends of its interval.
         if work.status == "ok":
             return work.floor > peers
         # A noisy figure is shown as its interval, so there readers see the upper end.
@@ -115,6 +116,7 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
     """
     of_way = [record for record in view.fingerprint.contention if record.way == way]
     # By case and placement, and in each by number of peers: the records.
+    # ``key``: names target and case.
     groups: dict[tuple[str, Placement], dict[int, list[Contention]]] = {}
     for record in of_way:
         by_peers = groups.setdefault((record.key, record.placement), {})
@@ -219,7 +221,7 @@ def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[Ratio
         works = [work for work in row.resolved_ratios("work") if work.peers > 1]
         if not works or row.first.placement != "free":
             continue
-        least = min(works, key=_size)
+        least = min(works, key=_size)  # ``_size``: the value of the ratio
         # Surely: the whole interval of the ratio lies below.
         if least.ratio.ceiling < below:
             lost.append(least)
@@ -252,7 +254,8 @@ def most_peers(way: Way, rows: Sequence[PeersRow]) -> MostPeers | None:
     as slow the one is that is measured.
     """
     figure = "slowdown" if way == "busy" else "work"
-    # ``resolved_ratios``: those that are ``ok``, above zero with their intervals.
+    # ``resolved_ratios``: those that are ``ok``, above zero with their intervals, each with its
+    # row and its number of peers. ``_size``: the value of the ratio.
     judged = _judged(rows)
     known: list[RatioAt] = []
     for row in judged:
@@ -307,7 +310,7 @@ def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
             of_api = limited.setdefault((row.first.target.api, peers), [])
             of_api.append(RatioAt(row, peers, times[peers]))
     # ``ratio`` holds the time of a unit, ns. ``low``, ``high``: the lowest and the highest end of
-    # all their intervals. They meet where these are close to each other.
+    # all their intervals. They meet where these differ by less than the factor ``_SAME_RATE``.
     for (_api, peers), alike in limited.items():
         low = min(each.ratio.floor for each in alike)
         high = max(each.ratio.ceiling for each in alike)

@@ -34,7 +34,8 @@ def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
             if isinstance(block, Table) and way in ("processes", "threads"):
                 block = drawing(way, rows_of(view, way), block) or block
             yield block
-        # The first page has no such cases, so a remark in small type tells the difference.
+        # Such a case adds a tensor in each unit. The first page has none of them, so a remark in
+        # small type tells the difference.
         if any(_adds_a_tensor(row.first) for row in rows_of(view, way)):
             yield Text([words.ADDS_A_TENSOR], quiet=True)
 

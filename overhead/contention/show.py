@@ -138,7 +138,8 @@ def _short(value: Value, sign: str = "") -> str | Cell:
 
 def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
     """What stands below a table: how it shows a noisy figure; how long the device works for one
-    process before it turns to the next (a slice); and from what each limit follows.
+    process before it turns to the next (``slice``), and how long the turn takes (``hand_over``);
+    and from what each limit follows.
     """
     if any(row.shows_noise for row in rows):
         yield words.RANGE_IS_NOISY

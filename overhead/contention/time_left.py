@@ -75,6 +75,8 @@ class ContentionTimeLeft:
         if sets <= 0 or not self._kinds:
             return 0.0
         kind = self._kinds[self._at]
+        # ``_durations`` expects a set to take as long as the last one of its group, or by its plan
+        # if there was none. It must know for how long the set that runs has run.
         running_s = self._clock() - self._set_began_s
         self._durations.runs_for(kind, running_s)
         later_s = (sets - 1) * self._durations.expected_s(kind)

@@ -288,7 +288,8 @@ class DecodeChain(HeldChain):
             # "not <=" and not ">", so that a logit that is not a number is refused too.
             if not difference <= self.tolerance:
                 raise Unverified(because("logits-differ", token=steps, difference=difference))
-        # A unit is ``tokens`` steps; a part of one would be an error.
+        # A unit is ``tokens`` steps; a part of one would be an error. ``aside`` counts steps: only
+        # chains whose unit is one step measure the device time.
         return whole_units(self.total, self.tokens) - self.aside
 
     def window(self) -> dict[str, Scalar]:

@@ -110,6 +110,7 @@ def _exported(name: str) -> _ExportedStep:
                 input_names=state_names,
                 output_names=outputs,
             )
+    # ``_MEND``: what to install.
     except ImportError as error:
         raise Unavailable(because("torch-cannot-export", text=error), _MEND) from error
 
@@ -179,6 +180,7 @@ def _session_on(provider: str, name: str) -> Any:
         # All in the thread that calls, as for PyTorch on the CPU.
         options.intra_op_num_threads = 1
         return ort.InferenceSession(exported.model, options, providers=[_CPU_PROVIDER])
+    # ``_MEND``: what to install, such as the plugin of the provider.
     device = webgpu_device()
     if device is None:
         raise Unavailable(because("provider-finds-no-adapter"), _MEND)

@@ -101,7 +101,7 @@ class MeasuredVariant:
         device, complete = self.device, self.complete
         if device is None or complete is None or device.value <= complete.value:
             return ""
-        # ``floor`` and ``ceiling`` are the ends of an interval.
+        # ``complete``: the time of the whole step. ``floor``, ``ceiling``: the ends of an interval.
         return "exceeds" if device.floor > complete.ceiling else "not-resolved"
 
     @property
@@ -123,6 +123,8 @@ class MeasuredVariant:
         # too few processes to tell.
         if self.record.api == "CPU" or self.lacks_intervals:
             return None
+        # ``host``: its time to issue a step, where that has a value; ``issue``: the same with its
+        # status. ``device_busy``: the device's time without the gaps between kernels.
         host, device_busy = self.host, self.device_busy
         issue = self.record.figure("issue")
         # A time that is too short to be measured is shorter than that of the device.
@@ -205,7 +207,8 @@ def decoder_results(view: View) -> list[DecoderResults]:
         records = []
         for target in view.executing:
             records += [record for record in target.records if record.workload == name]
-        # Each board with its records; of one that has none of this decoder the list is empty.
+        # A list of records for each board; a record that names no board is in all that it may be
+        # of. Without any record it is one empty list.
         for of_board in by_board(records):
             if of_board:
                 variants = [MeasuredVariant(view.target(record), record) for record in of_board]

@@ -124,6 +124,7 @@ def _compared_variants(view: View) -> Iterator[_ComparedVariant]:
         for way in facts.ways:
             stacks[way.kind].append((stack, way))
 
+    # The last value: what the case must have; None for a parameter that it must not have.
     for stack, way in stacks["eager"]:
         yield _ComparedVariant("eager", way.label, stack, {"fusions": None})
     # The launches of an eager stack can be recorded as a graph, which belongs to another stack.

@@ -207,6 +207,7 @@ def prepare_step(job: AttemptJob) -> PreparedStep:
     # Names of Python values and host arrays that a step changes each time. This runs the first
     # steps.
     changing_on_host = _warm(step)
+    # The fields: what runs a step, the program's own step, and the seconds that making it took.
     if not job.alternative:  # the step itself, or the one that the user compares it with
         return PreparedStep(step, step, 0.0)
 
@@ -361,6 +362,7 @@ def _later_steps(
         before = checksums(step)
         with_other_inputs, _ = result_values("step", step(), room)
         later = LaterSteps(soon, with_usual_inputs, with_other_middle, with_other_inputs, varied)
+        # ``count``: how many values this is; none of None or of an empty container.
         if any(value.count for value in with_usual_inputs):
             return _contents(with_usual_inputs) != _contents(with_other_inputs), later
         # The step returns nothing: it responds if it changes the arrays that it reaches, of which

@@ -437,6 +437,7 @@ class Changes:
         """How long a process samples the step, and each of the ``others`` in turn with it, s: as
         usual, or shorter if less time is left. Compilation is not limited (``compiles``).
         """
+        # ``one_ns``: how long a step took in its trial.
         step_s = self._found.one_ns / 1e9
         # A long step is sampled for some calls at least.
         usual_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * step_s)

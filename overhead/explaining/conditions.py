@@ -315,6 +315,7 @@ def _without_collection() -> Iterator[None]:
 @contextlib.contextmanager
 def _on_one_core(processor: int) -> Iterator[None]:
     """A context in which this thread runs on one processor only."""
+    # ``move`` binds this thread to processors.
     clock = SystemClock()
     clock.move([processor])
     try:
@@ -455,7 +456,8 @@ class HostMeasurement:
         numbers, by name. They tell why steps are long or uneven; ``verdict.host_causes`` names the
         causes.
         """
-        # First what is compared before and after.
+        # First what is compared before and after. The collector keeps how long each garbage
+        # collection takes; Python calls it at the start and at the end of each.
         collector = _CollectorPauses(self._now)
         clock = SystemClock()
         # A fixed piece of work, timed before and after: it takes longer on a slower clock.

@@ -58,6 +58,7 @@ def _cuda_graph(target: Target) -> list[DecodeVariant]:
         DecodeVariant("launches", {"maker": "driver", "fusions": count})
         for count in range(_ALL_FUSED + 1)
     ]
+    # Added to these: trivial dispatches (padded), reads by the CPU, several sequences (batched).
     unfused = by_fusions[_UNFUSED]
     fused = by_fusions[_ALL_FUSED]
     return [

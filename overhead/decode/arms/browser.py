@@ -73,6 +73,7 @@ class BrowserDecode(PageChain, LoweredDecode):
         self.ask("open", case=spec, program=self._program())
         self._fill_buffers()
         # What the page writes before each sample: the state after the prompt, where all begin.
+        # ``_numbers``: the buffers' numbers in the page; ``_raw``: their bytes, one after another.
         start = self.reference.after_prompt
         self.write_first = {"buffers": self._numbers(start), "data": self._raw(start)}
 
@@ -180,8 +181,9 @@ class BrowserDecode(PageChain, LoweredDecode):
         return sum(ns)
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
-        """The rows of ``PageChain`` for these n. But the page is asked for one sample at a time:
-        it restores the position before each, and so the tokens must be counted before the next.
+        """A row ``[n, issue_ns, total_ns]`` for each n, before which the page sleeps ``idle_ms``,
+        as of ``PageChain``. But the page is asked for one sample at a time: it restores the
+        position before each, and so the tokens must be counted before the next.
         """
         rows: list[list[int]] = []
         # Count first what ran before: once the page has restored the position, nobody could.

@@ -349,9 +349,9 @@ def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> _Uncopied:
 
 
 def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWrite]:
-    """The operation that writes the new key or value, a single row, into this cache, with its
-    position. Raises ``NoMatch`` unless it is the cache's only writer and comes before the
-    attention, which is at ``before``.
+    """The position of the operation that writes the new key or value, a single row, into this
+    cache, and the operation. Raises ``NoMatch`` unless it is the cache's only writer and comes
+    before the attention, which is at ``before``.
     """
     writers = flow.writers(cache)
     require(len(writers) == 1)

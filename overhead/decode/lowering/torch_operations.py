@@ -253,7 +253,8 @@ class OperationReader:
             return table.REAL[kind], "f32"
         number = number_type(result.dtype, self.place)
         if kind in table.COMPARISONS:
-            # The result is a truth value, so the type is the one that PyTorch compares in.
+            # The result is a truth value, 1 or 0, which ``select`` chooses (the second if the
+            # comparison holds); so the type is the one that PyTorch compares in.
             # ``_example``: the operand without data, as PyTorch needs only its type.
             compared = torch.result_type(*map(self._example, operands))
             sign = table.COMPARISONS[kind]
@@ -378,6 +379,7 @@ class OperationReader:
         # A tensor without dimensions is a row of one number.
         if not x.shape:
             x = self._viewed(x, _as_row)
+        # ``dim``: a list of dimensions; None or an empty one stands for all.
         along = given.get("dim") or range(len(x.shape))
         is_real = x.number == "f32" and result.dtype == torch.float32
         if not is_real or len(along) not in (1, len(x.shape)):

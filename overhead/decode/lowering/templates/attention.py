@@ -151,6 +151,8 @@ for (u32 d = lane; d < {value_width}u; d += {GROUP_THREADS}u) {{""")
         ``score``: the expression without the mask. ``item``, ``row``: the texts of the indices of
         the sequence and of the query.
         """
+        # ``select(a, b, condition)`` is b where the condition holds, else a. ``j``: the number of
+        # the key. ``causal``: a query sees no later key.
         if self.causal:
             score = f"select(-3.4e38, {score}, j <= {row})"
         if self.mask is None:
@@ -191,6 +193,8 @@ class CachedAttention(Attention):
         it. So all groups take the new row from where it was computed. In place of row ``at`` they
         read another row of the cache (``other``, ``safe``), and drop what they read.
         """
+        # ``select(a, b, condition)`` is b where the condition holds, else a. ``j``: the row that a
+        # thread would read.
         # ``other`` is row 1 if ``at`` is row 0, else row 0; a cache of one row has only that.
         # Of the heads of queries that share a head of keys the first one copies.
         keys = self.key.shape[2]

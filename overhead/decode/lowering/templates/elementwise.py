@@ -172,7 +172,8 @@ class Rotary(Operation):
         half = width // 2
         cos = self.flat_element(self.cos.broadcast(shape), "i")
         sin = self.flat_element(self.sin.broadcast(shape), "i")
-        # ``first``: the element is in the first half of its row.
+        # ``first``: the element is in the first half of its row. ``select(a, b, first)`` is b if it
+        # is, else a.
         body = f"""\
 bool first = i % {width}u < {half}u;
 u32 other = select(i - {half}u, i + {half}u, first);

@@ -431,7 +431,7 @@ class _StreamHistory:
         for stream, end in self.free_at.items():
             if stream != work.stream and end <= work.start:
                 ends.append(end)
-        # 0: all of them are still at work, so it waited for none.
+        # 0: no other stream was done by then, so it waited for none.
         return max(ends, default=0.0)
 
     def add(self, call: HostCall, issued: Iterable[DeviceWork]) -> None:

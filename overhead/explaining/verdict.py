@@ -271,8 +271,9 @@ def _calls_that_wait(waits: Sequence[record.SynchronisationRow]) -> Why:
 
 
 def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:
-    """A reason for each alternative that makes the step 1.3 times as fast or faster; the surest
-    first, whose interval begins highest. If the interval holds 1, the gain may be none.
+    """A reason for each alternative that makes the step 1.3 times as fast or faster, a few at most;
+    the surest first, whose interval begins highest. One whose interval holds 1 is left out: its
+    gain may be none.
     """
     large = []
     # ``_low``: the lower end of the interval; above 1 the step is surely faster.
@@ -485,6 +486,7 @@ def _untold_return(time: Figure) -> Why:
     if time.measured is None:
         # A figure without a value has a reason, or else only its status.
         return time.reason or time.status
+    # The sentence calls the value of any time so, though this is the time until the step returns.
     return because("return-time-not-resolved", **value_named("step_ns", time.measured))
 
 

@@ -65,6 +65,7 @@ def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
     script = "; ".join(row for row in source if not row.startswith("#"))
     # ``$0``: the script calls ``sh -c RUN FOLDER``, which makes the folder this variable.
     run = shlex.quote(f'{command} {shlex.join(words)} --out "$0"')
+    # BEGIN: the line that the script prints before the archive, by which a reader finds it.
     script = script.replace("BEGIN", _BEGIN.decode().strip())
     # At least 1: for the program ``timeout`` 0 is no limit.
     script = script.replace("LIMIT_S", str(max(1, round(limit_s))))

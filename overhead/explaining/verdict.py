@@ -166,6 +166,7 @@ def verdict_reasons(
     # ``wall``: the time of a step until its work is done.
     wall = explanation.step.wall
     no_verdict = explanation.verdict.kind == "unclear"
+    # ``measured``: its value with the interval, None without a value.
     unresolved = bool(wall.measured) and not resolved_times(wall)
 
     # Causes on the host come last, except where they explain why there is no verdict.
@@ -514,8 +515,9 @@ def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     The factor is the longer of the times of host and device over the shorter one. Where
     synchronisations count, it is the step over the step without them.
     """
-    # Between the two limits they cost too much to leave out, and too little to be all. The
-    # limits are a tenth of the step and a third of it (``_BOUND_BY_WAITS``).
+    # ``synchronisation_share``: 1 less the step without synchronisations over the step. Between the
+    # two limits they cost too much to leave out, and too little to be all. The limits are a tenth
+    # of the step (``_FEW_WAITS``) and a third of it (``_BOUND_BY_WAITS``).
     if parts.synchronisation_share >= _FEW_WAITS:
         gain_without_waits = parts.step / parts.without_waits
         if parts.synchronisation_share >= _BOUND_BY_WAITS:

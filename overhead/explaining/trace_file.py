@@ -297,7 +297,8 @@ def _calls_without_work(verdict: StepVerdict, trace: Trace) -> Reason | None:
         return because("no-verdict-beside-the-profiler", share=share)
     if recording.may_wait_ns < _LITTLE * recording.steps_ns:
         return None
-    # ``may_wait``: the call that may wait for the device; ``may_wait_ns``: all such calls together.
+    # ``may_wait``: a call that lasts while the device works, and so may wait for it;
+    # ``may_wait_ns``: how long all such calls last together.
     mean_ns = recording.may_wait_ns / max(1, len(trace.steps))
     return because(
         "no-verdict-with-calls-that-may-wait",

@@ -159,6 +159,7 @@ def files_of(output: bytes) -> dict[str, bytes]:
             if content is None or not is_inside or not _FILE.fullmatch(path.name):
                 raise BadFile(f"sent {member.name}, which is no file of a run; nothing was saved")
             size += member.size  # of a sparse file: with its holes
+            # Raises for more files or bytes than a run gives, before this one is read.
             _check_amount(size, len(found) + 1)
             found[path.name] = content.read()
     return found

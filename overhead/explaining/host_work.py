@@ -246,7 +246,7 @@ class _CutStep:
         """
         self._start = step.start
         # A call waits for the device (``blocked``), or only for room in its queue (``queue_full``).
-        # ``no_work``: the part of the call, at its end, that is one of these.
+        # ``no_work``: all of a call that waits for the device, else the time for room, at its end.
         waiting = [call for call in step.calls if call.no_work > 0]
         free_spans = [
             (call.start, call.end - call.queue_full) for call in step.calls if not call.blocked
@@ -329,6 +329,7 @@ def _work_of_parts(cut: _CutStep, without_device: _ProfiledParts, call_ns: float
         # If a part is shorter than the profiler's cost in it, the rest of the cost is subtracted
         # from the next parts, so that the sum over the step is right.
         cost_left_ns += without_device.cost_ns[index]
+        # What this subtracts is the difference of both times, so the rest of the cost is left.
         part_work_ns = max(0.0, time_ns - cost_left_ns)
         cost_left_ns -= time_ns - part_work_ns
         work_ns.append(part_work_ns)
@@ -462,8 +463,8 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
     makes, and how long they block it. A row has those of one name and line; the one that blocks
     longest comes first.
     """
-    # By name, whether it uploads from pageable memory, and line: how long each such call blocked,
-    # ns.
+    # By name, whether it uploads from pageable memory, and line: how long each such call waited for
+    # the device, ns.
     blocked: dict[tuple[str, bool, CallSite], list[float]] = defaultdict(list)
     for step in trace.steps:
         for call in step.synchronisations:

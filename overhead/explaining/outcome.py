@@ -494,6 +494,7 @@ def compare_outcomes(
             left_out[value.name] = (value.count, because("not-reached-by-alternative"))
         if lacking and not shared:
             unknown = because("alternative-lacks-changed-array")
+            # ``count``: how many values it is; None and empty containers are none.
             returns_something = any(value.count for value in first_results)
             second_changes = any(value.changed for value in second_state.values())
             # The step's only work is to change this state, and the alternative does nothing.
@@ -631,7 +632,8 @@ def _difference(first: StepValue, second: StepValue) -> Reason | None:
     if not _are_of_one_form(first, second, ours, theirs):
         return because("values-differ", name=first.name, first=_kind(first), second=_kind(second))
 
-    # ``scale``: the largest number in both arrays, which the tolerance is a share of.
+    # ``scale``: the largest number in both arrays, which the tolerance is a share of. The tolerance
+    # is 0 for types that must be equal, such as integers and texts.
     tolerance = max(_tolerance(first.dtype), _tolerance(second.dtype))
     scale = max(_scale(ours), _scale(theirs)) if tolerance else 0.0
     # Only elements that are not equal need the comparison below.

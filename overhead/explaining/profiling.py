@@ -484,9 +484,6 @@ def _profile(
     def doing(what: Why) -> None:
         send(DoesNext(what))
 
-    # ``returns`` (``ReturnTimes``): how long calls take without a profiler. It goes beside the
-    # profile, since the parent needs it to subtract the profiler's cost when it has read the
-    # traces.
     torch = sys.modules.get("torch")
     # The library whose work the trial waits for is the one of the step.
     library = next((name for name in LIBRARIES if name in found.waits), "")
@@ -503,7 +500,9 @@ def _profile(
     doing(because("profiling-the-step"))
     try:
         # ``run`` writes the traces to files. It returns the time of a step, why the lines of the
-        # operations are missing ('' if they are not), and the return times.
+        # operations are missing ('' if they are not), and how long calls take without a profiler
+        # (``returns``). With that the parent subtracts the profiler's cost when it has read the
+        # traces.
         with contextlib.closing(UndisturbedProcessor(SystemClock())) as processor:
             profiler = _TorchProfile(torch, step, source.folder, folder, device, doing, processor)
             step_ns, missing, returns = profiler.run()

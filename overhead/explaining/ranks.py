@@ -265,6 +265,7 @@ def _late_rank(found: RankComparison) -> Why:
         return because("no-rank-is-late")
     return because(
         "rank-is-late",
+        # The name is from a file: without control characters, and cut.
         rank=plain(late.rank, 30),
         share=late.last_share,
         waited_ns=waited_ns,

@@ -234,7 +234,8 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
         list(_actions(step, host.work_of(step, call_ns), call_ns, latencies))
         for step in trace.steps
     ]
-    # From the end of the device's work until a call that waits for it returns.
+    # From the end of the device's work until a call that waits for it returns: what is left of the
+    # call without ``blocked``, its time until that work is done.
     wakes_ns = []
     for step in trace.steps:
         waits = [call for call in step.calls if call.blocked > 0]
@@ -250,8 +251,8 @@ def step_parts(trace: Trace, host: HostTimes) -> StepParts:
 
 
 def mean_parts(trace: Trace, host: HostTimes, first: int = 0) -> StepParts:
-    """The parts of the mean step, from the step with this index on: each step counts by the time
-    that it takes.
+    """The parts of the mean step: each time is the mean over the steps from index ``first`` on, so
+    that slow steps count too.
     """
     # Latencies are known from the first launch on, when the device is idle.
     return _typical(_each_step(trace, host, 1)[first:], statistics.fmean)
@@ -431,7 +432,7 @@ class _StreamHistory:
         for stream, end in self.free_at.items():
             if stream != work.stream and end <= work.start:
                 ends.append(end)
-        # 0: all of them are still at work, so it waited for none.
+        # 0: no other stream was done by then, so it waited for none.
         return max(ends, default=0.0)
 
     def add(self, call: HostCall, issued: Iterable[DeviceWork]) -> None:

@@ -274,7 +274,8 @@ def alternative_blocks(explanation: Explanation) -> Iterator[Part]:
         "making it",
         "pays off after",
     ]
-    # The columns by their numbers. The optional ones are left out where space is short.
+    # The columns by their numbers. The optional ones are left out where space is short, those of an
+    # inner tuple together.
     _, speed, step, _, making, pays_off = range(6)
     has_gains = any(row[speed] for row in rows)
     table = Table(

@@ -255,6 +255,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Sequence):
         yield from _numbered(value)
     elif isinstance(value, Set):
+        # The text of an item that is not plain, such as of an object, may hold its address.
         if not _is_plain_key(tuple(value)):
             raise _WithoutOrder
         # In the order of their texts, which is the same in every process.

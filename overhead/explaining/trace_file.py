@@ -274,7 +274,8 @@ def _same_bound(first: StepParts, second: StepParts) -> bool:
     one = first.host * second.device
     other = second.host * first.device
     # At most a factor of ``_APART`` between the two ratios. ``_APART`` is 1.3, from which on a gain
-    # is named too.
+    # is named too. ``synchronisation_share``: of the step, what its waits for the device cost; both
+    # shares must be within a tenth of each other.
     alike = max(one, other) <= _APART * min(one, other)
     return alike and abs(first.synchronisation_share - second.synchronisation_share) <= _LITTLE
 
@@ -296,7 +297,8 @@ def _calls_without_work(verdict: StepVerdict, trace: Trace) -> Reason | None:
         return because("no-verdict-beside-the-profiler", share=share)
     if recording.may_wait_ns < _LITTLE * recording.steps_ns:
         return None
-    # ``may_wait``: the call that may wait for the device; ``may_wait_ns``: all such calls together.
+    # ``may_wait``: a call that lasts while the device works, and so may wait for it;
+    # ``may_wait_ns``: how long all such calls last together.
     mean_ns = recording.may_wait_ns / max(1, len(trace.steps))
     return because(
         "no-verdict-with-calls-that-may-wait",
@@ -468,6 +470,7 @@ def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
     """The call of the CUDA runtime that takes most of the host's time outside of operations, if
     that is a tenth of all host work or more: the table of operations does not show it.
     """
+    # Of a mean step: the rows hold means over the steps.
     all_work_ns = sum(row.host_ns for row in found.operations)
     work_ns_by_name: dict[str, float] = {}
     for step in trace.steps:

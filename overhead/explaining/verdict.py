@@ -166,6 +166,7 @@ def verdict_reasons(
     # ``wall``: the time of a step until its work is done.
     wall = explanation.step.wall
     no_verdict = explanation.verdict.kind == "unclear"
+    # ``measured``: its value with the interval, None without a value.
     unresolved = bool(wall.measured) and not resolved_times(wall)
 
     # Causes on the host come last, except where they explain why there is no verdict.
@@ -271,8 +272,9 @@ def _calls_that_wait(waits: Sequence[record.SynchronisationRow]) -> Why:
 
 
 def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:
-    """A reason for each alternative that makes the step 1.3 times as fast or faster; the surest
-    first, whose interval begins highest. If the interval holds 1, the gain may be none.
+    """A reason for each alternative that makes the step 1.3 times as fast or faster, a few at most;
+    the surest first, whose interval begins highest. One whose interval holds 1 is left out: its
+    gain may be none.
     """
     large = []
     # ``_low``: the lower end of the interval; above 1 the step is surely faster.
@@ -485,6 +487,7 @@ def _untold_return(time: Figure) -> Why:
     if time.measured is None:
         # A figure without a value has a reason, or else only its status.
         return time.reason or time.status
+    # The sentence calls the value of any time so, though this is the time until the step returns.
     return because("return-time-not-resolved", **value_named("step_ns", time.measured))
 
 
@@ -512,8 +515,9 @@ def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     The factor is the longer of the times of host and device over the shorter one. Where
     synchronisations count, it is the step over the step without them.
     """
-    # Between the two limits they cost too much to leave out, and too little to be all. The
-    # limits are a tenth of the step and a third of it (``_BOUND_BY_WAITS``).
+    # ``synchronisation_share``: 1 less the step without synchronisations over the step. Between the
+    # two limits they cost too much to leave out, and too little to be all. The limits are a tenth
+    # of the step (``_FEW_WAITS``) and a third of it (``_BOUND_BY_WAITS``).
     if parts.synchronisation_share >= _FEW_WAITS:
         gain_without_waits = parts.step / parts.without_waits
         if parts.synchronisation_share >= _BOUND_BY_WAITS:

@@ -65,6 +65,7 @@ def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
     script = "; ".join(row for row in source if not row.startswith("#"))
     # ``$0``: the script calls ``sh -c RUN FOLDER``, which makes the folder this variable.
     run = shlex.quote(f'{command} {shlex.join(words)} --out "$0"')
+    # BEGIN: the line that the script prints before the archive, by which a reader finds it.
     script = script.replace("BEGIN", _BEGIN.decode().strip())
     # At least 1: for the program ``timeout`` 0 is no limit.
     script = script.replace("LIMIT_S", str(max(1, round(limit_s))))
@@ -158,6 +159,7 @@ def files_of(output: bytes) -> dict[str, bytes]:
             if content is None or not is_inside or not _FILE.fullmatch(path.name):
                 raise BadFile(f"sent {member.name}, which is no file of a run; nothing was saved")
             size += member.size  # of a sparse file: with its holes
+            # Raises for more files or bytes than a run gives, before this one is read.
             _check_amount(size, len(found) + 1)
             found[path.name] = content.read()
     return found

@@ -77,8 +77,9 @@ def fleet_command(a: argparse.Namespace) -> int:
 
 
 def _add_run_options(run: argparse.ArgumentParser) -> None:
-    """Add the options that measure many nodes to the parser of ``run``, and call ``run_command`` in
-    place of what it called, which then measures this machine only without ``--ray``.
+    """Add the options that measure many nodes to the parser of ``run``, and let it call
+    ``run_command``. Without ``--ray`` that calls what ``run`` called before, which measures this
+    machine.
     """
     add = run.add_argument_group("many nodes, each in its own folder of --out").add_argument
     add(

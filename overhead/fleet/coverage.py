@@ -101,11 +101,12 @@ class NodeCoverage:
             why_nobody = because("no-common-figure", share=SHARED)
         for node, of_node in enumerate(not_judged):
             figures = int(figures_of[node])
-            # Where nobody is judged at the stack, a node without it lacks nothing.
+            # Nobody is judged, so a node that has figures gets this reason.
             if why_nobody and figures:
                 of_node[part] = why_nobody
                 continue
-            # Half of the usual number is enough.
+            # Where so few nodes have the stack, one without it lacks nothing. Else half of the
+            # usual number is enough.
             if nodes_with_stack < LEAST_NODES or figures >= _ENOUGH * usual:
                 continue
             # A node without any figure gets the reason of its own run instead.

@@ -184,9 +184,9 @@ def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:
 
 
 def _with_unread(node: JudgedNode, newest: NodeRun, files: NodeFiles) -> JudgedNode:
-    """The node; unknown instead of ok if a file of it could not be read or does not count, and may
-    hold a newer run, which may show that the node has become slow. ``newest``: its newest run that
-    counts. A slow node stays slow.
+    """The node; but unknown in place of ok or partly ok if a file of it could not be read or does
+    not count, and may hold a newer run: that may show that the node has become slow. ``newest``:
+    its newest run that counts. A node that is slow or suspect already stays so.
     """
     if node.verdict in ("slow", "suspect"):
         return node
@@ -224,12 +224,13 @@ def _groups(nodes: Sequence[Sequence[NodeRun]]) -> Iterator[_EqualNodes]:
     versions of packages. ``nodes``: of each all runs, the newest first; a group has the few newest
     of each.
     """
-    # First by machine, then by the versions that most nodes of this machine have.
+    # First by machine; then by equal versions of the packages that most nodes of a machine have.
     by_machine: dict[MachineKind, list[Sequence[NodeRun]]] = defaultdict(list)
     for runs in nodes:
         by_machine[MachineKind.of(runs[0])].append(runs)
     for machine, nodes_of_machine in by_machine.items():
-        # ``names``: of the packages; operating system and this suite may differ.
+        # ``names``: of these packages. The versions of kernel, operating system and this suite may
+        # differ, so they are not among them.
         names = _common_versions(nodes_of_machine)
         by_versions: dict[tuple[str, ...], list[Sequence[NodeRun]]] = defaultdict(list)
         for runs in nodes_of_machine:

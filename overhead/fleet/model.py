@@ -172,10 +172,10 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
     ``values``: ln(figure) by node, or NaN. ``floor``: the least standard deviation in a group.
     ``apart``: how many standard deviations apart the means must be.
     """
+    # NaN sorts last, so only the nodes with a value stay.
     fastest_first = np.argsort(values)[: int(np.isfinite(values).sum())]
     count = fastest_first.size
-    # The smallest size of a group. NaN sorts last, so the first ``count`` nodes have a value. A
-    # fifth of the nodes, two at least.
+    # The smallest size of a group: a fifth of the nodes, two at least.
     least = max(2, math.ceil(_LEAST_GROUP * count))
     if count < LEAST_NODES or count < 2 * least:
         return None
@@ -224,9 +224,8 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     parts = [*by_part]
     kinds = ["stacks" if part.stack else str(part.side) for part in parts]
     deviations = np.array([*by_part.values()]).reshape(len(parts), runs, nodes)
-    # The median node, by the mean of its runs, is at 0.
-    # Mean over the runs (axis 1), then the median over the nodes (axis 1 of what is left): one
-    # number for each test.
+    # The median node is put at 0. One number for each test is subtracted: of the means over the
+    # runs (axis 1) the median over the nodes (axis 1 of what is left).
     deviations -= median_of(_mean_of_runs(deviations, 1), 1)[:, None, None]
     # A test with results of too few nodes has none.
     nodes_with_test = np.isfinite(deviations).any(axis=1).sum(axis=1)
@@ -256,7 +255,8 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     # The limits of another fleet of the same kind may be wider than those of this one.
     another_fleet = 1 + _OTHER_FLEET / nodes
     beyond_limits = limits + powers[:, None] * spread_of_runs
-    # ``_OWN_PART``: 1.05, since a slow node itself raises the level and the scale a little.
+    # That sum is enlarged by three factors: for the level and scale that a slow node itself raises
+    # a little (``_OWN_PART``, 1.05), for few nodes once more, and for another fleet's limits.
     smallest = _OWN_PART * few_nodes * another_fleet * beyond_limits
     # 95 % of the healthy nodes are so near their level: 2.5 % lie above and as many below.
     half_widths = student_t_quantile((1 + _POWER) / 2, DEGREES) * scales

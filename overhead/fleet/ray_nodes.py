@@ -50,7 +50,7 @@ def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapp
         try:
             measures = {}
             for name, node in _nodes().items():
-                # ``END_S``: time to end and to send the files.
+                # ``END_S``, 20 s: time for the script to end and to send the files.
                 measures[name] = functools.partial(_measure, node, script, limit_s + END_S)
             yield measures
         finally:
@@ -93,7 +93,7 @@ def _name_of(node: Mapping[str, Any]) -> str:
 async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent:
     """Run the script on one node, as a task of Ray that has all GPUs of the node, so that no other
     task disturbs it; return what it sent. Raises ``UsageError`` with the reason if the node is
-    dead, fails or does not answer in time.
+    dead, fails or does not answer in time. ``limit_s``: of the script, sending the files included.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -109,7 +109,7 @@ async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent
     task = ray.remote(**options)(_script).remote(script, limit_s)
     answer = asyncio.wrap_future(task.future())
     try:
-        # Longer than the script itself may take.
+        # 20 s longer than the script itself may take (``END_S`` again): Ray must start the task.
         await asyncio.wait([answer], timeout=limit_s + END_S)
         if answer.done():
             sent: Sent = answer.result()

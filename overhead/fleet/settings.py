@@ -77,7 +77,8 @@ def _number_apart(name: str, own: float, others: Sequence[float]) -> SettingApar
     sorted), else None.
     """
     middle = others[len(others) // 2]
-    # If all healthy nodes agree this is 0: any other number is apart.
+    # If all healthy nodes agree this is 0: any other number is apart. Far: over twice (``_FAR``) as
+    # far from the middle one as any of them.
     farthest_healthy = max(abs(value - middle) for value in others)
     if abs(own - middle) > _FAR * farthest_healthy:
         return SettingApart(name, _text(own), _text(middle))

@@ -92,7 +92,8 @@ def with_sound_answer(path: Path, found: _Answer) -> _Answer:
 
     Raises ``BadFile``, one line, for a figure that contradicts itself.
     """
-    # Only what differs is replaced, so that an answer without such figures stays the same object.
+    # A part without such figures stays the same object, unless it is a list; only the fields that
+    # are other objects now are replaced.
     changed = {}
     for name in found.__struct_fields__:
         value = getattr(found, name)
@@ -103,8 +104,8 @@ def with_sound_answer(path: Path, found: _Answer) -> _Answer:
 
 
 def _sound_part(path: Path, value: Any) -> Any:
-    """A field of an answer, with all figures in it checked as in ``with_sound_answer``: the value
-    itself if none had to change, else a copy.
+    """A field of an answer, with all figures in it checked as in ``with_sound_answer``: a list as
+    a new one; another value as itself if nothing in it is new, else as a copy.
     """
     if isinstance(value, Figure):
         # Other figures of an answer, such as a gain, have units of their own.

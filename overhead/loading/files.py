@@ -85,9 +85,9 @@ def newest_file(folder: Path) -> Path:
             # A folder or a pipe may have such a name.
             if stat.S_ISREG(status.st_mode):
                 written[path] = (status.st_mtime_ns, path.name)
-    # By the time of writing, then by name.
     if not written:
         raise BadFile("there is no file of a run here; overhead run makes one", folder)
+    # The greatest pair: by the time of writing, then by name.
     return max(written, key=written.__getitem__)
 
 

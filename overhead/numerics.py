@@ -420,6 +420,7 @@ def _interpolated(before: _Point, now: _Point, other: _Point) -> float:
     """The step to the root of a line through two points, or of the inverse quadratic function
     through three.
     """
+    # Only two different points are known: the line through them.
     if before.at == other.at:
         return -now.value * (now.at - before.at) / (now.value - before.value)
     # The inverse quadratic function through the three points, at value zero.

@@ -286,8 +286,8 @@ def nonlinear_at_anchors(figure: Figure, case: CaseFits) -> Figure:
     if not _is_judged_by_anchors(figure, case):
         return figure
     # ``bends``: why T(n) is no line, '' if it may be one. ``holds_to``: the n up to which the line
-    # was seen to hold, 0 if it was not. ``slopes``: ns per unit up to the line's largest n, and
-    # from there to the anchor.
+    # was seen to hold, 0 if it was not; never set together with ``bends``. ``slopes``: ns per unit
+    # up to the line's largest n, and from there to the anchor.
     verdict = _anchors_of(figure, case)
     if not verdict.bends or verdict.holds_to or _enqueue_of_pipeline(figure, case):
         return figure

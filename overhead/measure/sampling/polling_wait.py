@@ -196,8 +196,8 @@ def find_stairs(
     if quantum < least_jump or _climbs(trial, first, quantum):
         return None
 
-    # An edge some stairs higher gives a better slope. Its n is about that many times the first.
-    # 3 and 8: a higher stair gives a better slope, and takes longer samples.
+    # A second edge, ``level`` stairs up, gives a better slope. The level is as high as the longest
+    # sample allows, within 3 and 8; the n of the edge is about that many times the first.
     least, most = _SEARCH.levels
     level = max(least, min(most, round(sample_ns / quantum)))
     # In the middle of the stair above: T crosses it at the edge that is looked for.

@@ -375,6 +375,7 @@ def find_root(
     if before.value * now.value > 0:
         raise ValueError("the function has the same sign at both ends")
     other = before
+    # ``step``: the last step; ``last_step``: the one before it.
     last_step = step = high - low
     # In tests 31 steps were the most; 200 end the search in any case.
     for _ in range(_MOST_STEPS):

@@ -209,7 +209,8 @@ def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anch
     top = int(ns.min())
     n = int(ns.max())
     tops = running[ns == top]
-    # A polling wait may return a poll late; a single long sample is as noisy as its neighbours.
+    # As a share of what the line gives for n units: a polling wait may return a poll late, and a
+    # single long sample is as noisy as its neighbours.
     noise = quantum / (line.slope * n)
     if np.count_nonzero(ns == n) == 1:
         noise += _noise_of_mean(tops)

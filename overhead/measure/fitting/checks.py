@@ -160,14 +160,14 @@ def _at_two_speeds(figure: Figure, case: CaseFits) -> Figure | None:
 
 
 def nonlinear_off_the_line(figure: Figure, case: CaseFits) -> Figure:
-    """The figure is ``nonlinear`` if at some n the median T(n) of the median process leaves the
-    line by more than ``LINE.misfit`` or the wanted precision. A figure of two speeds is not
-    checked: its samples belong to two lines.
+    """The figure is ``nonlinear`` if in the median process the median time at some n is off the
+    line by more than ``LINE.misfit`` and the wanted precision, as a share of the line's whole rise.
+    A figure of two speeds is not checked: its samples belong to two lines.
     """
     if figure.value is None or figure.status == "bimodal":
         return figure
 
-    # Of each process its largest distance from the line, as a share of the line's whole rise.
+    # Of each process with a line its largest such distance.
     misfits: list[Misfit] = []
     for fitted_process in case.at_usual_speed.fitted_processes:
         misfit = _misfit(figure.name, fitted_process.process, fitted_process.fit)

@@ -92,6 +92,7 @@ class _Likelihood:
     """
 
     def __init__(self, x: Floats, low: Floats, high: Floats) -> None:
+        # ``low`` and ``high``: between which times the work of each sample ended.
         self.x = x
         self.low = low
         self.high = high

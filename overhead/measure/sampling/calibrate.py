@@ -336,6 +336,8 @@ class _TopSearch:
         self.n_without_rise = 1
         self.n = 1
         self.total_ns = one.median
+        # ``first_units_ns``: what the first units of a chain cost in addition. ``shortfall``: why
+        # the search ended below the n that it wanted; '' if it did not.
         self.first_units_ns = 0.0
         self.shortfall: Why = ""
 

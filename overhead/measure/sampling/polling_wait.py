@@ -190,7 +190,8 @@ def find_stairs(
     below_ns = trial.shortest_total(max(1, first - _away(first)))
     quantum = above_ns - below_ns
     units = rising.top_n - rising.n_without_rise
-    # What a straight line would rise by between the two n beside the edge: a stair must rise more.
+    # What a straight line would rise by between the two n beside the edge. A jump must exceed a
+    # multiple of that, a share of the whole rise, and what noise may be.
     linear_rise = 2 * _away(first) * height / units
     least_jump = max(_SEARCH.jump * height, 8 * noise, _SEARCH.steeper * linear_rise)
     if quantum < least_jump or _climbs(trial, first, quantum):

@@ -59,7 +59,8 @@ def _caller(
     """A comparison of two callers (the code that makes the calls, such as Python or a compiled
     loop) of one stack, which tells the share of the first.
     """
-    # ``host``: the CPU time of a unit. ``of_only``: more values that the first case must have.
+    # ``host``: the CPU time of a unit. ``of_only``: more values that the first case must have. Last
+    # the axes on which the two cases may differ: the caller alone.
     return NamedComparison(
         name, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"})
     )

@@ -375,6 +375,7 @@ def find_root(
     if before.value * now.value > 0:
         raise ValueError("the function has the same sign at both ends")
     other = before
+    # ``step``: the last step; ``last_step``: the one before it.
     last_step = step = high - low
     # In tests 31 steps were the most; 200 end the search in any case.
     for _ in range(_MOST_STEPS):
@@ -420,6 +421,7 @@ def _interpolated(before: _Point, now: _Point, other: _Point) -> float:
     """The step to the root of a line through two points, or of the inverse quadratic function
     through three.
     """
+    # Only two different points are known: the line through them.
     if before.at == other.at:
         return -now.value * (now.at - before.at) / (now.value - before.value)
     # The inverse quadratic function through the three points, at value zero.

@@ -282,7 +282,8 @@ class _Journal:
         These are the complete ones if there are as many as planned, or if the case failed in a
         process. Else the run was interrupted, and the samples of unfinished processes count too.
         """
-        # ``wanted``: by worker, the planned number of processes.
+        # ``wanted``: by worker, the planned number of processes. Where the case failed in one, that
+        # explains why complete ones are missing: the run need not have been interrupted.
         complete = self._complete(measured)
         if measured.failed or len(complete) >= self.wanted[measured.worker]:
             return complete

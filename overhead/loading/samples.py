@@ -76,7 +76,7 @@ def _medians(process: Process) -> ProcessMedians:
     """
     # ``wait_quantum``: of a wait that polls, the time between two polls; 0 for any other.
     ladder = () if wait_quantum(process) else process.values("ladder")
-    # Rows: n, the time to enqueue, the whole time, ns.
+    # Pairs of n and the whole time, ns, from rows that have the time to enqueue in between.
     times = []
     for n, _, total_ns in wall_rows(process.rounds).tolist():
         if not ladder or n in ladder:

@@ -122,7 +122,7 @@ def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
 
 def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     """Checks of the devices: whether there is a GPU, whether other programs use it, which
-    processors serve its interrupts, and whether the Vulkan loader is there.
+    processors serve its interrupts, and whether the Vulkan loader is there (both on Linux alone).
     """
     # ``_check``: a result that is "ok" unless ``disturbed``; then "warn", or "bad" where named.
     gpus = [gpu.name for gpu in identity(host).gpus]

@@ -104,7 +104,8 @@ def redact(text: str, of: Owner | None = None) -> str:
     # File systems of Windows and macOS ignore the case of letters, and programs there print a path
     # in either.
     case = re.IGNORECASE if re.match(r"[A-Za-z]:|/Users/", of.home) else re.NOFLAG
-    # The home folder first: the user's name, which is replaced at last, may be a part of it.
+    # The home folder first, in each way to write its path (``_written_homes``): the user's name,
+    # which is replaced at last, may be a part of it.
     for home in _written_homes(of.home):
         text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text, flags=case)
     # Absolute paths in quotes, which may contain spaces, then those without (``_BARE``).

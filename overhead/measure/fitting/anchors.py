@@ -209,7 +209,8 @@ def _anchor_of(process: Process, line: Line, name: str, quantum: float) -> _Anch
     top = int(ns.min())
     n = int(ns.max())
     tops = running[ns == top]
-    # A polling wait may return a poll late; a single long sample is as noisy as its neighbours.
+    # As a share of what the line gives for n units: a polling wait may return a poll late, and a
+    # single long sample is as noisy as its neighbours.
     noise = quantum / (line.slope * n)
     if np.count_nonzero(ns == n) == 1:
         noise += _noise_of_mean(tops)
@@ -304,7 +305,8 @@ def _why_drifted(anchors: Sequence[_Anchor]) -> Why:
         return ""
     paces = np.array([anchor.pace for anchor in anchors])
     reference = np.array([anchor.reference for anchor in anchors])
-    # Both must change: a cost that the device bounds does not follow the processor's speed.
+    # Both the times and the times over the reference loop must change: a cost that the device
+    # bounds does not follow the processor's speed, so the division alone would show a change.
     changes = paces - 1
     relative_changes = paces / reference - 1
     if not _is_clear_change(changes) or not _is_clear_change(relative_changes):
@@ -366,11 +368,13 @@ def _held_at_far_anchors(
     if abs(off_at_far_n) <= _RULE.off:
         return AnchorVerdict(holds_to=far_n)
 
+    # Bent only if each process is off to the side of the mean, by three times (``far_off``) what an
+    # anchor may be off (``off``); the sign makes that side the positive one.
     off_to_mean_side = shares_off * np.sign(mean_off)
-    # Positive where a process is off to the same side as the mean.
     if not np.all(off_to_mean_side > _RULE.far_off * _RULE.off):
         return AnchorVerdict(holds_to=n)
-    # ``ptp``: the largest less the smallest share, how far the processes disagree.
+    # And only if the mean is three times as large as what the processes disagree by: ``ptp``, the
+    # largest less the smallest share.
     if abs(mean_off) <= _RULE.far_off * float(np.ptp(shares_off)):
         return AnchorVerdict(holds_to=n)
     beyond = slope * (1 + mean_off)

@@ -109,6 +109,7 @@ def _slope(name: str, case: CaseFits) -> Figure:
     if case.all_rounds.values(name):
         interval = with_remarks(case.at_usual_speed.mean(name), case, case.at_usual_speed)
 
+    # One check after another (is it a line, does it drift, ...) may change the status.
     figure = judged(interval, case)
 
     # From which n on the line holds is not looked at where two lines would be needed.

@@ -160,14 +160,14 @@ def _at_two_speeds(figure: Figure, case: CaseFits) -> Figure | None:
 
 
 def nonlinear_off_the_line(figure: Figure, case: CaseFits) -> Figure:
-    """The figure is ``nonlinear`` if at some n the median T(n) of the median process leaves the
-    line by more than ``LINE.misfit`` or the wanted precision. A figure of two speeds is not
-    checked: its samples belong to two lines.
+    """The figure is ``nonlinear`` if in the median process the median time at some n is off the
+    line by more than ``LINE.misfit`` and the wanted precision, as a share of the line's whole rise.
+    A figure of two speeds is not checked: its samples belong to two lines.
     """
     if figure.value is None or figure.status == "bimodal":
         return figure
 
-    # Of each process its largest distance from the line, as a share of the line's whole rise.
+    # Of each process with a line its largest such distance.
     misfits: list[Misfit] = []
     for fitted_process in case.at_usual_speed.fitted_processes:
         misfit = _misfit(figure.name, fitted_process.process, fitted_process.fit)
@@ -286,8 +286,8 @@ def nonlinear_at_anchors(figure: Figure, case: CaseFits) -> Figure:
     if not _is_judged_by_anchors(figure, case):
         return figure
     # ``bends``: why T(n) is no line, '' if it may be one. ``holds_to``: the n up to which the line
-    # was seen to hold, 0 if it was not. ``slopes``: ns per unit up to the line's largest n, and
-    # from there to the anchor.
+    # was seen to hold, 0 if it was not; never set together with ``bends``. ``slopes``: ns per unit
+    # up to the line's largest n, and from there to the anchor.
     verdict = _anchors_of(figure, case)
     if not verdict.bends or verdict.holds_to or _enqueue_of_pipeline(figure, case):
         return figure

@@ -51,8 +51,9 @@ def figure_at_two_speeds(case: CaseFits, name: str, *, split_by: str) -> Figure 
         return None
 
     # Processes whose slopes differ but whose anchors (far longer chains) do not are of one speed.
-    # Anchors are times until the wait ended, as these figures are: a synchronous stack waits in
-    # ``issue``. Only a split by the rounds' own values is looked at: the sizes of n can cause it.
+    # Anchors are times until the wait ended, so they can be compared only with a figure that is one
+    # too (``of_total``): ``complete``, and every slope of a synchronous stack, which waits in
+    # ``issue``. A split by the reference loop is not looked at: the sizes of n cannot cause that.
     of_total = name == "complete" or (fitted.series.synchronous and name in SLOPES)
     if of_total and split.by == "rounds":
         ratio = slow.value / fast.value
@@ -140,7 +141,8 @@ def _anchors_are_alike(fitted: FittedCase, slow: Mask, owners: Owners, ratio: fl
     sizes of n, as where the stack rounds n up to a multiple of 64.
 
     ``slow``: for each round whether it is of the slower speed; ``owners``: its process. False where
-    a process has rounds of both speeds: its sizes of n are the same in both.
+    a process has rounds of both speeds, since its sizes of n are the same in both, and where no
+    process of one of the speeds has an anchor.
     """
     slow_costs: list[float] = []
     fast_costs: list[float] = []

@@ -117,9 +117,9 @@ def mean_of_processes(
 
 
 def _tell_of_clock(paces: Sequence[float] | Floats) -> bool:
-    """Whether a line through the costs of processes and their reference loops (fixed work) is worth
-    its degree of freedom: there are enough processes, each has a reference loop (``paces``, ns),
-    and these differ.
+    """Whether to fit how the costs of processes follow the processor's speed, which the times of
+    their reference loops show (fixed work; ``paces``, ns). That needs enough processes, since the
+    fit uses one degree of freedom of the interval, and loops that all were timed and differ.
     """
     if len(paces) < MEAN.reference_from or not all(paces):
         return False

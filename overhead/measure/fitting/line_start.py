@@ -228,7 +228,8 @@ def _first_n(sizes: _Sizes) -> int:
     places = [_place(size, sizes) for size in above_one]
     first = _first_on_line(sizes, places)
     # T(10) may meet the line by chance: the units up to 100 then cost something else.
-    # ``_jumps_to_hundred``: T(100) is far off from what the line adds to T(10).
+    # ``_jumps_to_hundred``: T(100) is far off from what the line adds to T(10). So T(100) is among
+    # the sizes, and T(10) is not the last of them.
     if above_one[first] is sizes.n_10 and _jumps_to_hundred(sizes):
         first += 1
     if _begins_at_one(sizes, places, first):

@@ -95,7 +95,8 @@ def one_off_figures(series: Series, precision: float) -> dict[str, Figure]:
         for name, value in _values_of_process(process, series.anchored).items():
             values.setdefault(name, []).append(value)
         for name, entry in process.one_off.items():
-            # Anchors are no figures: they check the lines of others.
+            # Replaced below if another process has values. Anchors are no figures: they check the
+            # lines of others.
             if entry.reason and not entry.values and not name.startswith("anchor"):
                 figures[name] = Figure(name=name, status="unavailable", reason=entry.reason)
 

@@ -92,6 +92,7 @@ class _Likelihood:
     """
 
     def __init__(self, x: Floats, low: Floats, high: Floats) -> None:
+        # ``low`` and ``high``: between which times the work of each sample ended.
         self.x = x
         self.low = low
         self.high = high
@@ -189,7 +190,8 @@ def _bounds(n: Floats, total: Floats, quantum: float) -> _Ends:
     # Times up to this much after a poll are of that poll: an interruption delayed it.
     slack = min(quantum / 2, _RULE.longest_interruption_ns)
     after_first_poll = total > first_poll + slack
-    # Later than 0.8 of a quantum after the first poll, it may have been the second one.
+    # A wait that returned after the slack, but less than 0.8 of a quantum after the first poll, saw
+    # a first poll that the work delayed; later than that it may have been the second poll.
     latest_first_poll = first_poll + _RULE.surely_first * quantum
     at_late_first_poll = ~is_least & (total < latest_first_poll)
     # The work ended at most so long before the poll that was seen: a quantum, or little if the work

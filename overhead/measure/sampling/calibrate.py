@@ -336,6 +336,8 @@ class _TopSearch:
         self.n_without_rise = 1
         self.n = 1
         self.total_ns = one.median
+        # ``first_units_ns``: what the first units of a chain cost in addition. ``shortfall``: why
+        # the search ended below the n that it wanted; '' if it did not.
         self.first_units_ns = 0.0
         self.shortfall: Why = ""
 
@@ -402,7 +404,8 @@ class _TopSearch:
         """Raise n once and time it: n doubles, or grows by ``CLIMB.fast_factor`` as long as T(n)
         hardly exceeds T(1).
         """
-        # Far below what is needed (a sixteenth), what the units add is still hidden by T(1).
+        # ``rise_ns``: T(n) less T(1), what the units add. Far below what is needed (a sixteenth),
+        # it is still hidden by T(1).
         rise_is_hidden = self.rise_ns < self.needed_rise_ns() / 16
         if rise_is_hidden:
             self.n_without_rise = self.n
@@ -540,7 +543,8 @@ def _rises_enough(search: _TopSearch) -> TopStop | None:
     """Stop the search for the largest n if the units contribute enough to T of the last n. That n
     is sampled again before, and the shorter time counts: an interruption is not a rise.
     """
-    # Below 4 units the halvings of the largest n would not be different sizes.
+    # Below 4 units the halvings of the largest n would not be different sizes. ``rise_ns``: T of
+    # the last n less T(1).
     if search.n < CLIMB.least_n or search.rise_ns < search.needed_rise_ns():
         return None
     again = search.trial.total(search.n)
@@ -561,6 +565,7 @@ def _sample_is_too_long(search: _TopSearch) -> TopStop | None:
     """Stop the search for the largest n if twice the last n would take longer than the longest
     sample. An n below 4 goes on until it takes that long itself: the fit needs a few sizes.
     """
+    # Compared with the rise, T(n) less T(1), since only that grows with n.
     longest_ns: float = search.limits.sample_ns
     if search.n >= CLIMB.least_n:
         # The next n is at least twice this one, and must not exceed the longest sample.
@@ -615,10 +620,11 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
     if far_ns < bent_ns:
         return 0
 
-    # When the host has issued the longest chain, the device has finished all but ``depth`` units.
-    # ``far_ns / unit_ns`` units are finished by then.
+    # When the host has issued the longest chain, after ``far_ns``, the device has finished one unit
+    # in each ``unit_ns``; the others fill the queue (``depth``).
     depth = most - far_ns / unit_ns
-    # At the knee the host has issued ``knee`` units; all but ``depth`` of them are finished.
+    # Up to the knee the host took ``knee * pace_ns``, in which the device finished ``knee * pace_ns
+    # / unit_ns`` units; the rest of the ``knee`` units is the depth. Solved for the knee:
     knee = round(depth / (1 - pace_ns / unit_ns))
     # Below 4, or at the longest chain, it counts as none.
     if not 4 <= knee < most:

@@ -113,7 +113,7 @@ class CaseInProgress:
         # Two rounds: with fewer there is no spread.
         if self.rounds < ROUNDS.least:
             return 1
-        # ``cost``: ns per pass so far.
+        # ``credit``: ns of sampling that it may spend now. ``cost``: ns per pass so far.
         # At most four: one reading of the reference loop stands for all of them.
         affordable = min(ROUNDS.most_passes, round(self.credit / self.cost))
         if is_due and self.credit > 0:

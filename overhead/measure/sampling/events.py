@@ -93,7 +93,9 @@ def reason_of(error: BaseException) -> Why:
     Where the case counts as ``failed``, the type of the exception precedes the message, and the
     line of the stack's own code follows: both help to find the mistake.
     """
-    # First what happened: a reason that was given, one that the exception carries, or its message.
+    # First what happened. ``reason_given``: a code with values (``Reason``) with which an exception
+    # of any class was raised. ``WithReason``: our own errors, which may carry a text as well. Of
+    # all others the message.
     reason: Why = reason_given(error) or ""
     if not reason and isinstance(error, WithReason):
         reason = error.reason

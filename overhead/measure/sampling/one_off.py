@@ -235,14 +235,17 @@ def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     chain.prepare(1)
     chain.issue(1)
     chain.wait()
+    # The units of the sample before, and that warm one.
     case.issued += chain.units([n]) + 1
     stages = chain.stages(n)
     # No stages: nothing was run by ``stages``, and it is not asked again.
     case.staged = bool(stages)
     if not stages:
         return
+    # ``stages`` need not wait for its units, which the next sample must not contain.
     chain.wait()
     after = window.sample(chain, [n], clock)
+    # The units of that sample, and the n of ``stages``.
     case.issued += chain.units([n]) + n
 
     # By stage the duration of each call, ns. The readings alone ("clock") tell what one costs.

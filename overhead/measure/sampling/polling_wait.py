@@ -190,14 +190,15 @@ def find_stairs(
     below_ns = trial.shortest_total(max(1, first - _away(first)))
     quantum = above_ns - below_ns
     units = rising.top_n - rising.n_without_rise
-    # What a straight line would rise by between the two n beside the edge: a stair must rise more.
+    # What a straight line would rise by between the two n beside the edge. A jump must exceed a
+    # multiple of that, a share of the whole rise, and what noise may be.
     linear_rise = 2 * _away(first) * height / units
     least_jump = max(_SEARCH.jump * height, 8 * noise, _SEARCH.steeper * linear_rise)
     if quantum < least_jump or _climbs(trial, first, quantum):
         return None
 
-    # An edge some stairs higher gives a better slope. Its n is about that many times the first.
-    # 3 and 8: a higher stair gives a better slope, and takes longer samples.
+    # A second edge, ``level`` stairs up, gives a better slope. The level is as high as the longest
+    # sample allows, within 3 and 8; the n of the edge is about that many times the first.
     least, most = _SEARCH.levels
     level = max(least, min(most, round(sample_ns / quantum)))
     # In the middle of the stair above: T crosses it at the edge that is looked for.

@@ -195,7 +195,8 @@ class _Measurement:
                 self.processor.leave_if_slow()
                 self.attempt(case, "calibrate", self.calibrate)
             for case in list(self.live.values()):
-                # Another process's turn ends the slower speed of CUDA graphs: docs/cuda.md.
+                # ``others``: another worker should measure before this one goes on. Its turn ends
+                # the slower speed of CUDA graphs: docs/cuda.md.
                 self.announce(Doing("", "once", others=True))
                 self.processor.leave_if_slow()
                 self.attempt(case, "once", self.measure_one_off_values)
@@ -443,7 +444,8 @@ class _Measurement:
         both in the same round. At least as many as are still required, and one.
         """
         left_for_each = self.left_ns() / len(self.live)
-        # Passes that the dearest case can pay for with its share of the time that is left.
+        # ``cost``: ns per pass so far. Passes that the dearest case can pay for with its share of
+        # the time that is left. ``ROUNDS.most``: so many rounds are planned at most.
         of_slowest_case = min(left_for_each / case.cost for case in self.live.values())
         fitting = min(ROUNDS.most - number, int(of_slowest_case))
         return max(1, self.settings.min_rounds - number, fitting)

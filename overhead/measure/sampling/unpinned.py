@@ -58,11 +58,12 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
     on any processor): the smallest chain of about 5 ms, and one of an eighth of its units. Lengths
     are tried upwards from the n of an earlier process's ``ladder``, then doubled.
 
-    Raises ``Unsupported`` where the stack accepts no second length, and where the shortest length
-    takes too long. A longer one may exceed that limit: to leave out a slow process would make the
-    unpinned cost too low.
+    Raises ``Unsupported`` where the wait polls, where the stack accepts no second length, and where
+    the shortest length takes too long. A longer one may exceed that limit: to leave out a slow
+    process would make the unpinned cost too low.
     """
     chain = case.chain
+    # ``poll_ns``: ns between two polls of the wait, 0 if it does not poll. Polls round times up.
     if chain.poll_ns:
         raise Unsupported(because("sample-would-show-poll", poll_ms=chain.poll_ns / 1e6))
     # ``Limits.sample_ns``: the longest sample of the rounds, 20 ms. ``least_ns``: what the chain

@@ -262,7 +262,8 @@ def _import_plugin(path: Path) -> list[list[str]]:
 
 def environments_of(probe: Probe) -> list[dict[str, str]]:
     """The answer of ``Probe.environments``: sets of environment variables, for each of which a
-    worker process is started. Raises ``BadValue`` if no process can have them.
+    worker process is started. Raises ``BadValue`` for another type, or if no process can have
+    them.
     """
     # For messages: the class and the method, such as ``TorchProbe.environments()``.
     where = _where(probe, "environments")

@@ -53,8 +53,8 @@ class PyopenclProbe(Probe):
         return targets
 
     def _devices(self, cl: Any) -> list[Any]:
-        """The devices of all platforms, in the loader's order. Raises ``Unavailable`` if there is
-        none.
+        """The devices of all platforms (drivers), in the loader's order. Raises ``Unavailable`` if
+        PyOpenCL raises an error, as it does without a platform.
         """
         devices = []
         try:

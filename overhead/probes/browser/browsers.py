@@ -37,7 +37,8 @@ class BrowserProbe(Probe):
         none, with the reason that the page gives.
         """
         page = self.session().page
-        # ``page``: what the page says of itself, such as its adapter.
+        # ``page``: what the page says of itself, such as its adapter. ``mend``: what a person can
+        # do, here to install this browser.
         if page.adapter is None:
             raise Unavailable(
                 because("browser-refuses", browser=identity.version(page), text=page.reason),

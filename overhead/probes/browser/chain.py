@@ -90,7 +90,8 @@ class PageChain(Chain):
         so by a flag.
         """
         rows: list[list[int]] = []
-        # In several commands, so that the page answers each one soon.
+        # In several commands, so that the page answers each one soon. ``warm``: one untimed unit
+        # runs before each sample. ``write_first``: what the page writes to buffers before a sample.
         for start in range(0, len(ns), SAMPLES_PER_REQUEST):
             asked = list(ns[start : start + SAMPLES_PER_REQUEST])
             answer = self.ask(

@@ -88,6 +88,7 @@ class PageServer(ThreadingHTTPServer):
         self._answer: messages.PageAnswer | None = None
         # True once the browser has ended, so that nobody waits for an answer.
         self._given_up = False
+        # True after ``close``: the serving thread then ends.
         self._closed = False
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -143,6 +144,7 @@ class PageServer(ThreadingHTTPServer):
             # stores the answer here.
             self._answer = None
             self._changed.notify_all()
+            # Until there is an answer, the browser has ended, or the time is over.
             self._wait(lambda: self._answer is not None, seconds)
             return self._answer
 
@@ -171,8 +173,8 @@ class PageServer(ThreadingHTTPServer):
         return bool(self._secret) and hmac.compare_digest(authorization.encode("latin-1"), expected)
 
     def exchange(self, answer: messages.PageAnswer) -> messages.Command:
-        """Store the answer to the current command, then wait for the next command and return it.
-        Called for each request of the page.
+        """Store the answer to the current command, then wait for the next command and return it;
+        the command ``idle`` if none comes in time. Called for each request of the page.
 
         A repeated answer is ignored. Raises ``_Refusal`` for an answer to a command that was not
         given.

@@ -132,8 +132,9 @@ class BrowserSession:
         # So that the server stops waiting for a page at once if the browser ends.
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
         page = server.wait_for_page(seconds)
-        # What the browser printed may arrive a little later than its page.
+        # What the browser printed may arrive a little later than its page: up to 0.2 s are waited.
         log_text = printed.text(_PRINTED_SECONDS)
+        # Firefox tells a page no name of the adapter, but prints it.
         if page is not None:
             return with_name_from_log(page, log_text)
         browser = self.browser.kind.title()

@@ -60,6 +60,7 @@ class BrowserWork(WorkChain, PageChain):
         # the values.
         state = sources.pack_state(self.workload, self.zeros(), self.elements)
         self._input_values = sources.pack_inputs(self.workload, self.inputs)
+        # The last buffer holds the number of steps of a fused dispatch.
         self._sizes = (state.nbytes, self._zeros.nbytes, self._input_values.nbytes, _STEPS_BYTES)
         # The page needs the pattern alone; ``convert`` checks that it has it.
         spec = msgspec.convert({"pattern": case.pattern}, messages.CaseSpec)

@@ -158,9 +158,9 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
     the durations by stage (a named part of a unit, such as ``launch``), ns.
 
     ``caller``: ``native`` for a compiled loop, else a Python loop. Each duration includes one clock
-    reading. The stage ``clock`` contains nothing else. The cost of a stage per unit is
-    ``(sum(durations) - len(durations) * clock) / n``. Adjacent calls of one stage are timed
-    together.
+    reading. The stage ``clock`` contains nothing else, so it tells what a reading costs. The cost
+    of a stage per unit is the sum of its durations, less one reading for each of them, divided by
+    n. Adjacent calls of one stage are timed together.
 
     The compiled loop writes its readings to logs, one for each section (a part of the loop that is
     timed separately), whose addresses are in its table.
@@ -357,9 +357,10 @@ class _Native:
 
     def _render(self, call: NativeCall | Store) -> Statement:
         """The line of the loop for a call or a write to memory. ``call`` and ``store`` are the
-        functions of ``numba_intrinsics``. The address of the function (0 if the library lacks it)
-        and each argument become words of the table. The result is kept in a variable if a later
-        call needs it; if it is checked, its low half is added to ``failed``.
+        functions of ``numba_intrinsics``. The address of the function and each argument become
+        words of the table. The result is kept in a variable if a later call needs it; if it is
+        checked, the bits of its low half are added to ``failed``. Raises ``NativeUnavailable`` for
+        a function that the library lacks (address 0).
         """
         stage = call.stage or call.name
         if isinstance(call, Store):
@@ -376,7 +377,8 @@ class _Native:
         if slot:
             code = f"{slot} = {code}"
         if call.checked:
-            # Only the low half counts: the upper bits of a narrower result are undefined.
+            # Only the low half counts: the upper bits of a narrower result are undefined. The text
+            # ends as in ``failed |= s0 & 4294967295``.
             code = f"{code}; failed |= {slot}" if slot else f"failed |= {code}"
             code = f"{code} & {_LOW_HALF}"
         return Statement(code, stage)
@@ -411,7 +413,8 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
     The name of its module is a hash of its source and of what it imports, so the kept machine code
     of another version is never used.
     """
-    # There pointers have 32 bits, and the loop passes every argument as a word of 64.
+    # On ``ABIS`` every argument can be passed as a word of 64 bits, as the loop does. In a Python
+    # of 32 bits pointers are shorter.
     is_32_bit_python = sys.maxsize < 1 << 32
     if platform.machine().lower() not in ABIS or is_32_bit_python:
         raise NativeUnavailable(because("calling-convention-unknown", processor=platform.machine()))

@@ -95,7 +95,11 @@ class StatementLoop:
         before: str = "",
         keep: bool = False,
     ) -> None:
-        """Compile the texts, and run nothing yet: ``open`` runs SETUP."""
+        """Compile the texts, and run nothing yet: ``open`` runs SETUP.
+
+        ``before``: text of the suite that runs before SETUP. ``keep``: keep the last results of
+        CALL in ``results``.
+        """
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
         # By the name that messages give each: "--wait" is the option of the command line.
         texts = {_BEFORE: before, "SETUP": setup, "CALL": call, "--wait": wait_text}

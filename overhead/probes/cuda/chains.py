@@ -76,8 +76,9 @@ class SessionChain(HeldChain):
         loop checks, the last wait, or the last wait or read inside a unit. Called outside of the
         timed window.
         """
-        # ``failed``: the bitwise or of all checked results, so several different ones may give a
-        # name that none had.
+        # ``_waited``: what the last wait returned; ``_issued``: what the last loop of units
+        # returned, such as the result of its last wait or read. ``failed``: the bitwise or of all
+        # checked results, so several different ones may give a name that none had.
         code = self.failed() or error_code((self._waited, self._issued))
         if code:
             name = self.session.driver.error_name(code)

@@ -137,7 +137,8 @@ class LibraryProbe(DriverProbe):
         base = Case(pattern="per-submit", unit="launch", params=params)
         other_entries = [vary(base, "entry", name) for name in self.entries[1:]]
         extra = list(other_entries)
-        # ``axes`` varies the base alone, so the other ways get their numbers of arguments here.
+        # ``_ARGUMENTS``: the numbers besides 1. ``axes`` varies the base alone, so the other ways
+        # get their numbers of arguments here.
         for case in other_entries:
             extra += [vary(case, "arguments", count) for count in _ARGUMENTS]
         early = [vary(base, "pattern", "wait-each"), *other_entries]

@@ -47,6 +47,7 @@ def set_autograd_mode(mode: Mode) -> None:
     once and left only for another mode. A chain that left it when it closes would take it from the
     chains that are still open.
     """
+    # ``entered``: the context manager of the inference mode while that is set, else None.
     if mode == "inference":
         if _InferenceMode.entered is None:
             _InferenceMode.entered = torch.inference_mode()
@@ -244,11 +245,10 @@ class NetworkStep(Body):
         if batches:
             expected += sums[batches - 1]
         difference = abs(expected - total)
-        # At most half a loss can be left. More than a quarter is no longer clearly nearer to this
-        # number of steps than to the next: a step added a wrong loss. The relative limit is the
-        # stricter one for short chains.
-        # That is so up to about 250 steps: a thousandth of their sum is then less than a quarter of
-        # a loss.
+        # Rounding alone may explain the difference. Beyond either limit a step added a wrong loss:
+        # beyond a thousandth of the total (of 1 for smaller totals), the stricter limit up to about
+        # 250 steps; or beyond a quarter of a loss, where the total is no longer clearly nearer to
+        # this number of steps than to the next.
         may_be_another_number = difference > 0.25 * first_loss
         if difference > _MOST_ROUNDING * max(total, 1.0) or may_be_another_number:
             raise Unverified(because("losses-differ", total=total, steps=steps, expected=expected))

@@ -127,6 +127,8 @@ class NativeAdd:
         function.restype = ctypes.c_uint64
         function.argtypes = (ctypes.c_uint64,) * len(args)
         address = address_of(self._library, name)
+        # Twice: as the name of the call, in place of the long C++ one, and as its stage, the part
+        # of a unit under which its time is reported.
         return NativeCall(stage, function, address, args, result, stage)
 
     def _symbol(self, name: str) -> Any:

@@ -126,9 +126,10 @@ class TritonWork(WorkChain):
         self._place = torch.device(device)
         torch.cuda.set_device(self._place)
         self._fused = case.pattern == "fused"
+        # ``max_n``: the most units of a chain, far more than a sample needs.
         if self._fused:
             self.overlap = "serial"
-            # All units together are one launch.
+            # Launches per unit, for ``held_n``; 0: all units together are one launch.
             self.launches = 0
             self.max_n = 1 << 26
         else:

@@ -43,10 +43,11 @@ class StepBuffers:
         # The staging buffer as an array: a row for each buffer. What is written here is in it at
         # once.
         self._mapped = np.frombuffer(mapped, np.uint32).reshape(RING, WORDS)
-        sets = 2 * RING  # ``own`` and ``shared``
+        sets = 2 * RING  # ``own`` and ``shared``, see below
         room = {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": sets}
         size = gpu.ffi.new("VkDescriptorPoolSize *", room)
         self._pool = gpu.create("DescriptorPool", maxSets=sets, poolSizeCount=1, pPoolSizes=size)
+        # ``own``: a set for each buffer. ``shared``: as many sets, all of buffer 0.
         self.own = self._sets(set_layout, list(range(RING)))
         self.shared = self._sets(set_layout, [0] * RING)
         # What the buffers contained when their steps were last counted, and the steps until then.

@@ -131,6 +131,7 @@ class VulkanChain(Chain):
         """The duration of each C call of n units by name, ns; empty if a unit has no calls of its
         own.
         """
+        # False where ``issue`` only submits a recording, or makes one dispatch of all units.
         if not self.timed_calls:
             return {}
         self.prepare(n)
@@ -161,6 +162,8 @@ class VulkanChain(Chain):
             submits = "a submission each"
         else:
             submits = f"a submission for {units_per_submission}"
+        # ``records``: whether the units are recorded inside the timed window. ``words``: the text
+        # of the wait.
         return {
             "submits": submits,
             "passes": "none: Vulkan compute has no passes",

@@ -181,6 +181,8 @@ class Commands:
         # ``_keep``: the calls have only its address, so this object keeps it alive.
         pointer = self._keep(self._gpu.ffi.new("VkFence *", fence))
         device = self._gpu.device
+        # One fence; the second 1: wait for all of them, at most ``WAIT_NS``. Both calls are one
+        # stage, so their times are reported as one.
         return (
             self.call("vkWaitForFences", device, 1, pointer, 1, WAIT_NS, stage="wait"),
             self.call("vkResetFences", device, 1, pointer, stage="wait"),
@@ -209,6 +211,7 @@ class VulkanWait:
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
         """Bind the functions now, so that a call of this object only waits."""
         self.kind = kind
+        # What the record says of this wait, and the first result of a wait that failed (0: none).
         self.words = VULKAN_WAITS[kind]
         self.failed = 0
         self._gpu = gpu
@@ -243,7 +246,8 @@ class VulkanWait:
         queue = gpu.queue
         null = gpu.ffi.NULL
         fence = self._fence
-        # Made once. ``WAIT_NS``: a wait that takes longer, 20 s, has failed.
+        # Made once. ``WAIT_NS``: a wait that takes longer, 20 s, has failed. The loop submits 0
+        # pieces of work; its wait is for one fence, and (the second 1) for all given ones.
         pointer = gpu.ffi.new("VkFence *", fence)
 
         def loop() -> int:

@@ -79,7 +79,7 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
         if wait is not None:
             waits.append(wait)
 
-    # ``api``: that of the device whose work the wait waits for.
+    # ``api``: that of the device whose work the wait waits for. So: no wait is for a GPU.
     if all(wait.api == "CPU" for wait in waits) and has_cuda_context():
         # No library shows how the statement uses CUDA, so the wait is for the whole device.
         torch = sys.modules.get("torch")

@@ -136,8 +136,8 @@ class _Activity:
 
 
 def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
-    """Raise ``ValueError`` if no event can be read, or for more streams than a device has: such a
-    file is damaged or hostile.
+    """Raise ``ValueError`` if there are events and none can be read, or for more streams than a
+    device has: such a file is damaged or hostile.
     """
     unreadable = source.unreadable + by_kind.unreadable
     if unreadable and not by_kind.count:

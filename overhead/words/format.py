@@ -355,7 +355,8 @@ def _place(of: Value) -> int:
         return finest
     place = math.floor(math.log10(half_width))
     begins_low = half_width < _SECOND_DIGIT_BELOW * 10.0**place
-    has_few_digits = first - place < 2  # one or two so far
+    # The number has ``first - place + 1`` digits so far: here one or two.
+    has_few_digits = first - place < 2
     if begins_low and has_few_digits:
         place -= 1
     return max(finest, place)

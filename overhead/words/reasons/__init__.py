@@ -49,7 +49,8 @@ def templates() -> Mapping[str, str]:
     """The template of every code: the sentence of a reason, in which ``{name}`` stands for a value
     of the reason.
     """
-    # These codes are of no package: they put another reason or a text into words.
+    # These codes are of no package: they put another reason or a text into words. ``mend``: the
+    # command that adds what is missing.
     found = {
         "quoted": "{text}",
         "about": "{what}: {why}",

@@ -188,6 +188,7 @@ def _with_division(found: FoundCall, of_child: Iterator[Any], spec: CallSpec) ->
     # ``first``: a rough cost, the first answer, is wanted before the measurement.
     if not spec.first:
         return found
+    # Of the thread that runs the call: where the parent finds it, to sample what it does.
     place: SampledThread | NotSampled = next(of_child)
     if isinstance(place, NotSampled):
         return msgspec.structs.replace(found, division=Division(reason=place.reason))

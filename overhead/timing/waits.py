@@ -137,6 +137,7 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
     adapter = "Apple GPU" if kind == "mps" else str(module.get_device_name())
     called = f"torch.{kind}.synchronize()"
 
+    # Every library's ``make`` is given the statement's variables and results; torch needs neither.
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
         synchronize: Callable[[], object] = module.synchronize
         return synchronize

@@ -303,6 +303,7 @@ def _with_losses_and_doubts(
             # ``no_work``: the part of the call that is known as a wait.
             may_wait_ns[call.name] += call.end - call.start - call.no_work
 
+    # How much work the replays of CUDA graphs have in the recording, and how much they lack.
     nodes = graph_nodes(calls, activity.by_correlation)
     return dataclasses.replace(
         recording,

@@ -202,7 +202,9 @@ def time_spread(ns: Value) -> str:
 
 
 def micro_of(ns: Value | float) -> str:
-    """Nanoseconds as text in microseconds without unit, to three digits: ``3.74``."""
+    """Nanoseconds as text in microseconds without unit, to three digits, ``3.74``; to whole ones
+    from 1,000 on.
+    """
     micros = _as_value(ns) / 1e3
     if micros.value < _FOUR_DIGITS_FROM:
         # The "#" keeps zeros at the end, which are digits, but leaves a point behind 123.

@@ -61,7 +61,7 @@ def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
 
     Lists, tuples and dicts are looked into; at most 200 values are looked at.
     """
-    left = list(results)
+    left = list(results)  # the values that are still to be looked at
     for _ in range(_LOOKED_AT):
         if not left:
             return None

@@ -185,8 +185,10 @@ def _with_division(found: FoundCall, of_child: Iterator[Any], spec: CallSpec) ->
     The child runs the call again for that, and its next answer (of ``of_child``) says where its
     thread can be sampled. A machine that does not allow this gives the reason instead.
     """
+    # ``first``: a rough cost, the first answer, is wanted before the measurement.
     if not spec.first:
         return found
+    # Of the thread that runs the call: where the parent finds it, to sample what it does.
     place: SampledThread | NotSampled = next(of_child)
     if isinstance(place, NotSampled):
         return msgspec.structs.replace(found, division=Division(reason=place.reason))
@@ -400,7 +402,7 @@ def _how_awaited(asked: str, waits: list[Wait]) -> Why:
     """
     if not waits:
         return because("waits-by-statement", statement=asked[:200])
-    if asked and waits == [NOTHING]:
+    if asked and waits == [NOTHING]:  # ``--wait none``: a call is done when it returns
         return because("nothing-as-asked")
     how_awaited = waits[0].said  # the call that waits, such as ``torch.cuda.synchronize()``
     for wait in waits[1:]:
@@ -566,6 +568,9 @@ def first_answer(
     of a short one, for each call that the long one has more; the median of many such pairs. What a
     chain costs once, such as its wait, cancels out.
 
+    ``issue``: makes so many calls; ``wait``: waits for their work; ``one_ns``: about how long a
+    call takes, by which the lengths of the chains are chosen.
+
     The two chains take about 1 and 3 ms, and alternate. The figure has no interval, so it counts as
     ``noisy``. An interval of one process says nothing of others: on a shared host with an H200,
     first answers of 16 statements with intervals of 1 to 5 % were 0.62 to 1.58 times what another
@@ -646,7 +651,7 @@ class CallChain(HeldChain):
             self._finish = joined_actions([wait.make(names, results) for wait in waits])
         self._loop = self._statement.issue
         self._waits_for = ", ".join(found.waits) or spec.wait
-        self._made = 0
+        self._made = 0  # calls so far
         # The waits are of the surest library first, so its clock is taken.
         clocks = [wait.clock for wait in waits if wait.clock]
         self._clock = clocks[0] if clocks else None
@@ -725,7 +730,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
         try:
             found, statement, finish = try_call(own, own.calls[0], longest_s, doing)
             send(found)
-            if spec.first:
+            if spec.first:  # a first answer is asked for, which also divides the call's time
                 _run_for_samples(statement, finish, found.one_ns, send)
         except UsageError as error:
             send(refusal(error, which))

@@ -79,7 +79,7 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
         if wait is not None:
             waits.append(wait)
 
-    # ``api``: that of the device whose work the wait waits for.
+    # ``api``: that of the device whose work the wait waits for. So: no wait is for a GPU.
     if all(wait.api == "CPU" for wait in waits) and has_cuda_context():
         # No library shows how the statement uses CUDA, so the wait is for the whole device.
         torch = sys.modules.get("torch")
@@ -137,6 +137,7 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
     adapter = "Apple GPU" if kind == "mps" else str(module.get_device_name())
     called = f"torch.{kind}.synchronize()"
 
+    # Every library's ``make`` is given the statement's variables and results; torch needs neither.
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
         synchronize: Callable[[], object] = module.synchronize
         return synchronize

@@ -136,8 +136,8 @@ class _Activity:
 
 
 def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
-    """Raise ``ValueError`` if no event can be read, or for more streams than a device has: such a
-    file is damaged or hostile.
+    """Raise ``ValueError`` if there are events and none can be read, or for more streams than a
+    device has: such a file is damaged or hostile.
     """
     unreadable = source.unreadable + by_kind.unreadable
     if unreadable and not by_kind.count:
@@ -303,6 +303,7 @@ def _with_losses_and_doubts(
             # ``no_work``: the part of the call that is known as a wait.
             may_wait_ns[call.name] += call.end - call.start - call.no_work
 
+    # How much work the replays of CUDA graphs have in the recording, and how much they lack.
     nodes = graph_nodes(calls, activity.by_correlation)
     return dataclasses.replace(
         recording,

@@ -212,7 +212,8 @@ class _Line:
         """The slope at which the bounds that limit this line are crossed as much as those that
         limit the other: where the two straight pieces of ``crossed`` over the slope meet.
         """
-        # How far apart the two pieces are, if both go on to a slope of 0.
+        # A piece is straight: at the slope s it is ``crossed + change * (s - slope)``. This is how
+        # far apart the two pieces are, if both go on to a slope of 0.
         apart_at_zero = other.crossed - self.crossed
         apart_at_zero += self.change * self.slope
         apart_at_zero -= other.change * other.slope
@@ -259,11 +260,13 @@ def _best_line(bounds: _Bounds, steepest: float) -> _Line | None:
     # The best slope has the sign that makes the line cross less.
     steep = bounds.best(math.copysign(steepest, -flat.change))
     lowest = _least_crossing_between(flat, steep, bounds)
+    # No line keeps that distance, so the one that crosses least is taken.
     if lowest.crossed > -_WAKE_NS:
         return lowest if abs(lowest.slope) < steepest else None
     # There is more room than a line needs: turn the flat one until it has just enough. Each turn
     # may meet another bound, so it is done until it suffices, but for ``_SAME_NS``.
     while flat.crossed > _SAME_NS - _WAKE_NS:
+        # slope_for(): the slope at which its present bounds are that far away.
         flat = bounds.best(flat.slope_for(-_WAKE_NS))
     return flat
 

@@ -53,6 +53,7 @@ def with_losses(
         lost_ns=lost_ns,
         # Kernels that have the number of a launch together with another kernel.
         shared=halves.shared,
+        # Pieces that were issued before the recording began.
         earlier=found.earlier,
         work_ns=found.work_ns,
         work_without_call=len(found.without_call),

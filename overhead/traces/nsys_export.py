@@ -199,8 +199,9 @@ class _Process(NamedTuple):
 
 
 def _busiest_process(rows: Iterable[_Row]) -> _Process:
-    """The process whose device work takes longest. A database may hold all processes of a program,
-    and a step belongs to one of them.
+    """The process whose device work takes longest, and how many have some. A database may hold all
+    processes of a program, and a step belongs to one of them. Its number is None without any
+    device work.
     """
     busy_ns = Counter[int]()
     for row in rows:

@@ -216,6 +216,7 @@ def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
         )
     elif not recording.marked:
         reasons.append(because("taken-as-one-step", recorded_ns=recorded_ns))
+    # The name of the operation that loads or compiles; '' if none was left out.
     if recording.start_up:
         reasons.append(
             because(

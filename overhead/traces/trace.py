@@ -251,6 +251,7 @@ class Trace:
         """
         if not self.alike:  # by the number of operations
             return self
+        # The shortest quarter of the lengths. A step as long as the longest of these counts too.
         quietest_ns = _quietest(step.end - step.start for step in self.steps)
         longest_ns = max(quietest_ns, default=0.0)
         return Trace([step for step in self.steps if step.end - step.start <= longest_ns])

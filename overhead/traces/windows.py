@@ -98,7 +98,7 @@ def trimmed_window(
     launched = issuing[0].start  # calls are in the order of their start
     # One ns more, so that what starts last starts before the end.
     end = _end_of_work(issuing, calls, by_correlation) + 1
-    around = _operation_around(launched, operations)
+    around = _operation_around(launched, operations)  # None if the launch is in no operation
     if around is None:
         return TrimmedWindow(StepWindow(launched, end))
 

@@ -357,7 +357,7 @@ def _cases(named: Sequence[tuple[str, MeasuredCase]]) -> str:
     """The one or two cases of a value, each with the name of its target (a stack on a device); one
     target of both is named once.
     """
-    # One or two cases, as of a ratio. ``_pattern``: how a case makes its launches.
+    # ``_pattern``: how a case makes its launches.
     names = {name for name, _ in named}
     if len(names) == 1:
         name = names.pop()

@@ -60,6 +60,7 @@ def variant_name(variant: MeasuredVariant) -> str:
     """
     # What the case was measured with; a case has only the parameters of its kind.
     params = variant.record.params
+    # issued(): what is handed over at a time, and from which language.
     if variant.is_lowered:
         return f"{_fusions(int(params['fusions']))}, {issued(variant)}"
     if "mode" in params:
@@ -98,6 +99,7 @@ def _handed_over(variant: MeasuredVariant) -> str:
             if "one-pass" in facts.roles
             else "a launch for each dispatch"
         )
+    # ``graphs``: who makes CUDA graphs of this stack; empty of a stack without them.
     if facts.graphs:
         return f"a graph for each token, made by {graph_maker(record, facts)}"
     return "one pass for each token"

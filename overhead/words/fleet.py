@@ -138,6 +138,7 @@ def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
     least_and_most = dict.fromkeys([*stacks[:1], *stacks[-1:]])  # one, if there is one stack
     texts = []
     for test in (*whole_node, *least_and_most):
+        # part(): the name of what the test judges.
         texts.append(f"{part(test)} {percent(smallest[test])}")
     verdict = "slow" if runs > 1 else "suspect"  # one run alone does not prove it
     with_runs = count(runs, "run")

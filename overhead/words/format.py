@@ -202,7 +202,9 @@ def time_spread(ns: Value) -> str:
 
 
 def micro_of(ns: Value | float) -> str:
-    """Nanoseconds as text in microseconds without unit, to three digits: ``3.74``."""
+    """Nanoseconds as text in microseconds without unit, to three digits, ``3.74``; to whole ones
+    from 1,000 on.
+    """
     micros = _as_value(ns) / 1e3
     if micros.value < _FOUR_DIGITS_FROM:
         # The "#" keeps zeros at the end, which are digits, but leaves a point behind 123.
@@ -355,7 +357,8 @@ def _place(of: Value) -> int:
         return finest
     place = math.floor(math.log10(half_width))
     begins_low = half_width < _SECOND_DIGIT_BELOW * 10.0**place
-    has_few_digits = first - place < 2  # one or two so far
+    # The number has ``first - place + 1`` digits so far: here one or two.
+    has_few_digits = first - place < 2
     if begins_low and has_few_digits:
         place -= 1
     return max(finest, place)

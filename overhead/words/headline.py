@@ -133,6 +133,7 @@ def _batches(costs: DispatchCosts) -> str:
     texts = []
     # ``record``: the case of the batch. ``alone``: the single dispatch by the same caller.
     # ``less``: the cost alone over that in the batch; None where the batch may save nothing.
+    # ``marks``: by kind of caller the costs as they are drawn; "batched": those in a batch.
     for batch in found:
         # A noisy cost in the batch is followed by its interval, the single one by "noisy" alone.
         noisy = " (noisy)" if _doubt(batch.alone) else ""
@@ -200,6 +201,8 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
     for limit, limits in _LIMITS.items():
         texts = []
         for row in limited(costs, limit):
+            # ``records``: the measured cases by kind of caller. ``marks``: their costs as they are
+            # drawn, one or both of two speeds.
             record = row.records["compiled"]
             # ``host``: how long the CPU works for a launch.
             host = record.figure("host")

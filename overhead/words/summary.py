@@ -19,6 +19,8 @@ def speed_sentence(view: View) -> str:
     if reference_loop is None:
         return ""
     run = view.fingerprint
+    # ``canary``: the name of the reference loop in files. ``_us_least``, ``_us_most``: its median
+    # time in the process where it was shortest, and where it was longest.
     # Where these numbers stand in the run, so that the check of a page's numbers finds them again.
     from_least = Origin(operation="state of the run", of=run, words="canary_us_least")
     from_most = Origin(operation="state of the run", of=run, words="canary_us_most")

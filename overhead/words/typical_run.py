@@ -44,6 +44,7 @@ def _sentence(place: Place) -> str:
         outside.append(
             f"{highest} of its {costs} CPU-bound costs are higher than in all those runs"
         )
+    # _speed(): "faster than", "slower than" or "about as fast as".
     return f"This run is {_speed(place)} {others}: {', and '.join(outside)}. {median}"
 
 

@@ -327,6 +327,8 @@ def rmsnorm_kernels(
     of_one_step = {"NAME": "once", "TURNS": templates.one_step, "STEPS": ""}
     steps = ", unsigned long long steps"
     of_all_steps = {"NAME": "fused", "TURNS": templates.all_steps, "STEPS": steps}
+    # ``whole``: a kernel for whole steps. ``each``: one for a single operation, whose statements
+    # are one of the ``bodies``.
     loops = _filled(templates.whole, of_one_step) + _filled(templates.whole, of_all_steps)
     kernels = {"LOOPS": loops}
     for name, body in templates.bodies.items():

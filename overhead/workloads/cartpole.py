@@ -90,7 +90,8 @@ class CartPole(_network.NetworkWorkload):
         out = _network.network_on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1, "relu", "none")
 
         # The equations of motion of a pole on a cart, as in ``_STEP``: ``twist`` is the angular
-        # acceleration of the pole, ``pull`` the acceleration of the cart.
+        # acceleration of the pole, ``pull`` the acceleration of the cart. ``pole``: its mass;
+        # ``mass``: of both together; ``length``: half of that of the pole.
         force = c["FORCE"] * xp.clip(out[:, 1] - out[:, 0], -1.0, 1.0)
         push = (force + pole * length * spin * spin * sin1) / mass
         leverage = length * (4.0 / 3.0 - pole * cos1 * cos1 / mass)

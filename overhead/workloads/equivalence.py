@@ -70,6 +70,7 @@ def check_chain(
     chain.put(state)
     # Rounding errors shrink with each step, so the states may be compared after any number of
     # steps: early, when they still depend on the start, and late.
+    # ``checked``: the number of steps of the late comparison.
     if workload.contracts:
         _compare_after(
             chain, reference, state, [_EARLY_STEPS, workload.checked], workload.tolerance
@@ -100,6 +101,7 @@ def _compare_after(
         done = wanted
         computed, counted = chain.get()
         _check_count(counted, done)
+        # take(): of the elements that the reference computes. 0: the index of the first step.
         expected = reference.run(reference.take(start), 0, done, np.float64)
         reference.compare(computed, expected, bound, because("after-steps", steps=done))
 
@@ -118,7 +120,7 @@ def _compare_single_steps(
     between = int(rng.integers(3, 40))
     for _ in range(_SPOTS):
         chain.advance(between)
-        before, step = chain.get()
+        before, step = chain.get()  # the state, and how many steps the chain has counted
         chain.advance(1)
         expected = reference.run(reference.take(before), step, 1, np.float64)
         after, counted = chain.get()

@@ -46,6 +46,8 @@ def pack_inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
     """The read-only inputs as one array, in the memory layout of the kernels: one field after
     another.
     """
+    # _flat(): the numbers of a field in a row; number k of all elements side by side, unless the
+    # workload keeps those of one element together.
     fields = [_flat(workload, field, values[field.name]) for field in workload.fixed]
     # A workload without inputs gets four bytes (two numbers of float16), because no buffer may be
     # empty.
@@ -123,6 +125,7 @@ def wgsl(workload: Workload, elements: int) -> str:
         place = _index_text(field, start)
         lookups.append(f"fn {field.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{place}]; }}")
 
+    # Local variables: the inputs with one number per element, which is their number 0.
     declared = [f"let {field.name} = {field.name}_of(i, 0u);" for field in _local_inputs(workload)]
     # ``shape`` is empty of a field with one number per element.
     for field in workload.state:

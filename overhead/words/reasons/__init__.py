@@ -49,7 +49,8 @@ def templates() -> Mapping[str, str]:
     """The template of every code: the sentence of a reason, in which ``{name}`` stands for a value
     of the reason.
     """
-    # These codes are of no package: they put another reason or a text into words.
+    # These codes are of no package: they put another reason or a text into words. ``mend``: the
+    # command or step that adds what is missing.
     found = {
         "quoted": "{text}",
         "about": "{what}: {why}",
@@ -140,7 +141,8 @@ def notes_said(notes: Iterable[Why]) -> list[str]:
     alike: dict[Why, list[str]] = {}
     for note in notes:
         worker = note.values.get(_WORKER) if isinstance(note, Reason) else None
-        # The note with the worker left empty: notes that are alike are equal then.
+        # _of_worker(): the note with this text as its worker. With the worker left empty, alike
+        # notes are equal.
         workers = alike.setdefault(_of_worker(note, ""), [])
         if worker:
             # The name of a worker is that of its stack and device; the run says elsewhere which
@@ -150,6 +152,7 @@ def notes_said(notes: Iterable[Why]) -> list[str]:
     sentences = []
     for note, workers in alike.items():
         each_once = list(dict.fromkeys(workers))
+        # few(): the first three, and how many more there are.
         sentences.append(sentence(_of_worker(note, few(each_once))))
     return sentences
 

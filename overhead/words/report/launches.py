@@ -53,7 +53,7 @@ def pays_off(graph: Graph, nodes: int) -> str:
         pays_at_once = replays.value < _FEWEST_REPLAYS  # less than 0.01 of a replay
         return "the first replay" if pays_at_once else f"{spread(replays)} replays"
     why_not = graph.no_break_even(nodes)
-    # Without a cost of its own, the graph's record has the reason.
+    # ``why_not`` is a code. Without a cost of its own, the graph's record has the reason.
     if why_not is None or why_not == "no-cost":
         return one_line(why(graph.record, "complete"))
     return _NO_BREAK_EVEN[why_not]

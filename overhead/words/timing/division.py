@@ -34,6 +34,7 @@ def division_sentence(
     if not division.parts:
         return f"Python or the library? Not known for {call}: {sentence(division.reason)}."
     parts = [f"{_share(part.share)} {_name_with_files(part)}" for part in _shown(division)]
+    # _whole(): the call with its CPU time, which is what the shares are of.
     return f"Python or the library? {_whole(call, cost, on_device)}: {listed(parts)}."
 
 

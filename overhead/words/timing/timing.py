@@ -202,7 +202,7 @@ def no_difference(ratio: CallRatio, times: Value) -> str:
 def takes_as_long(ratio: CallRatio, times: Value) -> str:
     """How many times as long one statement takes as another (``times``), and how they were
     compared: in the same processes, if their difference was taken there, else in processes in turn.
-    ``position``, ``against``: the numbers of the two statements.
+    ``position``, ``against``: the numbers of the two statements. The verdict follows, if any.
     """
     interval = spread(times, TIMES)
     # ``difference``: that of both costs, which only the same processes give.

@@ -183,14 +183,14 @@ def _on_processors(peers: _SlowPeers) -> Limited:
         return _of_lock(peers, seen)
     # Processes share no lock; if each unit takes more CPU time, they slow down each other's core.
     if cpu is not None and cpu.floor > LIMITS.certain:
-        why = because("processors-share-core", seen=seen, **_interval("cpu", cpu))
+        why = because("processors-share-core", seen=seen, **cpu.named("cpu"))
         return Limited("processors", why)
     return Limited("unknown", because("neither-processors-nor-cpu-time", seen=seen))
 
 
 def _slower_or_spinning(cpu: Value, seen: Reason) -> Limited:
     """The limit where the CPU time grew: slower processors and a lock that spins look alike."""
-    why = because("slower-processors-or-spinning-lock", seen=seen, **_interval("cpu", cpu))
+    why = because("slower-processors-or-spinning-lock", seen=seen, **cpu.named("cpu"))
     return Limited("unknown", why)
 
 
@@ -207,7 +207,7 @@ class _HandingOver:
     @property
     def interval(self) -> dict[str, float]:
         """The enqueue times with their intervals, as values of a reason."""
-        return {**_interval("issue", self.enqueue), **_interval("alone", self.alone)}
+        return {**self.enqueue.named("issue"), **self.alone.named("alone")}
 
 
 def _handing_over(peers: _SlowPeers) -> _HandingOver | None:
@@ -373,7 +373,7 @@ class _WantOfProcessors:
             1 - (1 - low) / (1 - usual_high),
             1 - (1 - high) / (1 - usual_low),
         )
-        interval = _interval("ready", Value(ready.value, low, high))
+        interval = Value(ready.value, low, high).named("ready")
         # From a hundredth on the reason also tells for how long one alone had no processor.
         if usual >= _TOLD_ALONE:
             return cls(lost, because("no-processor-alone-too", **interval, alone=usual))
@@ -487,7 +487,7 @@ def _of_lock(peers: _SlowPeers, seen: Reason) -> Limited:
     if each is None:
         return Limited("unknown", because("interpreter-or-lock", seen=seen))
     # Work from compiled code relative to Python, with its interval.
-    interval = _interval("each", each)
+    interval = each.named("each")
     if each.floor >= LIMITS.compiled:
         return Limited("interpreter", because("lock-of-python", seen=seen, **interval))
     if each.ceiling < LIMITS.compiled:
@@ -517,15 +517,3 @@ def _compiled_twin(record: Contention, others: Sequence[Contention]) -> Contenti
         if _PeersId(other.key, other.way, other.peers, other.placement) == wanted:
             return other
     return None
-
-
-def _interval(name: str, of: Value) -> dict[str, float]:
-    """A figure with its interval as values of a reason: ``name``, ``name_low`` and ``name_high``,
-    without an end that is not known.
-    """
-    interval = {name: of.value}
-    if of.low is not None:
-        interval[f"{name}_low"] = of.low
-    if of.high is not None:
-        interval[f"{name}_high"] = of.high
-    return interval

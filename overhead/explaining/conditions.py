@@ -25,12 +25,13 @@ from overhead.explaining.record import missing
 from overhead.machine.host import HOST, Host
 from overhead.machine.state import control_group, cpu_quota
 from overhead.measure.sampling.clock import SystemClock, every_processor
+from overhead.measure.sampling.collector import collector_off
 from overhead.results import Figure, Reason, because
 from overhead.timing.own_code import is_own_code
 
 _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
-"""Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps,
-at least. Chosen, not measured: shorter ones hold too few blocks for an interval, longer ones take
+"""Shortest times in seconds: of the step as it is, of one stretch of a condition, and of a block of
+steps. Chosen, not measured: shorter ones hold too few blocks for an interval, and longer ones take
 time from the alternatives.
 """
 _STRETCHES = 4
@@ -300,15 +301,10 @@ def _without_collection() -> Iterator[None]:
     """A context in which Python collects no garbage: one of the conditions that a step is timed
     under.
     """
-    frozen_by_the_program = gc.get_freeze_count() > 0
-    gc.freeze()  # the objects there are already are not looked at again
-    gc.disable()
     try:
-        yield
+        with collector_off():
+            yield
     finally:
-        if not frozen_by_the_program:  # Python cannot tell the program's objects from ours
-            gc.unfreeze()
-        gc.enable()
         gc.collect()  # now, so that it does not count in the next stretch
 
 

@@ -99,30 +99,17 @@ def resolved_times(time: Figure) -> Sequence[float]:
     return [measured.value]
 
 
-def value_named(name: str, value: Value) -> dict[str, float]:
-    """A value with the known ends of its interval, as keyword arguments of a reason: a reason is a
-    code with values, of which a sentence is made later. ``gain``, ``gain_low`` and ``gain_high``,
-    for example, for the name ``gain``.
-    """
-    values = {name: value.value}
-    if value.low is not None:
-        values[f"{name}_low"] = value.low
-    if value.high is not None:
-        values[f"{name}_high"] = value.high
-    return values
-
-
 def _time_named(name: str, time: Figure) -> dict[str, float]:
     """A time that is resolved, as keyword arguments of a reason; of a time with two speeds both."""
     times = resolved_times(time)
     if len(times) > 1:
         return {name: times[0], f"{name}_other": times[1]}
-    return value_named(name, time.measured) if time.measured else {}
+    return time.measured.named(name) if time.measured else {}
 
 
 def _gain_named(gain: Figure) -> dict[str, float]:
     """A gain and its interval, as keyword arguments of a reason."""
-    return value_named("gain", gain.measured) if gain.measured else {}
+    return gain.measured.named("gain") if gain.measured else {}
 
 
 def gains_of(alternatives: Sequence[record.Alternative]) -> Gains:
@@ -251,8 +238,8 @@ def _known_without_verdict(explanation: record.Explanation) -> list[Why]:
     if has_one_time and 0 < busy.value <= wall.value:
         # The ends of the share follow from those of the step, which varies more.
         share = Value(busy.value / wall.value, busy.value / wall.ceiling, busy.value / wall.floor)
-        times = {"busy_ns": busy.value, **value_named("wall_ns", wall)}
-        shares = value_named("share", share)
+        times = {"busy_ns": busy.value, **wall.named("wall_ns")}
+        shares = share.named("share")
         reasons.append(because("device-works-in-the-step", **times, **shares))
     if explanation.synchronisations:
         reasons.append(_calls_that_wait(explanation.synchronisations))
@@ -325,7 +312,7 @@ def _unpinned_apart(explanation: record.Explanation) -> Why:
         return ""
     return because(
         "step-as-it-runs-is-apart",
-        **value_named("met_ns", unpinned),
+        **unpinned.named("met_ns"),
         processes=explanation.step.met.processes,
         times=ratio,
         wall_ns=times[0],
@@ -358,7 +345,7 @@ def _slow_steps(explanation: record.Explanation) -> Why:
 
 def _mean_named(mean: Value, wall_ns: float) -> dict[str, float]:
     """The mean of all steps and the undisturbed time, as keyword arguments of a reason."""
-    return {**value_named("mean_ns", mean), "times": mean.value / wall_ns, "wall_ns": wall_ns}
+    return {**mean.named("mean_ns"), "times": mean.value / wall_ns, "wall_ns": wall_ns}
 
 
 def _disturbed(explanation: record.Explanation) -> Why:
@@ -383,14 +370,14 @@ def _disturbed(explanation: record.Explanation) -> Why:
 
 
 def _known_of_unresolved_time(explanation: record.Explanation) -> Why:
-    """What is known of the time of a step if the interval of its main time, on a fixed CPU core, is
-    too wide: its unpinned time, on the cores that the operating system chooses; else the time that
-    was measured beside the profile. '' if neither is known.
+    """What is known of the time of a step whose main time has too wide an interval. The main time
+    is that on a fixed CPU core. First choice: the unpinned time, on the cores that the operating
+    system chooses. Second: the time that was measured beside the profile. '' if neither is known.
     """
     unpinned = explanation.step.met.measured
     if unpinned is not None:
         processes = explanation.step.met.processes
-        return because("step-as-it-runs", **value_named("met_ns", unpinned), processes=processes)
+        return because("step-as-it-runs", **unpinned.named("met_ns"), processes=processes)
     # The time that the replay was compared with.
     checked_with = explanation.replay.measured
     if not resolved_times(checked_with):
@@ -474,7 +461,7 @@ def _untold_step(time: Figure) -> Why:
     if time.measured is None:
         # A figure without a value has a reason, or else only its status.
         return time.reason or time.status
-    return because("step-time-not-resolved", **value_named("step_ns", time.measured))
+    return because("step-time-not-resolved", **time.measured.named("step_ns"))
 
 
 def _untold_return(time: Figure) -> Why:
@@ -488,7 +475,7 @@ def _untold_return(time: Figure) -> Why:
         # A figure without a value has a reason, or else only its status.
         return time.reason or time.status
     # The sentence calls the value of any time so, though this is the time until the step returns.
-    return because("return-time-not-resolved", **value_named("step_ns", time.measured))
+    return because("return-time-not-resolved", **time.measured.named("step_ns"))
 
 
 def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:

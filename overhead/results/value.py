@@ -60,6 +60,17 @@ class Value:
         """Whether both ends of the interval are known."""
         return self.low is not None and self.high is not None
 
+    def named(self, name: str) -> dict[str, float]:
+        """The value and the known ends of its interval as values of a reason (``because``): by the
+        name ``gain``, for example, ``gain``, ``gain_low`` and ``gain_high``.
+        """
+        values = {name: self.value}
+        if self.low is not None:
+            values[f"{name}_low"] = self.low
+        if self.high is not None:
+            values[f"{name}_high"] = self.high
+        return values
+
     @property
     def resolved(self) -> bool:
         """Whether the value is above zero, and its interval, if it has one, too."""

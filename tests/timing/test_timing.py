@@ -26,7 +26,14 @@ from overhead.runner.progress import Listener
 from overhead.timing import call_spec, timing
 from overhead.timing.call_spec import VARIABLE, CallSpec, FoundCall
 from overhead.timing.show import timing_sentences
-from overhead.timing.timing import TimeInterrupted, Timing, sampling_plan, time, time_statements
+from overhead.timing.timing import (
+    CallTiming,
+    TimeInterrupted,
+    Timing,
+    sampling_plan,
+    time,
+    time_statements,
+)
 from overhead.words.reasons import sentence
 from overhead.words.timing import timing as words
 from tests.fakes import timings as made
@@ -162,7 +169,8 @@ def test_notes_of_a_run_name_no_worker_and_say_whether_the_time_was_too_short(
     assert not any("call@" in sentence(note) for note in notes)
 
 
-def test_a_first_answer_shows_no_interval_and_is_not_called_noisy() -> None:
+def call_with_first_answer() -> CallTiming:
+    """A call that one process has measured so far."""
     first = Figure(
         name="complete",
         unit="ns",
@@ -171,7 +179,11 @@ def test_a_first_answer_shows_no_interval_and_is_not_called_noisy() -> None:
         reason="a first answer",
         processes=1,
     )
-    call = made.call("f()", [first], status="noisy", reason="a first answer")
+    return made.call("f()", [first], status="noisy", reason="a first answer")
+
+
+def test_a_first_answer_shows_no_interval_and_is_not_called_noisy() -> None:
+    call = call_with_first_answer()
     sentences = timing_sentences(msgspec.structs.replace(made.timing(call), quick=True))
     assert words.unclear_cost(call, "") not in sentences
     assert words.ONE_PROCESS in sentences
@@ -179,15 +191,7 @@ def test_a_first_answer_shows_no_interval_and_is_not_called_noisy() -> None:
 
 
 def test_a_first_answer_after_an_interruption_does_not_ask_for_a_run_without_quick() -> None:
-    first = Figure(
-        name="complete",
-        unit="ns",
-        value=4_830.0,
-        status="noisy",
-        reason="a first answer",
-        processes=1,
-    )
-    call = made.call("f()", [first], status="noisy", reason="a first answer")
+    call = call_with_first_answer()
     notes = [because("interrupted-with-first-answers")]
     sentences = timing_sentences(
         msgspec.structs.replace(made.timing(call), quick=True, notes=notes)

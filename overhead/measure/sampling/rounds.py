@@ -17,6 +17,7 @@ from overhead.measure.sampling.calibrate import CLIMB, Limits, calibrate, retime
 from overhead.measure.sampling.case import ROUNDS, CaseInProgress
 from overhead.measure.sampling.chain import Chain, Samples
 from overhead.measure.sampling.clock import Clock, clock_facts, cpu_clock_counts
+from overhead.measure.sampling.collector import collector_off
 from overhead.measure.sampling.events import Doing, Event, Settings, reason_of, status_of
 from overhead.measure.sampling.undisturbed_processor import UndisturbedProcessor
 from overhead.results import FailedEntry, RoundEntry, Why, because
@@ -90,19 +91,9 @@ def measure_cases(
     their threads, the calling thread is moved to processors that run at full speed, a few rounds on
     each.
     """
-    # The state of the collector is put back at the end: it belongs to the caller.
-    enabled = gc.isenabled()
-    frozen_by_the_caller = gc.get_freeze_count() > 0
     gc.collect()
-    gc.freeze()  # so that the collections between rounds have little to traverse
-    gc.disable()
-    try:
+    with collector_off():
         return _Measurement(chains, clock, settings, emit, judge_first).run()
-    finally:
-        if not frozen_by_the_caller:  # Python cannot tell the caller's objects from ours
-            gc.unfreeze()
-        if enabled:
-            gc.enable()
 
 
 class _Measurement:

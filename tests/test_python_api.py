@@ -111,6 +111,19 @@ def test_its_help_shows_its_arguments(name: str) -> None:
     assert all(one.name in shown for one in parameters)
 
 
+@pytest.mark.parametrize("name", ["run", "time", "explain"])
+def test_its_help_begins_a_line_with_each_argument(name: str) -> None:
+    described: set[str] = set()
+    for line in inspect.getdoc(getattr(overhead, name)).splitlines():  # type: ignore[union-attr]
+        names, colon, _ = line.partition(": ")
+        if colon and not line.startswith(" "):
+            described.update(names.split(", "))
+    arguments = {
+        argument.lstrip("*") for argument in inspect.signature(getattr(overhead, name)).parameters
+    }
+    assert arguments <= described
+
+
 def test_importing_any_module_of_the_suite_leaves_the_functions_of_the_api_in_place() -> None:
     script = (
         "import importlib, pkgutil, overhead\n"

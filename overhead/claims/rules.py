@@ -109,10 +109,12 @@ def _gain_within(factor: float, least: float, most: float) -> Range:
 
 
 def _rest_within(factor: float, least: float, most: float) -> Range:
-    """The shares whose rest, what they leave of the whole, is within this factor of the rest of the
-    published ones, from ``least`` to ``most``.
+    """The range of shares that are near the published range from ``least`` to ``most``. The rest
+    of a share is 1 minus the share; a share is near if its rest is within ``factor`` of the
+    published rest.
 
-    Near 1 a factor on the share itself would take a half for three quarters.
+    A factor on the share itself would be too loose near 1: it would accept a half for three
+    quarters.
     """
     most_left = (1 - least) * factor
     least_left = (1 - most) / factor

@@ -30,17 +30,16 @@ def explain(
     """Explain a step of a program: what it costs, what bounds it, and what would change that.
 
     step: a function without arguments, also a lambda or one of a notebook, or the name of a
-    function:
-        "FILE.py:FUNCTION" or "module:function". If it returns something that can be called, that is
-        the step.
-    arguments: for a function that is named: texts such as "layers=4". against: your own
-    alternative, given like the step. It is compared with the step. alternatives: "all" tries
-    torch.compile too, which may take minutes. "eager" does not. "none" measures the step
-        only.
-    seconds: the longest time for all of this, without what compiles. chrome: a file for the
-    replayed step, which Perfetto opens. progress: True prints what is done now and the first
-    answers to standard error, False prints nothing. None: True in
-        a terminal and in a notebook. An object of your own class of
+        function: "FILE.py:FUNCTION" or "module:function". If it returns something that can be
+        called, that is the step.
+    arguments: for a function that is named: texts such as "layers=4".
+    against: your own alternative, given like the step. It is compared with the step.
+    alternatives: "all" tries torch.compile too, which may take minutes. "eager" does not. "none"
+        measures the step only.
+    seconds: the longest time for all of this, without what compiles.
+    chrome: a file for the replayed step, which Perfetto opens.
+    progress: True prints what is done now and the first answers to standard error, False prints
+        nothing. None: True in a terminal and in a notebook. An object of your own class of
         ``overhead.runner.progress.Listener`` gets them.
 
     The result prints as the tables of ``overhead explain``. Its attributes are numbers in ns.

@@ -443,8 +443,9 @@ class _StreamHistory:
 
 
 def launch_delays(trace: Trace) -> list[LaunchDelay]:
-    """How long the device's work waits after each call that issues some, in the order of the calls,
-    and for what: for its own stream, for other streams, or for the launch itself (the latency).
+    """For each call that gives work to the device: how long this work waits before it begins, and
+    for what. It waits for earlier work of its stream, for other streams, or for the launch itself
+    (the latency). In the order of the calls.
     """
     # ``free_at``, ``event_wait_at``: see ``_StreamHistory``.
     streams = _StreamHistory()

@@ -186,7 +186,7 @@ def _was_looked_for(row: _TimeRow, explanation: Explanation) -> bool:
     """
     if row.time.status != "unavailable":
         return True
-    # An older file has a text in place of the code, so it is told by the kind of the row.
+    # Older files have the reason as a text without a code. There, the kind of the row decides.
     if isinstance(row.time.reason, str):
         not_in_trace = row.from_running and explanation.is_of_a_trace
         return not row.may_lack and not not_in_trace

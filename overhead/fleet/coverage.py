@@ -118,9 +118,9 @@ class NodeCoverage:
                 )
 
     def _note_test(self, test: NodePart, not_judged: Sequence[dict[NodePart, Why]]) -> None:
-        """Note the nodes whose newest run has too few of the figures that a test of a side, or of a
-        stack on it, is computed from. Where the stack as a whole is noted already, that reason says
-        it.
+        """Note the nodes whose newest run has too few figures for a test. A test is computed from
+        the figures of one side (host or device), or of one stack on that side. If the whole stack
+        is noted already, nothing is added.
         """
         # A mask of the figures that the test is computed from: of its side, and of its stack if it
         # has one.

@@ -18,8 +18,7 @@ def load(path: str | Path) -> Fingerprint | Any:
     --out``. This is ``overhead.load`` of the Python API.
 
     path: a file, or a folder of runs, of which the newest is read. The samples of a run that was
-    interrupted make a
-        run too.
+        interrupted make a run too.
 
     A run is a ``Fingerprint`` with all figures. It prints as the tables of ``overhead show``. An
     answer of ``time`` or ``explain`` is what the function of that name returns.

@@ -122,17 +122,19 @@ def run(  # noqa: PLR0913 - a public interface
     """Measure this machine and return the finished run, whose raw samples are in a file beside it.
 
     stacks: the stacks to measure; empty for all except those that are measured only on request.
-    patterns, workloads: empty for all but the heavy ones. profile: "quick", "default" or
-    "thorough". plugins: files that register stacks or workloads. software: measure software
-    adapters beside a GPU too. out: the file (.json) or the folder; without it
-    reports/local/TIME.json. pythons: the interpreter of the workers. Two interpreters alternate,
-    process by process, and their files go to the
-        folders "base" and "new".
-    env: variables (NAME=VALUE) for the workers. env_new: variables for "new" only. Its workers then
-    alternate with workers without them. require: stacks that the run must measure. plan: in place
-    of that of the profile. progress: True prints what is done now and the time left to standard
-    error, False prints nothing. None: True in a
-        terminal and in a notebook. An object of your own class of
+    patterns, workloads: empty for all but the heavy ones.
+    profile: "quick", "default" or "thorough".
+    plugins: files that register stacks or workloads.
+    software: measure software adapters beside a GPU too.
+    out: the file (.json) or the folder; without it reports/local/TIME.json.
+    pythons: the interpreter of the workers. Two interpreters alternate, process by process, and
+        their files go to the folders "base" and "new".
+    env: variables (NAME=VALUE) for the workers.
+    env_new: variables for "new" only. Its workers then alternate with workers without them.
+    require: stacks that the run must measure.
+    plan: in place of that of the profile.
+    progress: True prints what is done now and the time left to standard error, False prints
+        nothing. None: True in a terminal and in a notebook. An object of your own class of
         ``overhead.runner.progress.Listener`` gets them.
 
     The result prints as the tables at the end of ``overhead run``. Its ``fingerprint`` holds all

@@ -247,21 +247,22 @@ def time(  # noqa: PLR0913 - a public interface
     """Measure one call, or several in turn: the cost of one more call, and its parts.
 
     call, others: a statement; or a function without arguments, also a lambda or one of a notebook;
-    or the name of a
-        function: "FILE.py:FUNCTION" or "module:function". If that returns a function, the returned
-        one is measured.
+        or the name of a function: "FILE.py:FUNCTION" or "module:function". If that returns a
+        function, the returned one is measured.
     setup: a statement that runs in each process, once for each call. It defines the names that
-    statements use. wait: a name of a library ("torch", "jax", ...), "none", or a statement that
-    returns when all work is done. Without
-        it the library in use is found.
-    names: what the calls are called. quick: end after the first answers, within seconds. vary:
-    "NAME=VALUE,VALUE": measure with each value of a variable, which is assigned before the setup.
-    threads: "N,N": measure with each number of library threads. pythons: one interpreter, or two,
-    whose processes alternate. arguments: for functions that are named: texts such as "layers=4".
+        statements use.
+    wait: a name of a library ("torch", "jax", ...), "none", or a statement that returns when all
+        work is done. Without it the library in use is found.
+    names: what the calls are called.
+    quick: end after the first answers, within seconds.
+    vary: "NAME=VALUE,VALUE": measure with each value of a variable, which is assigned before the
+        setup.
+    threads: "N,N": measure with each number of library threads.
+    pythons: one interpreter, or two, whose processes alternate.
+    arguments: for functions that are named: texts such as "layers=4".
     progress: True prints the first answers within seconds and the time left to standard error,
-    False prints nothing.
-        None: True in a terminal and in a notebook. An object of your own class of
-        ``overhead.runner.progress.Listener`` gets them.
+        False prints nothing. None: True in a terminal and in a notebook. An object of your own
+        class of ``overhead.runner.progress.Listener`` gets them.
 
     Takes up to a minute, twice that for two interpreters. The result prints as the tables of
     ``overhead time``. Its attributes are numbers in ns.

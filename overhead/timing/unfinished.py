@@ -56,8 +56,8 @@ class Unfinished:
 
 
 def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
-    """A result of a call, or a part of one, whose work is not done, such as a lazy table: the call
-    would be timed without its work. None if there is none.
+    """One of the results of a call, or of the values inside them, whose work is not done yet, such
+    as a lazy table. Such a call would be timed without its work. None if all work is done.
 
     Lists, tuples and dicts are looked into; at most 200 values are looked at.
     """

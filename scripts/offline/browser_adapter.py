@@ -1,9 +1,8 @@
 #!/usr/bin/env python
-"""Say what a browser with these flags gives a page for an adapter, and what it says of the GPU
-itself.
+"""Print the GPU adapter that a browser gives to a page, and the GPU that the browser itself names.
 
-    OVERHEAD_BROWSER=PROGRAM OVERHEAD_BROWSER_FLAGS=... python scripts/offline/browser_adapter.py
-    [SECONDS]
+    OVERHEAD_BROWSER=PROGRAM OVERHEAD_BROWSER_FLAGS=... \\
+        python scripts/offline/browser_adapter.py [SECONDS]
 
 One line of JSON; the exit code is 0 for a hardware adapter, 1 for a software one, 3 for none.
 """

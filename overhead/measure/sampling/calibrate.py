@@ -184,7 +184,7 @@ class Ladder:
         if self.stairs:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
         middle = self.ns[len(self.ns) // 2]
-        # A chain of 0 units is no part of a line, also where 0 is the middle of the ladder.
+        # A chain of 0 units never enters a line, so 0 is left out. It can be the ladder's middle.
         rotation = sorted({1, middle, self.ns[-1]} - {0})
         turns = range(number, number + passes)
         return [rotation[turn % len(rotation)] for turn in turns]

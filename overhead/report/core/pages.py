@@ -158,8 +158,8 @@ def _write_page(
     sections: Sequence[PageSection],
     sources: Sources,
 ) -> None:
-    """Write one of the pages, and beside it a file of facts, which says of each number on the page
-    from which figures it was formed.
+    """Write one page, and a file of facts beside it. The facts name, for each number on the page,
+    the figures that it was formed from.
 
     ``pages``: all pages, for the navigation; ``sources``: what each figure is in the files.
     """

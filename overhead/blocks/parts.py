@@ -35,7 +35,8 @@ class Heading:
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """Paragraphs of text. ``quiet``: a remark in small type; ``lead``: the opening of the page.
+    """Paragraphs of text. ``quiet``: a remark in small type; ``lead``: the answer that a page opens
+    with.
 
     ``folded``: the title of a block that the reader can open. A terminal does not show it.
     """
@@ -295,9 +296,10 @@ class Drawing:
     """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt``: its finding,
     for screen readers.
 
-    ``draw``: makes the figure; a renderer without pictures never calls it. ``folded``: the reader
-    can open the figure. ``table``: the same numbers; it stands below the figure, or in its place
-    where nothing is drawn.
+    ``draw``: makes the figure; a renderer without pictures never calls it. ``draw_narrow``: makes
+    it in another layout, as wide as a phone; None where ``draw`` is legible there, or scrolls.
+    ``folded``: the reader can open the figure. ``table``: the same numbers; it stands below the
+    figure, or in its place where nothing is drawn.
     """
 
     kind: ClassVar[str] = "drawing"
@@ -306,6 +308,7 @@ class Drawing:
     alt: str
     caption: str
     draw: Callable[[], Figure]
+    draw_narrow: Callable[[], Figure] | None = None
     folded: bool = False
     table: Table | None = None
 

@@ -24,6 +24,8 @@ FIGURE_WIDTH_INCHES = 5.6
 """Inches of a figure. A page draws it 672 px wide on any screen, so a point is 1.67 px."""
 WIDE_INCHES = 9.8
 """Inches of a figure that is as wide as the text of a page: 1,176 px."""
+NARROW_INCHES = 3.0
+"""Inches of a figure that a phone of 390 px shows as it is drawn, without scrolling: 360 px."""
 SMALL = 7.5
 """Points of the smallest text: 12.5 px as drawn."""
 INK = "#1b1d1f"

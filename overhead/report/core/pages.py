@@ -85,7 +85,8 @@ class Drawn:
     """A figure with its files already written, as the template needs it. No script runs in an
     image.
 
-    ``svg``: the picture in base64; ``rem``: its width.
+    ``svg``: the picture in base64; ``rem``: its width; ``svg_narrow``: the picture for a phone, ''
+    where it has none of its own.
     """
 
     kind: ClassVar[str] = Drawing.kind
@@ -95,6 +96,7 @@ class Drawn:
     svg: str
     alt: str
     rem: float
+    svg_narrow: str = ""
     folded: bool = False
     small: bool = False
 
@@ -445,11 +447,15 @@ class Site:
             figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
         # The page shows the figure at its own width, in rem (the size of its letters).
         inches = figure.get_figwidth()
+        svg_narrow = ""
+        if drawing.draw_narrow is not None:
+            svg_narrow = _in_base64(draw.svg(drawing.draw_narrow()))
         return Drawn(
             name=name,
             title=drawing.title,
             caption=drawing.caption,
-            svg=base64.b64encode(svg.encode()).decode(),
+            svg=_in_base64(svg),
+            svg_narrow=svg_narrow,
             alt=drawing.alt,
             rem=inches * _REM_AN_INCH,
             folded=drawing.folded,
@@ -517,6 +523,11 @@ class Site:
         )
         self.fresh(path).write_text(text, encoding="utf-8")
         return text
+
+
+def _in_base64(svg: str) -> str:
+    """The picture as the address of an image holds it."""
+    return base64.b64encode(svg.encode()).decode()
 
 
 def _way_up(path: str) -> str:

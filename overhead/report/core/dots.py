@@ -12,6 +12,7 @@ from overhead.report.core.draw import (
     FIGURE_WIDTH_INCHES,
     INK,
     MUTED,
+    NARROW_INCHES,
     PAPER,
     SMALL,
     add_marker_legend,
@@ -31,6 +32,12 @@ _ROW_INCHES = 0.22
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; the table has those of a row with more."""
 _LETTERS_AN_INCH = 7.2
+_LABEL_INCHES = 0.16
+"""Height of a label above its row."""
+_HIGH_INCHES = 2.4
+"""A figure with higher panels has ticks at the top too: about 11 rows. Chosen by eye."""
+_POINTS_A_LETTER, _LETTERS_BETWEEN = 4.4, 2
+"""Points of a letter of the smallest text, and letters between two columns. Chosen by eye."""
 BAND_COLOUR = "#d5e3f0"
 _LONG_RATIO = 8
 _TICKS_BETWEEN = (0.67, 0.8, 1.25, 1.5)
@@ -64,7 +71,7 @@ class Mark:
 @dataclasses.dataclass(frozen=True)
 class DotRow:
     """A row of dots, with their values at its end. ``note``: text in place of missing dots;
-    ``end``: of the values.
+    ``end``: of the values; ``columns``: in its place a text for each heading of the figure.
 
     ``band``: a factor; where the dots are ratios, an area around 1 reaches up to it and down to its
     inverse.
@@ -74,7 +81,23 @@ class DotRow:
     marks: Sequence[Mark]
     note: str = ""
     end: str = ""
+    columns: Sequence[str] = ()
     band: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DotLook:
+    """How rows of dots look. ``headings``: above the columns at the end of the rows; ``line_at``: a
+    dashed line at this value; ``joined``: a bar between the marks of a row.
+    """
+
+    headings: Sequence[str] = ()
+    line_at: float | None = None
+    joined: bool = False
+    row_inches: float = _ROW_INCHES
+
+
+_PLAIN_LOOK = DotLook()
 
 
 @style()
@@ -84,28 +107,36 @@ def dot_figure(
     shapes: Mapping[str, str | tuple[str, str]] | None = None,
     *,
     line_at_one: bool = False,
-    joined: bool = False,
     share_axis: bool = True,
     width: float = FIGURE_WIDTH_INCHES,
+    look: DotLook = _PLAIN_LOOK,
 ) -> Figure:
     """A figure with a panel of rows of dots for each title. All panels have one logarithmic axis,
-    or, unless ``share_axis``, each its own.
+    or, unless ``share_axis``, each its own. An axis of many rows has its ticks at both ends.
 
     ``unit``: the words below an axis; ``shapes``: the legend, as ``add_marker_legend`` takes it;
-    ``line_at_one``: the dots are ratios, with a line at 1; ``joined``: a bar between the marks of a
-    row. Of very many rows the first and the last are drawn; a row between them tells how many are
-    left out.
+    ``line_at_one``: the dots are ratios, with a line at 1. Of very many rows the first and the last
+    are drawn; a row between them tells how many are left out. ``width``: at that of a phone, a
+    label stands above its row.
     """
     # By title, the rows that have room; a panel is as high as its rows.
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
-    heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
+    is_narrow = width <= NARROW_INCHES
+    row_inches = look.row_inches + _LABEL_INCHES if is_narrow else look.row_inches
+    heights = [row_inches * len(rows) for rows in drawn.values()]
     figure, axes = new_figure(heights, width=width, sharex=share_axis)
     letters = int(_LETTERS_AN_INCH * width)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows, joined, letters)
+        _panel(ax, rows, look.joined)
+        if is_narrow:
+            _labels_above(ax, rows, _LABEL_INCHES / row_inches)
+        else:
+            _labels_beside(ax, rows, look.headings, letters)
         ax.set_title(wrapped_label(title, letters))
         if not share_axis or ax is axes[-1]:
             ax.set_xlabel(plain(unit, 60))
+        if look.line_at is not None:
+            ax.axvline(look.line_at, color=INK, linewidth=0.9, linestyle="--", zorder=1)
         if line_at_one:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
             # Invisible: it makes the axis reach so far at least.
@@ -116,6 +147,8 @@ def dot_figure(
     set_ticks = ratio_ticks if line_at_one else plain_log_ticks
     for ax in with_own_axis:
         set_ticks(ax.xaxis)
+    if share_axis and sum(heights) > _HIGH_INCHES:
+        axes[0].tick_params(axis="x", labeltop=True)
     add_marker_legend(figure, shapes or {})
     return figure
 
@@ -154,22 +187,83 @@ def _ratio_tick(ratio: float, _position: int | None = None) -> str:
     return f"{ratio:.3g}"
 
 
-def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int) -> None:
-    """Draw the rows of a panel from top to bottom with their labels. ``joined``: a bar between the
-    marks of a row; ``letters``: how many a line of a label has at most.
+def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool) -> None:
+    """Draw the rows of a panel from top to bottom, without their labels. ``joined``: a bar between
+    the marks of a row.
     """
     ax.set_xscale("log")
     for y, row in enumerate(rows):
         _draw_row(ax, y, row, joined)
-    labels = [wrapped_label(row.label, letters) for row in rows]
-    ax.set_yticks(range(len(rows)), labels)
     ax.set_ylim(len(rows) - 0.4, -0.6)  # the first row at the top
     ax.tick_params(axis="y", length=0)
 
 
+def _labels_beside(ax: Axes, rows: Sequence[DotRow], headings: Sequence[str], letters: int) -> None:
+    """Write the label of each row at its left, and its values at its right: under ``headings`` in
+    columns, where the rows have these. ``letters``: how many a line of a label has at most.
+    """
+    labels = [wrapped_label(row.label, letters) for row in rows]
+    ax.set_yticks(range(len(rows)), labels)
+    for y, row in enumerate(rows):
+        if not row.columns:
+            _write_beside(ax, y, _values_of(row), 0, "left")
+
+    right_end = 0.0
+    for i, heading in enumerate(headings):
+        texts = [heading, *(row.columns[i] for row in rows if row.columns)]
+        right_end += _POINTS_A_LETTER * (max(map(len, texts)) + _LETTERS_BETWEEN)
+        # Above the first row, where the next row would stand.
+        _write_beside(ax, -1, heading, right_end, "right")
+        for y, row in enumerate(rows):
+            if row.columns:
+                _write_beside(ax, y, row.columns[i], right_end, "right")
+
+
+def _write_beside(ax: Axes, y: float, text: str, points: float, side: str) -> None:
+    """Write a text at the right of a row, which begins or ends so many points from the axis.
+    ``side``: the side of the text that is there.
+    """
+    ax.annotate(
+        plain(text, 60),
+        (1.01, y),
+        xycoords=ax.get_yaxis_transform(),
+        xytext=(points, 0),
+        textcoords="offset points",
+        ha=side,
+        va="center",
+        fontsize=SMALL,
+        annotation_clip=False,
+    )
+
+
+def _labels_above(ax: Axes, rows: Sequence[DotRow], share: float) -> None:
+    """Write the label of each row above its marks, with its values at the end of the same line.
+    ``share``: the part of a row that the label takes.
+    """
+    ax.set_yticks([])
+    across = ax.get_yaxis_transform()
+    # The marks are in the middle of what the labels leave of a row.
+    ax.set_ylim(len(rows) - 0.4, -0.6 - share / 2)
+    for y, row in enumerate(rows):
+        above = y - 0.5
+        look: dict[str, Any] = {"transform": across, "va": "center", "fontsize": SMALL}
+        label = plain(row.label, 60)
+        ax.text(0, above, label, ha="left", backgroundcolor=PAPER, **look)
+        values = " \u00b7 ".join(filter(None, row.columns)) or _values_of(row)
+        ax.text(1, above, values, ha="right", backgroundcolor=PAPER, **look)
+
+
+def _values_of(row: DotRow) -> str:
+    """The values at the end of a row. More than a few would not fit there; the table has them."""
+    shown = [mark for mark in row.marks if mark.at.value > 0]
+    if row.end or len(shown) > _MOST_VALUES_PRINTED:
+        return row.end
+    return " \u00b7 ".join(number(mark.at) for mark in shown)
+
+
 def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
-    """Draw a row: its band (the coloured area of usual ratios), its marks, slightly below each
-    other, and their values at its end.
+    """Draw a row: its band (the coloured area of usual ratios) and its marks, slightly below each
+    other.
 
     A row without a mark has its note in their place. ``joined``: the marks stand on one line, and a
     bar reaches from the first to the last.
@@ -192,18 +286,11 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
     for i, mark in enumerate(shown):
         _dot(ax, y + (i - middle) * step, mark)
 
-    # Places at the side are parts of the axis' width: 0 at the left, 1 at the right.
-    across = ax.get_yaxis_transform()
     if not shown:
         note = plain(row.note or "not above zero", 60)
+        # A part of the width of the axis: 0 is its left end.
+        across = ax.get_yaxis_transform()
         ax.text(0.01, y, note, transform=across, va="center", fontsize=SMALL, color=MUTED)
-        return
-    values = row.end
-    # More values than a few would not fit beside the row; the table has them.
-    if not values and len(shown) <= _MOST_VALUES_PRINTED:
-        values = " · ".join(number(mark.at) for mark in shown)
-    if values:
-        ax.text(1.01, y, values, transform=across, va="center", fontsize=SMALL)
 
 
 def _dot(ax: Axes, y: float, mark: Mark) -> None:

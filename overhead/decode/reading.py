@@ -313,13 +313,15 @@ def recorded_pair(decoder: DecoderResults) -> tuple[MeasuredVariant, MeasuredVar
     """A library's eager token, and the graph that it recorded of the same operations; None where
     one of both has no time.
     """
-    for graph in decoder.variants:
-        for eager in decoder.variants:
-            maker = graph.target.facts.graphs.get(str(graph.record.params.get("maker")))
-            is_pair = graph.is_recorded and eager.is_eager and maker is not None
-            if is_pair and maker is not None and maker.stack == eager.record.stack:
-                if eager.is_resolved("complete") and graph.is_resolved("complete"):
-                    return eager, graph
+    timed = [variant for variant in decoder.variants if variant.is_resolved("complete")]
+    for graph in timed:
+        if not graph.is_recorded:
+            continue
+        # ``stack``: the one whose launches this maker records.
+        maker = graph.target.facts.graphs.get(str(graph.record.params["maker"]))
+        for eager in timed:
+            if maker is not None and eager.is_eager and eager.record.stack == maker.stack:
+                return eager, graph
     return None
 
 

@@ -24,7 +24,7 @@ from overhead.decode.reading import (
 from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
 from overhead.reading.precision import by_interval, is_steady
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.report.core.dots import DotLook, DotRow, Mark, dot_figure
 from overhead.report.core.draw import NARROW_INCHES, WIDE_INCHES
 from overhead.report.core.lines import DrawnLine, line_chart
 from overhead.report.core.page_list import register_page, slug
@@ -349,7 +349,8 @@ def _tokens_drawing(decoder: DecoderResults, table: Table) -> Drawing | None:
     for caller, rows in rows_by_caller.items():
         rows.sort(key=lambda row: row.cheapest_ns)
         panels[called(caller)] = [_dot_row(row) for row in rows]
-    draw = partial(dot_figure, panels, TOKEN_AXIS, _MARKERS, headings=FUSED_HEADINGS, joined=True)
+    look = DotLook(FUSED_HEADINGS, joined=True)
+    draw = partial(dot_figure, panels, TOKEN_AXIS, _MARKERS, look=look)
     return Drawing(
         f"decode-{slug(decoder.name)}-fused",
         fused_title(decoder),
@@ -418,19 +419,20 @@ def _time(variant: MeasuredVariant) -> str:
 
 def _enqueue_time(variant: MeasuredVariant) -> str:
     """The CPU's time to hand a step over, in ms."""
-    time = variant.host
-    return "" if time is None else positive_spread(time / _NS_PER_MS)
+    return _or_range(variant.host)
 
 
 def _device_time(variant: MeasuredVariant) -> str:
-    """The device's time for a step, in ms; its interval alone if that is wide, and no number where
-    it would be longer than the step.
-    """
-    time = variant.device
-    if time is None:
-        return ""
+    """The device's time for a step, in ms; no number where it would be longer than the step."""
     if variant.device_doubt == "not-resolved":
         return NO_DEVICE_TIME
+    return _or_range(variant.device)
+
+
+def _or_range(time: Value | None) -> str:
+    """A time in ms, with its interval; the interval alone if it is wide; '' without a time."""
+    if time is None:
+        return ""
     return positive_spread(time / _NS_PER_MS) if is_steady(time) else range_of(time / _NS_PER_MS)
 
 

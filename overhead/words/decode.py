@@ -38,14 +38,19 @@ BATCH_CAPTION = (
 )
 FUSED_CAPTION = (
     "Circle: no fusion of this project; for a library its own operations. Cross: all fusions of"
-    " this project. Small line: a part of the fusions. Horizontal lines: intervals. Hollow: noisy."
-    " The axis is logarithmic."
+    " this project. Small upright line: a part of the fusions. Horizontal lines: intervals. Hollow:"
+    " noisy. The axis is logarithmic. On a phone, the time without fusions stands before the time"
+    " with all of them."
 )
 FUSED_HEADINGS = ("unfused, ms", "fused, ms")
 DEVICE_TIME = (
-    "Device, ms: the device time of a step, measured by itself. So it can be a little above the"
-    " time of the step, within both intervals. A range without a value is noisy."
+    "Enqueue, ms, and device, ms: a range without a value is noisy. The device time was measured by"
+    " itself, so it can be a little above the time of the step, within both intervals."
 )
+_NEAR_ZERO = 0.01
+"""The part of the upper end below which the lower end is not shown: two digits of the upper end
+are shown.
+"""
 NO_DEVICE_TIME = "not resolved"
 BATCH_AXIS, STEP_AXIS, TOKEN_AXIS = "batch, sequences", "ms per step", "ms per token"
 _READ = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
@@ -53,7 +58,7 @@ _READ = {"token": ", 4 bytes read after each", "logits": ", all logits read afte
 _DEVICE_DOUBTS = {
     "": "",
     "exceeds": "device time above the time of the token",
-    "not-resolved": "device time too uncertain",
+    "not-resolved": "device uncertain",
 }
 _BOUND = {True: "device", False: "CPU or both", None: ""}
 
@@ -84,8 +89,8 @@ def graph_saves(eager: MeasuredVariant, graph: MeasuredVariant) -> str:
     compared = f"A token takes {_ms(eager)} in {whole_name(eager)}, and {_ms(graph)} in a graph"
     # ``floor``: the lower end of the interval.
     if times is None or times.floor <= 1:
-        return f"{compared} of the same operations: the graph is not surely faster."
-    return f"{compared} of the same operations, which is {factor_spread(times)} faster."
+        return f"{compared} of the same operations. The graph is not surely faster."
+    return f"{compared} of the same operations. The graph is {factor_spread(times)} faster."
 
 
 def race(found: Race) -> str:
@@ -286,8 +291,10 @@ def called(caller: Caller) -> str:
 
 
 def range_of(time: Value) -> str:
-    """The interval of a noisy time: ``6 to 37``; ``at most 37`` where it reaches zero."""
-    if time.floor <= 0:
+    """The interval of a noisy time: ``6 to 37``; ``at most 37`` where it reaches zero, or is so
+    near that the digits of the other end do not show it.
+    """
+    if time.floor < _NEAR_ZERO * time.ceiling:
         return printed(f"at most {number(time.ceiling)}", time)
     return ends_text(time)
 

@@ -32,8 +32,14 @@ _ROW_INCHES = 0.22
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; the table has those of a row with more."""
 _LETTERS_AN_INCH = 7.2
-_LABEL_INCHES = 0.16
+_LABEL_INCHES = 0.2
 """Height of a label above its row."""
+_LABEL_ABOVE = 0.42
+"""Parts of a row by which its label is above its marks: nearer to these than to those before."""
+_NARROW_LETTERS = 46
+"""Letters of the smallest text that have room across a phone. Counted on drawings."""
+_SEPARATOR = " \u00b7 "
+"""What stands between the values at the end of a row."""
 _HIGH_INCHES = 2.4
 """A figure with higher panels has ticks at the top too: about 11 rows. Chosen by eye."""
 _POINTS_A_LETTER, _LETTERS_BETWEEN = 4.4, 2
@@ -241,16 +247,23 @@ def _labels_above(ax: Axes, rows: Sequence[DotRow], share: float) -> None:
     ``share``: the part of a row that the label takes.
     """
     ax.set_yticks([])
-    across = ax.get_yaxis_transform()
+    ax.spines["left"].set_visible(False)
     # The marks are in the middle of what the labels leave of a row.
     ax.set_ylim(len(rows) - 0.4, -0.6 - share / 2)
     for y, row in enumerate(rows):
-        above = y - 0.5
-        look: dict[str, Any] = {"transform": across, "va": "center", "fontsize": SMALL}
+        look: dict[str, Any] = {
+            "transform": ax.get_yaxis_transform(),
+            "va": "center",
+            "fontsize": SMALL,
+            # So that no line of the grid runs through the text.
+            "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.6},
+        }
         label = plain(row.label, 60)
-        ax.text(0, above, label, ha="left", backgroundcolor=PAPER, **look)
-        values = " \u00b7 ".join(filter(None, row.columns)) or _values_of(row)
-        ax.text(1, above, values, ha="right", backgroundcolor=PAPER, **look)
+        ax.text(0, y - _LABEL_ABOVE, label, ha="left", **look)
+        values = _SEPARATOR.join(filter(None, row.columns)) or _values_of(row)
+        # Beside a long label there is no room; the table has the values.
+        if len(label) + len(values) <= _NARROW_LETTERS:
+            ax.text(1, y - _LABEL_ABOVE, values, ha="right", **look)
 
 
 def _values_of(row: DotRow) -> str:
@@ -258,7 +271,7 @@ def _values_of(row: DotRow) -> str:
     shown = [mark for mark in row.marks if mark.at.value > 0]
     if row.end or len(shown) > _MOST_VALUES_PRINTED:
         return row.end
-    return " \u00b7 ".join(number(mark.at) for mark in shown)
+    return _SEPARATOR.join(number(mark.at) for mark in shown)
 
 
 def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:

@@ -133,7 +133,9 @@ def dot_figure(
     figure, axes = new_figure(heights, width=width, sharex=share_axis)
     letters = int(_LETTERS_AN_INCH * width)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows, look.joined)
+        # The part of a row over which its marks lie below each other: half of what is no label.
+        spread = 0.5 * look.row_inches / row_inches
+        _panel(ax, rows, 0.0 if look.joined else spread, joined=look.joined)
         if is_narrow:
             _labels_above(ax, rows, _LABEL_INCHES / row_inches)
         else:
@@ -193,13 +195,13 @@ def _ratio_tick(ratio: float, _position: int | None = None) -> str:
     return f"{ratio:.3g}"
 
 
-def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool) -> None:
-    """Draw the rows of a panel from top to bottom, without their labels. ``joined``: a bar between
-    the marks of a row.
+def _panel(ax: Axes, rows: Sequence[DotRow], spread: float, *, joined: bool) -> None:
+    """Draw the rows of a panel from top to bottom, without their labels. ``spread``: the part of a
+    row over which its marks lie below each other; ``joined``: a bar between the marks of a row.
     """
     ax.set_xscale("log")
     for y, row in enumerate(rows):
-        _draw_row(ax, y, row, joined)
+        _draw_row(ax, y, row, spread, joined=joined)
     ax.set_ylim(len(rows) - 0.4, -0.6)  # the first row at the top
     ax.tick_params(axis="y", length=0)
 
@@ -274,7 +276,7 @@ def _values_of(row: DotRow) -> str:
     return _SEPARATOR.join(number(mark.at) for mark in shown)
 
 
-def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
+def _draw_row(ax: Axes, y: float, row: DotRow, spread: float, *, joined: bool) -> None:
     """Draw a row: its band (the coloured area of usual ratios) and its marks, slightly below each
     other.
 
@@ -292,9 +294,8 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
         ends = [first.at.value, last.at.value]
         ax.plot(ends, [y, y], color=first.colour, linewidth=5, alpha=0.25)
 
-    # Several marks lie below each other within half a row, around its middle; joined ones on one
-    # line.
-    step = 0.0 if joined else 0.5 / max(len(shown), 2)
+    # Several marks lie below each other, around the middle of the row.
+    step = spread / max(len(shown), 2)
     middle = (len(shown) - 1) / 2
     for i, mark in enumerate(shown):
         _dot(ax, y + (i - middle) * step, mark)

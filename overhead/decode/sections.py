@@ -33,7 +33,7 @@ from overhead.results import Caller, ChainWayFacts, Value, WayKind
 from overhead.words.decode import (
     BATCH_AXIS,
     BATCH_CAPTION,
-    BATCHES,
+    BATCHES_TITLE,
     DEVICE_TIME,
     FUSED_CAPTION,
     FUSED_HEADINGS,
@@ -222,7 +222,7 @@ def _answers(decoder: DecoderResults) -> list[str]:
     return answers
 
 
-@register("decode-batch", BATCHES, 20, page="decode", any_run=True)
+@register("decode-batch", BATCHES_TITLE, 20, page="decode", any_run=True)
 def batch_section(view: View) -> Iterator[Part]:
     """For each decoder that was measured with several batches (numbers of sequences per step): from
     which batch on overhead no longer matters, a figure of the time of a step over the batch, and a

@@ -31,7 +31,7 @@ from overhead.words.names import CALLER_WORDS
 from overhead.words.printed import printed
 from overhead.words.reasons import one_line
 
-BATCHES = "From which batch on overhead no longer matters"
+BATCHES_TITLE = "From which batch on overhead no longer matters"
 BATCH_CAPTION = (
     "Vertical lines: intervals. Hollow: noisy. Both axes are logarithmic. The enqueue times and"
     " device times are in the table below."
@@ -76,10 +76,10 @@ def answer(cheapest: Sequence[MeasuredVariant], decoder: str) -> str:
             f"The cheapest way to decode a token of {decoder} is {whole_name(first)}:"
             f" {_ms(first)} {conditions}."
         )
-    others = [f"{whole_name(variant)} ({_ms(variant)})" for variant in cheapest[1:]]
+    tied = [f"{whole_name(variant)}, {_ms(variant)}" for variant in cheapest]
     return (
-        f"The cheapest ways to decode a token of {decoder}, which the intervals do not tell apart,"
-        f" are {whole_name(first)} ({_ms(first)}) and {few(others)}, {conditions}."
+        f"The intervals do not tell which way to decode a token of {decoder} is the cheapest,"
+        f" {conditions}: {few(tied)}."
     )
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from overhead.blocks.parts import Drawing, Part
 from overhead.reading.view import TargetLabel, View
-from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.draw import wrapped_label
+from overhead.report.core.dots import DotLook, DotRow, Mark, dot_figure
+from overhead.report.core.draw import NARROW_INCHES, wrapped_label
 from overhead.report.core.registry import registered, registered_each
 from overhead.results import Value
 from tests.report.test_page_facts import everything
@@ -29,6 +29,13 @@ def drawn(*rows: DotRow) -> Any:
     """The axes of a figure of these rows."""
     (ax,) = dot_figure({"": rows}, "us").axes
     return ax
+
+
+def laid_out(figure: Any) -> None:
+    """Draw the figure, so that everything has its place."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure).draw()
 
 
 def texts_of(ax: Any) -> list[str]:
@@ -64,6 +71,54 @@ def test_panels_of_dots_share_one_axis_and_a_short_axis_has_ticks_between_powers
     low, high = first.get_xlim()
     assert (low, high) == second.get_xlim()
     assert len([tick for tick in second.get_xticks() if low <= tick <= high]) > 2
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(5.9, 10.1), (4.1, 4.4), (8.0, 12.0), (1.0, 1000.0), (0.7, 150.0), (2.0, 1e9), (99.0, 101.0)],
+)
+def test_an_axis_has_at_least_three_ticks_however_short_or_long_it_is(
+    low: float, high: float
+) -> None:
+    ax = drawn(DotRow("row", [dot(low), dot(high)]))
+    left, right = ax.get_xlim()
+    ticks = [tick for tick in ax.get_xticks() if left <= tick <= right]
+    assert 3 <= len(ticks) <= 10
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert len(set(labels)) == len(labels), "no two ticks have the same label"
+
+
+def test_an_axis_of_many_rows_has_its_ticks_at_both_ends() -> None:
+    few = drawn(DotRow("row", [dot(3.0)]))
+    many = drawn(*[DotRow(f"row {i}", [dot(1.0 + i)]) for i in range(15)])
+    at_top = [ax.xaxis.get_tick_params()["labeltop"] for ax in (few, many)]
+    assert at_top == [False, True]
+
+
+def test_the_values_of_a_row_stand_in_columns_below_their_headings() -> None:
+    rows = [DotRow("a", [dot(3.0)], columns=["3", "4"]), DotRow("b", [dot(5.0)], columns=["5", ""])]
+    (ax,) = dot_figure({"": rows}, "us", look=DotLook(("first", "second"))).axes
+    laid_out(ax.figure)
+    right_ends: dict[str, float] = {}
+    for text in ax.texts:
+        right_ends[text.get_text()] = text.get_window_extent().x1
+    assert right_ends["3"] == pytest.approx(right_ends["first"], abs=1)
+    assert right_ends["5"] == pytest.approx(right_ends["first"], abs=1)
+    assert right_ends["4"] == pytest.approx(right_ends["second"], abs=1)
+    assert right_ends["first"] < right_ends["second"]
+
+
+def test_on_a_phone_the_label_of_a_row_stands_above_its_marks_and_leaves_them_the_width() -> None:
+    label = "a label of thirty letters, or so"
+    rows = [DotRow(label, [dot(3.0)]), DotRow("l" * 45, [dot(70.0, 60.0, 80.0)])]
+    (ax,) = dot_figure({"": rows}, "us", width=NARROW_INCHES).axes
+    figure = ax.figure
+    laid_out(figure)
+    assert ax.get_window_extent().width > 0.8 * figure.bbox.width
+    (text,) = [text for text in ax.texts if text.get_text() == label]
+    (mark,) = ax.transData.transform([(3.0, 0)])
+    assert text.get_window_extent().y0 > mark[1], "above the mark"
+    assert "70" not in texts_of(ax), "beside a long label there is no room for the value"
 
 
 def parts_of_all_pages(view: View) -> list[Part]:

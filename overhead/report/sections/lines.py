@@ -36,7 +36,7 @@ from overhead.words.report.lines import (
     PRECISION_AXIS,
     PRECISION_CAPTION,
     PRECISION_TITLE,
-    WIDEST,
+    WIDEST_CASES,
     alternative,
     at_end,
     caption,
@@ -139,7 +139,7 @@ def _widest(view: View, noisy: Sequence[Record]) -> Iterator[Part]:
             drawn.append(record)
     drawn.sort(key=lambda record: _half_width_percent(record) or 0.0, reverse=True)
     if drawn:
-        yield Heading(WIDEST)
+        yield Heading(WIDEST_CASES)
     for record in drawn[:_MOST_WIDEST]:
         # The page of the stack has the same panel by its own name, to which tables link.
         yield _panel(view, view.target(record), record, f"widest {panel_name(record)}")

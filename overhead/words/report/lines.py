@@ -46,7 +46,7 @@ PRECISION_CAPTION = (
     " has another reason, such as a cost that was not seen to hold for long chains. A case without"
     " a mark has no cost with an interval. The axis is logarithmic."
 )
-WIDEST = "The noisy cases with the widest intervals"
+WIDEST_CASES = "The noisy cases with the widest intervals"
 _WHY_NOISY = {
     "too-wide": "the interval is too wide",
     "too-wide-beside-zero": "the interval is too wide",

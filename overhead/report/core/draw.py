@@ -169,15 +169,24 @@ def _tick(value: float, _position: int | None = None) -> str:
     return f"{value:,.10g}"
 
 
-def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]]) -> None:
-    """Add a legend above the drawing, in as many columns as the width allows; none without markers.
+def add_marker_legend(
+    figure: Figure,
+    shapes: Mapping[str, str | tuple[str, str]],
+    *,
+    hollow: str = "",
+    area: tuple[str, str] | None = None,
+    letters: int = _LEGEND_LETTERS,
+) -> None:
+    """Add a legend above the drawing, in as many columns as the width allows; none without entries.
 
     ``shapes``: by name in the legend, the marker as matplotlib names it, or the marker and its
-    colour.
+    colour. ``hollow``: what a hollow mark means; '' where there is none. ``area``: the words and
+    the colour of a coloured area. ``letters``: how many fit into a row of the legend.
     """
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-    handles = []
+    handles: list[Any] = []
     longest_name = 0
     for name, look in shapes.items():
         marker, colour = (look, MUTED) if isinstance(look, str) else look
@@ -186,11 +195,18 @@ def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]
         handles.append(
             Line2D([], [], marker=marker, color=colour, label=label, linestyle="", markersize=5)
         )
+    if hollow:
+        look: dict[str, Any] = {"markerfacecolor": PAPER, "markersize": 5, "linestyle": ""}
+        handles.append(Line2D([], [], marker="o", color=MUTED, label=hollow, **look))
+        longest_name = max(longest_name, len(hollow))
+    if area is not None:
+        words, colour = area
+        handles.append(Patch(facecolor=colour, label=words))
+        longest_name = max(longest_name, len(words))
     if not handles:
         return
-    # So many columns of the longest name fit into a row.
-    # A row has room for 80 letters; a marker takes 5.
-    fitting = _LEGEND_LETTERS // (longest_name + _MARKER_LETTERS)
+    # So many columns of the longest name fit into a row; a marker takes the room of 5 letters.
+    fitting = letters // (longest_name + _MARKER_LETTERS)
     columns = max(1, min(len(handles), fitting))
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
 

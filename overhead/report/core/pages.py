@@ -268,6 +268,8 @@ def _planned(machines: Machines, pages: Iterable[ReportPage]) -> dict[str, list[
     """
     planned: dict[str, list[PlannedSection]] = {page.name: [] for page in pages}
     for section in registered():
+        if not section.suits(machines.own):
+            continue
         # Most sections are of the shown run alone.
         other_runs = machines.others if section.any_run else ()
         make = partial(_from_one_run, section.build, machines.own, other_runs)
@@ -276,6 +278,8 @@ def _planned(machines: Machines, pages: Iterable[ReportPage]) -> dict[str, list[
         )
     # Sections over all machines get these in place of a view.
     for across in registered_across():
+        if not across.suits(machines.own):
+            continue
         make_across = partial(across.build, machines)
         planned[across.page].append(
             PlannedSection(across.name, across.title, make_across, across.order)

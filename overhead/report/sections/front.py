@@ -32,7 +32,7 @@ _MOST_REASONS = 12
 """Missing stacks whose reasons stand on the front page where nothing was measured."""
 
 
-@register("headline", "What one kernel launch costs", 5)
+@register("headline", "What one kernel launch costs", 5, gpu=True)
 def headline(view: View) -> Iterator[Part]:
     """The first section of the first page, what one launch costs: the headline figure between
     sentences. Where the run has no cost to draw, the reasons.

@@ -98,7 +98,7 @@ class _Row:
         return cost or 0.0
 
 
-@register("waiting", "What synchronisation costs", 20)
+@register("waiting", "What synchronisation costs", 20, gpu=True)
 def waiting(view: View) -> Iterator[Part]:
     """A section of the front page on what a wait or a read of a value after each launch costs,
     through each stack: up to two sentences, and a table.
@@ -224,7 +224,7 @@ class _Wait:
     record: Record
 
 
-@register("waits", "Ways to wait", 60, page="synchronisation", any_run=True)
+@register("waits", "Ways to wait", 60, page="synchronisation", any_run=True, gpu=True)
 def waits(view: View) -> Iterator[Part]:
     """A section with a table of the ways to wait for the device, each with its times; cases that
     wait after each unit have percentiles too.
@@ -288,7 +288,12 @@ class _Group:
 
 
 @register(
-    "synchronisation", "What a synchronisation costs", 65, page="synchronisation", any_run=True
+    "synchronisation",
+    "What a synchronisation costs",
+    65,
+    page="synchronisation",
+    any_run=True,
+    gpu=True,
 )
 def synchronisation(view: View) -> Iterator[Part]:
     """A section on what each synchronisation, a call such as ``.item()`` by which the host waits

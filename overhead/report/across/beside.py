@@ -46,9 +46,9 @@ from overhead.words.key_figures import (
 from overhead.words.next_run import range_text
 from overhead.words.report.beside import (
     BAND,
-    HOLLOW,
     NEXT_RUN,
     NO_OTHER_RUN,
+    NOISY,
     OVER_TIME,
     PANELS,
     RED,
@@ -131,7 +131,10 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
         yield Text(details)
 
     panels = _panels(comparisons)
-    marks = [mark for rows in panels.values() for row in rows for mark in row.marks]
+    marks: list[Mark] = []
+    for rows in panels.values():
+        for row in rows:
+            marks += row.marks
     shapes = {}
     if any(mark.colour == _OUTSIDE_COLOUR for mark in marks):
         shapes[RED] = ("o", _OUTSIDE_COLOUR)
@@ -141,7 +144,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
         heads.append(Head(head(comparison), look.marker, look.colour))
     legend: dict[str, Any] = {
         "heads": heads,
-        "hollow": HOLLOW if any(mark.at.status != "ok" for mark in marks) else "",
+        "hollow": NOISY if any(mark.at.status != "ok" for mark in marks) else "",
         "band": BAND if spreads else "",
     }
     yield Drawing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ _ROW_INCHES = 0.22
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; the table has those of a row with more."""
 _LETTERS_AN_INCH = 7.2
-_NARROW_ROW_INCHES = 0.58
+_NARROW_ROW_INCHES, _NARROWEST_ROW_INCHES = 0.58, 0.42
 _BELOW_THE_LABEL = 0.26
 """Where the marks of a narrow row stand, in rows below its middle."""
 _SMALL_LETTERS_AN_INCH = 18
@@ -45,6 +46,8 @@ _LETTER_POINTS = 4.4
 """Mean width of a letter of the smallest text."""
 _BOLD = 1.2
 """How many times as wide a bold letter is."""
+_BOLD_LETTERS = 0.65
+"""Letters of a title that fit where one letter of the smallest text does: it is bold and larger."""
 _SIGNS = {"o": "●", "s": "■", "D": "◆", "^": "▲"}
 """Letters that look like the markers."""
 BAND_COLOUR = "#d5e3f0"
@@ -57,6 +60,8 @@ _MARK, _SMALL_MARK = 5.5, 2.5
 """Points of a mark: of what was measured, and of what was published."""
 LEAST_RATIOS = (0.75, 1.35)
 """An axis of ratios shows these at least."""
+_LEAST_SPAN = 10
+"""An axis of costs spans this factor at least."""
 _MOST_ROWS = 40
 """Rows of a panel: more than these cannot be compared by eye."""
 _FURTHEST = 10
@@ -149,6 +154,8 @@ def dot_figure(
     # Of ratios: at powers of two; else at powers of ten.
     set_ticks = ratio_ticks if line_at_one else plain_log_ticks
     for ax in with_own_axis:
+        if not line_at_one:
+            _widen(ax)
         set_ticks(ax.xaxis)
     area = (band, BAND_COLOUR) if band else None
     add_marker_legend(figure, shapes or {}, hollow=hollow, area=area, letters=2 * letters)
@@ -171,7 +178,9 @@ def narrow_dot_figure(
     ``dot_figure``.
     """
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
-    heights = [_NARROW_ROW_INCHES * len(rows) for rows in drawn.values()]
+    # Values of several columns have a line of their own; a single one stands behind the label.
+    row_inches = _NARROW_ROW_INCHES if heads else _NARROWEST_ROW_INCHES
+    heights = [row_inches * len(rows) for rows in drawn.values()]
     figure, axes = new_figure(heights, width=NARROW_INCHES, around=0.5, sharex=True)
     letters = int(_SMALL_LETTERS_AN_INCH * NARROW_INCHES)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
@@ -189,10 +198,12 @@ def narrow_dot_figure(
         ax.spines["left"].set_visible(False)
         ax.set_ylim(len(rows) - 0.4, -0.6)
         # A title in bold has fewer letters.
-        ax.set_title(textwrap.fill(plain(title, 120), int(0.8 * letters)))
+        ax.set_title(textwrap.fill(plain(title, 120), int(_BOLD_LETTERS * letters)))
         ax.tick_params(axis="x", labelbottom=True, bottom=True)
     axes[-1].set_xlabel(textwrap.fill(plain(unit, 200), int(0.8 * letters)))
     set_ticks = ratio_ticks if line_at_one else plain_log_ticks
+    if not line_at_one:
+        _widen(axes[0])
     set_ticks(axes[0].xaxis)
     of_heads = {}
     for head in heads:
@@ -207,14 +218,27 @@ def narrow_dot_figure(
 def _draw_narrow_row(
     ax: Axes, y: float, row: DotRow, heads: Sequence[Head], letters: int
 ) -> None:
-    """Draw a row of a narrow figure: its label, below that its values, and below them its marks."""
+    """Draw a row of a narrow figure: its label, its values or the note, and below them its marks.
+    Without ``heads`` the value stands behind the label.
+    """
     across = ax.get_yaxis_transform()
     look: dict[str, Any] = {"transform": across, "va": "center", "fontsize": SMALL}
     # A text may be longer than the axis, which must not become shorter for it.
     look["in_layout"] = False
-    ax.text(0, y - 0.36, textwrap.shorten(plain(row.label, 120), letters, placeholder="…"), **look)
-    ax.text(0, y - 0.1, _values_of(row, heads), color=MUTED, **look)
+    label = textwrap.shorten(plain(row.label, 120), letters, placeholder="…")
+    values = _values_of(row, heads)
     middle = y + _BELOW_THE_LABEL
+    if heads:
+        ax.text(0, y - 0.36, label, **look)
+        ax.text(0, y - 0.1, values, color=MUTED, **look)
+    else:
+        room = letters - len(values) - 2
+        ax.text(0, y - 0.22, textwrap.shorten(label, room, placeholder="…"), **look)
+        ax.text(1, y - 0.22, values, ha="right", **look)
+    if not row.marks:
+        note = textwrap.shorten(plain(row.note, 120), letters, placeholder="…")
+        ax.text(0, middle, note, color=MUTED, **look)
+        return
     ax.plot([0, 1], [middle] * 2, transform=across, color=GRID_COLOUR, linewidth=0.7, zorder=0)
     # The values have their line above the marks, so the row draws none.
     marks_alone = dataclasses.replace(row, end=" ", columns=())
@@ -232,6 +256,16 @@ def _values_of(row: DotRow, heads: Sequence[Head]) -> str:
     return row.end or " · ".join(number(mark.at) for mark in row.marks if mark.at.value > 0)
 
 
+def _widen(ax: Axes) -> None:
+    """Make a logarithmic axis span a factor of 10 at least, so that it has several ticks and small
+    differences look small.
+    """
+    low, high = ax.get_xlim()
+    if 0 < high < _LEAST_SPAN * low:
+        middle = math.sqrt(low * high)
+        ax.set_xlim(middle / math.sqrt(_LEAST_SPAN), middle * math.sqrt(_LEAST_SPAN))
+
+
 def _draw_line_at_one(ax: Axes) -> None:
     """Where two values are equal, on an axis of ratios."""
     ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
@@ -242,8 +276,10 @@ def _draw_line_at_one(ax: Axes) -> None:
 def _column_places(heads: Sequence[Head], panels: Iterable[Sequence[DotRow]]) -> list[float]:
     """How many points right of the axes each column of values begins."""
     places = []
-    place = _COLUMN_GAP_POINTS
-    rows = [row for panel in panels for row in panel]
+    place: float = _COLUMN_GAP_POINTS
+    rows: list[DotRow] = []
+    for panel in panels:
+        rows += panel
     for index, head in enumerate(heads):
         places.append(place)
         head_letters = 2 + max(map(len, head.text.split("\n")))
@@ -360,7 +396,7 @@ def _draw_row(
     # Places at the side are parts of the axis' width: 0 at the left, 1 at the right.
     across = ax.get_yaxis_transform()
     if not shown:
-        note = plain(row.note or "not above zero", 60)
+        note = plain(row.note or "not above zero", 80)
         ax.text(0.01, y, note, transform=across, va="center", fontsize=SMALL, color=MUTED)
         return
     if row.columns:

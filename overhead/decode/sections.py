@@ -24,8 +24,8 @@ from overhead.decode.reading import (
 from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
 from overhead.reading.precision import by_interval, is_steady
 from overhead.reading.view import View
-from overhead.report.core.dots import DotLook, DotRow, Mark, dot_figure
-from overhead.report.core.draw import NARROW_INCHES, WIDE_INCHES
+from overhead.report.core.dots import DotLook, DotRow, Head, Mark, dot_figure, narrow_dot_figure
+from overhead.report.core.draw import INK, NARROW_INCHES, WIDE_INCHES
 from overhead.report.core.lines import DrawnLine, line_chart
 from overhead.report.core.page_list import register_page, slug
 from overhead.report.core.registry import register
@@ -35,11 +35,13 @@ from overhead.words.decode import (
     BATCH_CAPTION,
     BATCHES_TITLE,
     DEVICE_TIME,
+    FUSED,
     FUSED_CAPTION,
-    FUSED_HEADINGS,
     NO_DEVICE_TIME,
+    SOME_FUSIONS,
     STEP_AXIS,
     TOKEN_AXIS,
+    UNFUSED,
     answer,
     batch_answer,
     batch_intro,
@@ -65,7 +67,7 @@ from overhead.words.format import number, positive_spread
 
 _NS_PER_MS = 1e6
 _NO_FUSION, _SOME_FUSIONS, _ALL_FUSIONS = "o", "|", "P"
-_MARKERS = {"unfused": _NO_FUSION, "some fusions": _SOME_FUSIONS, "fused": _ALL_FUSIONS}
+_MARKERS = {UNFUSED: _NO_FUSION, SOME_FUSIONS: _SOME_FUSIONS, FUSED: _ALL_FUSIONS}
 """The markers of the figure of tokens, as its legend names them."""
 _SWEEP_MARKERS = "osvDP^"
 """The markers of the lines over the batch."""
@@ -349,15 +351,15 @@ def _tokens_drawing(decoder: DecoderResults, table: Table) -> Drawing | None:
     for caller, rows in rows_by_caller.items():
         rows.sort(key=lambda row: row.cheapest_ns)
         panels[called(caller)] = [_dot_row(row) for row in rows]
-    look = DotLook(FUSED_HEADINGS, joined=True)
-    draw = partial(dot_figure, panels, TOKEN_AXIS, _MARKERS, look=look)
+    heads = [Head(name, _MARKERS[name], INK) for name in (UNFUSED, FUSED)]
+    look = DotLook(heads, joined=True)
     return Drawing(
         f"decode-{slug(decoder.name)}-fused",
         fused_title(decoder),
         fused_alternative(decoder),
         FUSED_CAPTION,
-        partial(draw, width=WIDE_INCHES),
-        draw_narrow=partial(draw, width=NARROW_INCHES),
+        partial(dot_figure, panels, TOKEN_AXIS, _MARKERS, width=WIDE_INCHES, look=look),
+        draw_narrow=partial(narrow_dot_figure, panels, TOKEN_AXIS, _MARKERS, look=look),
         table=table,
     )
 

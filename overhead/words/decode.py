@@ -39,10 +39,9 @@ BATCH_CAPTION = (
 FUSED_CAPTION = (
     "Circle: no fusion of this project; for a library its own operations. Cross: all fusions of"
     " this project. Small upright line: a part of the fusions. Horizontal lines: intervals. Hollow:"
-    " noisy. The axis is logarithmic. On a phone, the time without fusions stands before the time"
-    " with all of them."
+    " noisy. The axis is logarithmic."
 )
-FUSED_HEADINGS = ("unfused, ms", "fused, ms")
+UNFUSED, SOME_FUSIONS, FUSED = "unfused", "some fusions", "fused"
 DEVICE_TIME = (
     "Enqueue, ms, and device, ms: a range without a value is noisy. The device time was measured by"
     " itself, so it can be a little above the time of the step, within both intervals."

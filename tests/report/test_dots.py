@@ -8,8 +8,8 @@ import pytest
 
 from overhead.blocks.parts import Drawing, Part
 from overhead.reading.view import TargetLabel, View
-from overhead.report.core.dots import DotLook, DotRow, Mark, dot_figure
-from overhead.report.core.draw import NARROW_INCHES, wrapped_label
+from overhead.report.core.dots import DotLook, DotRow, Head, Mark, dot_figure, narrow_dot_figure
+from overhead.report.core.draw import new_figure, plain_log_ticks, wrapped_label
 from overhead.report.core.registry import registered, registered_each
 from overhead.results import Value
 from tests.report.test_page_facts import everything
@@ -95,30 +95,41 @@ def test_an_axis_of_many_rows_has_its_ticks_at_both_ends() -> None:
     assert at_top == [False, True]
 
 
-def test_the_values_of_a_row_stand_in_columns_below_their_headings() -> None:
+def test_the_values_of_a_row_stand_in_columns_below_their_heads() -> None:
     rows = [DotRow("a", [dot(3.0)], columns=["3", "4"]), DotRow("b", [dot(5.0)], columns=["5", ""])]
-    (ax,) = dot_figure({"": rows}, "us", look=DotLook(("first", "second"))).axes
+    heads = [Head("first", "", "black"), Head("second", "", "black")]
+    (ax,) = dot_figure({"": rows}, "us", look=DotLook(heads)).axes
     laid_out(ax.figure)
-    right_ends: dict[str, float] = {}
+    places: dict[str, float] = {}
     for text in ax.texts:
-        right_ends[text.get_text()] = text.get_window_extent().x1
-    assert right_ends["3"] == pytest.approx(right_ends["first"], abs=1)
-    assert right_ends["5"] == pytest.approx(right_ends["first"], abs=1)
-    assert right_ends["4"] == pytest.approx(right_ends["second"], abs=1)
-    assert right_ends["first"] < right_ends["second"]
+        places[text.get_text()] = text.get_window_extent().x0
+    assert places["3"] == pytest.approx(places["first"], abs=1)
+    assert places["5"] == pytest.approx(places["first"], abs=1)
+    assert places["4"] == pytest.approx(places["second"], abs=1)
+    assert places["first"] < places["second"]
 
 
 def test_on_a_phone_the_label_of_a_row_stands_above_its_marks_and_leaves_them_the_width() -> None:
     label = "a label of thirty letters, or so"
-    rows = [DotRow(label, [dot(3.0)]), DotRow("l" * 45, [dot(70.0, 60.0, 80.0)])]
-    (ax,) = dot_figure({"": rows}, "us", width=NARROW_INCHES).axes
-    figure = ax.figure
+    rows = [DotRow(label, [dot(3.0)]), DotRow("b", [dot(70.0, 60.0, 80.0)])]
+    figure = narrow_dot_figure({"": rows}, "us", look=DotLook(line_at=10.0, joined=True))
+    (ax,) = figure.axes
     laid_out(figure)
     assert ax.get_window_extent().width > 0.8 * figure.bbox.width
     (text,) = [text for text in ax.texts if text.get_text() == label]
-    (mark,) = ax.transData.transform([(3.0, 0)])
-    assert text.get_window_extent().y0 > mark[1], "above the mark"
-    assert "70" not in texts_of(ax), "beside a long label there is no room for the value"
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    (place,) = ax.transData.transform([(3.0, dots[0].get_ydata()[0])])
+    assert text.get_window_extent().y0 > place[1], "above the mark"
+
+
+@pytest.mark.parametrize(("low", "high"), [(5.9, 10.1), (4.1, 4.4), (99.0, 101.0)])
+def test_a_short_axis_has_three_ticks_without_being_made_longer(low: float, high: float) -> None:
+    figure, (ax,) = new_figure([2.0])
+    ax.set(xscale="log", xlim=(low, high))
+    plain_log_ticks(ax.xaxis)
+    ticks = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    assert 3 <= len(ticks) <= 10
+    assert ax.get_xlim() == (low, high)
 
 
 def parts_of_all_pages(view: View) -> list[Part]:

@@ -188,15 +188,23 @@ def _tick(value: float, _position: int | None = None) -> str:
     return f"{value:,.10g}"
 
 
-def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]]) -> None:
-    """Add a legend above the drawing, in as many columns as the width allows; none without markers.
+def add_marker_legend(
+    figure: Figure,
+    shapes: Mapping[str, str | tuple[str, str]],
+    *,
+    hollow: str = "",
+    area: tuple[str, str] | None = None,
+) -> None:
+    """Add a legend above the drawing, in as many columns as the width allows; none without entries.
 
     ``shapes``: by name in the legend, the marker as matplotlib names it, or the marker and its
-    colour.
+    colour. ``hollow``: what a hollow mark means; '' where there is none. ``area``: the words and
+    the colour of a coloured area.
     """
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-    handles = []
+    handles: list[Any] = []
     longest_name = 0
     for name, look in shapes.items():
         marker, colour = (look, MUTED) if isinstance(look, str) else look
@@ -205,9 +213,17 @@ def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]
         handles.append(
             Line2D([], [], marker=marker, color=colour, label=label, linestyle="", markersize=5)
         )
+    if hollow:
+        inside: dict[str, Any] = {"markerfacecolor": PAPER, "markersize": 5, "linestyle": ""}
+        handles.append(Line2D([], [], marker="o", color=MUTED, label=hollow, **inside))
+        longest_name = max(longest_name, len(hollow))
+    if area is not None:
+        words, colour = area
+        handles.append(Patch(facecolor=colour, label=words))
+        longest_name = max(longest_name, len(words))
     if not handles:
         return
-    # So many columns of the longest name fit into a row.
+    # So many columns of the longest name fit into a row; a marker takes the room of 5 letters.
     letters = int(_LEGEND_LETTERS_AN_INCH * figure.get_figwidth())
     fitting = letters // (longest_name + _MARKER_LETTERS)
     columns = max(1, min(len(handles), fitting))

@@ -72,7 +72,7 @@ def line_chart(lines: Sequence[DrawnLine], x: str, y: str, *, width: float) -> F
 
 def _ticks_at_points(ax: Axes, lines: Sequence[DrawnLine]) -> None:
     """Put the ticks of the horizontal axis where the points are."""
-    places = set()
+    places: set[float] = set()
     for line in lines:
         places.update(x for x, _ in line.points)
     ax.set_xticks(sorted(places), [f"{place:,.10g}" for place in sorted(places)])

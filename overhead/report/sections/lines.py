@@ -23,8 +23,8 @@ from overhead.report.core.case_line import (
     panel_name,
     panels_of,
 )
-from overhead.report.core.dots import DotLook, DotRow, Mark, dot_figure
-from overhead.report.core.draw import NARROW_INCHES, WIDE_INCHES
+from overhead.report.core.dots import DotLook, DotRow, Mark, dot_figure, narrow_dot_figure
+from overhead.report.core.draw import WIDE_INCHES
 from overhead.report.core.lines import measured_points
 from overhead.report.core.page_list import page_named
 from overhead.report.core.registry import register, register_each
@@ -33,6 +33,7 @@ from overhead.words.report.cases import case_title
 from overhead.words.report.lines import (
     HOW_TO_READ,
     LINES_READ_AS,
+    NO_INTERVAL,
     PRECISION_AXIS,
     PRECISION_CAPTION,
     PRECISION_TITLE,
@@ -89,38 +90,33 @@ def lines(view: View) -> Iterator[Part]:
     answers = [sure_cases(_statuses(every), precision), why_noisy(noisy)]
     answers = [answer for answer in answers if answer]
     yield Text(answers, lead=True)
-    draw = partial(_draw_precision, view, rows, 100 * precision)
+    drawn = {"": [_precision_row(view, row) for row in rows]}
+    look = DotLook(line_at=100 * precision)
     title = "The cases of each stack, and how many its page draws"
     yield Drawing(
         "precision",
         PRECISION_TITLE,
         " ".join(answers),
         PRECISION_CAPTION,
-        partial(draw, WIDE_INCHES),
-        draw_narrow=partial(draw, NARROW_INCHES),
+        partial(dot_figure, drawn, PRECISION_AXIS, width=WIDE_INCHES, look=look),
+        draw_narrow=partial(narrow_dot_figure, drawn, PRECISION_AXIS, look=look),
         table=table_of(title, _columns(), rows),
     )
     yield from _widest(view, noisy)
     yield Text(LINES_READ_AS, folded=HOW_TO_READ)
 
 
-def _draw_precision(
-    view: View, stacks: Sequence[_Stack], wanted_percent: float, width: float
-) -> MatplotlibFigure:
-    """A row for each stack with a mark for each case: half of the interval of its cost, in percent
-    of the cost.
+def _precision_row(view: View, stack: _Stack) -> DotRow:
+    """A row for a stack with a mark for each case: half of the interval of its cost, in percent of
+    the cost.
     """
-    rows = []
-    for stack in stacks:
-        colour = view.facts(stack.name).colour
-        marks = []
-        for record in stack.cases:
-            percent = _half_width_percent(record)
-            if percent is not None:
-                marks.append(Mark(Value(percent, status=record.status), colour))
-        rows.append(DotRow(stack.name, marks, end=at_end(stack.statuses)))
-    look = DotLook(line_at=wanted_percent)
-    return dot_figure({"": rows}, PRECISION_AXIS, width=width, look=look)
+    colour = view.facts(stack.name).colour
+    marks = []
+    for record in stack.cases:
+        percent = _half_width_percent(record)
+        if percent is not None:
+            marks.append(Mark(Value(percent, status=record.status), colour))
+    return DotRow(stack.name, marks, note=NO_INTERVAL, end=at_end(stack.statuses))
 
 
 def _half_width_percent(record: Record) -> float | None:

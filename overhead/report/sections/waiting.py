@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from overhead.blocks.parts import (
     Cell,
@@ -36,8 +35,8 @@ from overhead.reading.synchronising import (
     waiting_targets,
 )
 from overhead.reading.view import TargetLabel, TargetView, View
-from overhead.report.core.dots import DotLook, DotRow, Mark, dot_figure
-from overhead.report.core.draw import NARROW_INCHES, WIDE_INCHES
+from overhead.report.core.dots import DotLook, DotRow, Head, Mark, dot_figure, narrow_dot_figure
+from overhead.report.core.draw import WIDE_INCHES
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 from overhead.words.format import MICRO, factor_spread, micro, spread
@@ -67,9 +66,6 @@ from overhead.words.report.waiting import (
     waiting_sentence,
     without_wait,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _MARKERS_BY_EVERY = {1: "o", 4: "v", 10: "s", 100: "P"}
 _OTHER_MARKER = "^"
@@ -117,7 +113,7 @@ class _Row:
         return cost or 0.0
 
 
-@register("waiting", "What synchronisation costs", 20)
+@register("waiting", "What synchronisation costs", 20, gpu=True)
 def waiting(view: View) -> Iterator[Part]:
     """A section of the front page on what a wait or a read of a value after each launch costs,
     through each stack: up to two sentences, and a table.
@@ -248,7 +244,7 @@ class _Wait:
         return self.record.figure(_PERCENTILES[0]) is not None
 
 
-@register("waits", "What waiting costs", 60, page="synchronisation", any_run=True)
+@register("waits", "What waiting costs", 60, page="synchronisation", any_run=True, gpu=True)
 def waits(view: View) -> Iterator[Part]:
     """A section on what waiting for the device costs: the answer, a figure with a row for each
     stack, and tables of the ways to wait, each with its times; cases that wait after each unit have
@@ -282,23 +278,20 @@ def _waits_drawing(costs: Sequence[WaitCosts], finding: str, table: Table) -> Dr
     """The picture of what waiting costs: a row for each stack, a mark for each kind of wait.
     ``finding``: for screen readers; ``table``: these numbers and more.
     """
-    draw = partial(_draw_waits, costs)
+    rows = [_waits_row(found) for found in costs]
+    heads = []
+    for name, (marker, colour) in zip(WAIT_KINDS, _WAIT_LOOKS, strict=True):
+        heads.append(Head(name, marker, colour))
+    look = DotLook(heads, row_inches=_WAITS_ROW_INCHES)
     return Drawing(
         "waiting",
         WAITS_PICTURE,
         finding,
         WAITS_CAPTION,
-        partial(draw, WIDE_INCHES),
-        draw_narrow=partial(draw, NARROW_INCHES),
+        partial(dot_figure, {"": rows}, MICRO, width=WIDE_INCHES, look=look),
+        draw_narrow=partial(narrow_dot_figure, {"": rows}, MICRO, look=look),
         table=table,
     )
-
-
-def _draw_waits(costs: Sequence[WaitCosts], width: float) -> Figure:
-    rows = [_waits_row(found) for found in costs]
-    look = DotLook(WAIT_KINDS, row_inches=_WAITS_ROW_INCHES)
-    shapes = dict(zip(WAIT_KINDS, _WAIT_LOOKS, strict=True))
-    return dot_figure({"": rows}, MICRO, shapes, width=width, look=look)
 
 
 def _waits_row(costs: WaitCosts) -> DotRow:
@@ -368,7 +361,12 @@ class _Group:
 
 
 @register(
-    "synchronisation", "What a synchronisation costs", 65, page="synchronisation", any_run=True
+    "synchronisation",
+    "What a synchronisation costs",
+    65,
+    page="synchronisation",
+    any_run=True,
+    gpu=True,
 )
 def synchronisation(view: View) -> Iterator[Part]:
     """A section on what each synchronisation, a call such as ``.item()`` by which the host waits
@@ -430,15 +428,15 @@ def _drawing(groups: Iterable[_Group], table: Table) -> Drawing:
 
     # For the legend: the marker of each number of steps.
     shapes = {after_every(steps): _marker(steps) for steps in sorted(after_steps)}
-    draw = partial(dot_figure, panels, f"{MICRO} for each synchronisation", shapes)
+    unit = f"{MICRO} for each synchronisation"
     return Drawing(
         "synchronisation",
         "What one synchronisation adds to a step",
         "What each synchronisation adds to a step, by how often it is done; the numbers are in the"
         " table below.",
         SYNCHRONISATIONS_CAPTION,
-        partial(draw, width=WIDE_INCHES),
-        draw_narrow=partial(draw, width=NARROW_INCHES),
+        partial(dot_figure, panels, unit, shapes, width=WIDE_INCHES),
+        draw_narrow=partial(narrow_dot_figure, panels, unit, shapes),
         table=table,
     )
 

@@ -43,7 +43,7 @@ WAITS_CAPTION = (
     "The cost of a launch or dispatch without a wait, and with a wait after each; the single-shot"
     " latency of one with its wait; and the same after 50 ms without work. Horizontal lines:"
     " intervals. Hollow, and a range in place of a value: noisy. A dash: not measured. The axis is"
-    " logarithmic. On a phone, the numbers stand in the order of the legend."
+    " logarithmic."
 )
 WAIT_KINDS = ("no wait", "wait after each", "single-shot", "after idle")
 """The marks of the picture, and the headings of its columns."""

@@ -124,7 +124,7 @@ def test_on_a_phone_the_label_of_a_row_stands_above_its_marks_and_leaves_them_th
 
 @pytest.mark.parametrize(("low", "high"), [(5.9, 10.1), (4.1, 4.4), (99.0, 101.0)])
 def test_a_short_axis_has_three_ticks_without_being_made_longer(low: float, high: float) -> None:
-    figure, (ax,) = new_figure([2.0])
+    _, (ax,) = new_figure([2.0])
     ax.set(xscale="log", xlim=(low, high))
     plain_log_ticks(ax.xaxis)
     ticks = [tick for tick in ax.get_xticks() if low <= tick <= high]

@@ -281,6 +281,7 @@ def report_command(options: argparse.Namespace) -> int:
             options.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()],
             options.out,
             reference=options.reference,
+            example=True,
         )
         return answer(options, lambda: {"page": str(page)}, [Text([f"page: {page}"])])
     if options.reference:

@@ -39,6 +39,7 @@ class Text:
     with.
 
     ``folded``: the title of a block that the reader can open. A terminal does not show it.
+    ``path``: the page that the paragraphs link to.
     """
 
     kind: ClassVar[str] = "text"
@@ -46,6 +47,7 @@ class Text:
     quiet: bool = False
     lead: bool = False
     folded: str = ""
+    path: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

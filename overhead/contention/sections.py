@@ -54,16 +54,13 @@ for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
         )
 
 
-@register_across("contention-devices", PEER_WORDS["devices"].title, 50, page="contention")
+@register_across(
+    "contention-devices", PEER_WORDS["devices"].title, 50, page="contention", gpu=True
+)
 def devices(machines: Machines) -> Iterator[Part]:
-    """What a process for each device costs: of each machine the newest run that measured it.
-
-    A machine without a GPU shows no other machine's devices under its name.
-    """
+    """What a process for each device costs: of each machine the newest run that measured it."""
     # ``machines.own``: the run of the machine that is shown in full; ``runs``: those of all
     # machines.
-    if all(gpu.software for gpu in machines.own.fingerprint.machine.gpus):
-        return
     # By machine: a later run takes the place of an earlier one.
     newest: dict[str, View] = {}
     for run in sorted(machines.runs, key=lambda run: run.fingerprint.created):

@@ -59,7 +59,8 @@ class DispatchRow:
     zero, in microseconds with their intervals: one, or both of two speeds. ``rank``: the row with
     the highest goes first where the figure has no room. ``lacks_batch``: the stack can have many
     dispatches in one pass, and this run did not measure it. ``python``: the share (0 to 1) that
-    Python takes of the CPU time of a call from Python; None where it is not resolved. ``name``: the
+    Python takes of the CPU time of a call from Python; None where it is not resolved. ``place``: the
+    end of the label, which says where no GPU works, `` (CPU)`` or `` (software)``. ``name``: the
     label as a sentence has it, ``the CUDA driver``, ``Dawn``; ``split``: that of the operation
     whose CPU time was split where compiled code runs another operation. ``facts``: of the stack.
     """
@@ -76,6 +77,17 @@ class DispatchRow:
     rank: int
     facts: StackFacts
     python: Value | None = None
+    place: str = ""
+
+    @property
+    def bare_label(self) -> str:
+        """The label without its place."""
+        return self.label.removesuffix(self.place)
+
+    @property
+    def software(self) -> bool:
+        """Whether a software adapter ran the calls."""
+        return any(record.software for record in self.records.values())
 
     @property
     def kinds(self) -> list[Kind]:
@@ -279,6 +291,7 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
         rank=entry.order,
         facts=target.facts,
         python=python,
+        place=where,
     )
 
 

@@ -6,12 +6,19 @@ import dataclasses
 
 from overhead.reading.missing_values import by_mend
 from overhead.reading.view import View
-from overhead.results import Machine, MissingStack, Why
+from overhead.results import Machine, MissingStack, Reason, StackFacts, Why
+from overhead.results.stack_facts import LAST_ROW
 
 _STEADY_RATIO = 1.05
 """Slowest over fastest reference loop up to which the processor counts as steady. Chosen, not
 measured.
 """
+
+
+_INSTALLS_ON_CPU = ("install-extras", "install-mlx")
+"""The remedies that are a command of pip, so that several are one command."""
+_MOST_EXTRAS = 3
+"""Chosen, not measured."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +72,44 @@ class MissingStacks:
             if command:
                 names[command] = [missing.stack for missing in stacks]
         return names
+
+
+@dataclasses.dataclass(frozen=True)
+class AddableOnCpu:
+    """Stacks that compute on the CPU and are missing, those that most people use first.
+    ``extras``: the optional sets of packages that add them.
+    """
+
+    stacks: tuple[str, ...]
+    extras: tuple[str, ...]
+
+
+def addable_on_cpu(view: View) -> AddableOnCpu:
+    """What one command would add to a run on this machine without a GPU: stacks of at most
+    ``_MOST_EXTRAS`` extras. A software adapter is no reason to install anything.
+    """
+    absent = missing_stacks(view).addable
+    stacks = []
+    extras: list[str] = []
+    for missing in sorted(absent, key=lambda one: _least_order(view.facts(one.stack))):
+        mend = missing.mend
+        if not isinstance(mend, Reason) or mend.code not in _INSTALLS_ON_CPU:
+            continue
+        # The rows of a WebGPU library would be of a software adapter.
+        if any(row.group == "webgpu" for row in view.facts(missing.stack).rows):
+            continue
+        extra = str(mend.values["extras"])
+        if extra not in extras:
+            if len(extras) == _MOST_EXTRAS:
+                continue
+            extras.append(extra)
+        stacks.append(missing.stack)
+    return AddableOnCpu(tuple(stacks), tuple(extras))
+
+
+def _least_order(facts: StackFacts) -> int:
+    """The place of a stack among others by how many people use it: the first of its rows."""
+    return min([row.order for row in facts.rows], default=LAST_ROW)
 
 
 def missing_stacks(view: View) -> MissingStacks:

@@ -269,6 +269,16 @@ class View:
         return found
 
     @cached_property
+    def has_gpu(self) -> bool:
+        """Whether the machine has a GPU: the run found one, or measured one. A software adapter is
+        none.
+        """
+        if any(not gpu.software for gpu in self.fingerprint.machine.gpus):
+            return True
+        # Not every API of a GPU is asked for the list of a machine's GPUs.
+        return any(target.first.api != "CPU" and not target.software for target in self.executing)
+
+    @cached_property
     def executing(self) -> list[TargetView]:
         """The targets that run their work. Only these may be compared."""
         return [t for t in self.targets if t.executes]

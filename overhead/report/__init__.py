@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["build", "register", "register_across", "render"]
 
 
-def build(paths: Sequence[Path], out: Path, documents: str = "", reference: str = "") -> Path:
+def build(
+    paths: Sequence[Path],
+    out: Path,
+    documents: str = "",
+    reference: str = "",
+    *,
+    example: bool = False,
+) -> Path:
     """Write the pages of a report to the folder ``out``, from fingerprints (files of runs),
     journals and folders of them; returns the path of the first page.
 
@@ -28,12 +35,15 @@ def build(paths: Sequence[Path], out: Path, documents: str = "", reference: str 
     ``BadFile``; among several, or in a folder, it is skipped and listed on stderr and in the page.
     An output folder that cannot be written raises ``UsageError``. ``documents``: where the first
     page finds the documents, so that all pages link to them. ``reference``: the run that the
-    machine is compared with: a file, or a part of the name of a machine.
+    machine is compared with: a file, or a part of the name of a machine. ``example``: beside the
+    pages of a machine without a GPU stand those of the example run, which has one.
     """
     require_extra("report", "jinja2", "matplotlib", "seaborn")
-    from overhead.report.core.machines import from_paths
+    from overhead.report.core.machines import from_paths, with_example
 
     machines = from_paths(paths, reference)
+    if example:
+        machines = with_example(machines)
     report_skipped(machines.skipped)
     return _write(machines, out, documents)
 

@@ -21,9 +21,8 @@ _WHERE = {"host": "the CPU is the limit", "device": "the device, or both, are th
 
 
 def beside_sentence(found: Beside, name: str) -> str:
-    """Sentences on how this run compares with the run ``name``: from which to which ratio its costs
-    lie, those that the CPU limits and those that the device limits apart; and which figures differ
-    by more than two runs of one machine do.
+    """A sentence on how this run compares with the run ``name``: from which to which ratio its
+    costs lie, those that the CPU limits and those that the device limits apart.
     """
     # ``_WHERE``: the limits, CPU and device, in words.
     ranges = [_range(found, limit) for limit in _WHERE]
@@ -31,8 +30,13 @@ def beside_sentence(found: Beside, name: str) -> str:
     compared = "has no cost in common that is not noisy"
     if ranges:
         compared = f"takes {' and '.join(ranges)}"
-    sentence = f"Compared with {name}, this machine {compared}."
+    return f"Compared with {name}, this machine {compared}."
 
+
+def outside_sentence(found: Beside, name: str) -> str:
+    """A sentence on the figures that differ from those of the run ``name`` by more than two runs of
+    one machine do; '' without any.
+    """
     outside = []
     for pair in found.pairs.values():
         # ``outside``: the ratio lies outside of the range in which two runs of one machine differ.
@@ -41,9 +45,8 @@ def beside_sentence(found: Beside, name: str) -> str:
             times = number(within(pair.ratio, 0.01))  # three digits
             outside.append(f"{label(pair.this)} ({times} times)")
     if not outside:
-        return sentence
-    figures = "; ".join(outside)
-    return f"{sentence} These figures differ by more than run-to-run variation: {figures}."
+        return ""
+    return f"More than run-to-run variation, against {name}: {'; '.join(outside)}."
 
 
 def _range(found: Beside, limit: str) -> str:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from overhead.reading.summary import is_software_only, missing_stacks, speed_change
+from overhead.extras import install_command
+from overhead.reading.plain_text import plain
+from overhead.reading.summary import (
+    CanaryRange,
+    addable_on_cpu,
+    is_software_only,
+    missing_stacks,
+    speed_change,
+)
 from overhead.reading.view import View
 from overhead.results import Origin, Value, exactly
-from overhead.words.format import MICRO, count, listed, percent
+from overhead.words.format import MICRO, count, listed, percent, point
 from overhead.words.printed import printed
 from overhead.words.reasons import sentence
 
@@ -18,14 +26,8 @@ def speed_sentence(view: View) -> str:
     reference_loop = speed_change(view)
     if reference_loop is None:
         return ""
-    run = view.fingerprint
-    # ``canary``: the name of the reference loop in files. ``_us_least``, ``_us_most``: its median
-    # time in the process where it was shortest, and where it was longest.
-    # Where these numbers stand in the run, so that the check of a page's numbers finds them again.
-    from_least = Origin(operation="state of the run", of=run, words="canary_us_least")
-    from_most = Origin(operation="state of the run", of=run, words="canary_us_most")
-    least = Value(reference_loop.least_us, origin=from_least)
-    most = Value(reference_loop.most_us, origin=from_most)
+    least = _least_us(view, reference_loop)
+    most = _most_us(view, reference_loop)
     # Values, not numbers, so that the result has an origin too. exactly(1.0): without uncertainty.
     change = percent(most / least - exactly(1.0))
     return (
@@ -33,6 +35,34 @@ def speed_sentence(view: View) -> str:
         f" loop, which is timed beside every sample, took {_four_digits(least)} to"
         f" {_four_digits(most)} {MICRO}. CPU-bound costs change with this speed."
     )
+
+
+def rough_sentence(view: View) -> str:
+    """A short warning, for costs without their third digit, that the processor's speed changed; ''
+    where it was steady or is not known.
+    """
+    reference_loop = speed_change(view)
+    if reference_loop is None:
+        return ""
+    times = _most_us(view, reference_loop) / _least_us(view, reference_loop)
+    return (
+        f"The speed of the CPU changed by up to {point(times)} times during this run, so all costs"
+        " are rough. overhead doctor names what disturbs a measurement here."
+    )
+
+
+def _least_us(view: View, reference_loop: CanaryRange) -> Value:
+    """The shortest time of the reference loop. Its origin says where it stands in the run, so that
+    the check of a page's numbers finds it again.
+    """
+    origin = Origin(operation="state of the run", of=view.fingerprint, words="canary_us_least")
+    return Value(reference_loop.least_us, origin=origin)
+
+
+def _most_us(view: View, reference_loop: CanaryRange) -> Value:
+    """The longest time of the reference loop, with its origin."""
+    origin = Origin(operation="state of the run", of=view.fingerprint, words="canary_us_most")
+    return Value(reference_loop.most_us, origin=origin)
 
 
 def _four_digits(time: Value) -> str:
@@ -54,8 +84,11 @@ def missing_sentences(view: View, where: str = "below") -> str:
     '' where none is missing.
 
     Stacks that need an NVIDIA GPU are named apart where there is none, because no command adds
-    them. ``where``: where the reader finds the reasons.
+    them. On a machine without any GPU one command is told, for stacks that compute on the CPU.
+    ``where``: where the reader finds the reasons.
     """
+    if not view.has_gpu:
+        return _missing_without_gpu(view, where)
     missing = missing_stacks(view)
     sentences = []
     # ``addable``: those that this machine could have. ``by_command``: their names, by the command
@@ -71,6 +104,19 @@ def missing_sentences(view: View, where: str = "below") -> str:
     if missing.for_nvidia:
         names = listed([one.stack for one in missing.for_nvidia])
         sentences.append(f"These need an NVIDIA GPU, which this machine does not have: {names}.")
+    return " ".join(sentences)
+
+
+def _missing_without_gpu(view: View, where: str) -> str:
+    """What adds stacks to a run on a machine without a GPU, in one line."""
+    sentences = []
+    found = addable_on_cpu(view)
+    if found.stacks:
+        names = [plain(view.facts(stack).label, 40) for stack in found.stacks]
+        sentences.append(f"To add {listed(names)}: {install_command(*found.extras)}.")
+    sentences.append("To measure a GPU, run overhead on a machine with one.")
+    if view.fingerprint.unavailable:
+        sentences.append(f"All missing stacks and the reasons are {where}.")
     return " ".join(sentences)
 
 

@@ -16,12 +16,26 @@ from overhead.reading.beside import Beside, beside, full_runs, spreads_of, versi
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.plain_text import plain
 from overhead.reading.view import View, without_device
-from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ratio_ticks
+from overhead.report.core.dots import (
+    LEAST_RATIOS,
+    DotLook,
+    DotRow,
+    Head,
+    Mark,
+    dot_figure,
+    narrow_dot_figure,
+    ratio_ticks,
+)
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
-from overhead.words.beside import WHY_APART, beside_sentence, version_changes_text
+from overhead.words.beside import (
+    WHY_APART,
+    beside_sentence,
+    outside_sentence,
+    version_changes_text,
+)
 from overhead.words.format import factor_spread, run_time
 from overhead.words.key_figures import (
     figure_remark,
@@ -32,16 +46,22 @@ from overhead.words.key_figures import (
 )
 from overhead.words.next_run import range_text
 from overhead.words.report.beside import (
+    BAND,
     NEXT_RUN,
     NO_OTHER_RUN,
+    NOISY,
     OVER_TIME,
     PANELS,
+    RED,
+    THIS_RUN,
     UNIT,
+    VERSIONS,
     caption,
+    differences,
+    head,
     other_run,
     over_time_alternative,
     picture_title,
-    row_label,
     table_title,
 )
 
@@ -85,6 +105,10 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     table.
     """
     view = machines.own
+    # Without a GPU a run has hardly a figure in common with another one, so nobody is set beside it
+    # unless the user names a run.
+    if not view.has_gpu and machines.reference is None:
+        return
     # How far two runs of this machine differ anyway: a ratio inside of that says nothing.
     spreads = spreads_of(view, machines.others)
     comparisons = []
@@ -99,24 +123,47 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
         yield dataclasses.replace(key_figure_table(view), folded=True)
         return
 
-    # One sentence for each run beside this one; then a look for each in the legend.
-    sentences = [beside_sentence(comparison, other_run(comparison)) for comparison in comparisons]
-    yield Text(sentences)
+    # The answer is the comparison with the first run; then what else is to say of each.
+    answer, *others = [beside_sentence(found, other_run(found)) for found in comparisons]
+    outside = [outside_sentence(found, other_run(found)) for found in comparisons]
+    details = [*others, *filter(None, outside)]
+    yield Text([answer], lead=True)
+    if details:
+        yield Text(details)
+
+    panels = _panels(comparisons)
+    marks: list[Mark] = []
+    for rows in panels.values():
+        for row in rows:
+            marks += row.marks
     shapes = {}
+    if any(mark.colour == _OUTSIDE_COLOUR for mark in marks):
+        shapes[RED] = ("o", _OUTSIDE_COLOUR)
+    heads = [Head(THIS_RUN, "", INK)]
     # There are two runs at most, and a look for each of two.
     for comparison, look in zip(comparisons, _LOOKS, strict=False):
-        shapes[other_run(comparison)] = (look.marker, look.colour)
-    title = picture_title(view.fingerprint.machine, comparisons[0])
-    read_as = caption(comparisons, spreads, view)
-    panels = _panels(comparisons)
+        heads.append(Head(head(comparison), look.marker, look.colour))
+    dots_look = DotLook(
+        heads,
+        hollow=NOISY if any(mark.at.status != "ok" for mark in marks) else "",
+        band=BAND if spreads else "",
+    )
     yield Drawing(
         name="fingerprint",
-        title=title,
-        alt=" ".join(sentences),
-        caption=read_as,
-        draw=partial(dot_figure, panels, UNIT, shapes, line_at_one=True, width=WIDE_INCHES),
+        title=picture_title(view.fingerprint.machine, comparisons[0]),
+        alt=" ".join([answer, *details]),
+        caption=caption(comparisons, spreads, view),
+        draw=partial(
+            dot_figure, panels, UNIT, shapes, line_at_one=True, width=WIDE_INCHES, look=dots_look
+        ),
+        draw_narrow=partial(
+            narrow_dot_figure, panels, UNIT, shapes, line_at_one=True, look=dots_look
+        ),
         table=key_figure_table(view, comparisons),
     )
+    differing = differences(comparisons)
+    if differing:
+        yield Text(differing, folded=VERSIONS)
 
 
 def _runs_beside(machines: Machines) -> list[View]:
@@ -208,7 +255,7 @@ def _remark(common_device: str, figure: KeyFigure) -> str | Cell:
 def _panels(comparisons: Sequence[Beside]) -> dict[str, list[DotRow]]:
     """The panels of the picture by title: one for the figures that the CPU limits, one for those
     that the device limits, and so on. A row is a key figure, with a mark for its ratio to each
-    other run; at the end stand the values of the other runs.
+    other run; at the end stand the values of this run and of the others.
     """
     rows_by_limit: dict[str, list[DotRow]] = {}
     for figure in comparisons[0].view.once(key_figures):
@@ -216,20 +263,21 @@ def _panels(comparisons: Sequence[Beside]) -> dict[str, list[DotRow]]:
         marks = []
         # ``pairs``: by key, the figure in both runs with their ratio; ``outside``: the ratio lies
         # outside of how far two runs differ anyway.
+        values = [value_text(figure)]
         for comparison, look in zip(comparisons, _LOOKS, strict=False):
             pair = comparison.pairs.get(figure.key)
+            values.append(value_text(pair.other) if pair is not None else "")
             if pair is not None:
                 pairs.append(pair)
                 colour = _OUTSIDE_COLOUR if pair.outside else look.colour
                 marks.append(Mark(pair.ratio, colour, look.marker))
         if not pairs:
             continue
-        other_values = " · ".join(value_text(pair.other) for pair in pairs)
         # The band is how far two runs of this machine differ, so it is the same in all pairs.
         known_bands = [pair.band for pair in pairs if pair.band]
         band = known_bands[0] if known_bands else None
         # ``limit``: what limits the figure, such as the CPU.
-        row = DotRow(row_label(figure), marks, end=other_values, band=band)
+        row = DotRow(label(figure), marks, band=band, columns=values)
         rows_by_limit.setdefault(pairs[0].limit, []).append(row)
     return {PANELS[limit]: rows_by_limit[limit] for limit in PANELS if limit in rows_by_limit}
 

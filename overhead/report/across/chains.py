@@ -59,7 +59,7 @@ class _WorkloadSize:
         return sorted(self.group.arms, key=lambda arm: arm.cost(self.steps).value)
 
 
-@register_across("chains", "The fastest way to run many steps", 10, page="chains")
+@register_across("chains", "The fastest way to run many steps", 10, page="chains", gpu=True)
 def chains_section(machines: Machines) -> Iterator[Part]:
     """The section on workloads of many steps: an overview of the fastest variant (a way to run the
     steps) of each workload and size, and then a table of all variants of each. Where nothing was

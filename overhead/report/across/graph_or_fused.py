@@ -54,7 +54,7 @@ _GROUP_LINES = 1.35
 _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
 
 
-@register_across("graph-or-fused", "CUDA graph or one fused kernel?", 6, page="front")
+@register_across("graph-or-fused", "CUDA graph or one fused kernel?", 6, page="front", gpu=True)
 def graph_or_fused(machines: Machines) -> Iterator[Part]:
     """A section of the front page: whether a chain of many steps runs faster as a CUDA graph or as
     one fused kernel. It has sentences, and a picture with a table. A machine whose GPU ran chains
@@ -93,7 +93,7 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
 def _has_gpu_chains(machines: Machines) -> bool:
     """Whether the machine has a GPU, and its run tried chains of steps."""
     own = machines.own
-    if all(gpu.software for gpu in own.fingerprint.machine.gpus):
+    if not own.has_gpu:
         return False
     tried = [group for group in own.once(groups) if group.arms or group.failed]
     return bool(tried)

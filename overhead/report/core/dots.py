@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel
 from overhead.report.core.draw import (
     FIGURE_WIDTH_INCHES,
+    GRID_COLOUR,
     INK,
     MUTED,
+    NARROW_INCHES,
     PAPER,
     SMALL,
     add_marker_legend,
@@ -31,6 +35,23 @@ _ROW_INCHES = 0.22
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; the table has those of a row with more."""
 _LETTERS_AN_INCH = 7.2
+_NARROW_ROW_INCHES, _NARROWEST_ROW_INCHES = 0.58, 0.42
+_BELOW_THE_LABEL = 0.26
+"""Where the marks of a narrow row stand, in rows below its middle."""
+_SMALL_LETTERS_AN_INCH = 18
+_HALF_ROW, _HALF_NARROW_ROW = 0.42, 0.2
+"""Half of the height of the area that is drawn behind the marks of a row, in rows."""
+_COLUMN_GAP_POINTS = 8
+_LETTER_POINTS = 4.4
+"""Mean width of a letter of the smallest text."""
+_BOLD = 1.2
+"""How many times as wide a bold letter is."""
+_BOLD_LETTERS = 0.65
+"""Letters of a title that fit where one letter of the smallest text does: it is bold and larger."""
+_SIGNS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚"}
+"""Letters that look like the markers."""
+_HIGH_INCHES = 2.4
+"""A figure with higher panels has ticks at the top too: about 11 rows. Chosen by eye."""
 BAND_COLOUR = "#d5e3f0"
 _LONG_RATIO = 8
 _TICKS_BETWEEN = (0.67, 0.8, 1.25, 1.5)
@@ -41,6 +62,8 @@ _MARK, _SMALL_MARK = 5.5, 2.5
 """Points of a mark: of what was measured, and of what was published."""
 LEAST_RATIOS = (0.75, 1.35)
 """An axis of ratios shows these at least."""
+_LEAST_SPAN = 10
+"""An axis of costs spans this factor at least."""
 _MOST_ROWS = 40
 """Rows of a panel: more than these cannot be compared by eye."""
 _FURTHEST = 10
@@ -64,7 +87,7 @@ class Mark:
 @dataclasses.dataclass(frozen=True)
 class DotRow:
     """A row of dots, with their values at its end. ``note``: text in place of missing dots;
-    ``end``: of the values.
+    ``end``: of the values; ``columns``: the same in columns, one for each head of the figure.
 
     ``band``: a factor; where the dots are ratios, an area around 1 reaches up to it and down to its
     inverse.
@@ -75,6 +98,36 @@ class DotRow:
     note: str = ""
     end: str = ""
     band: float | None = None
+    columns: Sequence[str] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """What stands above a column of values at the end of the rows. ``marker``, ``colour``: of the
+    marks that the column has the values of; '' for values without a mark.
+    """
+
+    text: str
+    marker: str
+    colour: str
+
+
+@dataclasses.dataclass(frozen=True)
+class DotLook:
+    """How rows of dots look. ``heads``: above the columns of values; ``hollow``, ``band``: what a
+    hollow mark and the coloured area mean, in the legend; ``line_at``: a dashed line at this value;
+    ``joined``: a bar between the marks of a row; ``row_inches``: the height of a row.
+    """
+
+    heads: Sequence[Head] = ()
+    hollow: str = ""
+    band: str = ""
+    line_at: float | None = None
+    joined: bool = False
+    row_inches: float = _ROW_INCHES
+
+
+_PLAIN_LOOK = DotLook()
 
 
 @style()
@@ -84,40 +137,195 @@ def dot_figure(
     shapes: Mapping[str, str | tuple[str, str]] | None = None,
     *,
     line_at_one: bool = False,
-    joined: bool = False,
     share_axis: bool = True,
     width: float = FIGURE_WIDTH_INCHES,
+    look: DotLook = _PLAIN_LOOK,
 ) -> Figure:
     """A figure with a panel of rows of dots for each title. All panels have one logarithmic axis,
-    or, unless ``share_axis``, each its own.
+    or, unless ``share_axis``, each its own. An axis of many rows has its ticks at both ends.
 
     ``unit``: the words below an axis; ``shapes``: the legend, as ``add_marker_legend`` takes it;
-    ``line_at_one``: the dots are ratios, with a line at 1; ``joined``: a bar between the marks of a
-    row. Of very many rows the first and the last are drawn; a row between them tells how many are
-    left out.
+    ``line_at_one``: the dots are ratios, with a line at 1. Of very many rows the first and the last
+    are drawn; a row between them tells how many are left out.
     """
     # By title, the rows that have room; a panel is as high as its rows.
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
-    heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
+    heights = [look.row_inches * len(rows) for rows in drawn.values()]
+    places = _column_places(look.heads, drawn.values())
     figure, axes = new_figure(heights, width=width, sharex=share_axis)
     letters = int(_LETTERS_AN_INCH * width)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows, joined, letters)
+        _panel(ax, rows, look.joined, letters, places)
         ax.set_title(wrapped_label(title, letters))
+        # matplotlib labels the ticks of the last panel alone where panels share an axis.
+        ax.tick_params(axis="x", labelbottom=True)
         if not share_axis or ax is axes[-1]:
-            ax.set_xlabel(plain(unit, 60))
+            ax.set_xlabel(textwrap.fill(plain(unit, 200), letters))
         if line_at_one:
-            ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-            # Invisible: it makes the axis reach so far at least.
-            ax.axvspan(*LEAST_RATIOS, alpha=0)
+            _draw_line_at_one(ax)
+        if look.line_at is not None:
+            ax.axvline(look.line_at, color=INK, linewidth=0.9, linestyle="--", zorder=1)
+    if share_axis and sum(heights) > _HIGH_INCHES:
+        axes[0].tick_params(axis="x", labeltop=True)
+    if axes:
+        _draw_heads(axes[0], look.heads, places)
     # Panels that share an axis get their ticks through the first one.
     with_own_axis = axes[:1] if share_axis else axes
     # Of ratios: at powers of two; else at powers of ten.
     set_ticks = ratio_ticks if line_at_one else plain_log_ticks
     for ax in with_own_axis:
+        if not line_at_one:
+            _widen(ax)
         set_ticks(ax.xaxis)
-    add_marker_legend(figure, shapes or {})
+    area = (look.band, BAND_COLOUR) if look.band else None
+    add_marker_legend(figure, shapes or {}, hollow=look.hollow, area=area)
     return figure
+
+
+@style()
+def narrow_dot_figure(
+    panels: Mapping[str, Sequence[DotRow]] | Mapping[TargetLabel, Sequence[DotRow]],
+    unit: str,
+    shapes: Mapping[str, str | tuple[str, str]] | None = None,
+    *,
+    line_at_one: bool = False,
+    look: DotLook = _PLAIN_LOOK,
+) -> Figure:
+    """The same rows for a phone: the label of a row and its values stand above its marks, so that
+    the marks have the whole width. All panels share one logarithmic axis. Arguments: as those of
+    ``dot_figure``.
+    """
+    drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
+    # Values of several columns have a line of their own; a single one stands behind the label.
+    row_inches = _NARROW_ROW_INCHES if look.heads else _NARROWEST_ROW_INCHES
+    heights = [row_inches * len(rows) for rows in drawn.values()]
+    figure, axes = new_figure(heights, width=NARROW_INCHES, around=0.5, sharex=True)
+    letters = int(_SMALL_LETTERS_AN_INCH * NARROW_INCHES)
+    for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
+        ax.set_xscale("log")
+        for y, row in enumerate(rows):
+            _draw_narrow_row(ax, y, row, look, letters)
+            # Lines at a value are drawn beside the marks alone, because one through the figure
+            # would go through the texts.
+            middle = y + _BELOW_THE_LABEL
+            ends = [middle - _HALF_NARROW_ROW, middle + _HALF_NARROW_ROW]
+            if line_at_one:
+                ax.plot([1, 1], ends, color=INK, linewidth=0.9, zorder=1)
+            if look.line_at is not None:
+                ax.plot([look.line_at] * 2, ends, "--", color=INK, linewidth=0.9, zorder=1)
+        if line_at_one:
+            ax.axvspan(*LEAST_RATIOS, alpha=0)
+        ax.set_yticks([])
+        ax.grid(False)  # a line would go through the texts
+        ax.spines["left"].set_visible(False)
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        # A title in bold has fewer letters.
+        ax.set_title(wrapped_label(title, int(_BOLD_LETTERS * letters)))
+        ax.tick_params(axis="x", labelbottom=True, bottom=True)
+    axes[-1].set_xlabel(textwrap.fill(plain(unit, 200), int(0.8 * letters)))
+    set_ticks = ratio_ticks if line_at_one else plain_log_ticks
+    if not line_at_one:
+        _widen(axes[0])
+    set_ticks(axes[0].xaxis)
+    if sum(heights) > _HIGH_INCHES:
+        axes[0].tick_params(axis="x", labeltop=True)
+    of_heads = {}
+    for head in look.heads:
+        if head.marker:
+            of_heads[head.text.replace("\n", ", ")] = (head.marker, head.colour)
+    area = (look.band, BAND_COLOUR) if look.band else None
+    entries = {**(shapes or {}), **of_heads}
+    add_marker_legend(figure, entries, hollow=look.hollow, area=area)
+    return figure
+
+
+def _draw_narrow_row(ax: Axes, y: float, row: DotRow, look: DotLook, letters: int) -> None:
+    """Draw a row of a narrow figure: its label, its values or the note, and below them its marks.
+    Without heads the value stands behind the label.
+    """
+    across = ax.get_yaxis_transform()
+    written: dict[str, Any] = {"transform": across, "va": "center", "fontsize": SMALL}
+    # A text may be longer than the axis, which must not become shorter for it.
+    written["in_layout"] = False
+    label = textwrap.shorten(plain(row.label, 120), letters, placeholder="…")
+    values = _values_of(row, look.heads)
+    middle = y + _BELOW_THE_LABEL
+    if look.heads:
+        ax.text(0, y - 0.36, label, **written)
+        ax.text(0, y - 0.1, values, color=MUTED, **written)
+    else:
+        room = letters - len(values) - 2
+        ax.text(0, y - 0.22, textwrap.shorten(label, room, placeholder="…"), **written)
+        ax.text(1, y - 0.22, values, ha="right", **written)
+    if not row.marks:
+        note = textwrap.shorten(plain(row.note, 120), letters, placeholder="…")
+        ax.text(0, middle, note, color=MUTED, **written)
+        return
+    ax.plot([0, 1], [middle] * 2, transform=across, color=GRID_COLOUR, linewidth=0.7, zorder=0)
+    # The values have their line above the marks, so the row draws none.
+    marks_alone = dataclasses.replace(row, end=" ", columns=())
+    _draw_row(ax, middle, marks_alone, look.joined, half=_HALF_NARROW_ROW)
+
+
+def _values_of(row: DotRow, heads: Sequence[Head]) -> str:
+    """The values of a row on one line, where they have heads each behind the sign of its marks."""
+    values = []
+    for head, value in zip(heads, row.columns, strict=False):
+        if value:
+            values.append(f"{_SIGNS.get(head.marker, head.text)} {value}")
+    if values:
+        return "   ".join(values)
+    return row.end or " · ".join(number(mark.at) for mark in row.marks if mark.at.value > 0)
+
+
+def _widen(ax: Axes) -> None:
+    """Make a logarithmic axis span a factor of 10 at least, so that it has several ticks and small
+    differences look small.
+    """
+    low, high = ax.get_xlim()
+    if 0 < high < _LEAST_SPAN * low:
+        middle = math.sqrt(low * high)
+        ax.set_xlim(middle / math.sqrt(_LEAST_SPAN), middle * math.sqrt(_LEAST_SPAN))
+
+
+def _draw_line_at_one(ax: Axes) -> None:
+    """Where two values are equal, on an axis of ratios."""
+    ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
+    # Invisible: it makes the axis reach so far at least.
+    ax.axvspan(*LEAST_RATIOS, alpha=0)
+
+
+def _column_places(heads: Sequence[Head], panels: Iterable[Sequence[DotRow]]) -> list[float]:
+    """How many points right of the axes each column of values begins."""
+    places = []
+    place: float = _COLUMN_GAP_POINTS
+    rows: list[DotRow] = []
+    for panel in panels:
+        rows += panel
+    for index, head in enumerate(heads):
+        places.append(place)
+        head_letters = 2 + max(map(len, head.text.split("\n")))
+        value_letters = max([len(row.columns[index]) for row in rows if row.columns], default=0)
+        # The head is bold.
+        letters = max(head_letters * _BOLD, value_letters)
+        place += letters * _LETTER_POINTS + _COLUMN_GAP_POINTS
+    return places
+
+
+def _draw_heads(ax: Axes, heads: Sequence[Head], places: Sequence[float]) -> None:
+    """Write above each column of values whose they are, with the sign of its marks."""
+    for head, place in zip(heads, places, strict=True):
+        ax.annotate(
+            f"{_SIGNS.get(head.marker, '')} {head.text}".lstrip(),
+            (1, 1),
+            (place, 4),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="bottom",
+            fontsize=SMALL,
+            weight="bold",
+            color=head.colour,
+        )
 
 
 def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
@@ -154,22 +362,35 @@ def _ratio_tick(ratio: float, _position: int | None = None) -> str:
     return f"{ratio:.3g}"
 
 
-def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int) -> None:
+def _panel(
+    ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int, columns: Sequence[float]
+) -> None:
     """Draw the rows of a panel from top to bottom with their labels. ``joined``: a bar between the
-    marks of a row; ``letters``: how many a line of a label has at most.
+    marks of a row; ``letters``: how many a line of a label has at most; ``columns``: how many
+    points right of the axes the columns of values begin.
     """
     ax.set_xscale("log")
     for y, row in enumerate(rows):
         _draw_row(ax, y, row, joined)
+        for place, value in zip(columns, row.columns, strict=False):
+            ax.annotate(
+                value,
+                (1, y),
+                (place, 0),
+                xycoords=ax.get_yaxis_transform(),
+                textcoords="offset points",
+                va="center",
+                fontsize=SMALL,
+            )
     labels = [wrapped_label(row.label, letters) for row in rows]
     ax.set_yticks(range(len(rows)), labels)
     ax.set_ylim(len(rows) - 0.4, -0.6)  # the first row at the top
     ax.tick_params(axis="y", length=0)
 
 
-def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
+def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool, *, half: float = _HALF_ROW) -> None:
     """Draw a row: its band (the coloured area of usual ratios), its marks, slightly below each
-    other, and their values at its end.
+    other, and their values at its end. ``half``: half of the height that they have.
 
     A row without a mark has its note in their place. ``joined``: the marks stand on one line, and a
     bar reaches from the first to the last.
@@ -177,7 +398,7 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
     # A logarithmic axis has no place for what is not above zero.
     shown = [mark for mark in row.marks if mark.at.value > 0]
     if row.band is not None:
-        reach = [y - 0.42, y + 0.42]
+        reach = [y - half, y + half]
         # A factor up and down from 1, as the dots are ratios.
         ax.fill_betweenx(reach, 1 / row.band, row.band, color=BAND_COLOUR, linewidth=0)
     if joined and shown:
@@ -187,7 +408,7 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
 
     # Several marks lie below each other within half a row, around its middle; joined ones on one
     # line.
-    step = 0.0 if joined else 0.5 / max(len(shown), 2)
+    step = 0.0 if joined else half * 1.2 / max(len(shown), 2)
     middle = (len(shown) - 1) / 2
     for i, mark in enumerate(shown):
         _dot(ax, y + (i - middle) * step, mark)
@@ -195,8 +416,10 @@ def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
     # Places at the side are parts of the axis' width: 0 at the left, 1 at the right.
     across = ax.get_yaxis_transform()
     if not shown:
-        note = plain(row.note or "not above zero", 60)
+        note = plain(row.note or "not above zero", 80)
         ax.text(0.01, y, note, transform=across, va="center", fontsize=SMALL, color=MUTED)
+        return
+    if row.columns:
         return
     values = row.end
     # More values than a few would not fit beside the row; the table has them.

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_ROWS = 12
-_MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "s"}
+MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "s"}
+"""The marker of each kind of cost."""
 _PLACES: dict[Kind, dict[str, Any]] = {
     "python": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
     "browser": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
@@ -329,7 +330,7 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
     handles: list[Any] = []
     for kind, label in KIND_TITLES.items():
         if any(kind in row.marks for row in rows):
-            marker, colour = _MARKERS[kind], CALL_COLOURS[kind]
+            marker, colour = MARKERS[kind], CALL_COLOURS[kind]
             handles.append(Line2D([], [], marker=marker, color=colour, label=label, **look))
 
     # Each mark by its row and the kind of its caller.
@@ -452,7 +453,7 @@ def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) ->
     ax.plot(
         [cost.value],
         [y],
-        _MARKERS[kind],
+        MARKERS[kind],
         markersize=7,
         color=colour,
         zorder=4,

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from overhead.errors import UsageError
+from overhead.loading.example_run import example_path
+from overhead.loading.files import read_fingerprint
 from overhead.loading.folders import Loaded, Skipped, load_paths
 from overhead.loading.reduce import load
 from overhead.reading.next_run import kind_of
@@ -19,6 +21,9 @@ from overhead.words.report.machines import machine_name
 
 DOWNLOADS_FOLDER = "downloads"
 """The folder of a report with its runs as JSON and its tables as CSV."""
+EXAMPLE_FOLDER = "example"
+EXAMPLE_PAGE = f"{EXAMPLE_FOLDER}/index.html"
+"""The first page of the example, beside that of a machine without a GPU."""
 _USUAL_REFERENCE = "H100"
 
 
@@ -31,6 +36,9 @@ class Machines:
     first, that form figures in the same way and set the same variables. ``skipped``: files that
     could not be read. ``reference``: the run that the first machine is set beside; None without
     one.
+
+    ``example``: the run whose pages are written into a folder beside those of a machine without a
+    GPU; None for no such pages. ``is_example``: these are its pages.
     """
 
     views: Sequence[View]
@@ -38,6 +46,8 @@ class Machines:
     others: Sequence[View] = ()
     skipped: Sequence[Skipped] = ()
     reference: View | None = None
+    example: View | None = None
+    is_example: bool = False
 
     @property
     def stacks(self) -> dict[str, StackFacts]:
@@ -76,6 +86,18 @@ def from_fingerprints(
     if not runs:
         raise UsageError("no run to draw")
     return _machines(runs, skipped)
+
+
+def with_example(machines: Machines) -> Machines:
+    """The same machines with the example, if the machine that is shown in full has no GPU."""
+    if machines.own.has_gpu:
+        return machines
+    return dataclasses.replace(machines, example=View(read_fingerprint(example_path())))
+
+
+def example_alone(example: View) -> Machines:
+    """The machines of the pages of the example."""
+    return Machines([example], [example], is_example=True)
 
 
 def _machines(

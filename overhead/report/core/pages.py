@@ -29,7 +29,12 @@ from overhead.loading.outputs import Output, check_not_input, check_outputs, is_
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.view import View
 from overhead.report.core import draw
-from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
+from overhead.report.core.machines import (
+    DOWNLOADS_FOLDER,
+    EXAMPLE_FOLDER,
+    Machines,
+    example_alone,
+)
 from overhead.report.core.page_facts import (
     AFTER_SECTIONS,
     BEFORE_SECTIONS,
@@ -57,6 +62,7 @@ from overhead.report.core.registry import (
 from overhead.results import Fingerprint, StackFacts, facts_of
 from overhead.words.glossary import GLOSSARY, Term
 from overhead.words.printed import noting
+from overhead.words.report.example_run import BACK, example_heading, example_of_another
 from overhead.words.report.pages import (
     about_run,
     about_runs,
@@ -129,7 +135,14 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
         make_folder(out / folder)
 
     # ``views``: of each machine the run that is shown. The foot of each page tells their number.
-    site = Site(out, len(machines.views), documents, inputs, stacks=machines.stacks)
+    site = Site(
+        out,
+        len(machines.views),
+        documents,
+        inputs,
+        stacks=machines.stacks,
+        is_example=machines.is_example,
+    )
     # Readers can download the file of each run that is shown.
     for view in machines.views:
         shown = view.fingerprint
@@ -144,6 +157,8 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     pages = [page for page, sections in sections_by_page.items() if sections]
     for page in pages:
         _write_page(site, machines, pages, page, sections_by_page[page], sources)
+    if machines.example is not None:
+        write_pages(example_alone(machines.example), out / EXAMPLE_FOLDER)
     return out / FRONT.path
 
 
@@ -194,16 +209,18 @@ def _write_page(
 
 def _heading(machines: Machines, page: ReportPage) -> str:
     """The heading at the top of a page."""
-    if page is not FRONT:
-        return page.title
-    return front_title(machines.own.once(dispatch_costs), machines.own.fingerprint)
+    heading = page.title
+    if page is FRONT:
+        heading = front_title(machines.own.once(dispatch_costs), machines.own.fingerprint)
+    return example_heading(heading) if machines.is_example else heading
 
 
 def _about(machines: Machines, page: ReportPage) -> str:
     """The line below the heading: which run or runs the page shows."""
     if page.name == "machines":
         return about_runs([view.fingerprint for view in machines.views])
-    return about_run(machines.own.fingerprint)
+    about = about_run(machines.own.fingerprint)
+    return example_of_another(about) if machines.is_example else about
 
 
 def _claim(out: Path, inputs: Sequence[Path]) -> None:
@@ -268,6 +285,8 @@ def _planned(machines: Machines, pages: Iterable[ReportPage]) -> dict[str, list[
     """
     planned: dict[str, list[PlannedSection]] = {page.name: [] for page in pages}
     for section in registered():
+        if not section.suits(machines.own):
+            continue
         # Most sections are of the shown run alone.
         other_runs = machines.others if section.any_run else ()
         make = partial(_from_one_run, section.build, machines.own, other_runs)
@@ -276,6 +295,8 @@ def _planned(machines: Machines, pages: Iterable[ReportPage]) -> dict[str, list[
         )
     # Sections over all machines get these in place of a view.
     for across in registered_across():
+        if not across.suits(machines.own):
+            continue
         make_across = partial(across.build, machines)
         planned[across.page].append(
             PlannedSection(across.name, across.title, make_across, across.order)
@@ -354,7 +375,7 @@ class Site:
     and files of tables that are in use.
 
     ``inputs``: the files that were read, which are never overwritten. ``documents``: see
-    ``write_pages``. ``stacks``: the facts that the files carry.
+    ``write_pages``. ``stacks``: the facts that the files carry. ``is_example``: see ``Machines``.
     """
 
     out: Path
@@ -365,6 +386,7 @@ class Site:
     pages: set[str] = dataclasses.field(default_factory=set)
     tables: set[str] = dataclasses.field(default_factory=set)
     stacks: Mapping[str, StackFacts] = dataclasses.field(default_factory=dict)
+    is_example: bool = False
 
     def navigation(self, pages: Sequence[ReportPage], current: ReportPage) -> list[Link]:
         """The links of a page to the others: to all main pages, and, below the main page that the
@@ -373,6 +395,8 @@ class Site:
         # ``parent``: the main page that a subpage belongs to; '' for a main page.
         main = current.parent or current.name
         links = []
+        if self.is_example:
+            links.append(Link(f"../{FRONT.path}", BACK, current=False, below=False))
         if self.documents:
             links.append(Link(self.documents, "Documents", current=False, below=False))
         for page in pages:

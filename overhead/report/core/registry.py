@@ -40,7 +40,8 @@ class Section(Generic[B]):
     """A section. ``build`` takes the view of a machine's run, or all machines, and returns the
     parts in order.
 
-    ``page``: name of the page in ``page_list`` where it stands. ``any_run``: see ``register``.
+    ``page``: name of the page in ``page_list`` where it stands. ``any_run``, ``gpu``: see
+    ``register``.
     """
 
     name: str
@@ -49,6 +50,11 @@ class Section(Generic[B]):
     build: B
     page: str
     any_run: bool = False
+    gpu: bool | None = None
+
+    def suits(self, view: View) -> bool:
+        """Whether the section is made for the machine of this run: one with a GPU or without."""
+        return self.gpu is None or self.gpu == view.has_gpu
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +80,13 @@ _across: Registry[Section[BuildAcross]] = Registry(
 
 
 def register(
-    name: str, title: str, order: int, *, page: str = "front", any_run: bool = False
+    name: str,
+    title: str,
+    order: int,
+    *,
+    page: str = "front",
+    any_run: bool = False,
+    gpu: bool | None = None,
 ) -> Callable[[Build], Build]:
     """Decorator that registers a function as a section of a page of the report, sorted by
     ``order``. The function takes the view of a run and returns the parts of the section: texts,
@@ -82,13 +94,16 @@ def register(
 
     Raises ``UsageError`` if the name is taken or there is no such page. ``any_run``: where the run
     shown gives it no table or drawing, the run of the machine that gives it most is its source.
+    ``gpu``: True for a section on a GPU, which a machine without one does not get; False for one
+    that only such a machine gets.
     """
     page_named(page)
 
     def add(build: Build) -> Build:
         # The module says whose section it is: imported again it replaces it, and no other may take
         # the name.
-        _sections.add(name, Section(name, title, order, build, page, any_run), build.__module__)
+        section = Section(name, title, order, build, page, any_run, gpu)
+        _sections.add(name, section, build.__module__)
         return build
 
     return add
@@ -113,20 +128,22 @@ def register_each(
 
 
 def register_across(
-    name: str, title: str, order: int, *, page: str = "machines"
+    name: str, title: str, order: int, *, page: str = "machines", gpu: bool | None = None
 ) -> Callable[[BuildAcross], BuildAcross]:
     """Decorator that registers a function as a section over all machines on a page, sorted by
     ``order``. The function takes the machines of the report and returns the parts of the section:
     texts, tables, drawings.
 
-    Raises ``UsageError`` if the name is taken or there is no such page.
+    Raises ``UsageError`` if the name is taken or there is no such page. ``gpu``: as in
+    ``register``, of the machine that is shown in full.
     """
     page_named(page)
 
     def add(build: BuildAcross) -> BuildAcross:
         # The module says whose section it is: imported again it replaces it, and no other may take
         # the name.
-        _across.add(name, Section(name, title, order, build, page), build.__module__)
+        section = Section(name, title, order, build, page, gpu=gpu)
+        _across.add(name, section, build.__module__)
         return build
 
     return add

@@ -11,6 +11,7 @@ from typing import cast
 from overhead.blocks.parts import Cell, Column, Part, Table, Text, table_of
 from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.plain_text import plain
+from overhead.reading.summary import missing_stacks
 from overhead.reading.view import TargetView, View, boards_of
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
@@ -22,6 +23,7 @@ from overhead.words.next_run import next_run_text
 from overhead.words.reasons import notes_said, sentence
 from overhead.words.report.cases import (
     CASES_READ_AS,
+    NEEDS_NVIDIA,
     NO_CASE,
     NOTHING_MISSING,
     number_of_cases,
@@ -119,9 +121,12 @@ def missing(view: View) -> Iterator[Part]:
     """
     run = view.fingerprint
     # Stacks, then cases, then single figures. ``mend``: the step that adds what is missing.
+    # No command adds a GPU, so these have none.
+    for_nvidia = missing_stacks(view).for_nvidia
     stacks = []
     for absent in run.unavailable:
-        reason, mend = sentence(absent.reason), sentence(absent.mend)
+        reason = sentence(absent.reason)
+        mend = NEEDS_NVIDIA if absent in for_nvidia else sentence(absent.mend)
         stacks.append((absent.stack, reason, mend, _pairs(absent.environment)))
 
     cases: list[list[str | Cell]] = []

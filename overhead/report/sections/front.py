@@ -9,7 +9,7 @@ from functools import partial
 
 from overhead.blocks.parts import Drawing, Listing, Part, Text
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs
-from overhead.reading.findings import findings_of
+from overhead.reading.findings import Finding, findings_of
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
@@ -32,7 +32,7 @@ _MOST_REASONS = 12
 """Missing stacks whose reasons stand on the front page where nothing was measured."""
 
 
-@register("headline", "What one kernel launch costs", 5)
+@register("headline", "What one kernel launch costs", 5, gpu=True)
 def headline(view: View) -> Iterator[Part]:
     """The first section of the first page, what one launch costs: the headline figure between
     sentences. Where the run has no cost to draw, the reasons.
@@ -40,7 +40,7 @@ def headline(view: View) -> Iterator[Part]:
     costs = view.once(dispatch_costs)
     # A mark is a cost with its interval; a row, one stack, may have none.
     if costs is None or not any(row.marks for row in costs.rows):
-        yield from _without_picture(view, costs)
+        yield from without_costs(view, costs)
         return
     # All marks hollow: a sentence says first that every cost is uncertain.
     if not any(_has_solid_mark(row) for row in costs.rows):
@@ -66,7 +66,7 @@ def _has_solid_mark(row: DispatchRow) -> bool:
     return any(row.is_resolved(kind) for kind in row.marks)
 
 
-def _without_picture(view: View, costs: DispatchCosts | None) -> Iterator[Part]:
+def without_costs(view: View, costs: DispatchCosts | None) -> Iterator[Part]:
     """Why the first page has no picture: a sentence, and below it the reason of each stack that was
     measured without a cost (``costs``) and of each stack that is missing.
     """
@@ -105,6 +105,11 @@ def _measured_elsewhere(view: View) -> bool:
 def to_do(view: View) -> Iterator[Part]:
     """A section that lists what to do on this machine to save time, that which saves most first."""
     findings = view.once(findings_of)
+    if not view.has_gpu:
+        # What holds for a software adapter says nothing about a GPU, and nobody waits for it.
+        findings = [finding for finding in findings if _is_of_cpu(view, finding)]
+        if not findings:
+            return
     if not findings:
         yield Text([NO_SAVING])
         return
@@ -113,3 +118,9 @@ def to_do(view: View) -> Iterator[Part]:
         words = finding_words(finding)
         items.append((words.title, words.detail))
     yield Listing(items)
+
+
+def _is_of_cpu(view: View, finding: Finding) -> bool:
+    """Whether the finding rests on cases of the CPU alone."""
+    records = [view.record(key) for key in finding.records]
+    return all(record is not None and record.api == "CPU" for record in records)

@@ -25,7 +25,7 @@ _NODES = (10, 100, 1000)
 """Sizes of graphs whose break-even is told."""
 
 
-@register("launches", "What a CUDA graph costs", 25, page="chains", any_run=True)
+@register("launches", "What a CUDA graph costs", 25, page="chains", any_run=True, gpu=True)
 def launches(view: View) -> Iterator[Part]:
     """A section on when a CUDA graph, a recorded sequence of launches (nodes), pays: a table with
     the costs of a node, of the launch that it replaces, of making the graph, and after how many

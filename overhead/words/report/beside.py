@@ -14,11 +14,16 @@ from overhead.reading.view import View, boards_of
 from overhead.results import Fingerprint, Machine, Origin, formed
 from overhead.words.beside import WHY_APART, version_changes_text
 from overhead.words.format import count, whole
-from overhead.words.key_figures import label, value_text
 from overhead.words.report.machines import machine_name
 
 NO_OTHER_RUN = "No other run is compared with this one. overhead report --reference RUN names one."
-UNIT = "figure of this run divided by the figure of the other run; left of 1: this run costs less"
+UNIT = "This run divided by the other run. Left of 1: this run costs less."
+"""Below the axis."""
+NOISY = "hollow: noisy, not judged"
+BAND = "run-to-run range: 9 of 10 runs"
+RED = "outside of the range"
+THIS_RUN = "this run"
+"""In the legend."""
 OVER_TIME = (
     "Each mark is a figure divided by the same figure of the first run. Hollow: noisy. A vertical"
     " line: a version changed since the run before. Rented machines of one kind can have different"
@@ -31,25 +36,36 @@ PANELS = {
     "": "Waits and shares",
 }
 """The title of each panel, by what bounds its figures."""
-_HOLLOW = (
-    "A hollow mark is noisy: its interval reaches more than 10 % to one side, so it is not judged."
-)
 
 
 def other_run(found: Beside) -> str:
-    """A name for the run that this one is compared with: its machine, or "an earlier run" of this
-    one, also whether that had another GPU board; and its day, profile and method.
+    """The run that this one is compared with, with its day: ``NVIDIA H200 (2026-11-23)``, or ``an
+    earlier run on another board (2026-11-25)``.
     """
     own, run = found.view.fingerprint, found.other.fingerprint
-    # The id of a machine is a hash of what it has.
-    if own.machine.id != run.machine.id:
-        name = machine_name(run.machine)
-    else:
-        name = "an earlier run" if run.created < own.created else "a later run"
-        if _is_of_other_board(own, run):
-            name = f"{name}, other board"
     # The first ten characters of the time are the day.
-    return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
+    day = f"({run.created[:10]})"
+    if not _is_same_machine(own, run):
+        return f"{machine_name(run.machine)} {day}"
+    name = "an earlier run" if run.created < own.created else "a later run"
+    if _is_of_other_board(own, run):
+        name = f"{name} on another board"
+    return f"{name} {day}"
+
+
+def head(found: Beside) -> str:
+    """The same in two short lines, above a column of values."""
+    own, run = found.view.fingerprint, found.other.fingerprint
+    day = run.created[:10]
+    if not _is_same_machine(own, run):
+        return f"{machine_name(run.machine)}\n{day}"
+    board = "other board" if _is_of_other_board(own, run) else "this machine"
+    return f"{board}\n{day}"
+
+
+def _is_same_machine(own: Fingerprint, run: Fingerprint) -> bool:
+    """Whether both runs are of one machine: its id is a hash of what it has."""
+    return own.machine.id == run.machine.id
 
 
 def _is_of_other_board(own: Fingerprint, run: Fingerprint) -> bool:
@@ -65,25 +81,37 @@ def picture_title(machine: Machine, found: Beside) -> str:
 
 
 def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
-    """The text below the picture that compares runs: how to read it, where its run-to-run ranges
-    come from, which versions differ, and how many figures are not compared. ``spreads``: how far
-    two runs differ, by class of figure.
+    """The text below the picture that compares runs: what a pair has in common, where its
+    run-to-run ranges come from, and how many figures are not compared. ``spreads``: how far two
+    runs differ, by class of figure.
     """
     sentences = [
         "Both runs of a pair use the same stack, caller and parameters.",
-        "The values of the other runs stand at the end of each row.",
         _band(spreads, view),
     ]
-    for comparison in found:
-        changed = version_changes(comparison.other.fingerprint, view.fingerprint)
-        changes = plain(version_changes_text(changed), 300)
-        if changes:
-            other = other_run(comparison)
-            sentences.append(f"Versions that changed between {other} and this run: {changes}.")
-        if comparison.left_out:
-            sentences.append(_not_compared(comparison))
+    sentences += [_not_compared(comparison) for comparison in found if comparison.left_out]
     each_once = dict.fromkeys(sentences)  # two comparisons can give the same sentence
     return " ".join(each_once)
+
+
+VERSIONS = "Versions and settings that differ"
+"""The title of the folded list."""
+
+
+def differences(found: Sequence[Beside]) -> list[str]:
+    """What else differs between this run and each other one: profile, and versions of software and
+    of the method.
+    """
+    lines = []
+    for comparison in found:
+        own, run = comparison.view.fingerprint, comparison.other.fingerprint
+        changed = version_changes(run, own)
+        texts = [f"profile {run.profile} → {own.profile}"] if run.profile != own.profile else []
+        texts.append(plain(version_changes_text(changed), 600))
+        said = "; ".join(filter(None, texts))
+        if said:
+            lines.append(f"From {other_run(comparison)} to this run: {said}.")
+    return lines
 
 
 def _not_compared(found: Beside) -> str:
@@ -132,14 +160,9 @@ def _band(spreads: Spreads, view: View) -> str:
     else:
         source = f"{whole(most, None)} runs of this machine"
     return (
-        f"Blue area: the run-to-run range, which holds 9 of 10 runs (from {source}). Red: outside"
-        f" of this range. {_HOLLOW}"
+        f"The blue range is known from {source}. An interval that reaches more than 10 % to one side"
+        " is noisy."
     )
-
-
-def row_label(figure: KeyFigure) -> str:
-    """A key figure with its value in this run."""
-    return f"{label(figure)}: {value_text(figure)}"
 
 
 def table_title(device: str) -> str:

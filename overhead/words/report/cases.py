@@ -12,6 +12,7 @@ from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import with_status
 
 NOTHING_MISSING = "Nothing is missing."
+NEEDS_NVIDIA = "it needs an NVIDIA GPU"
 NO_CASE = "The file holds no case."
 CASES_READ_AS = (
     "Times are for one dispatch, launch, call or step, in µs, with 95 % intervals. These are for a"

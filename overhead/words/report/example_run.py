@@ -24,3 +24,22 @@ def example_lines(run: Fingerprint) -> list[str]:
         " example."
     )
     return [example, TO_MEASURE]
+
+
+BACK = "Back to your machine"
+"""The link from the pages of the example."""
+
+
+def example_link(run: Fingerprint) -> str:
+    """The link to the pages of the example, from those of a machine without a GPU."""
+    return f"What a page with a GPU looks like: an example, measured on an {machine_name(run.machine)}"
+
+
+def example_heading(heading: str) -> str:
+    """The heading of a page of the example."""
+    return f"Example: {heading}"
+
+
+def example_of_another(about: str) -> str:
+    """The line below this heading. ``about``: which machine the figures are of."""
+    return f"These figures are of another machine, not of yours: {about}"

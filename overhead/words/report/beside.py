@@ -1,4 +1,4 @@
-"""This machine compared with others, and its runs over time: sentences, titles and captions."""
+"""This machine compared with others: sentences, titles and captions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,6 @@ from overhead.words.report.machines import machine_name
 
 NO_OTHER_RUN = "No other run is compared with this one. overhead report --reference RUN names one."
 UNIT = "figure of this run divided by the figure of the other run; left of 1: this run costs less"
-OVER_TIME = (
-    "Each mark is a figure divided by the same figure of the first run. Hollow: noisy. A vertical"
-    " line: a version changed since the run before. Rented machines of one kind can have different"
-    " boards, so the board can be the cause too."
-)
 NEXT_RUN = InMicroseconds("run-to-run")
 PANELS = {
     "host": "Host-bound: the CPU is the limit",
@@ -145,8 +140,3 @@ def row_label(figure: KeyFigure) -> str:
 def table_title(device: str) -> str:
     """The title of the table of key figures. ``device``: the one that all of them are of, or ''."""
     return f"Key figures, {device}" if device else "Key figures"
-
-
-def over_time_alternative(figures: int, runs: int) -> str:
-    """What the picture over time has, for screen readers."""
-    return f"{count(figures, 'figure')} of {count(runs, 'run')}"

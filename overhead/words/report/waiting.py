@@ -9,9 +9,8 @@ from overhead.reading.plain_text import plain
 from overhead.reading.synchronising import StepKind, Synchronised, varied_for_label, wait_of
 from overhead.reading.view import TargetView, parameter_texts, stack_name
 from overhead.results import Record, Value
-from overhead.words.format import MICRO, cost_text, ends_text, listed, micro_spread, number
+from overhead.words.format import MICRO, cost_text, listed, micro_spread, positive_ends_text
 from overhead.words.names import CALLER_WORDS
-from overhead.words.printed import printed
 from overhead.words.reasons import one_line
 from overhead.words.report.host_shares import DOUBTS
 
@@ -152,12 +151,7 @@ def positive_range(ns: Value) -> str:
     """The interval of a time as text in microseconds, ``3 to 8``; ``at most 8`` where it reaches
     zero, since no time lies below.
     """
-    micros = ns / 1e3
-    if ns.floor <= 0:
-        upper_end = number(micros.ceiling)
-        # printed() notes which figure this text shows, for the check of the page's numbers.
-        return f"at most {printed(upper_end, micros)}"
-    return ends_text(micros)
+    return positive_ends_text(ns / 1e3)
 
 
 def wait_label(target: TargetView, record: Record) -> str:

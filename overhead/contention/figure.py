@@ -110,19 +110,16 @@ def _lines(way: Way, rows: Sequence[PeersRow]) -> list[_Line]:
             at_device[row.first.key] = meeting.low / 1e3, meeting.high / 1e3
     lines = []
     for row in shown_rows(rows):
-        times_us = {peers: ns / 1e3 for peers, ns in row.values(_time_name(way)).items()}
+        times_us = {}
+        for peers, cost_ns in row.values("cost").items():
+            # A peer does a unit in each of its costs, and K peers K units. Busy processes do none.
+            done = 1 if way == "busy" else peers
+            times_us[peers] = cost_ns / (1e3 * done)
         ratios = [one for one in row.ratios(ratio_name(way)) if one.peers in times_us]
         if len(times_us) > 1 and ratios:
             lines.append(_Line(row, times_us, ratios[-1], at_device.get(row.first.key)))
     limits = list(dict.fromkeys(words.limit(line.ratio) for line in lines))
     return sorted(lines, key=partial(_place, limits))[:_MOST_ROWS]
-
-
-def _time_name(way: Way) -> str:
-    """The figure that is drawn: the time of a unit of all peers together, or, beside busy
-    processes, of the one that is measured.
-    """
-    return "cost" if way == "busy" else "each"
 
 
 def _place(limits: Sequence[str], line: _Line) -> tuple[int, float]:

@@ -107,7 +107,8 @@ class _Point:
     """A cost on one device: measured by us, or published elsewhere.
 
     ``what``: of what unit; ``contract``: how it was taken; ``row``: stack, API and caller in words;
-    ``short_row``: the same in the picture; ``cost``: in microseconds; ``text``: the cost as the table prints it.
+    ``short_row``: the same in the picture; ``cost``: in microseconds; ``text``: the cost as the
+    table prints it.
     """
 
     what: str
@@ -143,8 +144,7 @@ def vendors(machines: Machines) -> Iterator[Part]:
     all points with their sources.
     """
     points = _points(machines)
-    compared = [point for point in _drawn(points) if _is_in(_PANELS[0], point)]
-    opening = _answer(compared)
+    opening = _answer(points)
     if opening:
         yield Text([opening], lead=True)
     yield Drawing(
@@ -382,15 +382,21 @@ def _drawn(points: Sequence[_Point]) -> list[_Point]:
 def _answer(points: Sequence[_Point]) -> str:
     """The sentence that the section opens with: the range of the costs of one more unit, measured
     and published, and what makes them differ more, the stack or the device; '' without points.
+    Noisy costs do not count.
     """
-    measured = [point for point in points if not point.is_published]
-    published = [point for point in points if point.is_published]
+    compared = []
+    for point in _drawn(points):
+        is_clear = point.is_published or by_interval(point.cost).status == "ok"
+        if is_clear and _is_in(_PANELS[0], point):
+            compared.append(point)
+    measured = [point for point in compared if not point.is_published]
+    published = [point for point in compared if point.is_published]
     if not measured or not published:
         return ""
     # By device, the costs through all stacks; by row, the costs on all devices.
     by_device: dict[str, list[_Point]] = {}
     by_row: dict[str, list[_Point]] = {}
-    for point in points:
+    for point in compared:
         by_row.setdefault(point.row, []).append(point)
         if not point.is_published:
             by_device.setdefault(point.device, []).append(point)

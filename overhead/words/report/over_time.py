@@ -15,7 +15,7 @@ VERSIONS_COLUMNS = ("run", "changes since the run before")
 FIGURE_COLUMN = "figure"
 RATIO_COLUMN = "newest over first"
 VERDICT_COLUMN = "more than run-to-run variation"
-UNIT = "figure of a run divided by the same figure of the first run; left of 1: it costs less"
+UNIT = "divided by the figure of the first run; left of 1: costs less"
 CAPTION = (
     "A mark is a run, relative to the first run that has the figure. Blue area: the run-to-run"
     " range, which holds 9 of 10 runs. Red: outside of this range. Hollow: noisy, so not judged."
@@ -39,7 +39,7 @@ def answer(shown: int, all_runs: int, newest: Sequence[Pair]) -> str:
             f"Over {runs}, no key figure can be judged: the figures are noisy, or it is not known"
             " how much runs differ."
         )
-    known = count(judged, "key figure")
+    known = f"the {count(judged, 'key figure')} that can be judged"
     if not outside:
         return f"Over {runs}, none of {known} changed by more than run-to-run variation."
     return (

@@ -12,9 +12,9 @@ from overhead.words.format import MICRO, factor, number, within
 from overhead.words.names import CALLER_WORDS
 
 VENDORS_CAPTION = (
-    "A row is a stack with its API and its caller; without a caller, calls come from Python. A large"
-    " mark is a device that we measured, a small mark a published figure of a device. Hollow: noisy."
-    " Published times are only of calls without a wait between the calls, as ours are; other"
+    "A row is a stack with its API and its caller; without a caller, calls come from Python. A"
+    " large mark is a device that we measured, a small mark a published figure of a device. Hollow:"
+    " noisy. Published times are only of calls without a wait between the calls, as ours are; other"
     " software and processors can differ. Software adapters and CPUs are only in the tables."
 )
 ONLY_PUBLISHED_TITLE = "Published figures that were measured in other ways"
@@ -51,8 +51,9 @@ def vendors_answer(
     highest cost, in microseconds; ``of_device``: how the stacks differ on one device; ``of_row``:
     how the devices differ through one stack.
     """
+    ours, theirs = _range(measured), _range(published)
     return (
-        f"One more launch costs {_range(measured)} where we measured it, and {_range(published)} by"
+        f"One more launch costs {ours} on the GPUs that we measured, and {theirs} by"
         f" published figures: up to {factor(of_device.times)} from stack to stack on one"
         f" {_device(of_device.device)}, and up to {factor(of_row.times)} from device to device"
         " through one stack."
@@ -119,7 +120,7 @@ def device_value(device: str, cost: Value) -> str:
 
 
 def _device(name: str) -> str:
-    """The name of a device without what its readers know: ``H100`` for ``NVIDIA H100 80GB HBM3``."""
+    """The name of a device in short: ``H100`` for ``NVIDIA H100 80GB HBM3``."""
     return re.sub(r" \d+GB HBM\w*$", "", name.removeprefix("NVIDIA "))
 
 

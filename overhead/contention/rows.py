@@ -9,17 +9,16 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from overhead.contention.limits import LIMITS, Limited
 from overhead.reading.view import CALLERS, View
 from overhead.results import (
     VALUED,
     Contention,
-    Limit,
     Placement,
     Scalar,
     StackFacts,
     Value,
     Way,
-    Why,
     together,
 )
 
@@ -32,14 +31,6 @@ _SAME_RATE = 1.25
 """Stacks meet at the device where the fastest and the slowest together need times within this
 factor. Chosen, not measured: with a higher factor stacks of two rates are said to meet.
 """
-
-
-@dataclass(frozen=True)
-class Limited:
-    """What limits a number of peers, and from which figures that follows."""
-
-    limit: Limit
-    why: Why
 
 
 @dataclass(frozen=True)
@@ -331,11 +322,12 @@ def _size(of: RatioAt) -> float:
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class PeersVerdicts:
     """How this number of peers compares with one alone, case by case, as the intervals show it.
 
     ``more``, ``less``: all together surely do more, or less, than one (beside ``busy`` processes:
-    the one surely costs more, or less, than alone), the lowest ratio first. ``even``: neither.
+    the one is clearly slower, or surely faster, than alone), the lowest ratio first. ``even``:
+    neither.
     """
 
     peers: int
@@ -354,7 +346,7 @@ class Verdicts:
         return self.more + self.less + self.even
 
 
-def verdicts(way: Way, rows: Sequence[PeersRow]) -> Verdicts | None:
+def verdicts(way: Way, rows: Sequence[PeersRow]) -> PeersVerdicts | None:
     """How the largest number of peers compares with one alone, for the rows that a table shows;
     None where no ratio has an interval.
 
@@ -373,13 +365,20 @@ def verdicts(way: Way, rows: Sequence[PeersRow]) -> Verdicts | None:
     for found in sorted(known, key=_size):
         if found.peers != peers:
             continue
-        if found.ratio.floor > 1:
+        if found.ratio.floor > _surely_above(way):
             more.append(found)
         elif found.ratio.ceiling < 1:
             less.append(found)
         else:
             even.append(found)
-    return Verdicts(peers, tuple(more), tuple(less), tuple(even)) if peers else None
+    return PeersVerdicts(peers, tuple(more), tuple(less), tuple(even)) if peers else None
+
+
+def _surely_above(way: Way) -> float:
+    """What the whole interval of a ratio lies above, for the ratio to count as more than 1. A
+    slowdown counts from where a limit is named, so that the answer and the limits agree.
+    """
+    return LIMITS.certain if way == "busy" else 1.0
 
 
 def ratio_name(way: Way) -> str:

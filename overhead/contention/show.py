@@ -83,12 +83,21 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
     sentences = finding_sentences(way, rows)
     if sentences:
         yield Text(sentences)
-    limits = [words.limit_line(way, found) for found in evidence(valued)]
+    limits = _limit_lines(way, valued)
     if limits:
         yield Text(limits, quiet=True, folded=words.WHAT_LIMITS)
     notes = [*_notes(valued), *_reasons(rows)]
     if notes:
         yield Text(notes, quiet=True)
+
+
+def _limit_lines(way: Way, rows: Sequence[PeersRow]) -> list[str]:
+    """A line for each limit of these rows."""
+    shown = evidence(rows)
+    judged: list[RatioAt] = []
+    for found in shown:
+        judged += found.slowdowns
+    return [words.limit_line(way, found, judged) for found in shown]
 
 
 def _table(way: Way, rows: Sequence[PeersRow]) -> Table:

@@ -226,7 +226,8 @@ def test_each_limit_has_one_line_with_the_figures_that_show_it() -> None:
     assert stacks(*device.slowdowns) == ["torch", "triton"]
     assert [round(one.ratio.value, 3) for one in device.enqueue] == [1.0, 1.5]
     assert stacks(*lock.slowdowns) == ["dawn"]
-    assert words.limit_line("processes", device) in notes(shown)
+    judged = [*device.slowdowns, *lock.slowdowns]
+    assert words.limit_line("processes", device, judged) in notes(shown)
 
 
 def test_beside_busy_processors_the_slowdown_of_the_one_process_is_told() -> None:

@@ -124,7 +124,9 @@ def _figure(courses: Sequence[_Course], runs: Sequence[View]) -> Figure:
         colour = _NEWEST if run is newest else _EARLIER
         shapes[run_time(run.fingerprint.created)] = (markers[run], colour)
     title = words.panel_title(run_time(runs[0].fingerprint.created))
-    return dot_figure({title: rows}, words.UNIT, shapes, line_at_one=True, width=WIDE_INCHES)
+    return dot_figure(
+        {title: rows}, words.OVER_TIME_UNIT, shapes, line_at_one=True, width=WIDE_INCHES
+    )
 
 
 def _values(courses: Sequence[_Course], runs: Sequence[View]) -> Table:
@@ -143,4 +145,4 @@ def _values(courses: Sequence[_Course], runs: Sequence[View]) -> Table:
     times = [run_time(run.fingerprint.created) for run in runs]
     columns = [words.FIGURE_COLUMN, *times, words.RATIO_COLUMN, words.VERDICT_COLUMN]
     numeric = range(1, len(columns) - 1)
-    return Table(words.TABLE_TITLE, columns, rows, numeric, folded=True).without_empty(1)
+    return Table(words.RUNS_TABLE_TITLE, columns, rows, numeric, folded=True).without_empty(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from overhead.contention.rows import PeersRow, RatioAt
 from overhead.reading.plain_text import plain
 from overhead.results import Caller, Value, Way
-from overhead.words.contention.peers import PEER_WORDS, label_without_software, limit_name
+from overhead.words.contention.peers import PEER_WORDS, at_least, label_without_software, limit_name
 from overhead.words.format import MICRO, TIMES, number, positive_ends_text
 from overhead.words.names import CALLER_WORDS
 
@@ -58,7 +58,9 @@ def axis(way: Way) -> str:
 
 def count(way: Way, peers: int) -> str:
     """A number of peers in the legend."""
-    return f"{peers} {PEER_WORDS[way].peer}" if peers == 1 else f"{peers} {_PEERS[way]}"
+    if peers != 1:
+        return f"{peers} {_PEERS[way]}"
+    return "1 device" if way == "devices" else f"1 {PEER_WORDS[way].peer}"
 
 
 def caller(of: Caller) -> str:
@@ -90,9 +92,13 @@ def cells(of: RatioAt, time_us: Value) -> tuple[str, str, str]:
 
 
 def ratio(of: RatioAt) -> str:
-    """The ratio, or of a noisy one its interval."""
+    """The ratio, or of a noisy one its interval. All of K peers do at most K times as much as one,
+    so the upper end of an interval above K says nothing.
+    """
     if of.ratio.status == "ok":
         return f"{number(of.ratio)}{TIMES}"
+    if of.row.first.way != "busy" and of.ratio.bounded and of.ratio.ceiling > of.peers:
+        return f"{at_least(of.ratio)}{TIMES}"
     return f"{positive_ends_text(of.ratio)}{TIMES}"
 
 

@@ -9,10 +9,10 @@ from overhead.contention.evidence import LimitEvidence
 from overhead.contention.rows import (
     MeetAtDevice,
     PeersRow,
+    PeersVerdicts,
     Pinning,
     Placing,
     RatioAt,
-    Verdicts,
 )
 from overhead.devices import without_brackets
 from overhead.reading.plain_text import plain
@@ -230,7 +230,7 @@ def each_peer_meaning(most: int) -> str:
     return f'"{EACH_PEER_COLUMN}": the costs of the fastest and of the slowest caller at K={most}.'
 
 
-def answer(way: Way, found: Verdicts, limits: Sequence[Limit]) -> str:
+def answer(way: Way, found: PeersVerdicts, limits: Sequence[Limit]) -> str:
     """The sentence that a table of callers at once opens with: how all together compare with one
     alone, as the intervals show it, and what limits them.
 
@@ -275,6 +275,17 @@ def _range(cases: Sequence[RatioAt]) -> str:
     low = min(_low(found.ratio) for found in cases)
     high = max(_high(found.ratio) for found in cases)
     return f"{between(low, high)}{TIMES}"
+
+
+def _points(cases: Sequence[RatioAt]) -> str:
+    """From the lowest of these ratios to the highest, without their intervals."""
+    ratios = sorted((found.ratio for found in cases), key=_value)
+    lowest, highest = f"{number(ratios[0])}{TIMES}", f"{number(ratios[-1])}{TIMES}"
+    return lowest if lowest == highest else f"{lowest} to {highest}"
+
+
+def _value(of: Value) -> float:
+    return of.value
 
 
 def _low(ratio: Value) -> float:
@@ -353,16 +364,17 @@ def pinning(way: Way, found: Pinning) -> str:
     )
 
 
-def limit_line(way: Way, found: LimitEvidence) -> str:
-    """One line on a limit: the cases that it slows, and the figures that show it."""
-    rows = [one.row for one in found.slowdowns]
-    names = listed(list(dict.fromkeys(row_of_all(row) for row in rows)))
+def limit_line(way: Way, found: LimitEvidence, judged: Sequence[RatioAt]) -> str:
+    """One line on a limit: the cases that it slows, and the figures that show it. ``judged``: the
+    cases of all limits.
+    """
+    names = _names(found.slowdowns, judged)
     limit = limit_name(found.limit, way)
-    clauses = [f"a launch takes {_range(found.slowdowns)} as long as alone"]
-    if found.enqueue:
-        clauses.append(f"the enqueue time {_range(found.enqueue)}")
+    clauses = [f"a launch takes {_points(found.slowdowns)} as long as alone"]
+    if found.enqueue and found.limit != "slices":
+        clauses.append(f"its enqueue time {_points(found.enqueue)}")
     if found.from_python:
-        times = _range(found.from_python)
+        times = _points(found.from_python)
         clauses.append(f"all calls from Python take {times} as long as from compiled code")
     if found.limit == "slices" and found.slices:
         clauses.append(f"the device works for one process for {_micros(found.slices)}")
@@ -400,10 +412,10 @@ def placing(found: Placing) -> str:
     reach.
     """
     if not found.limited:
-        sentence = "No case is clearly slower than the same case alone"
+        sentence = "Processes, each on its own device, do not clearly slow each other"
         if found.is_bounded:
             # ``highest``: the upper end of the interval of the largest slowdown.
-            sentence += f"; no interval goes above {found.highest:.2f}{TIMES}"
+            sentence += f": no interval of a slowdown goes above {found.highest:.2f}{TIMES}"
         return f"{sentence}."
     cases = []
     for limited in found.limited:
@@ -414,7 +426,8 @@ def placing(found: Placing) -> str:
         for slowdown in limited.slowdowns:
             slowdowns.append(f"{called(slowdown.row)} {factor_spread(slowdown.ratio)}")
         cases.append(f"{name(first.row)} {', '.join(slowdowns)} (K={first.peers})")
-    return f"Slower than the same case alone: {'; '.join(cases)}."
+    listing = "; ".join(cases)
+    return f"Some processes, each on its own device, are slower than alone: {listing}."
 
 
 def case(row: PeersRow, *peers: int) -> str:

@@ -9,13 +9,13 @@ from overhead.words.format import TIMES, count, listed, number
 from overhead.words.key_figures import label, value_text
 
 TITLE = "Key figures from run to run"
-TABLE_TITLE = "Key figures of each run"
+RUNS_TABLE_TITLE = "Key figures of each run"
 VERSIONS_TITLE = "Versions that changed"
 VERSIONS_COLUMNS = ("run", "changes since the run before")
 FIGURE_COLUMN = "figure"
 RATIO_COLUMN = "newest over first"
 VERDICT_COLUMN = "more than run-to-run variation"
-UNIT = "divided by the figure of the first run; left of 1: costs less"
+OVER_TIME_UNIT = "divided by the figure of the first run; left of 1: costs less"
 CAPTION = (
     "A mark is a run, relative to the first run that has the figure. Blue area: the run-to-run"
     " range, which holds 9 of 10 runs. Red: outside of this range. Hollow: noisy, so not judged."

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from overhead.blocks.parts import Heading, Part
+from overhead.blocks.parts import Heading, Part, Text
 from overhead.reading.view import View
 
 
@@ -23,4 +24,6 @@ def brief(view: View) -> Iterator[Part]:
         blocks = list(way_blocks(view, way))
         if blocks:
             yield Heading(way_words.title)
-            yield from blocks
+            for block in blocks:
+                # A terminal cannot open what a page folds.
+                yield replace(block, folded="") if isinstance(block, Text) else block

@@ -1,203 +1,253 @@
-"""The figure of a way: what a unit costs each of K peers, and how much all of them do together."""
+"""The figure of a way: for each case, how K peers compare with one alone."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Drawing, Table
-from overhead.contention.rows import PeersRow, counts_of
-from overhead.contention.show import finding_sentences
+from overhead.contention.rows import (
+    PeersRow,
+    RatioAt,
+    meetings,
+    ratio_name,
+    shown_rows,
+)
 from overhead.report.core.draw import (
+    GRID_COLOUR,
     INK,
     MUTED,
+    NARROW_INCHES,
     PAPER,
+    SMALL,
     WIDE_INCHES,
     new_figure,
     plain_log_ticks,
     style,
+    wrapped_label,
 )
-from overhead.results import Value, Way, exactly
+from overhead.report.core.palette import CALL_COLOURS
+from overhead.results import Caller, Value, Way
 from overhead.words.contention import figure as words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-_PANEL_INCHES, _MOST_LINES, _LEAST_RANGE = 3.3, 16, 5.0
-_GAP = 0.055
-"""Least distance of two labels, as a share of the height of a panel."""
-_STYLES = {"native": ":", "ffi": "-."}
-_MOST_PASSES = 300
-"""Passes in which labels move apart. Chosen, not measured: with fewer some may still overlap."""
+_ROW_INCHES, _NARROW_ROW_INCHES = 0.3, 0.5
+_MOST_ROWS = 24
+"""Rows of a figure; the table has all. Chosen by eye: more fill more than a screen."""
+_LARGEST, _SMALLEST = 7.5, 3.0
+"""Points of the marks of the most and of the fewest peers."""
+_FURTHEST = 8.0
+"""An interval is drawn up to this multiple of its value, and down to this part of it."""
+_NARROW_LETTERS = 52
+_SHORT_AXIS = 3000.0
+"""An axis up to this many times as long has ticks at 2 and 5 too. Chosen by eye."""
 
 
-class _End(NamedTuple):
-    """The end of a line: its label and colour, its most peers, and its value there."""
-
-    label: str
+@dataclass(frozen=True)
+class _Look:
     colour: str
-    peers: int
-    value: float
+    marker: str
 
 
-def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
-    """The figure of one way to run many peers at once: the cost of each case over the number of
-    peers, with ``table`` below it. None if no case has costs at two numbers of peers, so that there
-    is no line to draw.
+_LOOKS: dict[Caller, _Look] = {
+    "binding": _Look(CALL_COLOURS["python"], "o"),
+    "ffi": _Look(CALL_COLOURS["python"], "P"),
+    "browser": _Look(CALL_COLOURS["browser"], "^"),
+    "native": _Look(CALL_COLOURS["compiled"], "D"),
+}
+"""As on the first page: a circle for Python, a diamond for compiled code, a triangle for
+JavaScript.
+"""
 
-    A case that was measured both unpinned (``free``) and pinned to CPU cores is drawn once,
-    unpinned.
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of the figure: a row with the times of a unit of all peers together, µs, by rising
+    number of peers; the first is of one alone. ``ratio``: how the most peers compare with one
+    alone. ``at_device``: the time that the device allows, µs, where it is known.
     """
-    # ``row.first``: the record of the fewest peers of the row. A figure has at most ``_MOST_LINES``
-    # lines: calls from Python come first (``row.order``).
-    free = {row.first.key for row in rows if row.first.placement == "free"}
-    drawn = []
-    for row in rows:
-        is_shown = row.first.placement == "free" or row.first.key not in free
-        has_line = len(row.values("cost")) > 1
-        if is_shown and has_line:
-            drawn.append(row)
-    drawn = sorted(drawn, key=lambda row: row.order)[:_MOST_LINES]
-    if not drawn:
+
+    row: PeersRow
+    times_us: Mapping[int, Value]
+    ratio: RatioAt
+    at_device: tuple[float, float] | None = None
+
+
+def drawing(way: Way, rows: Sequence[PeersRow], table: Table, answer: str) -> Drawing | None:
+    """The figure of one way to run many peers at once: a line for each case with a mark for each
+    number of peers, and ``table`` below it. None without a case that has two numbers of peers.
+
+    ``answer``: the sentence that the section opens with, which a screen reader reads.
+    """
+    lines = _lines(way, rows)
+    if not lines:
         return None
-    title = words.title(way)
-    spoken = " ".join(finding_sentences(way, rows)) or title
-    # Called later, and only where pictures are drawn.
-    draw = partial(_draw, way, drawn)
-    return Drawing(f"contention-{way}", title, spoken, words.PEERS_CAPTION, draw, table=table)
+    return Drawing(
+        f"contention-{way}",
+        words.title(way),
+        answer or words.title(way),
+        words.caption(way, has_device=any(line.at_device for line in lines)),
+        # Called later, and only where pictures are drawn.
+        partial(_draw, way, lines),
+        partial(_draw_narrow, way, lines),
+        table=table,
+    )
+
+
+def _lines(way: Way, rows: Sequence[PeersRow]) -> list[_Line]:
+    """The lines of the figure: those with the same limit beside each other, and of these the
+    fastest first.
+    """
+    at_device = {}
+    for meeting in meetings(rows):
+        for row in meeting.rows:
+            at_device[row.first.key] = meeting.low / 1e3, meeting.high / 1e3
+    lines = []
+    for row in shown_rows(rows):
+        times_us = {}
+        for peers, cost_ns in row.values("cost").items():
+            # A peer does a unit in each of its costs, and K peers K units. Busy processes do none.
+            done = 1 if way == "busy" else peers
+            times_us[peers] = cost_ns / (1e3 * done)
+        ratios = [one for one in row.ratios(ratio_name(way)) if one.peers in times_us]
+        if len(times_us) > 1 and ratios:
+            lines.append(_Line(row, times_us, ratios[-1], at_device.get(row.first.key)))
+    limits = list(dict.fromkeys(words.limit(line.ratio) for line in lines))
+    return sorted(lines, key=partial(_place, limits))[:_MOST_ROWS]
+
+
+def _place(limits: Sequence[str], line: _Line) -> tuple[int, float]:
+    """Sort key: by limit, then the fastest first."""
+    return limits.index(words.limit(line.ratio)), line.times_us[line.ratio.peers].value
 
 
 @style()
-def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
-    """Two panels over the number of peers: on the left what a launch costs each peer, on the right
-    the work, which is how much all do together, relative to one alone.
+def _draw(way: Way, lines: Sequence[_Line]) -> Figure:
+    """The figure as wide as a page: the lines with their names on the left, and on the right the
+    ratio of the most peers, the time of a unit of all together, and the limit.
     """
-    figure, (left, right) = new_figure([_PANEL_INCHES], 2, width=WIDE_INCHES, around=0.5)
-    # ``counts``: all numbers of peers with a cost, in rising order; the last are the most.
-    counts = counts_of(rows, "cost")
-
-    left.set_title(words.cost_title(way))
-    _make_logarithmic(left, way)
-    ends = []
-    for row in rows:
-        costs_us = {peers: cost / 1e3 for peers, cost in row.values("cost").items()}
-        ends.append(_line(left, row, costs_us))
-    _set_ticks(left, counts)
-    _names(left, ends, counts[-1])
-
-    right.set_title(words.WORK_TITLE)
-    # Two lines to compare with: as much work as one alone, and as many times as much as peers.
-    right.axhline(1, color=INK, linewidth=0.9, zorder=1)
-    right.plot(counts, counts, "--", color=MUTED, linewidth=1.1, zorder=1)
-    _make_logarithmic(right, way)
-    ends = []
-    for row in rows:
-        # One peer does as much as one: 1, without a record that says it.
-        work = row.values("work")
-        if work:
-            ends.append(_line(right, row, {1: exactly(1.0)} | work))
-    ends.append(_End(words.PROPORTIONAL, MUTED, counts[-1], counts[-1]))
-    _set_ticks(right, counts)
-    _names(right, ends, counts[-1])
+    figure, (ax, side) = new_figure(
+        [_ROW_INCHES * (len(lines) + 1)], 2, width=WIDE_INCHES, shares=(3, 1.6), sharey=True
+    )
+    handles = _draw_axis(ax, way, lines)
+    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.2)
+    ax.set_yticks(range(len(lines)), [words.line(line.row) for line in lines])
+    # The columns of text: their places in the panel, from its left to its right end.
+    side.axis("off")
+    side.set_xlim(0, 1)
+    look: dict[str, Any] = {"va": "center", "fontsize": 8}
+    for place, heading in zip(_COLUMNS, words.columns(way, _most(lines)), strict=True):
+        side.text(place, -0.95, heading, fontweight="bold", **look)
+    for y, line in enumerate(lines):
+        time_us = line.times_us[line.ratio.peers]
+        for place, text in zip(_COLUMNS, words.cells(line.ratio, time_us), strict=True):
+            side.text(place, y, text, **look)
     return figure
 
 
-def _make_logarithmic(ax: Axes, way: Way) -> None:
-    """Make both axes logarithmic, before lines are drawn, as these set the ends of the axes."""
-    ax.set(xscale="log", yscale="log", xlabel=words.peers_axis(way))
+_COLUMNS = (0.0, 0.36, 0.64)
+"""Where the columns of text begin, as parts of their panel. Chosen by eye."""
 
 
-def _set_ticks(ax: Axes, counts: Sequence[int]) -> None:
-    """Mark each number of peers, and show a range of values that is not too small."""
-    ax.set_xticks(counts, [f"{peers:,}" for peers in counts])
-    ax.minorticks_off()
-    lowest, highest = ax.get_ylim()
-    ax.set_ylim(top=max(highest, _LEAST_RANGE * lowest))
-    plain_log_ticks(ax.yaxis)
+@style()
+def _draw_narrow(way: Way, lines: Sequence[_Line]) -> Figure:
+    """The figure as wide as a phone: the name, the ratio and the limit of a line stand above it."""
+    heights = [_NARROW_ROW_INCHES * (len(lines) + 0.6)]
+    figure, (ax,) = new_figure(heights, width=NARROW_INCHES)
+    handles = _draw_axis(ax, way, lines)
+    figure.legend(handles=handles, loc="outside upper left", ncols=2, handletextpad=0.2)
+    ax.set_yticks([])
+    for y, line in enumerate(lines):
+        text = wrapped_label(words.narrow_line(line.ratio), _NARROW_LETTERS)
+        # At the left end of the panel, above the marks of the line.
+        ax.text(
+            0.0, y - 0.42, text, transform=ax.get_yaxis_transform(), va="center", fontsize=SMALL
+        )
+    return figure
 
 
-def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
-    """Draw the values of a row by number of peers as a line, with their intervals, and return its
-    end, where its name will stand. A noisy value is hollow.
+def _most(lines: Sequence[_Line]) -> int:
+    return max(line.ratio.peers for line in lines)
+
+
+def _draw_axis(ax: Axes, way: Way, lines: Sequence[_Line]) -> list[Line2D]:
+    """Draw the marks of all lines. A legend tells which mark is of how many peers, and of which
+    caller: returns its entries.
     """
-    colour = row.facts.colour
-    values = [point.value for point in points.values()]
-    line_style = _STYLES.get(row.first.case.caller, "-")
-    ax.plot([*points], values, line_style, color=colour, linewidth=1.4)
-    for peers, point in points.items():
-        if point.low is not None and point.high is not None:
-            # The axis is logarithmic, and an interval may begin at zero: then it is drawn from a
-            # tenth of the value on.
-            ends = [max(point.low, point.value / 10), point.high]
-            ax.plot([peers, peers], ends, color=colour, linewidth=1.4, zorder=3)
-        inside = colour if point.status == "ok" else PAPER
+    from matplotlib.lines import Line2D
+
+    counts: list[int] = []
+    for line in lines:
+        counts += [peers for peers in line.times_us if peers not in counts]
+    counts.sort()
+    ax.set_xscale("log")
+    for y, line in enumerate(lines):
+        ax.axhline(y + 0.5, color=GRID_COLOUR, linewidth=0.5, zorder=0)
+        _draw_line(ax, way, y, line, counts)
+    # The first line at the top; a row above it for the headings.
+    ax.set_ylim(len(lines) - 0.45, -0.75)
+    ax.grid(visible=False, axis="y")
+    ax.tick_params(axis="y", length=0)
+    plain_log_ticks(ax.xaxis, _SHORT_AXIS)
+    ax.set_xlabel(words.axis(way))
+    handles = []
+    for peers in counts:
+        size = _mark_size(counts, peers)
+        look: dict[str, Any] = {"marker": "o", "linestyle": "", "color": MUTED, "markersize": size}
+        handles.append(Line2D([], [], label=words.count(way, peers), **look))
+    for caller in dict.fromkeys(line.row.first.case.caller for line in lines):
+        known = _LOOKS[caller]
+        look = {"marker": known.marker, "linestyle": "", "color": known.colour, "markersize": 6}
+        handles.append(Line2D([], [], label=words.caller(caller), **look))
+    return handles
+
+
+def _mark_size(counts: Sequence[int], peers: int) -> float:
+    """Points of a mark: the more peers, the larger."""
+    if len(counts) < 2:
+        return _LARGEST
+    step = (_LARGEST - _SMALLEST) / (len(counts) - 1)
+    return _SMALLEST + step * counts.index(peers)
+
+
+def _draw_line(ax: Axes, way: Way, y: float, line: _Line, counts: Sequence[int]) -> None:
+    """Draw the times of a line, the fewest peers highest, each with its interval; a hollow mark is
+    noisy. A grey area is what the device allows; a short bar is where the most peers would be if
+    they did not slow each other.
+    """
+    look = _LOOKS[line.row.first.case.caller]
+    if line.at_device is not None:
+        ax.fill_betweenx([y - 0.5, y + 0.5], *line.at_device, color=MUTED, alpha=0.35, linewidth=0)
+    step = 0.6 / max(len(counts), 2)
+    middle = (len(counts) - 1) / 2
+    places = {peers: y + (i - middle) * step for i, peers in enumerate(counts)}
+    drawn = [time.value for time in line.times_us.values()]
+    ax.plot(drawn, [places[k] for k in line.times_us], color=look.colour, linewidth=0.6, alpha=0.5)
+    alone, most = min(line.times_us), max(line.times_us)
+    if way != "busy":
+        unhindered = line.times_us[alone].value / most
+        ax.plot([unhindered], [places[most]], "|", color=INK, markersize=9, markeredgewidth=1.4)
+    for peers, time in line.times_us.items():
+        at = places[peers]
+        if time.low is not None and time.high is not None:
+            low, high = (
+                max(time.low, time.value / _FURTHEST),
+                min(time.high, time.value * _FURTHEST),
+            )
+            ax.plot([low, high], [at, at], color=look.colour, linewidth=1.1, alpha=0.8, zorder=2)
         ax.plot(
-            [peers],
-            [point.value],
-            "o",
-            markersize=5,
-            color=colour,
-            markerfacecolor=inside,
-            zorder=4,
+            [time.value],
+            [at],
+            look.marker,
+            color=look.colour,
+            markersize=_mark_size(counts, peers),
+            markerfacecolor=look.colour if time.status == "ok" else PAPER,
+            markeredgewidth=1.2,
+            zorder=3,
         )
-    # The end of the line, where its name will stand.
-    most = max(points)
-    return _End(words.line(row), colour, most, points[most].value)
-
-
-def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:
-    """Write the name of each line beside its end, moved up or down where two would overlap.
-
-    ``last``: the most peers of the panel. A line that ends before has no arrow from its name to its
-    end; its name says up to how many peers it goes.
-    """
-    ends = sorted(ends, key=lambda end: end.value)
-    # As logarithms, because the axis is logarithmic: equal distances there are equal on paper. The
-    # names stand at 1.05 of the width of the panel, just right of it.
-    places = _moved_apart([math.log(end.value) for end in ends], ax)
-    for end, place in zip(ends, places, strict=True):
-        reaches_last = end.peers == last
-        # A line without a head, 1 and 4 points away from the name and from the end of the curve; it
-        # begins at the left of the name, at half its height.
-        arrow = {
-            "arrowstyle": "-",
-            "color": end.colour,
-            "linewidth": 0.6,
-            "shrinkA": 1,
-            "shrinkB": 4,
-            "relpos": (0, 0.5),
-        }
-        ax.annotate(
-            end.label if reaches_last else words.line_up_to(end.label, end.peers),
-            (end.peers, end.value),
-            (1.05, math.exp(place)),
-            textcoords=ax.get_yaxis_transform(),
-            va="center",
-            fontsize=8,
-            color=end.colour,
-            arrowprops=arrow if reaches_last else None,
-        )
-
-
-def _moved_apart(places: list[float], ax: Axes) -> list[float]:
-    """The places of labels, moved apart until none overlap. As logarithms, in rising order.
-
-    Each pass moves two neighbours that are too near by half of what is missing, which may bring
-    them too near to the next ones. So there are many passes.
-    """
-    low, high = ax.get_ylim()
-    # The least distance of two labels, as a difference of logarithms.
-    gap = _GAP * math.log(high / low)
-    # A pass without a move changes nothing, so the number only has to be large enough.
-    for _ in range(_MOST_PASSES):
-        for i in range(1, len(places)):
-            missing = max(0.0, gap - (places[i] - places[i - 1]))
-            places[i - 1] -= missing / 2
-            places[i] += missing / 2
-        # No label leaves the panel.
-        places[0] = max(places[0], math.log(low))
-        places[-1] = min(places[-1], math.log(high))
-    return places

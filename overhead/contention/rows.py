@@ -6,11 +6,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
+from overhead.contention.limits import LIMITS, Limited
 from overhead.reading.view import CALLERS, View
-from overhead.results import VALUED, Contention, Placement, Scalar, StackFacts, Value, Way
+from overhead.results import (
+    VALUED,
+    Contention,
+    Placement,
+    Scalar,
+    StackFacts,
+    Value,
+    Way,
+    together,
+)
 
 LEAST_WORK: Mapping[Way, float] = {"processes": 0.9, "threads": 0.8}
 """The ways in which one alone is an alternative. It is advised where all together surely do less
@@ -37,6 +47,29 @@ class PeersRow:
     device: str
     on: tuple[str, ...]
     params: Mapping[str, Scalar]
+    twins: tuple[PeersRow, ...] = ()
+    """The rows of the same case in other placements, whose costs are the same by their intervals.
+    """
+
+    def limited(self, peers: int) -> Limited:
+        """What limits this number of peers. Rows with the same costs have the same limit: where the
+        intervals of this row leave the limit open, that of a twin counts.
+        """
+        own = self.records[peers]
+        found = {own.limit: own.why}
+        for twin in self.twins:
+            if peers in twin.records:
+                other = twin.records[peers]
+                found.setdefault(other.limit, other.why)
+        # Not clearly slower in this placement: then there is nothing to explain.
+        if own.limit == "":
+            return Limited("", own.why)
+        named = {limit: why for limit, why in found.items() if limit not in ("", "unknown")}
+        if len(named) > 1:
+            return Limited("unknown", together(*named.values()))
+        for limit, why in named.items():
+            return Limited(limit, why)
+        return Limited(own.limit, own.why)
 
     @property
     def first(self) -> Contention:
@@ -134,7 +167,62 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
         if record.target.key not in targets:
             targets.append(record.target.key)
     # ``order``: calls from Python first, and of each caller first the unpinned ones.
-    return sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
+    rows = sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
+    return [replace(row, twins=_twins(row, rows)) for row in rows]
+
+
+def _twins(row: PeersRow, rows: Sequence[PeersRow]) -> tuple[PeersRow, ...]:
+    """The rows of the same case in other placements whose costs are the same."""
+    twins = []
+    for other in rows:
+        is_same_case = other.first.key == row.first.key
+        if is_same_case and other.first.placement != row.first.placement and _agree(row, other):
+            twins.append(other)
+    return tuple(twins)
+
+
+def _agree(row: PeersRow, other: PeersRow) -> bool:
+    """Whether the intervals of the costs overlap at every number of peers that both rows have. A
+    cost without an interval agrees with none.
+    """
+    costs, others = row.values("cost"), other.values("cost")
+    both = costs.keys() & others.keys()
+    for peers in both:
+        cost, beside = costs[peers], others[peers]
+        if not cost.bounded or not beside.bounded:
+            return False
+        if cost.floor > beside.ceiling or beside.floor > cost.ceiling:
+            return False
+    return bool(both)
+
+
+def shown_rows(rows: Sequence[PeersRow]) -> list[PeersRow]:
+    """The rows that a table shows: a pinned row only if it says something else than the unpinned
+    row of its case.
+    """
+    return [row for row in rows if not is_repeated(row)]
+
+
+def is_repeated(row: PeersRow) -> bool:
+    """Whether the row is pinned and has the costs of the unpinned row of its case."""
+    free = [twin for twin in row.twins if twin.first.placement == "free"]
+    return row.first.placement != "free" and bool(free)
+
+
+@dataclass(frozen=True)
+class Pinning:
+    """Which pinned rows have the costs of the unpinned row of their case, and which have not."""
+
+    same: tuple[PeersRow, ...]
+    other: tuple[PeersRow, ...]
+
+
+def pinning(rows: Sequence[PeersRow]) -> Pinning:
+    """The pinned rows with a cost, by whether pinning changed a cost beyond the intervals."""
+    pinned = [row for row in rows if row.first.placement != "free" and row.values("cost")]
+    same = [row for row in pinned if is_repeated(row)]
+    other = [row for row in pinned if not is_repeated(row)]
+    return Pinning(tuple(same), tuple(other))
 
 
 def counts_of(rows: Sequence[PeersRow], figure: str = "") -> list[int]:
@@ -234,48 +322,77 @@ def _size(of: RatioAt) -> float:
 
 
 @dataclass(frozen=True)
-class MostPeers:
-    """How the most peers compare with one alone, for one caller: the least and the greatest ratio.
+class PeersVerdicts:
+    """How this number of peers compares with one alone, case by case, as the intervals show it.
 
-    ``noisy``: rows by this caller that are left out, as they are too noisy.
+    ``more``, ``less``: all together surely do more, or less, than one (beside ``busy`` processes:
+    the one is clearly slower, or surely faster, than alone), the lowest ratio first. ``even``:
+    neither.
     """
 
-    least: RatioAt
-    greatest: RatioAt
-    noisy: tuple[PeersRow, ...]
+    peers: int
+    more: tuple[RatioAt, ...]
+    less: tuple[RatioAt, ...]
+    even: tuple[RatioAt, ...]
+
+    @property
+    def largest(self) -> tuple[RatioAt, ...]:
+        """The largest of the three groups."""
+        return max(self.more, self.less, self.even, key=len)
+
+    @property
+    def all(self) -> tuple[RatioAt, ...]:
+        """Every case that was judged."""
+        return self.more + self.less + self.even
 
 
-def most_peers(way: Way, rows: Sequence[PeersRow]) -> MostPeers | None:
-    """How the largest number of peers compares with one alone: the lowest and the highest ratio
-    among the cases of one caller, which the first sentence of a table tells. None where no ratio is
-    precise enough (*resolved*).
+def verdicts(way: Way, rows: Sequence[PeersRow]) -> PeersVerdicts | None:
+    """How the largest number of peers compares with one alone, for the rows that a table shows;
+    None where no ratio has an interval.
 
     The ratio is how many times as much all do together; beside ``busy`` processes, how many times
     as slow the one is that is measured.
     """
-    figure = "slowdown" if way == "busy" else "work"
-    # ``resolved_ratios``: those that are ``ok``, above zero with their intervals, each with its
-    # row and its number of peers. ``_size``: the value of the ratio.
-    judged = _judged(rows)
     known: list[RatioAt] = []
-    for row in judged:
-        known += row.resolved_ratios(figure)
+    for row in _judged(shown_rows(rows)):
+        for ratio in row.ratios(ratio_name(way)):
+            if ratio.ratio.bounded and ratio.peers >= fewest_peers(way):
+                known.append(ratio)
     peers = max((ratio.peers for ratio in known), default=0)
-    # Busy processes count without the one that is measured, so one of them is a comparison too.
-    fewest = 1 if way == "busy" else 2
-    if peers < fewest:
-        return None
+    more: list[RatioAt] = []
+    less: list[RatioAt] = []
+    even: list[RatioAt] = []
+    for found in sorted(known, key=_size):
+        if found.peers != peers:
+            continue
+        if found.ratio.floor > _surely_above(way):
+            more.append(found)
+        elif found.ratio.ceiling < 1:
+            less.append(found)
+        else:
+            even.append(found)
+    return PeersVerdicts(peers, tuple(more), tuple(less), tuple(even)) if peers else None
 
-    of_most = [ratio for ratio in known if ratio.peers == peers]
-    # One sentence compares like with like: the first caller and placement, Python unpinned if any.
-    order = min(ratio.row.order for ratio in of_most)
-    of_caller = sorted((ratio for ratio in of_most if ratio.row.order == order), key=_size)
-    noisy = []
-    for row in judged:
-        is_noisy = peers in row.values(figure) and peers not in row.resolved(figure)
-        if row.order == order and is_noisy:
-            noisy.append(row)
-    return MostPeers(of_caller[0], of_caller[-1], tuple(noisy))
+
+def _surely_above(way: Way) -> float:
+    """What the whole interval of a ratio lies above, for the ratio to count as more than 1. A
+    slowdown counts from where a limit is named, so that the answer and the limits agree.
+    """
+    return LIMITS.certain if way == "busy" else 1.0
+
+
+def ratio_name(way: Way) -> str:
+    """The figure that compares peers with one alone: what all do together, or, beside busy
+    processes, how slow the one is.
+    """
+    return "slowdown" if way == "busy" else "work"
+
+
+def fewest_peers(way: Way) -> int:
+    """The least number of peers that is a comparison: busy processes count without the one that is
+    measured.
+    """
+    return 1 if way == "busy" else 2
 
 
 @dataclass(frozen=True)
@@ -306,7 +423,7 @@ def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
         if peers <= 1 or row.first.placement != "free":
             continue
         # ``limit``: what the run found that the peers wait for, such as the device or a lock.
-        if row.records[peers].limit == "device":
+        if row.limited(peers).limit == "device":
             of_api = limited.setdefault((row.first.target.api, peers), [])
             of_api.append(RatioAt(row, peers, times[peers]))
     # ``ratio`` holds the time of a unit, ns. ``low``, ``high``: the lowest and the highest end of
@@ -378,7 +495,7 @@ def _slowest_limited(slowdowns: Sequence[RatioAt]) -> int | None:
     """
     limited = []
     for slowdown in slowdowns:
-        if slowdown.row.records[slowdown.peers].limit:
+        if slowdown.row.limited(slowdown.peers).limit:
             limited.append(slowdown)
     if not limited:
         return None

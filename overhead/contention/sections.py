@@ -5,11 +5,12 @@ from another run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.contention.figure import drawing
 from overhead.contention.rows import rows_of
-from overhead.contention.show import way_blocks
+from overhead.contention.show import answer, way_blocks
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import register_page
@@ -24,22 +25,29 @@ register_page("contention", words.PAGE_TITLE, 40, words.ABOUT_MANY_AT_ONCE)
 
 def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
     """A function that makes the section of the page about one way to run many peers at once: its
-    sentences and its table, for processes and threads with a figure above the table.
+    answer, its figure with its table, and what else was found.
     """
 
     def build(view: View) -> Iterator[Part]:
         """The parts of the section, from this run."""
-        for block in way_blocks(view, way):
-            # The figure holds its table. Without a line to draw there is no figure.
-            if isinstance(block, Table) and way in ("processes", "threads"):
-                block = drawing(way, rows_of(view, way), block) or block
-            yield block
+        yield from drawn_blocks(view, way)
         # Such a case adds a tensor in each unit. The first page has none of them, so a remark in
         # small type tells the difference.
         if any(_adds_a_tensor(row.first) for row in rows_of(view, way)):
             yield Text([words.ADDS_A_TENSOR], quiet=True)
 
     return build
+
+
+def drawn_blocks(view: View, way: Way) -> Iterator[Part]:
+    """The blocks of a way, with its figure above its table."""
+    rows = rows_of(view, way)
+    for block in way_blocks(view, way):
+        # The figure holds its table. Without a ratio to draw there is no figure.
+        if isinstance(block, Table):
+            yield drawing(way, rows, replace(block, folded=True), answer(way, rows)) or block
+        else:
+            yield block
 
 
 def _adds_a_tensor(record: Contention) -> bool:
@@ -54,9 +62,7 @@ for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
         )
 
 
-@register_across(
-    "contention-devices", PEER_WORDS["devices"].title, 50, page="contention", gpu=True
-)
+@register_across("contention-devices", PEER_WORDS["devices"].title, 50, page="contention", gpu=True)
 def devices(machines: Machines) -> Iterator[Part]:
     """What a process for each device costs: of each machine the newest run that measured it."""
     # ``machines.own``: the run of the machine that is shown in full; ``runs``: those of all
@@ -70,4 +76,4 @@ def devices(machines: Machines) -> Iterator[Part]:
         yield Heading(
             f"{machine_name(run.fingerprint.machine)}, measured {run.fingerprint.created[:10]}"
         )
-        yield from way_blocks(run, "devices")
+        yield from drawn_blocks(run, "devices")

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
+from overhead.contention.evidence import evidence
 from overhead.contention.rows import (
     PeersRow,
     RatioAt,
     counts_of,
     losses,
     meetings,
-    most_peers,
+    pinning,
     placing,
+    ratio_name,
     rows_of,
+    shown_rows,
+    verdicts,
 )
 from overhead.reading.view import View
-from overhead.results import Contention, Value, Way, Why
+from overhead.results import Contention, Limit, Value, Way, Why
 from overhead.words.contention import peers as words
 from overhead.words.format import TIMES, number, positive_spread
 from overhead.words.reasons import reasons_said, sentence
@@ -27,49 +31,73 @@ follows them.
 """
 
 
-def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
-    """What the rows of a table of contention show, in sentences: how the most peers compare with
-    one alone; which stacks come to the same rate; what to do if all together do less than one.
-
-    No sentence where no comparison is precise enough.
+def answer(way: Way, rows: Sequence[PeersRow]) -> str:
+    """The sentence that a table of contention opens with: how the most peers compare with one
+    alone, and what limits them; '' where no interval tells.
     """
-    most = most_peers(way, rows)
-    if most is None:
-        return []
-    sentences = [words.most_peers(way, most)]
-    sentences += [words.meeting(way, meeting) for meeting in meetings(rows)]
-    # All together do less than one alone.
-    worst = losses(way, rows)
-    if worst:
-        sentences.append(words.losses(way, worst))
+    if way == "devices":
+        placed = placing(rows)
+        return words.placing(placed) if placed is not None else ""
+    judged = verdicts(way, rows)
+    if judged is None:
+        return ""
+    return words.answer(way, judged, _limits(judged.largest))
+
+
+def _limits(cases: Sequence[RatioAt]) -> list[Limit]:
+    """What limits these cases, each limit once; not of those without a slowdown."""
+    limits: list[Limit] = []
+    for found in cases:
+        limit = found.row.limited(found.peers).limit
+        if limit and limit not in limits:
+            limits.append(limit)
+    return limits
+
+
+def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
+    """What else the rows of a table of contention show, in sentences: which stacks come to the same
+    rate; what to do if all together do less than one; whether pinning changes anything.
+    """
+    sentences = [words.meeting(way, meeting) for meeting in meetings(rows)]
+    if losses(way, rows):
+        sentences.append(words.advice(way))
+    pinned = pinning(rows)
+    if pinned.same or pinned.other:
+        sentences.append(words.pinning(way, pinned))
     return sentences
 
 
-def placing_sentences(rows: Sequence[PeersRow]) -> list[str]:
-    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and
-    pinned.
-    """
-    placed = placing(rows)
-    return [words.placing(placed)] if placed is not None else []
-
-
 def way_blocks(view: View, way: Way) -> Iterator[Part]:
-    """What terminal and page show of one way to run many peers at once: what was found, the table,
-    what limits the peers, and why cases are missing. Empty if the run did not measure it.
+    """What terminal and page show of one way to run many peers at once: the answer, the table, what
+    else was found, what limits the peers, and why cases are missing. Empty if the run did not
+    measure it.
     """
     rows = rows_of(view, way)
-    sentences = finding_sentences(way, rows)
-    if way == "devices":
-        sentences += placing_sentences(rows)
-    if sentences:
-        yield Text(sentences)
+    opening = answer(way, rows)
+    if opening:
+        yield Text([opening], lead=True)
     # Rows with a cost; the others only give a reason below the table.
-    valued = [row for row in rows if row.values("cost")]
+    valued = [row for row in shown_rows(rows) if row.values("cost")]
     if valued:
         yield _table(way, valued)
+    sentences = finding_sentences(way, rows)
+    if sentences:
+        yield Text(sentences)
+    limits = _limit_lines(way, valued)
+    if limits:
+        yield Text(limits, quiet=True, folded=words.WHAT_LIMITS)
     notes = [*_notes(valued), *_reasons(rows)]
     if notes:
         yield Text(notes, quiet=True)
+
+
+def _limit_lines(way: Way, rows: Sequence[PeersRow]) -> list[str]:
+    """A line for each limit of these rows."""
+    shown = evidence(rows)
+    judged: list[RatioAt] = []
+    for found in shown:
+        judged += found.slowdowns
+    return [words.limit_line(way, found, judged) for found in shown]
 
 
 def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
@@ -108,13 +136,13 @@ def _cells(way: Way, row: PeersRow, counts: Sequence[int], most: int) -> list[st
     """
     costs = row.values("cost")
     # At the most peers, as in the first sentence.
-    ratio = row.values("slowdown" if way == "busy" else "work").get(most)
+    ratio = row.values(ratio_name(way)).get(most)
     limit: str | Cell = ""
     each_peer = ""
     if most in costs:
-        last = row.records[most]
-        limit = Cell(words.limit_cell(last), hover=sentence(last.why))
-        each_peer = words.each_peer_cell(last.costs)
+        limited = row.limited(most)
+        limit = Cell(words.limit_name(limited.limit, way), hover=sentence(limited.why))
+        each_peer = words.each_peer_cell(row.records[most].costs)
     # Costs are in ns, and the table shows us.
     of_counts = [_short(costs[peers] / 1e3) if peers in costs else "" for peers in counts]
     return [
@@ -123,10 +151,19 @@ def _cells(way: Way, row: PeersRow, counts: Sequence[int], most: int) -> list[st
         words.caller_cell(row),
         words.placement_cell(row),
         limit,
-        _short(ratio, TIMES) if ratio else "",
+        _ratio_cell(way, ratio, most) if ratio else "",
         *of_counts,
         each_peer,
     ]
+
+
+def _ratio_cell(way: Way, ratio: Value, most: int) -> str | Cell:
+    """The ratio to one alone. All of K peers do at most K times as much as one, so the upper end of
+    an interval above K says nothing.
+    """
+    if way != "busy" and ratio.status != "ok" and ratio.bounded and ratio.ceiling > most:
+        return Cell(words.at_least(ratio), hover=positive_spread(ratio))
+    return _short(ratio, TIMES)
 
 
 def _short(value: Value, sign: str = "") -> str | Cell:
@@ -137,39 +174,14 @@ def _short(value: Value, sign: str = "") -> str | Cell:
 
 
 def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
-    """What stands below a table: how it shows a noisy figure; how long the device works for one
-    process before it turns to the next (``slice``), and how long the turn takes (``hand_over``);
-    and from what each limit follows.
+    """What stands below a table: how it shows a noisy figure, and peers that seem to do more than
+    they can.
     """
     if any(row.shows_noise for row in rows):
         yield words.RANGE_IS_NOISY
     # K peers that seem to do more than K times the work of one.
     if any(row.reaches_above for row in rows):
         yield words.RANGE_ABOVE
-    for figure in ("slice", "hand_over"):
-        of_device = _at_most_peers(rows, figure)
-        if of_device:
-            yield words.of_device(figure, of_device)
-    # What limits the peers, for unpinned rows.
-    limits: list[tuple[str, Why]] = []
-    for row in rows:
-        last = row.records[max(row.values("cost"))]
-        if row.first.placement == "free" and last.limit and last.why:
-            limits.append((words.row_of_all(row), last.why))
-    yield from reasons_said(limits, words.WHAT_LIMITS)
-
-
-def _at_most_peers(rows: Sequence[PeersRow], figure: str) -> list[RatioAt]:
-    """The figure of each row at the largest number of peers at which its interval lies above zero
-    and is narrow enough (it is *resolved*). Rows without such a value are left out.
-    """
-    at_most = []
-    for row in rows:
-        values = row.resolved(figure)
-        if values:
-            peers = max(values)
-            at_most.append(RatioAt(row, peers, values[peers]))
-    return at_most
 
 
 def _reasons(rows: Sequence[PeersRow]) -> list[str]:

@@ -32,10 +32,13 @@ _POSITIVE = frozenset({
 
 def number(of: Value | float) -> str:
     """A value rounded to one or two digits of its interval's half-width; to two digits without an
-    interval.
+    interval. What is surely above zero keeps one digit, however wide the interval.
     """
     of = _as_value(of)
-    return printed(_fixed(of.value, _place(of)), of)
+    place = _place(of)
+    if of.low is not None and of.low > 0:
+        place = _place_with_a_digit(of.value, place)
+    return printed(_fixed(of.value, place), of)
 
 
 def held_range(figure: Figure | None) -> str:
@@ -89,6 +92,8 @@ def _spread(of: Value) -> _Spread:
     """The parts of ``spread``."""
     if of.low is None or of.high is None:
         return _Spread(number(of.value), "", of)
+    if of.low > 0:
+        return _positive_spread(of)
     place = _place(of)
     interval = f"{_fixed(of.low, place)} to {_fixed(of.high, place)}"
     return _Spread(_fixed(of.value, place), interval, of)
@@ -97,25 +102,35 @@ def _spread(of: Value) -> _Spread:
 def positive_spread(of: Value) -> str:
     """``value (low to high)`` of what cannot be negative, such as a time, a rate or a ratio.
 
-    Where the interval, rounded to its own digits, reaches zero, value and ends have two digits
-    each, and an end at zero or below is not shown: ``28 (at most 110)``. This is so for most
-    intervals of two processes.
+    All have the digits that the interval allows. A lower end that these digits show as zero is not
+    shown: ``30 (at most 110)``. This is so for most intervals of two processes.
     """
     return _positive_spread(of).text()
 
 
 def _positive_spread(of: Value) -> _Spread:
     """The value and its interval as text, of what cannot be negative: see ``positive_spread``."""
-    if of.low is None or of.high is None or of.value <= 0:
-        return _spread(of)
-    # _place() is the power of ten of the last digit shown, of which ``round`` wants the negative.
-    rounded_low = round(of.low, -_place(of))
-    if rounded_low > 0:
-        return _spread(of)
-    # An end at zero or below is not shown.
-    least = f"{number(of.low)} to" if of.low > 0 else "at most"
-    # Without an interval, number() gives two digits.
-    return _Spread(number(of.value), f"{least} {number(of.high)}", of)
+    if of.low is None or of.high is None:
+        return _Spread(number(of.value), "", of)
+    if of.value < 0 or of.high <= 0:
+        # Not what the caller promised, so all of it is shown.
+        place = _place(of)
+        interval = f"{_fixed(of.low, place)} to {_fixed(of.high, place)}"
+        return _Spread(_fixed(of.value, place), interval, of)
+    # Below zero there is nothing, so the interval begins there.
+    place = _place(Value(of.value, max(of.low, 0.0), of.high))
+    # The value keeps a digit, also where its interval is many times as wide as the value.
+    value = _fixed(of.value, _place_with_a_digit(of.value, place))
+    return _Spread(value, _positive_ends(of.low, of.high, place), of)
+
+
+def _positive_ends(low: float, high: float, place: int) -> str:
+    """``low to high`` of what cannot be negative, rounded to this power of ten; ``at most high``
+    where the lower end is then zero.
+    """
+    if round(low, -place) <= 0:
+        return f"at most {_fixed(high, place)}"
+    return f"{_fixed(low, place)} to {_fixed(high, place)}"
 
 
 def between(low: float, high: float) -> str:
@@ -134,6 +149,16 @@ def ends_text(of: Value) -> str:
     low = of.value if of.low is None else of.low
     high = of.value if of.high is None else of.high
     return printed(between(low, high), of)
+
+
+def positive_ends_text(of: Value) -> str:
+    """The ends alone of what cannot be negative: ``15 to 480``, ``at most 110``; of a value without
+    an interval, the value.
+    """
+    if of.low is None or of.high is None:
+        return number(of)
+    place = _place(Value(of.value, max(of.low, 0.0), of.high))
+    return printed(_positive_ends(of.low, of.high, place), of)
 
 
 def micro(figure: Figure) -> str:
@@ -258,8 +283,7 @@ def factor(times: Value | float) -> str:
     place = _place(times)  # the power of ten of the last digit shown
     # A wide interval may round all digits away; then the first one is shown all the same.
     if 0 < times.value < math.inf:
-        first_digit = math.floor(math.log10(times.value))
-        place = min(place, first_digit)
+        place = min(place, _first_digit(times.value))
     return printed(_fixed(times.value, place) + TIMES, times)
 
 
@@ -283,10 +307,7 @@ def percent_spread(share: Value | None) -> str:
         return ""
     # Only the upper end is known: the share may be as small as zero.
     if share.low is None and share.high is not None:
-        # With zero as the lower end, the value is rounded as an interval of this width allows.
-        value = percent(Value(share.value, 0.0, share.high))
-        at_most = f"at most {_percent_number(share.high)}"
-        return _Spread(value, at_most, share * 100).text()
+        return _positive_spread(dataclasses.replace(share, low=0.0) * 100).text(" %")
     return _spread(share * 100).text(" %")
 
 
@@ -362,6 +383,20 @@ def _place(of: Value) -> int:
     if begins_low and has_few_digits:
         place -= 1
     return max(finest, place)
+
+
+def _place_with_a_digit(value: float, place: int) -> int:
+    """The power of ten to round to: ``place``, or that of the first digit of a value above zero
+    which ``place`` would round to zero.
+    """
+    if 0 < value < math.inf and round(value, -place) == 0:
+        return _first_digit(value)
+    return place
+
+
+def _first_digit(value: float) -> int:
+    """The power of ten of the first digit of a number above zero."""
+    return math.floor(math.log10(value))
 
 
 def _fixed(value: float, place: int) -> str:

@@ -13,7 +13,6 @@ from overhead.reading.plain_text import plain
 from overhead.results import Value
 from overhead.words.format import (
     MICRO,
-    between,
     count,
     factor,
     factor_spread,
@@ -21,6 +20,7 @@ from overhead.words.format import (
     number,
     percent,
     percent_spread,
+    positive_ends_text,
     positive_spread,
 )
 from overhead.words.names import CALLER_WORDS
@@ -42,9 +42,7 @@ def micro_interval(time: Value) -> str:
     """
     if not time.bounded or time.ceiling <= 0:
         return ""
-    if time.floor <= 0:
-        return f"at most {number(time.ceiling / 1e3)}"
-    return between(time.floor / 1e3, time.ceiling / 1e3)
+    return positive_ends_text(time / 1e3)
 
 
 def _as_value(value: Any) -> Value:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -15,10 +14,19 @@ from rich.console import Console
 from overhead.blocks import terminal
 from overhead.blocks.parts import Drawing, Table, Text, cell_text
 from overhead.contention.brief import brief
+from overhead.contention.evidence import evidence
 from overhead.contention.findings import DoLessTogether
-from overhead.contention.rows import RatioAt, losses, meetings, most_peers, placing, rows_of
+from overhead.contention.rows import (
+    RatioAt,
+    losses,
+    meetings,
+    pinning,
+    placing,
+    rows_of,
+    verdicts,
+)
 from overhead.contention.sections import section_of
-from overhead.contention.show import finding_sentences, way_blocks
+from overhead.contention.show import answer, finding_sentences, way_blocks
 from overhead.reading.findings import Finding, findings_of
 from overhead.reading.view import View
 from overhead.report import render
@@ -56,20 +64,71 @@ def found(*cases: list[Contention]) -> dict[str, Finding]:
     return {one.rule: one for one in findings_of(view(*cases))}
 
 
-def test_a_case_and_placement_is_a_row_with_its_cost_for_each_number_of_peers() -> None:
-    torch = {1: 9.3, 2: 9.1, 8: 19.3}
-    shown = rows(
-        view(
-            peers("torch", costs_us=torch, uneven=1.5),
-            peers("torch", costs_us=torch, placement="core"),
-        )
-    )
-    assert [(row["K=1"], row["K=2"], row["K=8"]) for row in shown] == [("9.30", "9.10", "19.3")] * 2
-    assert [bool(row[words.PINNED_COLUMN]) for row in shown] == [False, True]
+def test_a_case_is_a_row_with_its_cost_for_each_number_of_peers() -> None:
+    (row,) = rows(view(peers("torch", costs_us={1: 9.3, 2: 9.1, 8: 19.3}, uneven=1.5)))
+    assert (row["K=1"], row["K=2"], row["K=8"]) == ("9.30", "9.10", "19.3")
     # Eight times the work in 19.3 µs in place of 9.3 µs: 8 * 9.3 / 19.3.
-    assert shown[0][words.ratio_column("processes")] == "3.85×"
+    assert row[words.ratio_column("processes")] == "3.85×"
     # "19.3 to 28.9": the dearest of the eight peers costs 1.5 times as much as the others.
-    assert shown[0][words.EACH_PEER_COLUMN].split()[::2] == ["19.3", "28.9"]
+    assert row[words.EACH_PEER_COLUMN].split()[::2] == ["19.3", "28.9"]
+
+
+def placed(pinned_us: float, *, free_limit: Limit, pinned_limit: Limit) -> View:
+    """Eight unpinned peers that cost 20 µs each, and as many pinned ones; intervals of 2 %."""
+    return view(
+        peers("torch", costs_us={1: 5.0, 8: 20.0}, limit=free_limit),
+        peers("torch", costs_us={1: 5.0, 8: pinned_us}, placement="core", limit=pinned_limit),
+    )
+
+
+def test_a_pinned_row_is_shown_only_if_pinning_changed_a_cost_beyond_the_intervals() -> None:
+    same = placed(20.3, free_limit="device", pinned_limit="device")
+    other = placed(25.0, free_limit="device", pinned_limit="device")
+    assert [bool(row.get(words.PINNED_COLUMN)) for row in rows(same)] == [False]
+    assert [bool(row.get(words.PINNED_COLUMN)) for row in rows(other)] == [False, True]
+    assert len(pinning(rows_of(same, "processes")).same) == 1
+    assert len(pinning(rows_of(other, "processes")).other) == 1
+    # Once, in a sentence.
+    assert notes(same) != notes(other)
+
+
+def test_pinned_peers_without_an_interval_are_not_said_to_be_the_same() -> None:
+    shown = placed(20.0, free_limit="device", pinned_limit="device")
+    without = []
+    for one in shown.fingerprint.contention:
+        figures = [msgspec.structs.replace(figure, low=None, high=None) for figure in one.figures]
+        without.append(msgspec.structs.replace(one, figures=figures))
+    assert len(rows(view(without))) == 2
+
+
+@pytest.mark.parametrize(
+    ("free", "pinned", "shown"),
+    [
+        # What one placement leaves open, the other tells: the costs are the same.
+        ("unknown", "slices", "slices"),
+        ("device", "unknown", "device"),
+        # Two limits of one case with one cost: neither is sure.
+        ("lock", "slices", "unknown"),
+        # Not clearly slower: there is nothing to explain.
+        ("", "processors", ""),
+    ],
+)
+def test_a_case_with_the_same_costs_in_two_placements_has_one_limit(
+    free: Limit, pinned: Limit, shown: Limit
+) -> None:
+    (row,) = rows(placed(20.3, free_limit=free, pinned_limit=pinned))
+    assert row[words.LIMIT_COLUMN] == words.limit_name(shown, "processes")
+
+
+def test_limits_of_placements_with_other_costs_stay_apart() -> None:
+    both = rows(placed(40.0, free_limit="unknown", pinned_limit="slices"))
+    limits = [words.limit_name(limit, "processes") for limit in ("unknown", "slices")]
+    assert [row[words.LIMIT_COLUMN] for row in both] == limits
+
+
+@pytest.mark.parametrize("way", ["processes", "devices", "busy"])
+def test_processes_share_no_lock_of_a_library(way: Way) -> None:
+    assert words.limit_name("lock", way) != words.limit_name("lock", "threads")
 
 
 def test_a_noisy_figure_is_a_range_and_a_failed_one_has_its_reason() -> None:
@@ -101,31 +160,79 @@ def test_every_limit_and_placement_has_words(limit: Limit, placement: Placement)
     assert bool(row.get(words.PINNED_COLUMN)) == (placement != "free")
 
 
-def test_the_most_peers_are_compared_for_one_caller_from_the_least_to_the_most_resolved() -> None:
+def test_cases_are_more_or_less_than_one_alone_by_their_intervals() -> None:
     shown = view(
         peers("torch", costs_us={1: 9.3, 8: 19.3}),
         peers("cuda-graph", costs_us={1: 1.0, 8: 10.0}),
-        # The two last do the least together, but have another caller or are not resolved.
+        # Its interval reaches from 0.75 to 1.35 times as much.
+        peers("dawn", costs_us={1: 10.0, 8: 76.2}, status="noisy", width=0.3),
+        # A case of fewer peers is not compared.
+        peers("cupy", costs_us={1: 1.0, 4: 80.0}),
         peers("vulkan", costs_us={1: 1.0, 8: 80.0}, caller="native"),
-        peers("dawn", costs_us={1: 1.0, 8: 80.0}, status="noisy"),
+    )
+    found = verdicts("processes", rows_of(shown, "processes"))
+    assert found is not None
+    assert found.peers == 8
+    assert stacks(*found.more) == ["torch"]
+    assert stacks(*found.less) == ["vulkan", "cuda-graph"]
+    assert stacks(*found.even) == ["dawn"]
+
+
+def test_the_answer_has_the_outermost_ends_and_names_the_smaller_groups() -> None:
+    shown = view(
+        peers("torch", costs_us={1: 10.0, 8: 20.0}, limit="device"),
+        peers("triton", costs_us={1: 10.0, 8: 40.0}, limit="device"),
+        peers("cuda-graph", costs_us={1: 1.0, 8: 16.0}, limit="slices"),
     )
     own = rows_of(shown, "processes")
-    compared = most_peers("processes", own)
-    assert compared is not None
-    assert stacks(compared.least, compared.greatest) == ["cuda-graph", "torch"]
-    # What eight do together, relative to one alone.
-    assert compared.least.ratio.value == pytest.approx(8 * 1.0 / 10.0)
-    assert compared.greatest.ratio.value == pytest.approx(8 * 9.3 / 19.3, abs=0.01)
-    assert [row.first.target.stack for row in compared.noisy] == ["dawn"], (
-        "a row that is left out is named"
+    said = answer("processes", own)
+    # 2 and 4 times as much, each with 2 % on both sides; half as much.
+    assert "2.0 to 4.1×" in said
+    assert "0.490 to 0.510×" in said
+    names = {row.first.target.stack: words.name(row) for row in own}
+    assert names["cuda-graph"] in said
+    assert names["torch"] not in said
+
+
+def test_without_an_interval_nothing_is_answered() -> None:
+    once = peers("torch", costs_us={1: 10.0, 8: 20.0})
+    for i, one in enumerate(once):
+        figures = [msgspec.structs.replace(figure, low=None, high=None) for figure in one.figures]
+        once[i] = msgspec.structs.replace(one, figures=figures)
+    assert answer("processes", rows_of(view(once), "processes")) == ""
+
+
+def test_a_ratio_that_noise_puts_above_k_has_no_upper_end() -> None:
+    wide = peers("torch", costs_us={1: 5.0, 4: 5.0}, way="devices", status="noisy", width=0.4)
+    (row,) = rows(view(wide), "devices")
+    # Four times as much, less 40 %.
+    assert "2.4" in row[words.ratio_column("devices")]
+    assert "5.6" not in row[words.ratio_column("devices")]
+
+
+def test_each_limit_has_one_line_with_the_figures_that_show_it() -> None:
+    def limited(stack: str, limit: Limit, issue_us: float) -> list[Contention]:
+        made = peers(stack, {1: 5.0, 8: 20.0}, limit=limit, more=(figure("issue", issue_us * 1e3),))
+        alone = made[0]
+        made[0] = msgspec.structs.replace(alone, figures=[*alone.figures, figure("issue", 4e3)])
+        return made
+
+    shown = view(
+        limited("torch", "device", 4.0),
+        limited("triton", "device", 6.0),
+        limited("dawn", "lock", 16),
     )
-    said = finding_sentences("processes", own)[0]
-    assert all(text in said for text in ("0.800×", "3.85×", *map(words.name, compared.noisy)))
+    device, lock = evidence(rows_of(shown, "processes"))
+    assert stacks(*device.slowdowns) == ["torch", "triton"]
+    assert [round(one.ratio.value, 3) for one in device.enqueue] == [1.0, 1.5]
+    assert stacks(*lock.slowdowns) == ["dawn"]
+    judged = [*device.slowdowns, *lock.slowdowns]
+    assert words.limit_line("processes", device, judged) in notes(shown)
 
 
 def test_beside_busy_processors_the_slowdown_of_the_one_process_is_told() -> None:
     shown = view(peers("torch", costs_us={1: 9.5, 16: 19.0}, way="busy"))
-    assert "2.00×" in notes(shown, "busy")
+    assert "1.96 to 2.04×" in notes(shown, "busy")
     assert rows(shown, "busy")[0][words.ratio_column("busy")] == "2.00×"
 
 
@@ -168,43 +275,53 @@ def test_a_row_is_one_line_of_a_terminal_of_120_columns() -> None:
     found_rows = [
         line for line in shown.get().splitlines() if line[1:6] in ("torch", "cuda-", "dawn ")
     ]
-    assert len(found_rows) == 8, "one line for each row of each way"
+    assert len(found_rows) == 7, "one line for each row of each way"
     compiled = rows_of(View(h100()), "processes")[2]
     assert compiled.first.case.caller == "native"
-    assert words.caller_cell(compiled) in found_rows[2]
-    assert words.limit_cell(compiled.records[8]) in found_rows[2]
+    assert words.caller_cell(compiled) in found_rows[1]
+    assert words.limit_name("device", "processes") in found_rows[1]
 
 
-def test_the_names_of_lines_do_not_overlap_and_lie_inside_the_figure() -> None:
-    drawn_text = pytest.importorskip("matplotlib.text").Text
-    stacks = (
-        "torch",
-        "cuda-driver",
-        "cuda-graph",
-        "vulkan",
-        "dawn",
-        "wgpu-native",
-        "cupy",
-        "triton",
-    )
-    # At eight peers, where the names stand, the lines end next to each other.
-    crowd = view(
-        *(
-            peers(stack, costs_us={1: 1 + i, 2: 8.0, 8: 9 + i / 99})
-            for i, stack in enumerate(stacks)
-        )
-    )
-    figure = next(
-        part for part in section_of("processes")(crowd) if isinstance(part, Drawing)
-    ).draw()
-    figure.draw_without_rendering()
-    for ax in figure.axes:
-        boxes = sorted(
-            (drawn_text.get_window_extent(name) for name in ax.texts), key=lambda box: box.y0
-        )
-        assert len(boxes) >= len(stacks)
-        assert all(above.y0 >= below.y1 - 1 for below, above in pairwise(boxes))
-        assert all(figure.bbox.x1 >= box.x1 and figure.bbox.y1 >= box.y1 for box in boxes)
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_texts_of_a_figure_do_not_overlap_and_lie_inside_it(narrow: bool) -> None:
+    pytest.importorskip("matplotlib")
+    crowd = []
+    for i, stack in enumerate(("torch", "cuda-driver", "cuda-graph", "vulkan", "dawn", "cupy")):
+        # At eight peers all are at one rate.
+        crowd.append(peers(stack, {1: 1 + i, 2: 8.0, 8: 9 + i / 99}, limit="processors"))
+    parts = section_of("processes")(view(*crowd))
+    (drawing,) = [part for part in parts if isinstance(part, Drawing)]
+    draw = drawing.draw_narrow if narrow else drawing.draw
+    assert draw is not None
+    shown = draw()
+    shown.draw_without_rendering()
+    boxes = []
+    for ax in shown.axes:
+        texts = list(ax.texts)
+        if ax.axison:
+            texts += [*ax.get_xticklabels(), *ax.get_yticklabels()]
+        boxes += [text.get_window_extent() for text in texts if text.get_text()]
+    assert len(boxes) >= len(crowd)
+    for one, other in itertools.combinations(boxes, 2):
+        assert not one.shrunk(0.9, 0.9).overlaps(other.shrunk(0.9, 0.9))
+    assert max(box.x1 for box in boxes) <= shown.bbox.x1
+
+
+def test_a_figure_shows_where_the_device_limits_and_a_case_of_one_number_is_left_out() -> None:
+    pytest.importorskip("matplotlib")
+    torch = on_device("torch", alone_us=5.0, each_us=2.2)
+    triton = on_device("triton", alone_us=11.0, each_us=2.1)
+    lone = peers("cupy", costs_us={1: 5.0})
+    (drawing,) = [
+        part
+        for part in section_of("processes")(view(torch, triton, lone))
+        if isinstance(part, Drawing)
+    ]
+    ax = drawing.draw().axes[0]
+    assert len(ax.get_yticks()) == 2
+    # In µs: the lower end of the one interval, and the upper end of the other.
+    areas = [patch.get_paths()[0].get_extents() for patch in ax.collections]
+    assert {(round(area.x0, 3), round(area.x1, 3)) for area in areas} == {(2.058, 2.244)}
 
 
 def test_the_page_names_the_run_that_it_comes_from_and_other_runs_add_nothing_to_it(
@@ -316,8 +433,9 @@ def test_every_case_that_surely_does_less_than_one_alone_is_named() -> None:
     worst = losses("processes", own)
     assert stacks(*worst) == ["torch", "cuda-graph"]
     assert worst[1].ratio.value == pytest.approx(2 * 1.0 / 2.1, abs=0.001)
-    said = finding_sentences("processes", own)[-1]
-    assert all(words.name(one.row) in said for one in worst)
+    said = answer("processes", own)
+    assert "0.8" in said
+    assert "0.9" in said
     # With an interval of 20 % two may do as much as one; and of the other stack one ran alone.
     noisy = peers("cuda-graph", costs_us={1: 1.0, 2: 2.1}, width=0.2)
     much_alone = much[:1]
@@ -379,4 +497,4 @@ def test_the_limit_and_what_all_do_together_are_in_every_terminal(width: int) ->
     )
     head = text.split("─")[0].split()
     assert {words.ratio_column("processes"), words.LIMIT_COLUMN} <= set(head)
-    assert len(table.rows) == 5, "the cases of processes in this run"
+    assert len(table.rows) == 4, "the cases of processes in this run"

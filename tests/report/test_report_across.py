@@ -9,22 +9,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Drawing
+from overhead.blocks.parts import Drawing, Text, cell_text
 from overhead.claims.registry import claims
 from overhead.contention.sections import devices
 from overhead.errors import UsageError
 from overhead.loading.files import read_fingerprint, write_fingerprint
 from overhead.reading.published import publications
 from overhead.report import build, render
-from overhead.report.across.beside import fingerprint as beside, over_time
+from overhead.report.across.beside import fingerprint as beside
+from overhead.report.across.over_time import over_time
 from overhead.report.across.vendors import vendor, vendors
 from overhead.report.core.machines import from_fingerprints, from_paths
 from overhead.results import Fingerprint, Gpu, Machine, Record
 from overhead.words.format import run_time
 from overhead.words.report.machines import listed_name, shown_runs
 from overhead.words.report.pages import from_run
-from overhead.words.report.vendors import row_name
-from tests.fakes.report import crowded, fingerprint, record, share
+from overhead.words.report.vendors import devices_at_end, row_name
+from tests.fakes.report import crowded, figure, fingerprint, record, share
 from tests.report.report_page import Page, numbers
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +96,9 @@ def test_every_machine_and_every_published_point_with_a_link_to_its_source_is_on
 
 def test_only_figures_of_the_cost_of_one_more_share_a_panel_with_measured_ones() -> None:
     runs = [run(i, each=10_000.0 * (i + 1), day=i + 1) for i in range(3)]
-    drawing, *_, measured = list[Any](vendors(from_fingerprints(runs)))
+    parts = list[Any](vendors(from_fingerprints(runs)))
+    measured = parts[-1]
+    both, only_published = [part for part in parts if isinstance(part, Drawing)]
     name = row_name("dispatch", "Vulkan", "wgpu-native", "binding")
     dispatch = [row for row in measured.rows if row[:3] == ["dispatch", "slope", name]]
     assert [row[5] for row in dispatch] == [
@@ -103,9 +106,9 @@ def test_only_figures_of_the_cost_of_one_more_share_a_panel_with_measured_ones()
         "20.0 (19.6 to 20.4)",
         "30.0 (29.4 to 30.6)",
     ]
-    one_more, _, *only_published = drawing.draw().axes
+    one_more, _ = both.draw().axes
     small = set()
-    for ax in only_published:
+    for ax in only_published.draw().axes:
         small.update(mark_sizes(ax))
     assert len(small) == 1, "only published marks, which are small"
     assert max(mark_sizes(one_more)) > max(small)
@@ -241,7 +244,59 @@ def test_the_key_figures_are_drawn_beside_the_reference_and_over_time() -> None:
     (picture,) = [part for part in beside(machines) if isinstance(part, Drawing)]
     assert "NVIDIA H100" in picture.title
     (over_all,) = [part for part in over_time(machines) if isinstance(part, Drawing)]
-    assert numbers(over_all.alt)[-1] == "3", "runs"
+    # Relative to the first of the three runs.
+    assert set(marks(over_all)) >= {2.0, 3.0}
+    assert over_all.table is not None
+    ratios = [cell_text(row[-2]) for row in over_all.table.rows]
+    assert any("3.00" in ratio for ratio in ratios), "the last run costs three times as much"
+
+
+def marks(drawing: Drawing) -> list[float]:
+    """The values of all marks of the first panel, from the left."""
+    values = []
+    for line in drawing.draw().axes[0].lines:
+        x: Any = line.get_xdata()
+        if len(x) == 1:
+            values.append(float(x[0]))
+    return values
+
+
+def test_a_change_beyond_run_to_run_variation_is_said_and_one_within_is_not() -> None:
+    runs = [run(1, each=cost, day=day) for day, cost in enumerate((20e3, 20.2e3, 19.9e3, 90e3), 1)]
+    changed = [part for part in over_time(from_fingerprints(runs)) if isinstance(part, Text)]
+    steady = [part for part in over_time(from_fingerprints(runs[:3])) if isinstance(part, Text)]
+    # The newest over the first.
+    assert "4.5" in changed[0].paragraphs[0]
+    assert "×" not in steady[0].paragraphs[0]
+
+
+def test_a_picture_over_time_has_three_ticks_and_the_newest_runs() -> None:
+    runs = [run(1, each=20_000.0 + day, day=day) for day in range(1, 12)]
+    parts = list(over_time(from_fingerprints(runs)))
+    (drawing,) = [part for part in parts if isinstance(part, Drawing)]
+    figure = drawing.draw()
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    low, high = ax.get_xlim()
+    assert sum(low <= tick <= high for tick in ax.get_xticks()) >= 3
+    (answer,) = [part for part in parts if isinstance(part, Text)]
+    assert "11" in answer.paragraphs[0], "the runs that are not drawn are counted"
+
+
+def test_the_vendors_answer_does_not_rest_on_a_noisy_cost() -> None:
+    steady = record("dawn", adapter="NVIDIA H200", each=20_000.0)
+    wide = figure("complete", 900_000.0, width=0.5)
+    noisy = record("wgpu-native", adapter="NVIDIA H200", each=None, more=(wide,))
+    parts = list[Any](vendors(from_fingerprints([fingerprint(steady, noisy)])))
+    answer = parts[0].paragraphs[0]
+    assert "20.0" in answer
+    assert "900" not in answer
+
+
+def test_the_devices_of_a_row_that_do_not_fit_are_counted() -> None:
+    named = [f"a device with a long name {i} 1.00" for i in range(5)]
+    assert devices_at_end(named[:2]) == " · ".join(named[:2])
+    assert devices_at_end(named).endswith("3 more")
 
 
 def test_one_run_is_not_drawn_over_time() -> None:

@@ -50,9 +50,9 @@ def test_the_interval_of_a_value_decides_the_number_of_digits(
 @pytest.mark.parametrize(
     ("value", "low", "high", "said"),
     [
-        (28.35, -51.8, 108.5, "28 (at most 110)"),
-        (0.0062, -0.0163, 0.0287, "0.0062 (at most 0.029)"),
-        (4.499, 0.21, 8.79, "4.5 (0.21 to 8.8)"),
+        (28.35, -51.8, 108.5, "30 (at most 110)"),
+        (0.0062, -0.0163, 0.0287, "0.006 (at most 0.029)"),
+        (4.499, 0.21, 8.79, "4 (at most 9)"),
         (26.34, 25.9, 26.8, "26.3 (25.9 to 26.8)"),
         (2.71, 2.3, 3.1, "2.7 (2.3 to 3.1)"),
         (-1.0, -30.0, 28.0, "−1 (−30 to 28)"),
@@ -67,8 +67,8 @@ def test_a_positive_value_whose_interval_reaches_zero_keeps_its_digits(
 
 def test_only_an_intercept_or_a_difference_shows_an_end_below_zero() -> None:
     wide = Figure(name="complete", value=28_350.0, low=-51_800.0, high=108_500.0)
-    assert shown.micro_spread(wide) == "28 (at most 110)"
-    assert shown.time(wide) == "28 \u00b5s (at most 110)"
+    assert shown.micro_spread(wide) == "30 (at most 110)"
+    assert shown.time(wide) == "30 \u00b5s (at most 110)"
     assert shown.micro_spread(msgspec.structs.replace(wide, name="fixed")) == "30 (−50 to 110)"
     assert shown.factor_spread(Value(1.33, -1.4, 4.5)) == "1.3× (at most 4.5)"
 

@@ -15,7 +15,7 @@ from overhead.words.templates import Formatter
         ("{ns:micro}", {"ns": 1234.0}, "1.23"),
         ("{ns:micro-spread}", {"ns": 28e3}, "28"),
         ("{ns:micro-spread}", {"ns": 20e3, "ns_low": 19e3, "ns_high": 21e3}, "20.0 (19.0 to 21.0)"),
-        ("{ns:micro-spread}", {"ns": 28e3, "ns_low": -5e3, "ns_high": 110e3}, "28 (at most 110)"),
+        ("{ns:micro-spread}", {"ns": 28e3, "ns_low": -5e3, "ns_high": 110e3}, "30 (at most 110)"),
         ("{ns:micro-spread}", {"ns": 1.5e5, "ns_other": 1.2e7}, "150 or 12,000"),
         ("x{ns:micro-interval}", {"ns": 28e3, "ns_low": 4e3, "ns_high": 66e3}, "x (4 to 66 µs)"),
         ("x{ns:micro-interval}", {"ns": 28e3}, "x"),

@@ -1,42 +1,32 @@
-"""The key figures of this machine beside those of a reference run and of an earlier run, and over
-time.
-"""
+"""The key figures of this machine beside those of a reference run and of an earlier run."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
-from overhead.reading.beside import Beside, beside, full_runs, spreads_of, version_changes
+from overhead.reading.beside import Beside, beside, full_runs, spreads_of
 from overhead.reading.key_figures import KeyFigure, key_figures
-from overhead.reading.plain_text import plain
 from overhead.reading.view import View, without_device
 from overhead.report.core.dots import (
-    LEAST_RATIOS,
     DotLook,
     DotRow,
     Head,
     Mark,
     dot_figure,
     narrow_dot_figure,
-    ratio_ticks,
 )
-from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
+from overhead.report.core.draw import INK, MUTED, WIDE_INCHES
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
-from overhead.results import Value
 from overhead.words.beside import (
     WHY_APART,
     beside_sentence,
     outside_sentence,
-    version_changes_text,
 )
-from overhead.words.format import factor_spread, run_time
+from overhead.words.format import factor_spread
 from overhead.words.key_figures import (
     figure_remark,
     label,
@@ -50,7 +40,6 @@ from overhead.words.report.beside import (
     NEXT_RUN,
     NO_OTHER_RUN,
     NOISY,
-    OVER_TIME,
     PANELS,
     RED,
     THIS_RUN,
@@ -60,20 +49,12 @@ from overhead.words.report.beside import (
     differences,
     head,
     other_run,
-    over_time_alternative,
     picture_title,
     table_title,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 _OUTSIDE_COLOUR = "#b5432a"
 """The colour of a ratio outside the run-to-run range."""
-_PANEL_COLUMNS = 3
-_PANEL_INCHES = 1.4
-_WORD_LETTERS = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,16 +67,6 @@ class _Look:
 
 _LOOKS = (_Look("#0b5394", "o"), _Look(MUTED, "s"))
 """Of the first run beside this one, and of the second."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Point:
-    """The ratio of a figure to that of an earlier run. ``when``: the time of the run, as matplotlib
-    counts it.
-    """
-
-    when: float
-    ratio: Value
 
 
 @register_across("fingerprint", "This machine compared with others", 7, page="front")
@@ -280,132 +251,3 @@ def _panels(comparisons: Sequence[Beside]) -> dict[str, list[DotRow]]:
         row = DotRow(label(figure), marks, band=band, columns=values)
         rows_by_limit.setdefault(pairs[0].limit, []).append(row)
     return {PANELS[limit]: rows_by_limit[limit] for limit in PANELS if limit in rows_by_limit}
-
-
-@register_across("over-time", "The runs of this machine over time", 30)
-def over_time(machines: Machines) -> Iterator[Part]:
-    """A section on how the key figures of this machine changed from run to run: a panel for each
-    figure that two or more runs have, and a table of the software versions that changed between
-    runs. Nothing where no figure was measured twice.
-    """
-    runs = full_runs([machines.own, *machines.others])  # the oldest first
-    ratios = _ratios_over_time(runs)
-    panels = {}
-    for figure in machines.own.once(key_figures):
-        if figure.key in ratios:
-            panels[label(figure)] = ratios[figure.key]
-    if not panels:
-        return
-
-    table_rows = []
-    changes = {}
-    # Between each run and the one before it, what changed in the versions of software.
-    for before, after in pairwise(runs):
-        changed = version_changes(before.fingerprint, after.fingerprint)
-        if changed:
-            words = plain(version_changes_text(changed), 300)
-            table_rows.append((run_time(after.fingerprint.created), words))
-            changes[_when(after)] = words
-    table = None
-    if table_rows:
-        table = Table("Versions that changed", ["run", "changes since the run before"], table_rows)
-    yield Drawing(
-        name="over-time",
-        title="Key figures over time",
-        alt=over_time_alternative(len(panels), len(runs)),
-        caption=OVER_TIME,
-        draw=partial(_over_time_figure, panels, changes),
-        table=table,
-    )
-
-
-def _ratios_over_time(runs: Sequence[View]) -> dict[str, list[_Point]]:
-    """By key of each figure that two or more runs have: its ratio to the first run that has it, for
-    this run and each later one. ``runs``: the oldest first.
-    """
-    ratios: dict[str, list[_Point]] = {}
-    for i, first in enumerate(runs):
-        # Without run-to-run ranges ({}), which this picture does not draw.
-        comparisons = [beside(run, first, {}) for run in runs[i:]]
-        # The run beside itself: all figures that it has, each with the ratio 1.
-        of_itself = comparisons[0]
-        for key in of_itself.pairs:
-            points = []
-            for comparison in comparisons:
-                if key in comparison.pairs:
-                    points.append(_Point(_when(comparison.view), comparison.pairs[key].ratio))
-            # A figure that an earlier run has keeps its ratios to that run.
-            if len(points) > 1:
-                ratios.setdefault(key, points)
-    return ratios
-
-
-def _when(run: View) -> float:
-    """The time of the run as matplotlib counts it."""
-    from matplotlib.dates import datestr2num
-
-    return float(datestr2num(run.fingerprint.created))
-
-
-@style()
-def _over_time_figure(
-    panels: Mapping[str, Sequence[_Point]], changes: Mapping[float, str]
-) -> Figure:
-    """The picture over time: a panel for each key figure, all with the same axes, and a vertical
-    line with words where a version changed.
-
-    ``panels``: by title the ratios of a figure; ``changes``: by time what changed.
-    """
-    from matplotlib.dates import DateFormatter
-    from matplotlib.ticker import MaxNLocator
-
-    rows = math.ceil(len(panels) / _PANEL_COLUMNS)
-    figure, axes = new_figure(
-        [_PANEL_INCHES] * rows,
-        _PANEL_COLUMNS,
-        around=0.4,
-        width=WIDE_INCHES,
-        sharex=True,
-        sharey=True,
-    )
-    # The last row of the grid may have more places than there are panels.
-    without_panel = axes[len(panels) :]
-    for ax in without_panel:
-        ax.set_visible(False)
-    for ax, (title, points) in zip(axes, panels.items(), strict=False):
-        _draw_points(ax, points)
-        _draw_changes(ax, changes)
-        # Invisible: it makes the axis reach so far at least, so that small changes look small.
-        ax.axhspan(*LEAST_RATIOS, alpha=0)
-        ax.set_title(title, fontsize=SMALL)
-        ax.tick_params(labelbottom=True, labelsize=SMALL)
-    # The panels share their axes, so the first one sets them for all.
-    axes[0].set_yscale("log")
-    ratio_ticks(axes[0].yaxis)
-    axes[0].xaxis.set_major_locator(MaxNLocator(2))
-    axes[0].xaxis.set_major_formatter(DateFormatter("%d %b %H:%M"))
-    return figure
-
-
-def _draw_points(ax: Axes, points: Sequence[_Point]) -> None:
-    """Draw a figure's ratio to its first run: a mark for each run, hollow if noisy, with its
-    interval. The first ratio is 1 by definition and has no interval.
-    """
-    for i, point in enumerate(points):
-        ratio = point.ratio
-        is_first = i == 0
-        if not is_first and ratio.low and ratio.high:
-            ends = [ratio.low, ratio.high]
-            # A vertical line from end to end.
-            ax.plot([point.when, point.when], ends, color=INK, linewidth=1)
-        # A hollow mark is noisy.
-        inside = INK if ratio.status == "ok" else PAPER
-        ax.plot([point.when], [ratio.value], "o", color=INK, markerfacecolor=inside, markersize=4)
-
-
-def _draw_changes(ax: Axes, changes: Mapping[float, str]) -> None:
-    """A vertical line at each run before which a version changed, with the versions along it."""
-    look: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "top", "fontsize": 5.5}
-    for when, words in changes.items():
-        ax.axvline(when, color=MUTED, linewidth=0.9)
-        ax.text(when, 0.98, plain(words, _WORD_LETTERS), transform=ax.get_xaxis_transform(), **look)

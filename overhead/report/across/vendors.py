@@ -25,13 +25,18 @@ from overhead.results import Figure, Fingerprint, Record, Value, facts_of
 from overhead.words.format import MICRO, spread
 from overhead.words.report.machines import listed_name, shown_runs
 from overhead.words.report.vendors import (
+    ONLY_PUBLISHED_CAPTION,
+    ONLY_PUBLISHED_TITLE,
     VENDORS_CAPTION,
+    CostFactor,
     device_value,
     devices_at_end,
     measured_source,
     published_remark,
     published_source,
     row_name,
+    short_row_name,
+    vendors_answer,
 )
 
 if TYPE_CHECKING:
@@ -54,26 +59,23 @@ class _Panel:
     works: Sequence[str]
     contracts: Sequence[Contract]
 
-    @property
-    def has_measured(self) -> bool:
-        """Whether our own figures are drawn. A published time of another kind contains a wait, or
-        only CPU time, and cannot be compared with ours.
-        """
-        return self.contracts == _ONE_MORE
-
 
 _PANELS = (
     _Panel("Cost of one more dispatch, launch or operation", _UNITS, _ONE_MORE),
     _Panel("Cost of one more node of a CUDA graph or recording", ("node",), _ONE_MORE),
-    _Panel("Only published: 100 dispatches and one wait, divided by 100", _UNITS, ("sequential",)),
-    _Panel("Only published: single-shot latency, and empty waits", (*_UNITS, "wait"), ("single",)),
+)
+"""What is measured and published."""
+_ONLY_PUBLISHED = (
+    _Panel("100 dispatches and one wait, divided by 100", _UNITS, ("sequential",)),
+    _Panel("Single-shot latency, and empty waits", (*_UNITS, "wait"), ("single",)),
     _Panel(
-        "Only published: launch latency, from a submission until the device starts",
+        "Launch latency, from a submission until the device starts",
         _UNITS,
         ("until start",),
     ),
-    _Panel("Only published: the CPU time of the call alone", _WORK, ("host call",)),
+    _Panel("The CPU time of the call alone", _WORK, ("host call",)),
 )
+"""What cannot be compared with our costs, as it contains a wait, or only CPU time."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +107,14 @@ class _Point:
     """A cost on one device: measured by us, or published elsewhere.
 
     ``what``: of what unit; ``contract``: how it was taken; ``row``: stack, API and caller in words;
-    ``cost``: in microseconds; ``text``: the cost as the table prints it.
+    ``short_row``: the same in the picture; ``cost``: in microseconds; ``text``: the cost as the
+    table prints it.
     """
 
     what: str
     contract: Contract
     row: str
+    short_row: str
     api: str
     device: str
     vendor: str
@@ -140,19 +144,29 @@ def vendors(machines: Machines) -> Iterator[Part]:
     all points with their sources.
     """
     points = _points(machines)
-    titles = [panel.title for panel in _PANELS]
+    opening = _answer(points)
+    if opening:
+        yield Text([opening], lead=True)
     yield Drawing(
         "vendors",
         "The cost of one more launch, by vendor",
-        "; ".join(titles),
+        opening or _PANELS[0].title,
         VENDORS_CAPTION,
-        partial(_figure, points),
+        partial(_figure, points, _PANELS),
+    )
+    yield Drawing(
+        "vendors-published",
+        ONLY_PUBLISHED_TITLE,
+        "; ".join(panel.title for panel in _ONLY_PUBLISHED),
+        ONLY_PUBLISHED_CAPTION,
+        partial(_figure, points, _ONLY_PUBLISHED),
+        folded=True,
     )
     # Tables: what each way to measure means, then the published points, then ours.
     meanings = list(publications().contract.items())
-    yield Table("How a figure was measured", ["how measured", "meaning"], meanings)
+    yield Table("How a figure was measured", ["how measured", "meaning"], meanings, folded=True)
     published = [point for point in points if point.is_published]
-    yield table_of("Published, with sources", _POINT_COLUMNS, published, sortable=True)
+    yield table_of("Published, with sources", _POINT_COLUMNS, published, sortable=True, folded=True)
     measured = [point for point in points if not point.is_published]
     yield table_of(
         "Measured by us: the base cases of each stack",
@@ -270,13 +284,15 @@ def _measured_point(run: Fingerprint, target: TargetView, taken: _Taken) -> _Poi
     with_arguments = record.params.get("arguments") != 0
     label = target.facts.label
     # The words that name API, stack and caller; a published point of the same has the same.
-    row = row_name(taken.what, record.api, label, record.caller, with_arguments=with_arguments)
+    named = (taken.what, record.api, label, record.caller)
+    row = row_name(*named, with_arguments=with_arguments)
     # ``ok`` or ``noisy`` by its interval alone, whatever other figures of the case are.
     status = by_interval(cost_ns).status
     return _Point(
         what=taken.what,
         contract=taken.contract,
         row=row,
+        short_row=short_row_name(*named, with_arguments=with_arguments),
         api=record.api,
         device=plain(device, 40),
         vendor=vendor(record, run.machine.cpu),
@@ -333,11 +349,13 @@ def _published(point: PublishedPoint) -> _Point:
     label = facts_of(point.stack).label
     # A source that does not tell (None) is taken for one with arguments.
     with_arguments = point.arguments != 0
-    row = row_name(point.quantity, point.api, label, point.caller, with_arguments=with_arguments)
+    named = (point.quantity, point.api, label, point.caller)
+    row = row_name(*named, with_arguments=with_arguments)
     return _Point(
         what=point.quantity,
         contract=point.contract,
         row=row,
+        short_row=short_row_name(*named, with_arguments=with_arguments),
         api=point.api,
         device=point.adapter,
         vendor=point.vendor,
@@ -349,21 +367,79 @@ def _published(point: PublishedPoint) -> _Point:
     )
 
 
-def _figure(points: Sequence[_Point]) -> Picture:
-    """The picture of the section: its panels, each with rows of dots on a scale of its own.
-    Software adapters and CPUs are only in the tables.
+def _drawn(points: Sequence[_Point]) -> list[_Point]:
+    """The points of pictures and of the answer: software adapters and CPUs are only in the
+    tables.
     """
     drawn = []
     for point in points:
         # ``resolved``: the cost lies above zero with its interval, if it has one.
         if point.vendor != "software" and point.api != "CPU" and point.cost.resolved:
             drawn.append(point)
+    return drawn
 
+
+def _answer(points: Sequence[_Point]) -> str:
+    """The sentence that the section opens with: the range of the costs of one more unit, measured
+    and published, and what makes them differ more, the stack or the device; '' without points.
+    Noisy costs do not count.
+    """
+    compared = []
+    for point in _drawn(points):
+        is_clear = point.is_published or by_interval(point.cost).status == "ok"
+        if is_clear and _is_in(_PANELS[0], point):
+            compared.append(point)
+    measured = [point for point in compared if not point.is_published]
+    published = [point for point in compared if point.is_published]
+    if not measured or not published:
+        return ""
+    # By device, the costs through all stacks; by row, the costs on all devices.
+    by_device: dict[str, list[_Point]] = {}
+    by_row: dict[str, list[_Point]] = {}
+    for point in compared:
+        by_row.setdefault(point.row, []).append(point)
+        if not point.is_published:
+            by_device.setdefault(point.device, []).append(point)
+    return vendors_answer(
+        (_cheapest(measured).cost, _dearest(measured).cost),
+        (_cheapest(published).cost, _dearest(published).cost),
+        max(map(_factor, by_device.values()), key=_factor_size),
+        max(map(_factor, by_row.values()), key=_factor_size),
+    )
+
+
+def _cheapest(points: Sequence[_Point]) -> _Point:
+    return min(points, key=_cost)
+
+
+def _dearest(points: Sequence[_Point]) -> _Point:
+    return max(points, key=_cost)
+
+
+def _cost(point: _Point) -> float:
+    return point.cost.value
+
+
+def _factor(points: Sequence[_Point]) -> CostFactor:
+    """By how many times the costs of these points differ."""
+    dearest, cheapest = _dearest(points), _cheapest(points)
+    # The two may be of different boards, which is what is compared.
+    return CostFactor(Value(dearest.cost.value / cheapest.cost.value), dearest.row, cheapest.device)
+
+
+def _factor_size(factor: CostFactor) -> float:
+    return factor.times.value
+
+
+def _figure(points: Sequence[_Point], panels_of: Sequence[_Panel]) -> Picture:
+    """The picture of these panels, each with rows of dots on a scale of its own."""
+    drawn = []
     panels = {}
-    for panel in _PANELS:
-        shown = [point for point in drawn if _is_in(panel, point)]
+    for panel in panels_of:
+        shown = [point for point in _drawn(points) if _is_in(panel, point)]
         if shown:
             panels[panel.title] = _rows(shown)
+            drawn += shown
 
     drawn_vendors = {point.vendor for point in drawn}
     shapes = {}
@@ -377,7 +453,7 @@ def _is_in(panel: _Panel, point: _Point) -> bool:
     """Whether the panel shows the point."""
     if point.what not in panel.works or point.contract not in panel.contracts:
         return False
-    return point.is_published or panel.has_measured
+    return point.is_published or panel in _PANELS
 
 
 def _rows(points: Iterable[_Point]) -> list[DotRow]:
@@ -407,4 +483,4 @@ def _dots(points: Sequence[_Point]) -> DotRow:
         # A small mark is published.
         marks.append(Mark(cost, known.colour, known.marker, small=point.is_published))
         devices.append(device_value(point.device, point.cost))
-    return DotRow(points[0].row, marks, end=devices_at_end(devices))
+    return DotRow(points[0].short_row, marks, end=devices_at_end(devices))

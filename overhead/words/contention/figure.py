@@ -1,46 +1,107 @@
-"""The figure of a way in words: its title, its axes, its lines."""
+"""The figure of a way in words: its title, its axis, its lines."""
 
 from __future__ import annotations
 
-from overhead.contention.rows import PeersRow
+from overhead.contention.rows import PeersRow, RatioAt
 from overhead.reading.plain_text import plain
-from overhead.results import Way
-from overhead.words.contention.peers import PEER_WORDS, label_without_software
-from overhead.words.format import MICRO
+from overhead.results import Caller, Value, Way
+from overhead.words.contention.peers import PEER_WORDS, at_least, label_without_software, limit_name
+from overhead.words.format import MICRO, TIMES, number, positive_ends_text
+from overhead.words.names import CALLER_WORDS
 
-PEERS_CAPTION = (
-    "Left: the cost for each caller while K callers run the same case. Right: how much work K"
-    " callers do in the time in which one caller alone does 1. Solid lines: from Python. Dotted:"
-    " from compiled code. Dashed: not measured, but K times one caller alone. Hollow: noisy. All"
-    " axes are logarithmic."
-)
-WORK_TITLE = "Work of all together in the same time; one alone does 1"
-PROPORTIONAL = "K times one alone"
-_SHORT = {"native": ", compiled", "ffi": ", no wrappers", "browser": ", JavaScript"}
+_SHORT: dict[Caller, str] = {
+    "native": ", compiled",
+    "ffi": ", no wrappers",
+    "browser": ", JavaScript",
+    "binding": "",
+}
+_MOST_LETTERS = 40
+_PEERS: dict[Way, str] = {
+    "processes": "processes",
+    "threads": "threads",
+    "devices": "devices",
+    "busy": "busy processes",
+}
 
 
 def title(way: Way) -> str:
     """What the figure shows."""
     cases = PEER_WORDS[way].title
-    return f"{cases}: the cost of one dispatch or launch, and the work of all together"
+    if way == "busy":
+        return f"{cases}: the cost of a launch"
+    return f"{cases}: the time of a launch of all together"
 
 
-def cost_title(way: Way) -> str:
-    """The title of the panel of costs."""
-    return f"Cost for each of K {way}, {MICRO}"
+def caption(way: Way, *, has_device: bool) -> str:
+    """How to read the figure. ``has_device``: whether it shows what the device allows."""
+    larger = f"The larger a mark, the more {_PEERS[way]}."
+    if way == "busy":
+        sentences = [f"{larger} Right of the smallest mark: slower than alone."]
+    else:
+        sentences = [
+            f"The time of the window over all launches in it. {larger} Left of the smallest mark:"
+            " all together do more than one alone; right of it: less.",
+            "Black bar: where the largest mark would be if they did not slow each other.",
+        ]
+    if has_device:
+        sentences.append("Grey: the limit of the device, at which several stacks meet.")
+    sentences.append("Hollow: noisy. A pinned case is drawn only where pinning changed its cost.")
+    return " ".join(sentences)
 
 
-def peers_axis(way: Way) -> str:
-    """The axis of the numbers of peers."""
-    return f"K, the number of {way} at once"
+def axis(way: Way) -> str:
+    """The words below the axis."""
+    if way == "busy":
+        return f"cost of one dispatch or launch, {MICRO}"
+    return f"time of one dispatch or launch of all together, {MICRO}"
+
+
+def count(way: Way, peers: int) -> str:
+    """A number of peers in the legend."""
+    if peers != 1:
+        return f"{peers} {_PEERS[way]}"
+    return "1 device" if way == "devices" else f"1 {PEER_WORDS[way].peer}"
+
+
+def caller(of: Caller) -> str:
+    """A caller in the legend."""
+    return CALLER_WORDS[of]
 
 
 def line(row: PeersRow) -> str:
     """The name of a line."""
-    caller = _SHORT.get(row.first.case.caller, "")
-    return plain(label_without_software(row) + caller, 36)
+    pinned = ", pinned" if row.first.placement != "free" else ""
+    short = _SHORT[row.first.case.caller]
+    return plain(label_without_software(row) + short + pinned, _MOST_LETTERS)
 
 
-def line_up_to(name: str, peers: int) -> str:
-    """The name of a line that ends before the others."""
-    return f"{name}, up to {peers}"
+def limit(of: RatioAt) -> str:
+    """What limits so many peers."""
+    return limit_name(of.row.limited(of.peers).limit, of.row.first.way)
+
+
+def columns(way: Way, most: int) -> tuple[str, str, str]:
+    """The headings of the text beside the lines."""
+    first = f"beside {most} busy" if way == "busy" else f"{most} together do"
+    return first, f"{MICRO} a launch", "limit"
+
+
+def cells(of: RatioAt, time_us: Value) -> tuple[str, str, str]:
+    """The text beside a line: the ratio of the most peers, the time of a unit, and the limit."""
+    return ratio(of), number(time_us), limit(of)
+
+
+def ratio(of: RatioAt) -> str:
+    """The ratio, or of a noisy one its interval. All of K peers do at most K times as much as one,
+    so the upper end of an interval above K says nothing.
+    """
+    if of.ratio.status == "ok":
+        return f"{number(of.ratio)}{TIMES}"
+    if of.row.first.way != "busy" and of.ratio.bounded and of.ratio.ceiling > of.peers:
+        return f"{at_least(of.ratio)}{TIMES}"
+    return f"{positive_ends_text(of.ratio)}{TIMES}"
+
+
+def narrow_line(of: RatioAt) -> str:
+    """The name of a line with its ratio and its limit, on a phone."""
+    return f"{line(of.row)}: {ratio(of)}, {limit(of)}"

@@ -5,12 +5,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from overhead.contention.rows import MeetAtDevice, MostPeers, PeersRow, Placing, RatioAt
+from overhead.contention.evidence import LimitEvidence
+from overhead.contention.rows import (
+    MeetAtDevice,
+    PeersRow,
+    PeersVerdicts,
+    Pinning,
+    Placing,
+    RatioAt,
+)
 from overhead.devices import without_brackets
 from overhead.reading.plain_text import plain
 from overhead.reading.view import parameter_texts
-from overhead.results import Caller, Contention, Limit, Placement, Value, Way
-from overhead.words.format import MICRO, TIMES, between, factor_spread, listed, micro_of, number
+from overhead.results import Caller, Limit, Placement, Value, Way, codes_of
+from overhead.words.format import (
+    MICRO,
+    TIMES,
+    between,
+    factor_spread,
+    listed,
+    micro_of,
+    number,
+    positive_ends_text,
+)
 from overhead.words.names import CALLER_WORDS
 
 PAGE_TITLE = "Many at once"
@@ -21,11 +38,11 @@ ABOUT_MANY_AT_ONCE = (
 ADDS_A_TENSOR = "On this page PyTorch runs x.add_(y); on the first page PyTorch runs x.add_(1)."
 RANGE_IS_NOISY = "A range without a value is the interval of a noisy cost."
 RANGE_ABOVE = (
-    "K callers do at most K times as much work as one caller. If a range goes above K, the cost at"
-    " K=1 is noisy."
+    'K callers do at most K times as much work as one caller. "at least": the noise of the cost at'
+    " K=1 would give more."
 )
 MEDIAN_DEVICE = "The cost at K=1 is the median of the devices."
-WHAT_LIMITS = "What limits"
+WHAT_LIMITS = "What limits each case, and what shows it"
 PINNED_COLUMN = "pinned to"
 EACH_PEER_COLUMN = "lowest to highest"
 LIMIT_COLUMN = "limit"
@@ -50,22 +67,38 @@ _LIMITS: dict[Limit, str] = {
 """What limits, in the table; docs/contention.md tells what each means."""
 _DRIVER_LOCK = "driver lock"
 """A lock where the peers are processes: these share no lock of Python or of a library."""
-_OF_DEVICE = {
-    "slice": "The device works for one process at a time, in time slices of this length",
-    "hand_over": "Switching the device from one process to another takes this long",
+_LIMITS_IN_SENTENCE: dict[Limit, str] = {
+    "processors": "too few CPU cores",
+    "interpreter": "Python's lock",
+    "lock": "another lock",
+    "slices": "the device",
+    "device": "the device",
 }
-"""What figures of a device are, by their names."""
+"""What limits, inside a sentence. A device that gives time slices is the limit too."""
+_OPEN: dict[str, str] = {
+    "lock-or-device": "a lock or the device",
+    "lock-or-short-queue": "a lock or a device with a short queue",
+    "enqueue-time-tells-nothing": "a lock or the device",
+    "interpreter-or-lock": "Python's lock or another lock",
+    "lock-of-python-or-library": "Python's lock or another lock",
+    "slower-processors-or-spinning-lock": "slower CPU cores or a lock that keeps them busy",
+    "peers-perhaps-without-processor": "perhaps too few CPU cores",
+    "want-lengthens-enqueue": "too few CPU cores or a lock",
+}
+"""Between which limits the intervals do not decide, by the code of the reason."""
+_OPEN_OTHER = "no cause found"
 
 
 @dataclasses.dataclass(frozen=True)
 class WayWords:
-    """A way in words. ``finding``: how a sentence on so many peers begins.
+    """A way in words. ``finding``: how a sentence on so many peers begins; ``peer``: one of them.
 
     ``advice``: what to use where all together surely do less than one.
     """
 
     title: str
     finding: str
+    peer: str
     advice: str = ""
 
 
@@ -73,18 +106,24 @@ PEER_WORDS: dict[Way, WayWords] = {
     "processes": WayWords(
         "Processes on one device",
         "{} processes on one device together do",
+        "process",
         "one process for each device",
     ),
     "threads": WayWords(
         "Threads of one process",
         "{} threads of one process together do",
+        "thread",
         "one thread for all launches",
     ),
     "devices": WayWords(
-        "A process for each device", "{} processes, each on its own device, together do"
+        "A process for each device",
+        "{} processes, each on its own device, together do",
+        "process",
     ),
     "busy": WayWords(
-        "While other processes are busy", "while {} other processes are busy, a launch costs"
+        "While other processes are busy",
+        "While {} other processes are busy, a launch costs",
+        "process",
     ),
 }
 
@@ -136,11 +175,11 @@ def placement_cell(row: PeersRow) -> str:
     return _PINNED[row.first.placement]
 
 
-def limit_cell(record: Contention) -> str:
-    """What limits the peers of the record, in its column."""
-    if record.limit == "lock" and record.way != "threads":
+def limit_name(limit: Limit, way: Way) -> str:
+    """What limits peers, in a column."""
+    if limit == "lock" and way != "threads":
         return _DRIVER_LOCK
-    return _LIMITS[record.limit]
+    return _LIMITS[limit]
 
 
 def each_peer_cell(costs: Sequence[float]) -> str:
@@ -191,29 +230,104 @@ def each_peer_meaning(most: int) -> str:
     return f'"{EACH_PEER_COLUMN}": the costs of the fastest and of the slowest caller at K={most}.'
 
 
-def most_peers(way: Way, found: MostPeers) -> str:
-    """A sentence on how the largest number of callers compares with one alone: from the row that
-    gains least to the row that gains most. ``way``: what they are; ``busy``: the others only load
-    the CPU, so the cost of one is told and not the work of all.
+def answer(way: Way, found: PeersVerdicts, limits: Sequence[Limit]) -> str:
+    """The sentence that a table of callers at once opens with: how all together compare with one
+    alone, as the intervals show it, and what limits them.
+
+    The range of the largest group of cases is told first. The smaller groups are named. ``limits``:
+    of the largest group.
     """
-    # The rows with the lowest and the highest ratio. ``ratio``: how many times the work of one
-    # alone all do together; beside busy processes, how many times as slow the one is.
-    least, greatest = found.least, found.greatest
-    times = f"{number(least.ratio)}{TIMES} ({name(least.row)})"
-    if greatest.row is not least.row:
-        times += f" to {number(greatest.ratio)}{TIMES} ({name(greatest.row)})"
-    # All rows of the sentence have this caller.
-    caller = called(least.row)
-    # ``finding``: the beginning of the sentence for these callers, with a place for their number.
-    begin = f"{caller[0].upper()}{caller[1:]}, {PEER_WORDS[way].finding.format(least.peers)}"
-    if way == "busy":
-        sentence = f"{begin} {times} as much as alone."
+    begin = PEER_WORDS[way].finding.format(found.peers)
+    end = "as much as alone" if way == "busy" else "as much work as one alone"
+    groups = [(found.more, "more"), (found.less, "less"), (found.even, "even")]
+    # Of groups of one size the first stays first.
+    (main, how), *others = sorted(groups, key=_fewer_cases)
+    if how == "even":
+        sentence = f"{begin} neither clearly more nor clearly less than {_ALONE[way]}"
     else:
-        sentence = f"{begin} {times} as much work as one alone."
-    if not found.noisy:
-        return sentence
-    noisy = listed([name(row) for row in found.noisy])
-    return f"{sentence} Not included, because too noisy: {noisy}."
+        sentence = f"{begin} {_range(main)} {end}"
+    exceptions = []
+    for cases, other in others:
+        if cases:
+            names = _names(cases, found.all)
+            size = "not clearly more or less" if other == "even" else _range(cases)
+            exceptions.append(f"{size} through {names}")
+    if exceptions:
+        sentence = f"{sentence} ({'; '.join(exceptions)})"
+    return f"{sentence}{_limit_clause(limits)}."
+
+
+_ALONE: dict[Way, str] = {
+    "processes": "one alone",
+    "threads": "one alone",
+    "devices": "one alone",
+    "busy": "alone",
+}
+
+
+def _fewer_cases(group: tuple[Sequence[RatioAt], str]) -> int:
+    """What sorts groups of cases: the largest first."""
+    return -len(group[0])
+
+
+def _range(cases: Sequence[RatioAt]) -> str:
+    """From the lowest end of the intervals of these ratios to the highest: ``1.3 to 5.3×``."""
+    low = min(_low(found.ratio) for found in cases)
+    high = max(_high(found.ratio) for found in cases)
+    return f"{between(low, high)}{TIMES}"
+
+
+def _points(cases: Sequence[RatioAt]) -> str:
+    """From the lowest of these ratios to the highest, without their intervals."""
+    ratios = sorted((found.ratio for found in cases), key=_value)
+    lowest, highest = f"{number(ratios[0])}{TIMES}", f"{number(ratios[-1])}{TIMES}"
+    return lowest if lowest == highest else f"{lowest} to {highest}"
+
+
+def _value(of: Value) -> float:
+    return of.value
+
+
+def _low(ratio: Value) -> float:
+    return ratio.value if ratio.low is None else ratio.low
+
+
+def _high(ratio: Value) -> float:
+    return ratio.value if ratio.high is None else ratio.high
+
+
+def _names(cases: Sequence[RatioAt], judged: Sequence[RatioAt]) -> str:
+    """The stacks of these cases; with the caller where another caller of the stack is not among
+    them.
+    """
+    own = {found.row.first.key for found in cases}
+    outside = {name(found.row) for found in judged if found.row.first.key not in own}
+    names = []
+    for found in cases:
+        stack = name(found.row)
+        if stack in outside:
+            stack = f"{stack} {called(found.row)}"
+        if stack not in names:
+            names.append(stack)
+    return listed(names)
+
+
+def _limit_clause(limits: Sequence[Limit]) -> str:
+    """The end of a sentence that names what limits: "; the limit is the device". '' where nothing
+    is known.
+    """
+    known = []
+    for limit in limits:
+        if limit != "unknown" and _LIMITS_IN_SENTENCE[limit] not in known:
+            known.append(_LIMITS_IN_SENTENCE[limit])
+    if not known:
+        return ""
+    where = "; where the limit is known, it is" if "unknown" in limits else "; the limit is"
+    text = listed(known, "or")
+    # Without another one beside it, there is no other lock.
+    if known == ["another lock"]:
+        text = "a lock"
+    return f"{where} {text}"
 
 
 def meeting(way: Way, found: MeetAtDevice) -> str:
@@ -231,16 +345,65 @@ def meeting(way: Way, found: MeetAtDevice) -> str:
     )
 
 
-def losses(way: Way, found: Sequence[RatioAt]) -> str:
-    """A sentence on the cases in which several callers do less work together than one alone, and
-    what to use instead.
-    """
-    cases = [f"{case(loss.row, loss.peers)} {factor_spread(loss.ratio)}" for loss in found]
-    advice = PEER_WORDS[way].advice
+def advice(way: Way) -> str:
+    """What to use where all together do less than one."""
+    return f"Where all together do less than one, use {PEER_WORDS[way].advice}."
+
+
+def pinning(way: Way, found: Pinning) -> str:
+    """A sentence on the callers that were pinned to CPU cores: whether this changed a cost."""
+    peer = PEER_WORDS[way].peer
+    places = listed(list(dict.fromkeys(_PINNED[row.first.placement] for row in found.same)), "or")
+    if not found.other:
+        return f"Pinning each {peer} to {places} changed no cost beyond its interval."
+    others = listed(list(dict.fromkeys(row_of_all(row) for row in found.other)))
+    if not found.same:
+        return f"Pinning changed costs beyond their intervals: {others}."
     return (
-        f"Several {way} together do less work than one of the {way} alone: {'; '.join(cases)}. For"
-        f" these stacks, use {advice}."
+        f"Pinning each {peer} to {places} changed costs beyond their intervals only here: {others}."
     )
+
+
+def limit_line(way: Way, found: LimitEvidence, judged: Sequence[RatioAt]) -> str:
+    """One line on a limit: the cases that it slows, and the figures that show it. ``judged``: the
+    cases of all limits.
+    """
+    names = _names(found.slowdowns, judged)
+    limit = limit_name(found.limit, way)
+    clauses = [f"a launch takes {_points(found.slowdowns)} as long as alone"]
+    if found.enqueue and found.limit != "slices":
+        clauses.append(f"its enqueue time {_points(found.enqueue)}")
+    if found.from_python:
+        times = _points(found.from_python)
+        clauses.append(f"all calls from Python take {times} as long as from compiled code")
+    if found.limit == "slices" and found.slices:
+        clauses.append(f"the device works for one process for {_micros(found.slices)}")
+    if found.limit == "slices" and found.switches:
+        clauses.append(f"a switch to the next takes {_micros(found.switches)}")
+    if found.limit == "unknown":
+        clauses.append(_open_causes(found))
+    return f"{limit[0].upper()}{limit[1:]} ({names}): {'; '.join(clauses)}."
+
+
+def _micros(times_ns: Sequence[RatioAt]) -> str:
+    """From the shortest time to the longest, with the unit."""
+    low = min(_low(one.ratio) for one in times_ns)
+    high = max(_high(one.ratio) for one in times_ns)
+    return f"{between(low / 1e3, high / 1e3)} {MICRO}"
+
+
+def _open_causes(found: LimitEvidence) -> str:
+    """Between which causes the intervals do not decide, each with its cases."""
+    cases: dict[str, list[str]] = {}
+    for row, why in found.reasons:
+        codes = codes_of(why)
+        causes = [cause for code, cause in _OPEN.items() if code in codes]
+        for cause in causes or [_OPEN_OTHER]:
+            cases.setdefault(cause, []).append(name(row))
+    texts = []
+    for cause, names in cases.items():
+        texts.append(f"{cause} ({listed(list(dict.fromkeys(names)))})")
+    return f"the intervals leave open: {', '.join(texts)}"
 
 
 def placing(found: Placing) -> str:
@@ -249,10 +412,10 @@ def placing(found: Placing) -> str:
     reach.
     """
     if not found.limited:
-        sentence = "No case is clearly slower than the same case alone"
+        sentence = "Processes, each on its own device, do not clearly slow each other"
         if found.is_bounded:
             # ``highest``: the upper end of the interval of the largest slowdown.
-            sentence += f"; no interval goes above {found.highest:.2f}{TIMES}"
+            sentence += f": no interval of a slowdown goes above {found.highest:.2f}{TIMES}"
         return f"{sentence}."
     cases = []
     for limited in found.limited:
@@ -263,20 +426,8 @@ def placing(found: Placing) -> str:
         for slowdown in limited.slowdowns:
             slowdowns.append(f"{called(slowdown.row)} {factor_spread(slowdown.ratio)}")
         cases.append(f"{name(first.row)} {', '.join(slowdowns)} (K={first.peers})")
-    return f"Slower than the same case alone: {'; '.join(cases)}."
-
-
-def of_device(figure: str, found: Sequence[RatioAt]) -> str:
-    """A sentence on times of the device that some cases show: how long it works for one process at
-    a time ("slice"), or how long switching to another one takes ("hand_over"). ``figure``: which of
-    them.
-    """
-    cases = []
-    for shown in found:
-        # Here ``ratio`` holds no ratio but the time, ns.
-        time = number(shown.ratio / 1e3)
-        cases.append(f"{case(shown.row, shown.peers)} {time} {MICRO}")
-    return f"{_OF_DEVICE[figure]}: {'; '.join(cases)}."
+    listing = "; ".join(cases)
+    return f"Some processes, each on its own device, are slower than alone: {listing}."
 
 
 def case(row: PeersRow, *peers: int) -> str:
@@ -290,10 +441,13 @@ def row_of_all(row: PeersRow) -> str:
     return f"{name(row)} {called(row)}"
 
 
+def at_least(value: Value) -> str:
+    """The lower end of a ratio that has no upper one."""
+    return f"at least {number(value.floor)}"
+
+
 def noisy_cell(value: Value, sign: str) -> str:
     """A noisy value in a table: its interval alone, or its status where that is not known."""
     if value.low is None or value.high is None:
         return f"{number(value)}{sign} {value.status}"
-    if value.low <= 0:
-        return f"at most {number(value.high)}"
-    return between(value.low, value.high)
+    return positive_ends_text(value)

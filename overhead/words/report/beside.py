@@ -1,4 +1,4 @@
-"""This machine compared with others, and its runs over time: sentences, titles and captions."""
+"""This machine compared with others: sentences, titles and captions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from overhead.blocks.parts import InMicroseconds
 from overhead.reading.beside import Apart, Beside, Spreads, version_changes
-from overhead.reading.key_figures import KeyFigure, key_figures
+from overhead.reading.key_figures import key_figures
 from overhead.reading.next_run import has_next_run, kind_of
 from overhead.reading.plain_text import plain
 from overhead.reading.view import View, boards_of
@@ -24,11 +24,6 @@ BAND = "run-to-run range: 9 of 10 runs"
 RED = "outside of the range"
 THIS_RUN = "this run"
 """In the legend."""
-OVER_TIME = (
-    "Each mark is a figure divided by the same figure of the first run. Hollow: noisy. A vertical"
-    " line: a version changed since the run before. Rented machines of one kind can have different"
-    " boards, so the board can be the cause too."
-)
 NEXT_RUN = InMicroseconds("run-to-run")
 PANELS = {
     "host": "Host-bound: the CPU is the limit",
@@ -168,8 +163,3 @@ def _band(spreads: Spreads, view: View) -> str:
 def table_title(device: str) -> str:
     """The title of the table of key figures. ``device``: the one that all of them are of, or ''."""
     return f"Key figures, {device}" if device else "Key figures"
-
-
-def over_time_alternative(figures: int, runs: int) -> str:
-    """What the picture over time has, for screen readers."""
-    return f"{count(figures, 'figure')} of {count(runs, 'run')}"

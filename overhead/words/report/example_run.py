@@ -32,7 +32,9 @@ BACK = "Back to your machine"
 
 def example_link(run: Fingerprint) -> str:
     """The link to the pages of the example, from those of a machine without a GPU."""
-    return f"What a page with a GPU looks like: an example, measured on an {machine_name(run.machine)}"
+    return (
+        f"What a page with a GPU looks like: an example, measured on an {machine_name(run.machine)}"
+    )
 
 
 def example_heading(heading: str) -> str:

@@ -2,22 +2,68 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 from overhead.reading.plain_text import plain
 from overhead.reading.published import PublishedPoint, Source
 from overhead.results import Caller, Fingerprint, Value
-from overhead.words.format import number, within
+from overhead.words.format import MICRO, factor, number, within
 from overhead.words.names import CALLER_WORDS
 
 VENDORS_CAPTION = (
-    "A row is a stack with its API and its caller. A large mark is a device that we measured, a"
-    " small mark a published figure of a device. Hollow: noisy. The panel of costs holds only"
-    " published times of calls without a wait between the calls, because only these can be compared"
-    " with ours. The other published times contain a wait, or only CPU time. Software adapters and"
-    " CPUs are only in the tables."
+    "A row is a stack with its API and its caller; without a caller, calls come from Python. A"
+    " large mark is a device that we measured, a small mark a published figure of a device. Hollow:"
+    " noisy. Published times are only of calls without a wait between the calls, as ours are; other"
+    " software and processors can differ. Software adapters and CPUs are only in the tables."
+)
+ONLY_PUBLISHED_TITLE = "Published figures that were measured in other ways"
+ONLY_PUBLISHED_CAPTION = (
+    "These times contain a wait, or only CPU time, so they cannot be compared with the costs above."
 )
 _UNITS = {"wait": ", only the wait", "submit": ", one submission", "node": ", one node"}
-_MOST_NAMES = 4
-"""Devices that are named at the end of a row; the table names all."""
+_MOST_LETTERS = 78
+"""Letters of the devices at the end of a row; the table names all devices."""
+_SHORT_CALLERS: dict[Caller, str] = {
+    "binding": "",
+    "ffi": ", no wrappers",
+    "native": ", compiled",
+    "browser": ", JavaScript",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class CostFactor:
+    """How many times the most expensive cost is of the cheapest. ``row``, ``device``: where."""
+
+    times: Value
+    row: str
+    device: str
+
+
+def vendors_answer(
+    measured: tuple[Value, Value],
+    published: tuple[Value, Value],
+    of_device: CostFactor,
+    of_row: CostFactor,
+) -> str:
+    """The sentence that the section opens with. ``measured``, ``published``: the lowest and the
+    highest cost, in microseconds; ``of_device``: how the stacks differ on one device; ``of_row``:
+    how the devices differ through one stack.
+    """
+    ours, theirs = _range(measured), _range(published)
+    return (
+        f"One more launch costs {ours} on the GPUs that we measured, and {theirs} by"
+        f" published figures: up to {factor(of_device.times)} from stack to stack on one"
+        f" {_device(of_device.device)}, and up to {factor(of_row.times)} from device to device"
+        " through one stack."
+    )
+
+
+def _range(ends: tuple[Value, Value]) -> str:
+    """``2.87 to 43.1 µs``, as the picture shows both."""
+    low, high = ends
+    return f"{number(within(low.value, 0.01))} to {number(within(high.value, 0.01))} {MICRO}"
 
 
 def row_name(
@@ -28,12 +74,26 @@ def row_name(
 
     ``what``: the unit that the cost is of; ``with_arguments``: whether the kernel has any.
     """
+    name = _of_unit(what, api, label, with_arguments=with_arguments)
+    return f"{name}, {CALLER_WORDS[caller]}"
+
+
+def short_row_name(
+    what: str, api: str, label: str, caller: Caller, *, with_arguments: bool = True
+) -> str:
+    """The same in the picture, where it must be short: ``the CUDA driver, compiled``."""
+    name = _of_unit(what, api, label, with_arguments=with_arguments)
+    return f"{name}{_SHORT_CALLERS[caller]}"
+
+
+def _of_unit(what: str, api: str, label: str, *, with_arguments: bool) -> str:
+    """The API and the stack, and what is measured of it."""
     kernel = "" if with_arguments else ", no arguments"
     name = plain(label + kernel, 60)  # one line of at most 60 characters
     if api not in name:  # many published stacks have the API in their name
         name = f"{api}: {name}"
     unit = _UNITS.get(what, "")  # what is not there, such as a launch, is not told
-    return f"{name}{unit}, {CALLER_WORDS[caller]}"
+    return f"{name}{unit}"
 
 
 def measured_source(run: Fingerprint) -> str:
@@ -54,13 +114,21 @@ def published_remark(point: PublishedPoint) -> str:
 
 def device_value(device: str, cost: Value) -> str:
     """A device with its value, at the end of a row."""
-    name = device.removeprefix("NVIDIA ")
     # An interval of 1 % gives three digits.
     value = number(within(cost.value, 0.01))
-    return f"{name} {value}"
+    return f"{_device(device)} {value}"
+
+
+def _device(name: str) -> str:
+    """The name of a device in short: ``H100`` for ``NVIDIA H100 80GB HBM3``."""
+    return re.sub(r" \d+GB HBM\w*$", "", name.removeprefix("NVIDIA "))
 
 
 def devices_at_end(named: list[str]) -> str:
-    """The first devices of a row with their values."""
-    more = ["…"] if len(named) > _MOST_NAMES else []
-    return " · ".join([*named[:_MOST_NAMES], *more])
+    """The devices of a row with their values; of too many, how many more there are."""
+    shown: list[str] = []
+    for i, text in enumerate(named):
+        if shown and len(" · ".join([*shown, text])) > _MOST_LETTERS:
+            return f"{' · '.join(shown)} · {len(named) - i} more"
+        shown.append(text)
+    return " · ".join(shown)

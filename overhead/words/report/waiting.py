@@ -18,16 +18,15 @@ from overhead.results import Figure, Record, Value
 from overhead.words.format import (
     MICRO,
     cost_text,
-    ends_text,
     factor_spread,
     listed,
     micro_spread,
     number,
+    positive_ends_text,
     positive_spread,
     spread,
 )
 from overhead.words.names import CALLER_WORDS
-from overhead.words.printed import printed
 from overhead.words.reasons import one_line
 from overhead.words.report.host_shares import DOUBTS
 
@@ -228,12 +227,7 @@ def positive_range(ns: Value) -> str:
     """The interval of a time as text in microseconds, ``3 to 8``; ``at most 8`` where it reaches
     zero, since no time lies below.
     """
-    micros = ns / 1e3
-    if ns.floor <= 0:
-        upper_end = number(micros.ceiling)
-        # printed() notes which figure this text shows, for the check of the page's numbers.
-        return f"at most {printed(upper_end, micros)}"
-    return ends_text(micros)
+    return positive_ends_text(ns / 1e3)
 
 
 def wait_label(target: TargetView, record: Record) -> str:

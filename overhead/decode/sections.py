@@ -75,7 +75,7 @@ def token_rows(view: View) -> Iterator[WorkRow]:
     The row shows the largest decoder for which the run has them.
     """
     for decoder in reversed(decoder_results(view)):
-        ways = []
+        ways: list[ChainWay] = []
         for variant in decoder.variants:
             if variant.record.caller == "binding" and variant.complete is not None:
                 ways += _measured_way(view, variant)

@@ -9,7 +9,6 @@ driver's graph of the same steps in its own run (``run_base``).
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -341,9 +340,7 @@ def _way(view: View, record: Record, arm: ArmFit | None, steps: int) -> ChainWay
         # noisy, ``by_interval`` tells from the width of its own interval.
         cost = by_interval(dataclasses.replace(arm.cost(steps), status=record.status))
         beyond = arm.is_extrapolated(steps)
-        return dataclasses.replace(
-            way, cost=cost, step=arm.slope, fixed=arm.fixed, beyond=beyond
-        )
+        return dataclasses.replace(way, cost=cost, step=arm.slope, fixed=arm.fixed, beyond=beyond)
     # No line: T(n) may bend, and its measured points tell the time.
     figure = record.figure("complete")
     time = _read_off(record, steps)

@@ -4,18 +4,17 @@ are not.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from overhead.reading.chain_ways import ChainWay, WayGroup
 from overhead.reading.graph_or_fused import ProgramWork, WayRow, WorkRow
 from overhead.reading.plain_text import plain
 from overhead.reading.view import parameter_texts
-from overhead.results import Value, exactly
+from overhead.results import Value, exactly, formed
 from overhead.words.chains import arm_label, elements_text, why_no_speed
-from overhead.words.format import MICRO, listed, number, point, run_time
+from overhead.words.format import MICRO, TIMES, listed, number, point, run_time, whole
 from overhead.words.names import CALLER_WORDS
-from overhead.words.printed import named_in_a_file
+from overhead.words.printed import named_in_a_file, printed
 from overhead.words.reasons import sentence
 
 WAY_VERDICTS = {
@@ -27,11 +26,9 @@ WAY_VERDICTS = {
 """How a variant compares with its base."""
 BEYOND = "\u2248 "
 """Stands before a time that was not measured, but read off the line."""
-_NEAR = 0.10
-"""Variants of one kind within this share of the fastest are told as near. Chosen, not measured."""
 _RUN_MARKS = "\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 """Marks of variants that another run measured."""
-_NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 _LABELS: dict[WayGroup, str] = {
     "eager": "eager",
@@ -212,21 +209,16 @@ def _through_webgpu(found: Sequence[WorkRow]) -> str:
     others.
     """
     measured = [row for row in found if row.of_kind("fused-wgsl")]
-    # Won: all fused WGSL kernels of the workload are faster than the graph.
-    won = [f"{row.name} ({_range(row)})" for row in measured if row.fused_wgsl_wins]
-    lost = []
+    said = []
     for row in measured:
-        if not row.fused_wgsl_wins:
-            lost.append(f"{row.name} it is {', '.join(_by_verdict(row))}{_why_lost(row)}")
-    sentences = []
-    if won:
-        sentences.append(
-            f"Through WebGPU (fused WGSL), one kernel is faster than the graph in {listed(won)}."
-        )
-    if lost:
-        subject = "In" if won else "Through WebGPU (fused WGSL), in"
-        sentences.append(f"{subject} {'; in '.join(lost)}.")
-    return " ".join(sentences)
+        # Won: all fused WGSL kernels of the workload are faster than the graph.
+        if row.fused_wgsl_wins:
+            said.append(f"{row.name} {_range(row)} faster")
+        else:
+            said.append(f"{row.name} {', '.join(_by_verdict(row))}{_why_lost(row)}")
+    if not said:
+        return ""
+    return f"Through WebGPU (fused WGSL), compared with the graph: {'; '.join(said)}."
 
 
 def _program(row: WorkRow, program: ProgramWork) -> str:
@@ -240,7 +232,7 @@ def _program(row: WorkRow, program: ProgramWork) -> str:
         if is_end or shown.first.kind in ("fused-wgsl", "graph-driver"):
             told.append(shown.first)
     times = [f"{time_text(way)} {way.label}" for way in told]
-    named = f"{row.name.capitalize()} ({_program_size(program)}; single precision, one sequence)"
+    named = f"{row.name.capitalize()} ({program.name}, single precision, one sequence)"
     return f"{named}: {'; '.join(times)}."
 
 
@@ -297,36 +289,27 @@ def in_a_sentence(variant: ChainWay) -> str:
     return _IN_A_SENTENCE[variant.kind].format(maker or variant.through)
 
 
-def row_label(row: WorkRow, shown: WayRow, *, short: bool = False) -> str:
-    """The label of a row of the picture: its fastest variant, and how many more of the kind the row
-    has: ``fused CUDA, CuPy (1 more within 2 %, 1 slower)``.
+def row_label(row: WorkRow, shown: WayRow) -> str:
+    """The label of a row of the picture: its fastest variant, how many more of the kind the row
+    has, and what the slowest takes, as a multiple: ``fused CUDA, CuPy (2 more, to 1.04×)``.
     """
     label = variant_label(shown.first)
     first = row.relative(shown.first)
-    if not shown.others or first is None:
-        return label
-    if short:
-        return f"{label} ({len(shown.others)} more)"
-    distances = []
-    further = 0
+    others = []
     for way in shown.others:
         times = row.relative(way)
-        if times is None:
-            continue
-        # A variant without the checks of its library may be faster than the usual one.
-        distance = abs(times.value / first.value - 1)
-        if distance <= _NEAR:
-            distances.append(distance)
-        else:
-            further += 1
-    if not distances:
-        return f"{label} ({further} more)"
-    # In whole per cent, rounded up.
-    within = max(math.ceil(100 * max(distances)), 1)
-    notes = [f"{len(distances)} more within {within} %"]
-    if further:
-        notes.append(f"{further} others")
-    return f"{label} ({', '.join(notes)})"
+        if times is not None:
+            others.append(times)
+    if first is None or not others:
+        return label
+    number_of = whole(len(others), formed("count", *(times.origin for times in others)))
+    slowest = max(others, key=_value)
+    # Each is relative to the graph of its own run, so runs of two boards may be divided here.
+    times_first = Value(
+        slowest.value / first.value, origin=formed("/", slowest.origin, first.origin)
+    )
+    up_to = printed(f"{times_first.value:.3g}{TIMES}", times_first)
+    return f"{label} ({number_of} more, to {up_to})"
 
 
 def run_marks(found: Sequence[WorkRow]) -> dict[str, str]:
@@ -405,7 +388,7 @@ def _why_lost(row: WorkRow) -> str:
         return f", because the graph adds only {added} {MICRO} to each step of {cuda} {MICRO}"
     # Else the kernels differ: ``wgsl`` is a step of the fastest fused WGSL kernel, ns.
     slower = point(times.wgsl / times.cuda)
-    return f", because a step of its kernel takes {slower} times as long as a step in CUDA"
+    return f", because a step of its kernel takes {slower} times as long as in CUDA"
 
 
 def _range(row: WorkRow) -> str:
@@ -424,10 +407,12 @@ def _range(row: WorkRow) -> str:
 
 
 def _by_verdict(row: WorkRow) -> list[str]:
-    """How fused WGSL compares with the base: ``equal through wgpu-native and Dawn``, a text for
-    each verdict, with the stacks that have it.
+    """How fused WGSL compares with the base: ``equal``, or where stacks differ ``equal through
+    Dawn``, a text for each verdict, with the stacks that have it.
     """
     through: dict[str, list[str]] = {}
     for variant in row.of_kind("fused-wgsl"):
         through.setdefault(compared(row, variant), []).append(variant.through)
+    if len(through) == 1:
+        return list(through)
     return [f"{words} through {listed(names)}" for words, names in through.items()]

@@ -89,13 +89,22 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     if on_gpu and on_cpu_only:
         remarks.append(without_gpu(on_cpu_only))
     remarks.append(METHOD_NOTE)
-    if any(way.run for row in found for way in row.all_ways):
+    if _has_ways_of_other_runs(found):
         remarks.append(OF_SEVERAL_RUNS)
     yield Text(remarks, quiet=True)
     # ``about``: a sentence on what the workload computes; '' if there is none.
-    computed = [about(name) for name in dict.fromkeys(_workload(row) for row in found)]
+    names = dict.fromkeys(_workload(row) for row in found)
+    computed = [about(name) for name in names]
     yield Text([text for text in computed if text], folded=ABOUT)
     yield _all_variants(found, shown_run)
+
+
+def _has_ways_of_other_runs(found: Sequence[WorkRow]) -> bool:
+    """Whether a workload has variants of another run than its main one."""
+    runs = set()
+    for row in found:
+        runs |= {way.run for way in row.all_ways}
+    return runs != {""}
 
 
 def _place(row: WorkRow) -> tuple[bool, str, str, int]:

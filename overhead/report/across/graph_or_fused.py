@@ -120,9 +120,10 @@ def _table(found: Sequence[WorkRow], shown_run: str, *, folded: bool = True) -> 
     """
     variants = []
     for row in found:
-        for shown in row.shown:
-            for way in (shown.first, *shown.others):
-                variants.append(_variant_row(row, way, shown_run))
+        in_order = row.by_time(row.ways)
+        without_time = [way for way in row.ways if way not in in_order]
+        for way in (*in_order, *without_time):
+            variants.append(_variant_row(row, way, shown_run))
     return table_of("The same numbers", _COLUMNS, variants, folded=folded)
 
 

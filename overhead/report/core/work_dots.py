@@ -94,7 +94,7 @@ def _draw(picture: DotPicture, *, is_narrow: bool) -> Figure:
     left, right = (0.2, 2.8) if is_narrow else (3.2, 7.45)
     row_inches = _NARROW_ROW_INCHES if is_narrow else _ROW_INCHES
     columns = 2 if is_narrow else 5
-    kinds = [kind for kind in _LOOKS if _is_drawn(picture, kind)]
+    kinds = _drawn_kinds(picture)
     legend_lines = -(-len(kinds) // columns)
     above = _LEGEND_LINE_INCHES * legend_lines + (0.05 if is_narrow else 0.3)
     axis = textwrap.fill(picture.axis, 50 if is_narrow else 150)
@@ -131,8 +131,12 @@ def _draw(picture: DotPicture, *, is_narrow: bool) -> Figure:
     return figure
 
 
-def _is_drawn(picture: DotPicture, kind: WayGroup) -> bool:
-    return any(time.kind == kind for row in picture.rows for time in row.times)
+def _drawn_kinds(picture: DotPicture) -> list[WayGroup]:
+    """The kinds that have a mark, in the order of the legend."""
+    drawn = set()
+    for row in picture.rows:
+        drawn |= {step.kind for step in row.times}
+    return [kind for kind in _LOOKS if kind in drawn]
 
 
 def _draw_row(ax: Axes, row: WorkDots, y: float) -> None:

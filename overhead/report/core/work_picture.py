@@ -81,8 +81,8 @@ _WIDE = _Layout(
     width=WIDE_INCHES,
     plot_left=3.65,
     plot_right=7.4,
-    row_inches=0.152,
-    group_inches=0.28,
+    row_inches=0.147,
+    group_inches=0.27,
     title_points=11.0,
     letters=64,
     line_letters=150,
@@ -126,7 +126,9 @@ def _draw(picture: WorkPicture, layout: _Layout) -> Figure:
     title = _wrapped(picture.title, title_letters)
     foot = f"{_wrapped(picture.axis, layout.line_letters)}\n"
     foot += _wrapped(picture.note, layout.line_letters)
-    title_inches = 0.19 * _lines(title) + 0.28
+    # On a page the directions stand beside the name of the first work, and else above it.
+    directions_inches = 0.0 if layout.label_right is not None else 0.17
+    title_inches = 0.19 * _lines(title) + 0.1 + directions_inches
     rows_inches = 0.0
     for work in picture.works:
         rows_inches += layout.group_inches + layout.row_inches * len(work.shown)
@@ -253,10 +255,12 @@ class _Drawer:
 
     def draw_directions(self) -> None:
         """At the top, to which side faster and slower variants lie."""
-        look: dict[str, Any] = {"weight": "bold", "fontsize": SMALL, "va": "bottom"}
+        is_wide = self._layout.label_right is not None
+        y = 0.55 * self._layout.group_inches if is_wide else -0.06
+        look: dict[str, Any] = {"weight": "bold", "fontsize": SMALL, "va": "center"}
         for verdict, x, side in (("cheaper", 0.85, "right"), ("dearer", 1.18, "left")):
             colour = _COLOURS[verdict]
-            self._ax.text(x, -0.02, direction(verdict), ha=side, color=colour, **look)
+            self._ax.text(x, y, direction(verdict), ha=side, color=colour, **look)
 
     def _draw_title(self, work: WorkRow, top: float) -> None:
         """The name of a work, left of everything, with a line above."""
@@ -289,8 +293,7 @@ class _Drawer:
         """The label of a row, with the mark of its run if that is not the main one."""
         layout = self._layout
         mark = self._marks.get(row.first.run, "")
-        is_short = layout.label_right is None
-        name = plain(row_label(work, row, short=is_short), layout.letters)
+        name = plain(row_label(work, row), layout.letters)
         label = f"{name} {mark}".strip()
         look: dict[str, Any] = {"fontsize": SMALL, "weight": weight}
         if layout.label_right is not None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.chain_ways import ChainWay, WayGroup
-from overhead.reading.graph_or_fused import ProgramWork, WayRow, WorkRow
+from overhead.reading.graph_or_fused import SAME_WITHIN, ProgramWork, WayRow, WorkRow
 from overhead.reading.plain_text import plain
 from overhead.reading.view import parameter_texts
-from overhead.results import Value, exactly, formed
+from overhead.results import Record, Value, exactly, formed
 from overhead.words.chains import arm_label, elements_text, why_no_speed
 from overhead.words.format import MICRO, TIMES, listed, number, point, run_time, whole
 from overhead.words.names import CALLER_WORDS
@@ -26,6 +26,7 @@ WAY_VERDICTS = {
 """How a variant compares with its base."""
 BEYOND = "\u2248 "
 """Stands before a time that was not measured, but read off the line."""
+_WITHIN = f"within {100 * SAME_WITHIN:.0f} %"
 _RUN_MARKS = "\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 """Marks of variants that another run measured."""
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -48,7 +49,7 @@ KINDS: dict[WayGroup, str] = {
     "eager": "eager operations",
     "per-step": "call per step",
     "launches": "launch per step",
-    "wgsl": "WGSL dispatch per step",
+    "wgsl": "WGSL dispatches",
     "graph-driver": "graph by CUDA driver",
     "graph-captured": "graph by a library",
     "graph-compiled": "graph by torch.compile",
@@ -259,17 +260,12 @@ def _program_size(program: ProgramWork) -> str:
 def variant_label(variant: ChainWay) -> str:
     """The variant in words: ``fused WGSL, Dawn checks=off``, ``CUDA graph, torch.compile``."""
     record = variant.record
-    if record is None or (variant.label and variant.arm is None and variant.failed is None):
+    # A way of a program has the label of its kind of program, and no fitted line.
+    is_of_a_program = variant.arm is None and variant.failed is None and variant.label
+    if record is None or (variant.is_compared and is_of_a_program):
         return variant.label
-    if not variant.is_compared and variant.arm is not None:
-        # The CPU, or compiled code: what the file calls it, and who calls.
-        label = arm_label(variant.arm)
-        is_unnamed_cpu = variant.arm.processor == "cpu" and not variant.arm.names_processor
-        if is_unnamed_cpu:
-            label += " (CPU)"
-        if record.caller != "binding":
-            label += f", {CALLER_WORDS[record.caller]}"
-        return label
+    if not variant.is_compared:
+        return _label_beside(variant, record)
     maker = variant.arm.maker if variant.arm is not None else ""
     own = dict(variant.arm.own) if variant.arm is not None else {}
     if variant.label:
@@ -283,6 +279,24 @@ def variant_label(variant: ChainWay) -> str:
     return " ".join([name, *parameter_texts(own)])
 
 
+def _label_beside(variant: ChainWay, record: Record) -> str:
+    """The label of a variant on the CPU or from compiled code, as the file calls it: ``numpy,
+    per-submit (CPU)``.
+    """
+    label = f"{variant.stack}, {record.pattern}"
+    says_where = False
+    if variant.arm is not None:
+        label = arm_label(variant.arm)
+        says_where = variant.arm.names_processor
+    if record.software and "(software)" not in label:
+        label += " (software)"
+    elif record.api == "CPU" and not says_where:
+        label += " (CPU)"
+    if record.caller != "binding":
+        label += f", {CALLER_WORDS[record.caller]}"
+    return label
+
+
 def in_a_sentence(variant: ChainWay) -> str:
     """``a CUDA graph by torch.compile``, ``a compiled loop of JAX``."""
     maker = variant.arm.maker if variant.arm is not None else ""
@@ -291,7 +305,7 @@ def in_a_sentence(variant: ChainWay) -> str:
 
 def row_label(row: WorkRow, shown: WayRow) -> str:
     """The label of a row of the picture: its fastest variant, how many more of the kind the row
-    has, and what the slowest takes, as a multiple: ``fused CUDA, CuPy (2 more, to 1.04×)``.
+    has, and what the slowest takes, as a multiple: ``fused CUDA, CuPy (2 more, to 1.5×)``.
     """
     label = variant_label(shown.first)
     first = row.relative(shown.first)
@@ -308,8 +322,15 @@ def row_label(row: WorkRow, shown: WayRow) -> str:
     times_first = Value(
         slowest.value / first.value, origin=formed("/", slowest.origin, first.origin)
     )
+    if all(_is_near(times, first) for times in others):
+        return f"{label} ({number_of} more {_WITHIN})"
     up_to = printed(f"{times_first.value:.3g}{TIMES}", times_first)
     return f"{label} ({number_of} more, to {up_to})"
+
+
+def _is_near(times: Value, first: Value) -> bool:
+    """Whether two times count as equal, but for their intervals."""
+    return 1 / (1 + SAME_WITHIN) <= times.value / first.value <= 1 + SAME_WITHIN
 
 
 def run_marks(found: Sequence[WorkRow]) -> dict[str, str]:

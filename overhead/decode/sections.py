@@ -4,10 +4,9 @@ page.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
@@ -21,15 +20,16 @@ from overhead.decode.reading import (
     race_of_graphs,
     recorded_pair,
 )
-from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
+from overhead.reading.chain_ways import ChainWay, kind_of
+from overhead.reading.graph_or_fused import ProgramWork, WorkRow, register_rows
 from overhead.reading.precision import by_interval, is_steady
-from overhead.reading.view import View
+from overhead.reading.view import View, graph_maker
 from overhead.report.core.dots import DotLook, DotRow, Head, Mark, dot_figure, narrow_dot_figure
 from overhead.report.core.draw import INK, NARROW_INCHES, WIDE_INCHES
 from overhead.report.core.lines import DrawnLine, line_chart
 from overhead.report.core.page_list import register_page, slug
 from overhead.report.core.registry import register
-from overhead.results import Caller, ChainWayFacts, Value, WayKind
+from overhead.results import Caller, Value
 from overhead.words.decode import (
     BATCH_AXIS,
     BATCH_CAPTION,
@@ -64,6 +64,7 @@ from overhead.words.decode import (
     variants_title,
 )
 from overhead.words.format import number, positive_spread
+from overhead.words.graph_or_fused import program_label
 
 _NS_PER_MS = 1e6
 _NO_FUSION, _SOME_FUSIONS, _ALL_FUSIONS = "o", "|", "P"
@@ -86,17 +87,17 @@ _FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
 
 @register_rows
 def token_rows(view: View) -> Iterator[WorkRow]:
-    """The row "a token" of the front page's table, which compares the ways to save launch overhead:
-    CUDA graphs and fused kernels. No row if no decoder was measured with fused kernels in WGSL.
+    """The row "a token" of the front page's picture, which compares the ways to save launch
+    overhead: CUDA graphs and fused kernels. No row if no decoder was measured with fused kernels in
+    WGSL.
 
     The row shows the largest decoder for which the run has them.
     """
     for decoder in reversed(decoder_results(view)):
         ways: list[ChainWay] = []
-        for compared in _compared_variants(view):
-            way = _measured_way(decoder, compared)
-            if way is not None:
-                ways.append(way)
+        for variant in decoder.variants:
+            if variant.record.caller == "binding" and variant.complete is not None:
+                ways += _measured_way(view, variant)
         # Without fused kernels in WGSL the row would have nothing to compare with the graphs.
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
@@ -113,78 +114,22 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         return
 
 
-@dataclasses.dataclass(frozen=True)
-class _ComparedVariant:
-    """A way to compute a token that the front page compares: its kind, such as ``fused-cuda``, the
-    label of its row, and the stack that does it.
-
-    ``fields``: what pattern and parameters the case of this way must have; None for a parameter
-    that it must not have.
+def _measured_way(view: View, variant: MeasuredVariant) -> Iterator[ChainWay]:
+    """The variant as a way to compute a token. None of a program with some of the fusions: the page
+    of tokens has these.
     """
-
-    kind: str
-    label: str
-    stack: str
-    fields: Mapping[str, object]
-
-
-def _compared_variants(view: View) -> Iterator[_ComparedVariant]:
-    """The ways to compute a token that the front page compares, in the order of its table.
-
-    The facts of each stack say which kinds of ways it offers, such as ``eager`` or
-    ``graph-driver``; so no stack is named here.
-    """
-    # The stacks that offer each kind of way. "eager" is PyTorch, a launch for each operation;
-    # "graph-driver" a CUDA graph that the driver makes; the others are kernels fused by this suite.
-    stacks: dict[WayKind, list[tuple[str, ChainWayFacts]]] = collections.defaultdict(list)
-    for stack, facts in view.known_stacks.items():
-        for way in facts.ways:
-            stacks[way.kind].append((stack, way))
-
-    # The last value: what the case must have; None for a parameter that it must not have.
-    for stack, way in stacks["eager"]:
-        yield _ComparedVariant("eager", way.label, stack, {"fusions": None})
-    # The launches of an eager stack can be recorded as a graph, which belongs to another stack.
-    for stack, _ in stacks["eager"]:
-        recorded = view.graph_of(stack)
-        if recorded is not None:
-            graphs, maker = recorded
-            label = f"a graph, by {view.facts(stack).label}"
-            yield _ComparedVariant("graph-torch", label, graphs, {"maker": maker})
-    for stack, _ in stacks["graph-driver"]:
-        fields = {"maker": "driver", "fusions": 0}
-        yield _ComparedVariant("graph-driver", "an unfused graph, by the driver", stack, fields)
-    for stack, _ in stacks["fused-cuda"]:
-        fields = {"pattern": "per-submit", **_FUSED}
-        yield _ComparedVariant("fused-cuda", "fused CUDA, launched", stack, fields)
-    for stack, _ in stacks["graph-driver"]:
-        fields = {"maker": "driver", **_FUSED}
-        yield _ComparedVariant("fused-cuda", "a fused graph, by the driver", stack, fields)
-    for stack, way in stacks["fused-wgsl"]:
-        fields = {"pattern": "per-pass", **_FUSED}
-        yield _ComparedVariant("fused-wgsl", way.label, stack, fields)
-
-
-def _measured_way(decoder: DecoderResults, compared: _ComparedVariant) -> ChainWay | None:
-    """The way with the time that was measured for it, where it was called from Python
-    (``binding``); None if the run has no such time.
-    """
-    for variant in decoder.variants:
-        record = variant.record
-        if record.stack != compared.stack or record.caller != "binding":
-            continue
-        # None stands for a parameter that this case does not have, as in ``compared.fields``.
-        absent = {"fusions": None, "maker": None}
-        fields = {"pattern": record.pattern, **absent, **record.params}
-        # Whether the case has each of these fields with this value.
-        has_fields = compared.fields.items() <= fields.items()
-        if has_fields and variant.complete is not None:
-            # ``by_interval``: a value that is ``ok`` or ``noisy`` is called so by its own interval
-            # alone.
-            cost = by_interval(dataclasses.replace(variant.complete, status=record.status))
-            through = variant.target.facts.label
-            return ChainWay(compared.kind, record.stack, compared.label, cost, through=through)
-    return None
+    record = variant.record
+    fusions = record.params.get("fusions")
+    if variant.complete is None or fusions not in (None, 0, len(FUSIONS)):
+        return
+    kind = kind_of(view, record, fused=fusions == len(FUSIONS))
+    # ``by_interval``: a value that is ``ok`` or ``noisy`` is called so by its own interval alone.
+    cost = by_interval(dataclasses.replace(variant.complete, status=record.status))
+    facts = variant.target.facts
+    through = graph_maker(record, facts) if facts.graphs else facts.label
+    through = through.removeprefix("the ")
+    label = program_label(kind, through, record.pattern)
+    yield ChainWay(kind, record.stack, label, cost, through=through, record=record)
 
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.graph_or_fused import OTHER, ChainWay, ProgramWork, WorkRow
+from overhead.reading.chain_ways import ChainWay, WayGroup
+from overhead.reading.graph_or_fused import SAME_WITHIN, ProgramWork, WayRow, WorkRow
 from overhead.reading.plain_text import plain
-from overhead.results import exactly
+from overhead.reading.view import parameter_texts
+from overhead.results import Record, Value, exactly, formed
 from overhead.words.chains import arm_label, elements_text, why_no_speed
-from overhead.words.format import MICRO, listed, number, point, run_time
-from overhead.words.printed import named_in_a_file
+from overhead.words.format import MICRO, TIMES, listed, number, point, run_time, whole
+from overhead.words.names import CALLER_WORDS
+from overhead.words.printed import named_in_a_file, printed
 from overhead.words.reasons import sentence
 
 WAY_VERDICTS = {
@@ -23,145 +26,220 @@ WAY_VERDICTS = {
 """How a variant compares with its base."""
 BEYOND = "\u2248 "
 """Stands before a time that was not measured, but read off the line."""
+_WITHIN = f"within {100 * SAME_WITHIN:.0f} %"
+_RUN_MARKS = "\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+"""Marks of variants that another run measured."""
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+_LABELS: dict[WayGroup, str] = {
+    "eager": "eager",
+    "per-step": "call per step",
+    "launches": "launch per step",
+    "wgsl": "WGSL dispatch per step",
+    "graph-driver": "CUDA graph",
+    "graph-captured": "CUDA graph",
+    "graph-compiled": "CUDA graph of each step",
+    "loop": "compiled loop",
+    "fused-cuda": "fused kernel",
+    "fused-graph": "CUDA graph of fused kernels",
+    "fused-wgsl": "fused WGSL",
+}
+"""The kinds of variants, before the name of the stack."""
+KINDS: dict[WayGroup, str] = {
+    "eager": "eager operations",
+    "per-step": "call per step",
+    "launches": "launch per step",
+    "wgsl": "WGSL dispatches",
+    "graph-driver": "graph by CUDA driver",
+    "graph-captured": "graph by a library",
+    "graph-compiled": "graph by torch.compile",
+    "loop": "compiled loop",
+    "fused-cuda": "fused CUDA, Triton",
+    "fused-graph": "graph of fused kernels",
+    "fused-wgsl": "fused WGSL",
+}
+"""The kinds of variants, in a legend."""
+_IN_A_SENTENCE: dict[WayGroup, str] = {
+    "eager": "eager operations through {}",
+    "per-step": "one call per step through {}",
+    "launches": "one launch per step through {}",
+    "wgsl": "one WGSL dispatch per step through {}",
+    "graph-driver": "a CUDA graph by {}",
+    "graph-captured": "a CUDA graph by {}",
+    "graph-compiled": "a CUDA graph by {}",
+    "loop": "a compiled loop of {}",
+    "fused-cuda": "one fused kernel through {}",
+    "fused-graph": "a CUDA graph of fused kernels",
+    "fused-wgsl": "one fused WGSL kernel through {}",
+}
 
 
-def lead(found: Sequence[WorkRow]) -> list[str]:
-    """The sentences above the picture: for which workloads one fused WGSL kernel (all steps in one
-    launch) is faster than the CUDA driver's graph, which variant is the fastest of all, and for
-    each other workload why the fused kernel is not faster. [] where neither was measured.
+def program_label(kind: WayGroup, through: str, pattern: str) -> str:
+    """The label of a way to run a whole program, such as the decoding of a token. ``through``: its
+    stack, or who made the graph. ``pattern``: how its launches are handed over.
+    """
+    one_by_one = ", one submit per dispatch" if pattern == "per-submit" else ""
+    labels: dict[WayGroup, str] = {
+        "eager": f"eager, {through}",
+        "per-step": f"one call, {through}",
+        "launches": "unfused CUDA, launched",
+        "wgsl": f"unfused WGSL, {through}{one_by_one}",
+        "graph-driver": f"CUDA graph, unfused, {through}",
+        "graph-captured": f"CUDA graph, unfused, {through}",
+        "graph-compiled": f"CUDA graph, {through}",
+        "fused-cuda": "fused CUDA, launched",
+        "fused-wgsl": f"fused WGSL, {through}{one_by_one}",
+    }
+    return labels.get(kind, _LABELS[kind])
+
+
+def answer(found: Sequence[WorkRow]) -> str:
+    """The sentence that answers the question of the section: in how many workloads one fused kernel
+    (all steps in one launch) is faster than the CUDA driver's graph, and what is faster still; ''
+    where neither was measured.
 
     ``found``: a row for each workload, with the time of each variant.
     """
-    # Chains of equal steps only: remarks() tells of whole programs.
-    chains = [row for row in found if row.is_chain and row.of_kind("fused-wgsl")]
-    # ``row.graph``: the CUDA graph of the same steps, which the driver made; None without its time.
-    with_graph = [row for row in chains if row.graph]
-    if not with_graph:
-        return _beside_dispatches(chains)
-    # Won: all fused WGSL kernels of the workload are faster than the graph.
-    won = [row for row in with_graph if row.fused_wgsl_wins]
-    not_won = [row for row in with_graph if row not in won]
-    sentences = []
-    if won:
-        sentences.append(_won(won))
-    sentences += _cheapest_ways(with_graph)
-    for row in not_won:
-        verdicts = ", ".join(_by_verdict(row))
-        sentences.append(
-            f"{row.name.capitalize()}: compared with the graph, fused WGSL is"
-            f" {verdicts}{_why_lost(row)}."
-        )
-    return sentences
+    chains = [row for row in found if row.is_chain]
+    with_graph = [row for row in chains if row.graph is not None and row.best_fused is not None]
+    parts = []
+    if with_graph:
+        parts.append(_fused_or_graph(with_graph))
+    elif chains:
+        parts.append(_beside_dispatches(chains))
+    others = []
+    for row in with_graph:
+        fastest = row.beats_fused
+        if fastest is not None and row.verdict(fastest) == "cheaper":
+            others.append(f"{row.name} is fastest as {_with_gain(row, fastest)}")
+    for row in found:
+        if not row.is_chain and row.fastest is not None:
+            others.append(f"{row.name} is fastest as {_with_gain(row, row.fastest)}")
+    if others:
+        parts.append(", and ".join(others))
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def _won(rows: Sequence[WorkRow]) -> str:
-    """For which workloads one fused WGSL kernel is faster than the CUDA driver's graph, and the
-    reason, where that holds for all of them.
-    """
-    # _range(): how many times faster it is. _added(): in brackets, how long a fused step takes, and
-    # what the graph adds to each step.
-    names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in rows])
-    faster = f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}."
-    # ``step_below_added``: a fused step surely takes less time than the graph adds to a step.
-    if not all(row.step_below_added for row in rows):
-        return faster
+def _with_gain(row: WorkRow, way: ChainWay) -> str:
+    """``a CUDA graph by torch.compile (3.0 times faster than the driver's graph)``."""
+    if row.graph is None or way is row.graph:
+        return in_a_sentence(way)
+    return f"{in_a_sentence(way)} ({compared(row, way)})"
+
+
+def _fused_or_graph(found: Sequence[WorkRow]) -> str:
+    """In how many workloads one fused kernel is faster than the graph, and how many times."""
+    gains = []
+    for row in found:
+        fused = row.best_fused
+        if fused is None or row.verdict(fused) != "cheaper":
+            continue
+        times = row.relative(fused)
+        if times is not None:
+            gains.append(exactly(1.0) / times)
+    every = "the only workload" if len(found) == 1 else f"all {spelled(len(found))} workloads"
+    if len(gains) < len(found):
+        every = f"{spelled(len(gains))} of {spelled(len(found))} workloads"
+    if not gains:
+        return f"one fused kernel is faster than the CUDA driver's graph in {every}"
+    most = max(gains, key=_value)
+    up_to = "" if len(gains) == 1 else "up to "
     return (
-        f"{faster} The graph adds more time to each step than a whole step of the fused kernel"
-        " takes."
+        f"one fused kernel is faster than the CUDA driver's graph in {every},"
+        f" by {up_to}{point(most)} times"
     )
 
 
-def _beside_dispatches(rows: Sequence[WorkRow]) -> list[str]:
-    """How one fused WGSL kernel compares with a dispatch for each step, in place of the sentences
-    on the CUDA graph where none was measured.
-    """
-    if not rows:
-        return []
-    verdicts = [f"{row.name} {', '.join(_by_verdict(row))}" for row in rows]
-    return [
-        "Fused WGSL, compared with one dispatch per step through the same stack:"
-        f" {'; '.join(verdicts)}."
-    ]
+def _value(of: Value) -> float:
+    return of.value
 
 
-def remarks(found: Sequence[WorkRow]) -> list[str]:
-    """The further sentences above the picture: how one fused CUDA kernel compares with the CUDA
-    graph, what whole programs (of different kernels, not equal steps) take, and which workloads
-    another run measured.
+def spelled(number_of: int) -> str:
+    """A small number as a word."""
+    return _NUMBERS[number_of] if number_of < len(_NUMBERS) else f"{number_of:,}"
+
+
+def _beside_dispatches(found: Sequence[WorkRow]) -> str:
+    """How one fused WGSL kernel compares with a dispatch for each step, where no CUDA graph was
+    measured.
     """
-    sentences = []
-    # First the fused CUDA kernels (megakernels).
-    fused_cuda = []
+    verdicts = []
     for row in found:
-        if row.graph and row.is_chain:
-            for variant in row.of_kind("fused-cuda"):
-                fused_cuda.append(f"{row.name} {compared(row, variant)}")
-    if fused_cuda:
-        sentences.append(
-            "One fused CUDA kernel (a megakernel), compared with the CUDA driver's graph:"
-            f" {listed(fused_cuda)}."
-        )
+        by_verdict = _by_verdict(row)
+        if by_verdict:
+            verdicts.append(f"{row.name} {', '.join(by_verdict)}")
+    if not verdicts:
+        return ""
+    return (
+        "one fused WGSL kernel, compared with one dispatch per step through the same stack:"
+        f" {'; '.join(verdicts)}"
+    )
+
+
+def bullets(found: Sequence[WorkRow]) -> list[str]:
+    """At most three sentences behind the answer: where a fused kernel gains most and why, where
+    WebGPU gains, and where not and why, and what a whole program takes.
+    """
+    with_graph = [row for row in found if row.is_chain and row.graph is not None]
+    said = [_why_it_pays(with_graph), _through_webgpu(with_graph)]
     for row in found:
         if isinstance(row.work, ProgramWork):
-            sentences.append(_program(row, row.work))
-    # At last the workloads whose times are of another run, by the time when that began; '' stands
-    # for the run shown.
-    runs: dict[str, list[str]] = {}
+            said.append(_program(row, row.work))
+    return [text for text in said if text]
+
+
+def _why_it_pays(found: Sequence[WorkRow]) -> str:
+    """What the graph adds to each step, where one fused kernel gains most."""
     for row in found:
-        if row.run:
-            runs.setdefault(row.run, []).append(row.name)
-    others = [f"{listed(names)} from {run_time(run)}" for run, names in runs.items()]
-    if others:
-        sentences.append(f"These workloads were measured in other runs: {'; '.join(others)}.")
-    return sentences
+        times = row.step_times
+        fused = row.best_fused
+        if times is None or fused is None or row.verdict(fused) != "cheaper":
+            continue
+        own, added = point(times.cuda / 1e3), point(times.added / 1e3)
+        return (
+            "A fused kernel gains most where a step is short: in"
+            f" {row.name} a fused step takes {own} {MICRO}, and the graph adds {added} {MICRO} to"
+            " each step."
+        )
+    return ""
+
+
+def _through_webgpu(found: Sequence[WorkRow]) -> str:
+    """For which workloads one fused WGSL kernel is faster than the graph, and why not for the
+    others.
+    """
+    measured = [row for row in found if row.of_kind("fused-wgsl")]
+    said = []
+    for row in measured:
+        # Won: all fused WGSL kernels of the workload are faster than the graph.
+        if row.fused_wgsl_wins:
+            said.append(f"{row.name} {_range(row)} faster")
+        else:
+            said.append(f"{row.name} {', '.join(_by_verdict(row))}{_why_lost(row)}")
+    if not said:
+        return ""
+    return f"Through WebGPU (fused WGSL), compared with the graph: {'; '.join(said)}."
 
 
 def _program(row: WorkRow, program: ProgramWork) -> str:
-    """Sentences on a whole program, such as a model: the fastest variant of all, and how fused WGSL
-    compares with the CUDA graph of the unfused program.
+    """A sentence on a whole program, such as a model: the times of the fastest and the slowest kind
+    of variant, and between them those of fused WGSL and of the CUDA driver's graph.
     """
-    fused_wgsl = row.of_kind("fused-wgsl")
-    verdicts = []
-    for variant in fused_wgsl:
-        verdicts.append(f"{compared(row, variant)} through {variant.through}")
-    # ``ways``: all variants of the row, each with its time (``cost``).
-    fastest = min(row.ways, key=_cost_or_infinity)
-    times = _faster_than(fused_wgsl, fastest)
-    first = (
-        f"{row.name.capitalize()} ({_program_size(program)}): the fastest variant is"
-        f" {variant_label(fastest)}{times}."
-    )
-    if not verdicts:
-        return first
-    return (
-        f"{first} Compared with the CUDA driver's graph of the unfused program, fused WGSL is"
-        f" {listed(verdicts)}."
-    )
-
-
-def _cost_or_infinity(variant: ChainWay) -> float:
-    """The time of a variant in ns; one without a time counts as slower than all others."""
-    return variant.cost.value if variant.cost is not None else float("inf")
-
-
-def _faster_than(fused_wgsl: Sequence[ChainWay], fastest: ChainWay) -> str:
-    """The end of a sentence: how many times faster the fastest variant is than the fastest fused
-    WGSL one. '' where both are the same, or one has no time.
-    """
-    costs = [variant.cost for variant in fused_wgsl if variant.cost is not None]
-    if not costs or fastest.cost is None:
-        return ""
-    # How many times as long the fastest fused WGSL variant takes.
-    times = min(costs, key=lambda cost: cost.value) / fastest.cost
-    if times.value <= 1:
-        return ""
-    return f", {point(times)} times faster than fused WGSL"
+    told: list[ChainWay] = []
+    compared_rows = [shown for shown in row.shown if shown.first.cost is not None]
+    for place, shown in enumerate(compared_rows):
+        is_end = place in (0, len(compared_rows) - 1)
+        if is_end or shown.first.kind in ("fused-wgsl", "graph-driver"):
+            told.append(shown.first)
+    times = [f"{time_text(way)} {way.label}" for way in told]
+    named = f"{row.name.capitalize()} ({program.name}, single precision, one sequence)"
+    return f"{named}: {'; '.join(times)}."
 
 
 def row_title(row: WorkRow) -> str:
-    """Name and size; also the run, if it is another than the run shown."""
-    title = f"{row.name}: {_size(row)}"
-    return f"{title}, run of {run_time(row.run)}" if row.run else title
+    """Name and size: ``recurrence: 1,500 steps of 4,096 elements``."""
+    return f"{row.name}: {_size(row)}"
 
 
 def _size(row: WorkRow) -> str:
@@ -180,16 +258,108 @@ def _program_size(program: ProgramWork) -> str:
 
 
 def variant_label(variant: ChainWay) -> str:
-    """The variant in words: ``fused WGSL, Dawn``, ``CUDA graph by torch.compile``."""
-    if variant.arm is None:
+    """The variant in words: ``fused WGSL, Dawn checks=off``, ``CUDA graph, torch.compile``."""
+    record = variant.record
+    # A way of a program has the label of its kind of program, and no fitted line.
+    is_of_a_program = variant.arm is None and variant.failed is None and variant.label
+    if record is None or (variant.is_compared and is_of_a_program):
         return variant.label
-    return f"CUDA graph by {variant.arm.maker}" if variant.arm.maker else arm_label(variant.arm)
+    if not variant.is_compared:
+        return _label_beside(variant, record)
+    maker = variant.arm.maker if variant.arm is not None else ""
+    own = dict(variant.arm.own) if variant.arm is not None else {}
+    if variant.label:
+        name = variant.label
+    elif maker:
+        name = f"CUDA graph, {maker}"
+    elif record.pattern == "hybrid":
+        name = f"every other step on the CPU, {variant.through}"
+    else:
+        name = f"{_LABELS[variant.kind]}, {variant.through}"
+    return " ".join([name, *parameter_texts(own)])
 
 
-def variant_title(variant: ChainWay) -> str:
-    """The label, with the day of the run if that is another than the row's."""
-    label = variant_label(variant)
-    return f"{label}, run of {variant.run[:10]}" if variant.run else label
+def _label_beside(variant: ChainWay, record: Record) -> str:
+    """The label of a variant on the CPU or from compiled code, as the file calls it: ``numpy,
+    per-submit (CPU)``.
+    """
+    label = f"{variant.stack}, {record.pattern}"
+    says_where = False
+    if variant.arm is not None:
+        label = arm_label(variant.arm)
+        says_where = variant.arm.names_processor
+    if record.software and "(software)" not in label:
+        label += " (software)"
+    elif record.api == "CPU" and not says_where:
+        label += " (CPU)"
+    if record.caller != "binding":
+        label += f", {CALLER_WORDS[record.caller]}"
+    return label
+
+
+def in_a_sentence(variant: ChainWay) -> str:
+    """``a CUDA graph by torch.compile``, ``a compiled loop of JAX``."""
+    maker = variant.arm.maker if variant.arm is not None else ""
+    return _IN_A_SENTENCE[variant.kind].format(maker or variant.through)
+
+
+def row_label(row: WorkRow, shown: WayRow) -> str:
+    """The label of a row of the picture: its fastest variant, how many more of the kind the row
+    has, and what the slowest takes, as a multiple: ``fused CUDA, CuPy (2 more, to 1.5×)``.
+    """
+    label = variant_label(shown.first)
+    first = row.relative(shown.first)
+    others = []
+    for way in shown.others:
+        times = row.relative(way)
+        if times is not None:
+            others.append(times)
+    if first is None or not others:
+        return label
+    number_of = whole(len(others), formed("count", *(times.origin for times in others)))
+    slowest = max(others, key=_value)
+    # Each is relative to the graph of its own run, so runs of two boards may be divided here.
+    times_first = Value(
+        slowest.value / first.value, origin=formed("/", slowest.origin, first.origin)
+    )
+    if all(_is_near(times, first) for times in others):
+        return f"{label} ({number_of} more {_WITHIN})"
+    up_to = printed(f"{times_first.value:.3g}{TIMES}", times_first)
+    return f"{label} ({number_of} more, to {up_to})"
+
+
+def _is_near(times: Value, first: Value) -> bool:
+    """Whether two times count as equal, but for their intervals."""
+    return 1 / (1 + SAME_WITHIN) <= times.value / first.value <= 1 + SAME_WITHIN
+
+
+def run_marks(found: Sequence[WorkRow]) -> dict[str, str]:
+    """A mark for each run that rows have variants of besides their main run, the newest first."""
+    runs: set[str] = set()
+    for row in found:
+        runs |= {way.run for way in row.ways if way.run}
+    marks = {}
+    for place, run in enumerate(sorted(runs, reverse=True)):
+        marks[run] = _RUN_MARKS[place] if place < len(_RUN_MARKS) else "*"
+    return marks
+
+
+def runs_text(found: Sequence[WorkRow], shown_run: str) -> str:
+    """Which runs the times are of, and what the marks of other runs mean. ``shown_run``: when the
+    run of the page began.
+    """
+    by_run: dict[str, list[str]] = {}
+    for row in found:
+        by_run.setdefault(row.run or shown_run, []).append(row.name)
+    mains = [f"{listed(names)}: {run_time(run)}" for run, names in by_run.items()]
+    if len(by_run) == 1:
+        (run,) = by_run
+        mains = [f"run of {run_time(run)}"]
+    text = f"Measured: {'; '.join(mains)}."
+    marks = [f"{mark} run of {run_time(run)}" for run, mark in run_marks(found).items()]
+    if not marks:
+        return text
+    return f"{text} {'; '.join(marks)}: compared with the CUDA driver's graph of that run."
 
 
 def no_figure(variant: ChainWay, limit: int) -> str:
@@ -224,33 +394,6 @@ def compared(row: WorkRow, variant: ChainWay) -> str:
     return WAY_VERDICTS[verdict]
 
 
-def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
-    """A sentence for each workload that a variant of another kind than the compared ones runs
-    fastest: its time, and how that compares with the CUDA driver's graph.
-    """
-    sentences = []
-    for row in found:
-        # A row has such a variant only if it is surely faster than all the others.
-        for variant in row.of_kind(OTHER):
-            where = f" in the run of {run_time(variant.run)}" if variant.run else ""
-            fastest = (
-                f"{row.name.capitalize()}: the fastest of all measured variants is"
-                f" {variant_label(variant)}, {time_text(variant)}"
-            )
-            verdict = compared(row, variant)
-            sentences.append(f"{fastest}, {verdict} than the CUDA driver's graph{where}.")
-    return sentences
-
-
-def _added(row: WorkRow) -> str:
-    """`` (its step takes 0.09 µs, the graph adds 1.1)``; '' if one is unknown."""
-    times = row.step_times
-    if times is None:
-        return ""
-    own, added = point(times.wgsl / 1e3), point(times.added / 1e3)
-    return f" (a fused step takes {own} {MICRO}, and the graph adds {added} {MICRO} to each step)"
-
-
 def _why_lost(row: WorkRow) -> str:
     """The end of a sentence: why fused WGSL is not faster than the CUDA graph, by the times of a
     step in each. Either the graph adds little to a step, or the WGSL kernel itself is slow. '' if
@@ -266,10 +409,7 @@ def _why_lost(row: WorkRow) -> str:
         return f", because the graph adds only {added} {MICRO} to each step of {cuda} {MICRO}"
     # Else the kernels differ: ``wgsl`` is a step of the fastest fused WGSL kernel, ns.
     slower = point(times.wgsl / times.cuda)
-    return (
-        f", because a step of the WGSL kernel takes {slower} times as long as a step of the CUDA"
-        " kernel"
-    )
+    return f", because a step of its kernel takes {slower} times as long as in CUDA"
 
 
 def _range(row: WorkRow) -> str:
@@ -280,18 +420,20 @@ def _range(row: WorkRow) -> str:
     for variant in row.of_kind("fused-wgsl"):
         times = row.relative(variant)
         if times is not None:
-            relative_times.append(times.value)
+            relative_times.append(times)
     # The largest time is the least gain. A row that won has at least one of these times.
-    least = number(1 / max(relative_times))
-    most = number(1 / min(relative_times))
+    least = point(exactly(1.0) / max(relative_times, key=_value))
+    most = point(exactly(1.0) / min(relative_times, key=_value))
     return f"{least} times" if least == most else f"{least} to {most} times"
 
 
 def _by_verdict(row: WorkRow) -> list[str]:
-    """How fused WGSL compares with the base: ``equal through wgpu-native and Dawn``, a text for
-    each verdict, with the stacks that have it.
+    """How fused WGSL compares with the base: ``equal``, or where stacks differ ``equal through
+    Dawn``, a text for each verdict, with the stacks that have it.
     """
     through: dict[str, list[str]] = {}
     for variant in row.of_kind("fused-wgsl"):
         through.setdefault(compared(row, variant), []).append(variant.through)
+    if len(through) == 1:
+        return list(through)
     return [f"{words} through {listed(names)}" for words, names in through.items()]

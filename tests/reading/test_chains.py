@@ -10,15 +10,16 @@ import msgspec
 import pytest
 
 from overhead.blocks.parts import Drawing, Table, Text, cell_text
+from overhead.reading.chain_ways import ChainWay
 from overhead.reading.chains import Group, bends_below_zero, groups
-from overhead.reading.graph_or_fused import ChainWay, ChainWork, WorkRow, rows
+from overhead.reading.graph_or_fused import ChainWork, WorkRow, chain_rows, rows
 from overhead.reading.view import View
 from overhead.report.across.chains import chains_section
 from overhead.report.across.graph_or_fused import graph_or_fused
 from overhead.report.core import draw
 from overhead.report.core.machines import from_fingerprints
 from overhead.results import Api, Figure, Fingerprint, LeftOut, Point, Record
-from overhead.words.graph_or_fused import lead
+from overhead.words.graph_or_fused import answer, bullets
 from overhead.words.reasons import with_status
 from overhead.words.report.chains import without_gpu
 from tests.fakes.report import fingerprint, record
@@ -75,8 +76,9 @@ def gpu() -> Fingerprint:
     )
 
 
-def by_label(found: WorkRow) -> dict[str, ChainWay]:
-    return {way.label: way for way in found.ways}
+def way_of(row: WorkRow, kind: str, stack: str = "") -> ChainWay:
+    """The fastest way of this kind, of this stack if one is named."""
+    return next(way for way in row.of_kind(kind) if stack in ("", way.stack))
 
 
 def test_a_way_with_unverified_values_has_no_cost() -> None:
@@ -123,26 +125,56 @@ def test_each_variant_of_a_workload_is_a_separate_group() -> None:
 
 
 def test_a_row_compares_the_whole_chain_with_the_drivers_graph_alone() -> None:
-    usual = [r for r in gpu().records if r.params.get("checks") != "off"]
-    (row,) = rows_of(*(r for r in usual if r.params.get("maker") != "torch"))
-    ways = by_label(row)
+    (row,) = rows_of(*gpu().records)
     assert row.work == ChainWork(1500, 4096)
-    assert row.of_kind("other") == [], "this run measured no cheaper way"
-    assert row.graph is ways["a graph, by the CUDA driver"]
+    assert row.graph is not None
+    assert row.graph.cost is not None
     # A row compares chains of 1,500 steps: fixed time plus 1,500 times that of a step, in ns.
     fused_ns = 60_000 + 1500 * 50
     graph_ns = 20_000 + 1500 * 2_000
-    wgsl = row.relative(ways["fused WGSL, Dawn"])
+    assert row.graph.cost.value == pytest.approx(graph_ns), "made by the driver"
+    dawn = way_of(row, "fused-wgsl")
+    wgsl = row.relative(dawn)
     assert wgsl is not None
-    assert wgsl.value == pytest.approx(fused_ns / graph_ns)
-    assert [row.verdict(way) for way in row.ways] == ["dearer", "tie", "cheaper", "cheaper"]
-    first = row.cheaper_from(ways["fused WGSL, Dawn"])
+    assert wgsl.value == pytest.approx(fused_ns / graph_ns), "with the checks, as usual"
+    first = row.cheaper_from(dawn)
     assert first is not None
     # Fused WGSL begins 60 - 20 us later and then saves 2,000 - 50 ns in each step.
     assert first.value == pytest.approx(40_000 / 1_950)
     assert row.fused_wgsl_wins
     assert row.step_below_added
-    assert "22" in lead([row])[0], "the whole chain is 22 times faster: 3,020 us to 135 us"
+    webgpu = next(text for text in bullets([row]) if "WebGPU" in text)
+    assert "22" in webgpu, "the whole chain is 22 times faster: 3,020 us to 135 us"
+
+
+def test_every_measured_way_is_shown_once_by_kind_with_the_fastest_first() -> None:
+    (row,) = rows_of(*gpu().records)
+    shown = row.shown
+    in_picture = []
+    for each in shown:
+        in_picture += [each.first, *each.others]
+    timed = [way for way in row.ways if way.cost is not None]
+    assert sorted(map(id, timed)) == sorted(map(id, in_picture))
+    kinds = [each.first.kind for each in shown]
+    assert kinds == [
+        "graph-captured",
+        "fused-cuda",
+        "fused-wgsl",
+        "wgsl",
+        "graph-driver",
+        "eager",
+    ]
+    (wgsl,) = (each for each in shown if each.first.kind == "fused-wgsl")
+    assert wgsl.first.is_usual, "not the faster one without the checks of its library"
+    assert [way.is_usual for way in wgsl.others] == [False]
+
+
+def test_the_cpu_and_compiled_code_are_not_compared_but_not_lost() -> None:
+    on_cpu = arm("numpy", "per-submit", step_ns=9.0, fixed_ns=1.0)
+    compiled = arm("vulkan", "fused", step_ns=9.0, fixed_ns=1.0, caller="native")
+    (row,) = rows_of(*gpu().records, on_cpu, compiled)
+    assert {way.stack for way in row.more_ways} == {"numpy", "vulkan"}
+    assert not {way.stack for way in row.ways} & {"numpy", "vulkan"}
 
 
 def test_ties_and_losses_are_told_with_the_reason_that_the_steps_give() -> None:
@@ -183,9 +215,9 @@ def test_ties_and_losses_are_told_with_the_reason_that_the_steps_give() -> None:
     assert not rastrigin.fused_wgsl_wins
     assert rastrigin.why_lost == "graph-adds-little"
     assert simulation.why_lost == "slow-kernel"
-    of_slow, of_tie = lead([simulation, rastrigin])
-    assert "6.0" in of_slow, "fused WGSL takes 300 us a step, fused CUDA 50 us"
-    assert "50 µs" in of_tie, "the cost of a step of both"
+    webgpu = next(text for text in bullets([simulation, rastrigin]) if "WebGPU" in text)
+    assert "6.0" in webgpu, "fused WGSL takes 300 us a step, fused CUDA 50 us"
+    assert "50 µs" in webgpu, "the cost of a step of both"
 
 
 def test_the_time_of_a_chain_is_the_measured_one_and_not_that_of_the_line() -> None:
@@ -240,18 +272,38 @@ def test_the_cheapest_way_of_any_run_is_in_the_row_and_is_named_before_the_ties(
     fused_wgsl = rastrigin("dawn", "fused", step_ns=50_000.0, board=board)
     own = View(fingerprint(graph, fused_cuda, fused_wgsl))
     (row,) = rows(own, [older])
-    (cheapest,) = row.of_kind("other")
-    assert row.ways[0] is cheapest
+    cheapest = way_of(row, "graph-compiled")
+    assert row.fastest is cheapest
+    assert row.beats_fused is cheapest
     assert cheapest.run == "2026-01-01T00:00:00Z"
     times = row.relative(cheapest)
     assert times is not None
     assert times.value == pytest.approx(17 / 50, rel=0.01), "beside the graph of its own run"
-    assert cheapest.arm is not None
-    assert cheapest.arm.maker == "torch.compile"
     assert [row.verdict(way) for way in row.of_kind("fused-wgsl")] == ["tie"]
-    assert "torch.compile" in lead([row])[0]
+    assert "torch.compile" in answer([row])
     assert row.cheaper_from(cheapest) is None, "of another board"
-    assert rows(own)[0].of_kind("other") == []
+    assert rows(own)[0].of_kind("graph-compiled") == []
+
+
+def test_what_another_run_measured_with_no_graph_is_kept_but_not_compared() -> None:
+    older = View(
+        fingerprint(arm("cupy", "fused", step_ns=1.0, fixed_ns=1.0), created="2025-01-01T00:00:00Z")
+    )
+    (row,) = [row for row in chain_rows(View(gpu()), [older]) if row.work == ChainWork(1500, 4096)]
+    (cupy,) = (way for way in row.ways if way.stack == "cupy")
+    assert cupy.run == "2025-01-01T00:00:00Z"
+    assert row.relative(cupy) is None
+    assert cupy not in row.by_time(row.ways)
+
+
+def test_of_ways_that_are_not_told_apart_the_one_of_the_main_run_stands_for_its_kind() -> None:
+    graph = arm("cuda-graph", "replay", step_ns=2_000.0, fixed_ns=20_000.0)
+    slightly_faster = arm("cupy", "fused", step_ns=39.9, fixed_ns=15_000.0)
+    much_faster = arm("cupy", "fused", step_ns=20.0, fixed_ns=15_000.0)
+    for other, expected in ((slightly_faster, "cuda-driver"), (much_faster, "cupy")):
+        older = View(fingerprint(graph, other, created="2025-01-01T00:00:00Z"))
+        (row,) = rows(View(gpu()), [older])
+        assert way_of(row, "fused-cuda").stack == expected
 
 
 def test_of_several_runs_a_row_comes_from_the_newest_whatever_their_profiles_call_noisy() -> None:
@@ -282,7 +334,7 @@ def bending_way(times_ns: Mapping[int, float]) -> ChainWay:
     bent = msgspec.structs.replace(bent, figures=figures)
     graph = arm("cuda-graph", "replay", step_ns=1_000.0, fixed_ns=20_000.0)
     (row,) = rows_of(graph, with_curve(bent, times_ns, quartiles_ns=1e3))
-    return by_label(row)["fused WGSL, Dawn"]
+    return way_of(row, "fused-wgsl")
 
 
 @pytest.mark.parametrize(
@@ -306,8 +358,8 @@ def test_a_time_that_bends_is_read_from_the_measured_lengths_beside_it(
 def test_without_a_graph_fused_wgsl_stands_beside_the_dispatches_of_its_own_stack() -> None:
     wgsl = [r for r in gpu().records if r.stack == "dawn"]
     (row,) = rows_of(*wgsl)
-    assert [way.kind for way in row.ways] == ["wgsl", "fused-wgsl"]
-    _, fused = row.ways
+    assert {way.kind for way in row.ways} == {"wgsl", "fused-wgsl"}
+    fused = way_of(row, "fused-wgsl")
     times = row.relative(fused)
     assert times is not None
     # 1,500 steps: 50 us + 1,500 * 1.5 us as dispatches, 60 us + 1,500 * 50 ns fused.
@@ -340,28 +392,76 @@ def test_the_picture_names_what_has_no_figure_and_why() -> None:
     assert isinstance(text, Text)
     assert isinstance(drawing, Drawing)
     assert isinstance(drawing.table, Table)
-    assert "no budget" in str(drawing.table.rows[-1])
-    with draw.style():
-        drawing.draw().savefig(io.BytesIO(), format="svg")
+    assert "no budget" in str(drawing.table.rows)
+    assert drawing.draw_narrow is not None
+    for make in (drawing.draw, drawing.draw_narrow):
+        figure = make()
+        (axes,) = figure.axes
+        drawn = [drawn.get_text() for drawn in axes.texts]
+        assert any("recurrence" in one for one in drawn)
+        # The label of the fastest is in bold.
+        bold = [one.get_text() for one in axes.texts if one.get_weight() == "bold"]
+        assert any(one.startswith("CUDA graph, PyTorch") for one in bold)
+        with draw.style():
+            figure.savefig(io.BytesIO(), format="svg")
     nothing = list(graph_or_fused(from_fingerprints([fingerprint(record())])))
     assert nothing == []
 
 
-def test_the_cheapest_way_is_told_for_sizes_with_a_gpu_alone() -> None:
-    overview, said, *tables = chains_section(from_fingerprints([gpu()]))
-    assert isinstance(overview, Table)
+def parts_of_the_page(run: Fingerprint) -> tuple[list[Table], list[Text], list[Drawing]]:
+    """The tables, texts and drawings of the page of chains."""
+    tables, texts, drawings = [], [], []
+    for part in chains_section(from_fingerprints([run])):
+        if isinstance(part, Table):
+            tables.append(part)
+        elif isinstance(part, Text):
+            texts.append(part)
+        elif isinstance(part, Drawing):
+            drawings.append(part)
+    return tables, texts, drawings
+
+
+def test_the_page_opens_with_its_answer_and_has_one_table_of_all_variants() -> None:
+    (overview, variants), (first, *texts), _ = parts_of_the_page(gpu())
+    assert first.lead
     assert [cell_text(row[1]) for row in overview.rows] == ["4,096", "1,000,000"]
-    cheapest = [cell_text(row[3]) for row in overview.rows]
-    assert cheapest == ["dawn, fused checks=off", "dawn, fused"]
-    assert without_gpu(1) in str(said)
-    assert any(with_status("unverified", "off by 0.3") in str(table) for table in tables)
+    assert without_gpu(1) in str(texts)
+    assert variants.sortable
+    assert len(variants.rows) == len(gpu().records)
+    assert with_status("unverified", "off by 0.3") in str(variants)
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_the_picture_of_the_page_has_a_row_for_each_size_with_several_kinds() -> None:
+    _, _, (drawing,) = parts_of_the_page(gpu())
+    assert drawing.draw_narrow is not None
+    for make in (drawing.draw, drawing.draw_narrow):
+        (axes,) = make().axes
+        labels = [text.get_text() for text in axes.texts]
+        assert any("4,096" in label for label in labels)
+        assert not any("1,000,000" in label for label in labels), "it has fused WGSL alone"
 
 
 def test_without_a_gpu_the_cheapest_way_is_marked_as_on_the_processor() -> None:
     run = fingerprint(arm("numpy", "per-submit", step_ns=9_000.0, fixed_ns=1.0))
-    overview, *_ = chains_section(from_fingerprints([run]))
-    assert isinstance(overview, Table)
+    (overview, _), _, drawings = parts_of_the_page(run)
     assert "(CPU)" in cell_text(overview.rows[0][3])
+    assert drawings == []
+
+
+def test_the_first_page_and_the_page_of_chains_show_the_same_run() -> None:
+    """A newer run of a few ways, and an older one of many."""
+    newer = [arm("cuda-graph", "replay", step_ns=1.9e3, fixed_ns=9.0)]
+    newer.append(arm("cuda-driver", "fused", step_ns=41.0, fixed_ns=9.0))
+    newer.append(arm("dawn", "fused", step_ns=51.0, fixed_ns=9.0))
+    runs = [View(fingerprint(*newer, created="2026-03-01T00:00:00Z")), View(gpu())]
+    (front,) = rows(*runs[:1], runs[1:])
+    (page,) = (row for row in chain_rows(runs[0], runs[1:]) if row.work == ChainWork(1500, 4096))
+    assert front.run == page.run == ""
+    of_front = {way.stack: way.run for way in front.ways}
+    of_page = {way.stack: way.run for way in page.ways}
+    assert of_front == of_page
+    assert of_front["torch"] == gpu().created, "only the older run has it"
 
 
 def test_a_time_between_measured_lengths_is_shown_where_the_line_is_refused() -> None:
@@ -374,7 +474,7 @@ def test_a_time_between_measured_lengths_is_shown_where_the_line_is_refused() ->
     refused = msgspec.structs.replace(refused, figures=figures)
     graph = arm("cuda-graph", "replay", step_ns=1_000.0, fixed_ns=20_000.0)
     (row,) = rows_of(graph, with_curve(refused, {1000: 90e3, 2000: 110e3}, quartiles_ns=1e3))
-    way = by_label(row)["fused CUDA"]
+    way = way_of(row, "fused-cuda")
     assert way.cost is not None
     assert way.cost.value == pytest.approx(100e3), "1,500 steps: halfway from 90 us to 110 us"
     assert way.step is None

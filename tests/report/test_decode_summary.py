@@ -43,7 +43,10 @@ def test_the_row_of_a_token_stands_beside_the_drivers_graph_of_the_unfused_progr
         ("cuda-graph", "dearer"),
         ("cuda-graph", "cheaper"),
         ("dawn", "cheaper"),
+        ("dawn", "dearer"),
     ]
+    kinds = [way.kind for way in row.ways]
+    assert kinds == ["eager", "graph-captured", "graph-driver", "fused-graph", "fused-wgsl", "wgsl"]
     (dawn,) = row.of_kind("fused-wgsl")
     times = row.relative(dawn)
     assert times is not None

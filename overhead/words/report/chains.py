@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.chains import ArmFit, Group
+from overhead.reading.chain_ways import ChainWay, WayGroup
+from overhead.reading.graph_or_fused import WorkRow
 from overhead.reading.missing_values import why
 from overhead.reading.plain_text import plain
-from overhead.results import Record, Value
-from overhead.words.chains import arm_label, group_title
-from overhead.words.format import count, factor, listed, number, run_time
-from overhead.words.graph_or_fused import BEYOND
+from overhead.results import Record, formed
+from overhead.words.chains import elements_text
+from overhead.words.format import count, factor, listed, positive_spread, run_time, whole
+from overhead.words.graph_or_fused import (
+    BEYOND,
+    KINDS,
+    in_a_sentence,
+    no_figure,
+    variant_label,
+)
 from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 
@@ -20,7 +27,25 @@ METHOD_NOTE = (
     " recording and compiling. \u2248 marks a time that was not measured but calculated from"
     " shorter chains: one-off cost + steps \u00d7 cost of a step."
 )
-CHEAPEST = "The fastest variant that was measured, at the number of steps of the workload"
+OF_SEVERAL_RUNS = (
+    "A workload has the times of the newest run that measured a CUDA graph and fused kernels; what"
+    " this run lacks comes from the newest other run, which the column \u201crun\u201d names. Runs"
+    " may be of other boards, so each variant is compared with the CUDA driver's graph of its own"
+    " run. The first page shows the same times."
+)
+CHEAPEST = "The fastest variant of each workload and size"
+ALL_VARIANTS = "All variants"
+ABOUT = "What each workload computes"
+DOTS_TITLE = "Time of one step, by kind of variant"
+DOTS_CAPTION = (
+    "A mark is the fastest variant of its kind, called from Python: the time of a whole chain with"
+    " its wait, divided by the number of steps. Hollow: noisy, with its interval. The marks of a"
+    " row may be of several runs, which the table names. A size with one kind of variant is in the"
+    " table alone."
+)
+DOTS_AXIS = "\u00b5s per step (log scale): left is faster"
+FASTEST = "fastest"
+KIND_NAMES: dict[WayGroup, str] = dict(KINDS)
 
 
 def without_figure(*, measured: bool) -> str:
@@ -41,7 +66,45 @@ def more_cases(number: int) -> str:
 
 def without_gpu(sizes: int) -> str:
     """How many sizes of workloads have no figure on a GPU."""
-    return f"{count(sizes, 'size')} of workloads ran on the CPU only: see the tables below."
+    return f"{count(sizes, 'size')} of workloads ran on the CPU only: see the table below."
+
+
+def answer(found: Sequence[WorkRow]) -> str:
+    """The sentence that the page opens with: in how many cases one fused kernel is the fastest, and
+    what is faster in the others. ``found``: the workloads that have fused kernels and other
+    variants on a GPU; '' without any.
+    """
+    if not found:
+        return ""
+    won = []
+    others = []
+    for row in found:
+        kinds = row.fastest_kinds()
+        if any(way.kind in ("fused-cuda", "fused-wgsl") for way in kinds):
+            won.append(row)
+        elif kinds:
+            others.append(f"{work_name(row)} ({in_a_sentence(kinds[0])})")
+    text = (
+        "One fused kernel is the fastest, or as fast as the fastest, in"
+        f" {_number_of(won)} of {_number_of(found)} workloads and sizes that have one"
+    )
+    if not others:
+        return f"{text}."
+    verb = "the exception is" if len(others) == 1 else "the exceptions are"
+    return f"{text}; {verb} {listed(others)}."
+
+
+def _number_of(found: Sequence[WorkRow]) -> str:
+    """How many workloads these are."""
+    times = [row.fastest_kinds()[0].cost for row in found]
+    origins = [time.origin if time is not None else None for time in times]
+    return whole(len(found), formed("count", *origins))
+
+
+def work_name(row: WorkRow) -> str:
+    """``recurrence, 4,096 elements``."""
+    elements = row.group.elements if row.group is not None else 0
+    return f"{row.name}, {elements_text(elements)}"
 
 
 def about(workload: str) -> str:
@@ -50,49 +113,42 @@ def about(workload: str) -> str:
     return f"{workload}: {known.about}." if known is not None else ""
 
 
-def of_two_runs(names: Sequence[str]) -> str:
-    """Which workloads this page and the first page take from different runs."""
-    return (
-        "For each workload, this page shows the run with most variants, but the first page shows"
-        f" the newest run with a fused kernel. So the times of {listed([*names])} differ between"
-        " the two pages."
-    )
+def label(variant: ChainWay) -> str:
+    """The variant; one that failed has the parameters of its case."""
+    return plain(variant_label(variant), 90)
 
 
-def variant_text(arm: ArmFit) -> str:
-    """The variant, with "(CPU)" where the CPU computes and its target's name does not say so."""
-    label = plain(arm_label(arm), 60)
-    is_unnamed_cpu = arm.processor == "cpu" and not arm.names_processor
-    return f"{label} (CPU)" if is_unnamed_cpu else label
+def time(variant: ChainWay) -> str:
+    """The time of a chain in microseconds with its interval, or why there is none."""
+    if variant.cost is None:
+        return no_figure(variant, 120)
+    micros = positive_spread(variant.cost / 1e3)
+    return f"{BEYOND}{micros}" if variant.beyond else micros
 
 
-def failed_variant(record: Record) -> str:
-    """A variant that has no speed."""
-    return f"{record.stack}, {record.pattern}"
-
-
-def time(arm: ArmFit, steps: int) -> str:
-    """The time of a chain of so many steps in microseconds."""
-    micros = arm.cost(steps) / 1e3
-    return beyond(arm, steps) + number(micros)
-
-
-def relative(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
-    """The time of the variant over that of the fastest."""
-    if arm is fastest:
-        return "1"
-    times: Value = arm.cost(steps) / fastest.cost(steps)
-    return beyond(arm, steps) + factor(times)
-
-
-def beyond(arm: ArmFit, steps: int) -> str:
-    """The mark of a time that is read off the line; '' of a measured one."""
-    return BEYOND if arm.is_extrapolated(steps) else ""
-
-
-def table_title(group: Group, steps: int, other_run: str) -> str:
-    """A workload and its size. ``other_run``: when its run was made, if that is not the run of the
-    page.
+def beside_graph(row: WorkRow, variant: ChainWay) -> str:
+    """The time of the variant over that of the CUDA driver's graph of the same run; '' without a
+    graph there.
     """
-    title = f"{group_title(group)}, {steps:,} steps"
-    return f"{title}, run of {run_time(other_run)}" if other_run else title
+    if row.graph is None:
+        return ""
+    if variant is row.graph:
+        return "= 1"
+    times = row.relative(variant)
+    return factor(times) if times is not None else ""
+
+
+def run(variant: ChainWay, row: WorkRow, shown_run: str) -> str:
+    """When the run began that measured the variant; '' for the run of the page."""
+    created = variant.run or row.run
+    return run_time(created) if created and created != shown_run else ""
+
+
+def next_label(variant: ChainWay, fastest: ChainWay) -> str:
+    """The next variant in the table of the fastest ones, with the day of its run if that is not the
+    run of the fastest.
+    """
+    text = label(variant)
+    if variant.run == fastest.run or not variant.run:
+        return text
+    return f"{text}, run of {variant.run[:10]}"

@@ -6,23 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow
+from overhead.reading.chain_ways import ChainWay
+from overhead.reading.graph_or_fused import SAME_WITHIN, WorkRow
 from overhead.results import Machine, Value
 from overhead.words.format import positive_spread, run_time
-from overhead.words.graph_or_fused import BEYOND, WAY_VERDICTS, compared, no_figure
+from overhead.words.graph_or_fused import BEYOND, WAY_VERDICTS, compared, no_figure, runs_text
 from overhead.words.printed import printed
 from overhead.words.report.machines import machine_name
 
 _WITHIN = f"{100 * SAME_WITHIN:.0f} %"
-WAYS_CAPTION = (
-    "Each time is for one chain of the named number of steps and one wait, called from Python,"
-    " without recording and compiling. \u2248 marks a time that was not measured but calculated"
-    " from shorter chains. Horizontal lines: all ratios within the intervals of the two times."
-    f" Grey area: equal within {_WITHIN}. Thick bar: a fused kernel. Hollow: noisy."
-)
 NO_FUSED = "This run has no fused kernel on a GPU, so nothing is compared with a CUDA graph."
 NOTHING_BESIDE = (
     "These times are compared with nothing: no CUDA graph and no unfused dispatches were measured."
+)
+
+
+CAPTION = (
+    "A row has the variants of one kind: the label, bar and time are those of the fastest, and"
+    " small marks are the others, with what the slowest takes in brackets. Each time is for one chain of the named number of steps and one"
+    " wait, called from Python, without recording and compiling. \u2248 marks a time that was not"
+    " measured but calculated from shorter chains. Horizontal lines: all ratios within the"
+    f" intervals of the two times. Grey area: equal within {_WITHIN}. Hollow: noisy."
 )
 
 
@@ -45,22 +49,15 @@ def picture_title(machine: Machine, *, with_graph: bool) -> str:
     return f"{first} or one fused kernel? {machine_name(machine)}, from Python"
 
 
-def axis_label(source: str, *, with_graph: bool) -> str:
-    """What the axis of the picture measures. ``source``: see ``source``."""
+def axis_label(*, with_graph: bool) -> str:
+    """What the axis of the picture measures."""
     base = base_name(with_graph=with_graph)
-    return (
-        f"Time relative to {base} of the same group (log scale): left of the line is faster, right"
-        f" is slower. {source}"
-    )
+    return f"Time relative to {base} of the same work without fusion (log scale)"
 
 
-def source(created: str, drawn: Sequence[WorkRow]) -> str:
-    """The run of the rows that name none; '' where each row names its own."""
-    named = [bool(row.run) for row in drawn]
-    if all(named):
-        return ""
-    others = ", other runs as named" if any(named) else ""
-    return f"Run of {run_time(created)}{others}."
+def picture_note(found: Sequence[WorkRow], created: str) -> str:
+    """The runs of the picture. ``created``: when the run of the page began."""
+    return runs_text(found, created)
 
 
 def direction(verdict: str) -> str:
@@ -87,6 +84,12 @@ def time_cell(variant: ChainWay) -> str:
         return no_figure(variant, 60)
     time = positive_spread(variant.cost / 1e3)
     return f"{BEYOND}{time}" if variant.beyond else time
+
+
+def run_cell(variant: ChainWay, row: WorkRow, shown_run: str) -> str:
+    """When the run began that measured the variant; '' for the run of the page."""
+    run = variant.run or row.run
+    return run_time(run) if run and run != shown_run else ""
 
 
 def verdict_at_end(row: WorkRow, variant: ChainWay, times: Value) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from overhead.blocks.parts import micro_cell
 from overhead.reading.graphs import Graph, NoBreakEven
 from overhead.reading.missing_values import why
 from overhead.reading.view import graph_maker
@@ -24,23 +23,14 @@ def graph_name(graph: Graph) -> str:
     """Who made the graph, and who replays it."""
     maker = graph_maker(graph.record, graph.target.facts)
     caller = CALLER_WORDS[graph.record.caller]
-    return f"made by {maker}, replayed {caller}"
-
-
-def launch_instead(graph: Graph) -> str:
-    """The cost of the launch that a node replaces, and its stack; '' where it was not measured."""
-    launch = graph.eager
-    if launch is None:
-        return ""
-    cost = micro_cell(launch, "complete")
-    return f"{cost} ({launch.stack})"
+    return f"by {maker}, {caller}"
 
 
 def pays_off_heading(nodes: int) -> str:
     """The heading of the column that says after how many replays a graph of so many nodes pays
     off.
     """
-    return f"{nodes:,} nodes pay off after"
+    return f"replays until {nodes:,} nodes pay off"
 
 
 def pays_off(graph: Graph, nodes: int) -> str:
@@ -51,7 +41,7 @@ def pays_off(graph: Graph, nodes: int) -> str:
     replays = graph.break_even(nodes)
     if replays is not None:
         pays_at_once = replays.value < _FEWEST_REPLAYS  # less than 0.01 of a replay
-        return "the first replay" if pays_at_once else f"{spread(replays)} replays"
+        return "the first" if pays_at_once else spread(replays)
     why_not = graph.no_break_even(nodes)
     # ``why_not`` is a code. Without a cost of its own, the graph's record has the reason.
     if why_not is None or why_not == "no-cost":

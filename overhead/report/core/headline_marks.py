@@ -21,7 +21,7 @@ from overhead.words.report.headline_figure import (
     LIMIT_WORDS,
     OTHER_BOARDS,
     TWO_SPEEDS,
-    UNPINNED,
+    UNPINNED_TICK,
 )
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def sign_entries(rows: Sequence[DrawnRow]) -> list[Any]:
         entries.append(Patch(facecolor=MUTED, alpha=2 * _BOARDS_ALPHA, label=OTHER_BOARDS))
     if any(unpinned_apart(row.records[kind]) is not None for row, kind in drawn):
         tick = {**_LOOK, "marker": "|", "markersize": 9, "markeredgewidth": 1.8}
-        entries.append(Line2D([], [], color=MUTED, label=UNPINNED, **tick))
+        entries.append(Line2D([], [], color=MUTED, label=UNPINNED_TICK, **tick))
     if any(_is_hollow(row, kind) for row, kind in drawn):
         hollow = {**_LOOK, "marker": "o", "markerfacecolor": PAPER, "markeredgewidth": 1.6}
         entries.append(Line2D([], [], color=MUTED, label=HOLLOW, **hollow))

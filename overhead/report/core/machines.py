@@ -13,7 +13,7 @@ from overhead.loading.reduce import load
 from overhead.reading.next_run import kind_of
 from overhead.reading.plain_text import plain
 from overhead.reading.typical_run import is_published, most_typical
-from overhead.reading.view import View, measured_steps, run_to_show
+from overhead.reading.view import View, boards_of, measured_steps, run_to_show
 from overhead.results import Fingerprint, StackFacts, same_figures
 from overhead.words.format import listed
 from overhead.words.report.machines import machine_name
@@ -59,9 +59,9 @@ def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
     """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError``
     for the reference.
 
-    The machine of the newest run in the first path that has one is shown in full, by a run of this
-    path. There, a run without single launches, of larger workloads alone, counts only if there is
-    no other run.
+    The machine of the newest run in the first path that has one is shown in full, by a run on a
+    board of this path. There, a run without single launches, of larger workloads alone, counts only
+    if there is no other run.
     ``reference``: the path of a run, or a part of the id or name of a machine among these; by
     default another kind of machine with a GPU, an H100 first.
     """
@@ -101,12 +101,14 @@ def _machines(
     by_machine: dict[str, list[View]] = {_machine_id(shown_in_full): []}
     for run in sorted(runs, key=_rank, reverse=True):
         by_machine.setdefault(_machine_id(run), []).append(run)
-    # Of each machine one run; of the machine shown in full one of the first path, which may be
-    # another run than the one that chose the machine.
+    # Of each machine one run. Of the machine shown in full it may be another run than the one that
+    # chose the machine, but not one on a board that only later paths have: that is somebody else's.
     own_id = _machine_id(shown_in_full)
     own_runs = [run for run in in_first_path if _machine_id(run) == own_id]
+    own_boards = [_boards(run) for run in own_runs]
+    on_own_boards = [run for run in by_machine[own_id] if _boards(run) in own_boards]
     typical = _typical(own_runs)
-    views = [typical or _newest(own_runs)]
+    views = [typical or _newest(on_own_boards)]
     for machine_id, runs_of_machine in by_machine.items():
         if machine_id != own_id:
             views.append(_typical(runs_of_machine) or _newest(runs_of_machine))
@@ -129,6 +131,11 @@ def _machines(
 
 def _machine_id(run: View) -> str:
     return run.fingerprint.machine.id
+
+
+def _boards(run: View) -> list[str]:
+    """The ids of the GPUs that the run was measured on; [] where it names none."""
+    return boards_of(run.fingerprint.records)
 
 
 def _is_comparable(run: Fingerprint, other: Fingerprint) -> bool:

@@ -132,7 +132,7 @@ CPU_TIME = "CPU time"
 HOLLOW = "hollow: noisy"
 TWO_SPEEDS = "two marks in one colour: the launch has two speeds"
 OTHER_BOARDS = "band: the same on other boards"
-UNPINNED = "tick: unpinned cost"
+UNPINNED_TICK = "tick: unpinned cost"
 """What marks, bands and ticks mean, in the legend."""
 
 

@@ -93,10 +93,13 @@ def _from_python(costs: DispatchCosts) -> str:
     if first is None:
         return ""
     unit = "launch" if costs.hardware else "call"
-    texts = [f"{_cost_from_python(first)} through {first.name} (the cheapest)"]
+    texts = [f"{_cost_from_python(first)} through {first.name}"]
     for row in asked_for(costs):
         if row is not first:
             texts.append(f"{_cost_from_python(row)} through {row.name}")
+    from_python = [row for row in costs.rows if "python" in row.marks]
+    if len(from_python) > 1:
+        texts[0] += " (the cheapest)"
     return f"One {unit} from Python costs {listed(texts)}."
 
 
@@ -241,7 +244,8 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
     sentences = []
     # ``limit``: "device" or "balanced"; ``limits``: the same in words.
     for limit, limits in _LIMITS.items():
-        texts = []
+        names = []
+        times = []
         for row in limited(costs, limit):
             # ``records``: the measured cases by kind of caller. ``marks``: their costs as they are
             # drawn, one or both of two speeds.
@@ -250,9 +254,13 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
             host = record.figure("host")
             busy = micro(host) if host is not None else ""
             cost = f"{costs_text(row.marks['compiled'])} {MICRO}{_doubt_word(record)}"
-            texts.append(f"{row.name} (the CPU works {busy} of {cost})")
-        if texts:
-            sentences.append(f"From compiled code, {limits} {listed(texts)}.")
+            names.append(row.name)
+            times.append(f"{busy} of {cost}")
+        if names:
+            sentences.append(
+                f"From compiled code, {limits} {listed(names)}: of each launch, the CPU works"
+                f" {listed(times)}."
+            )
     return sentences
 
 
@@ -285,8 +293,8 @@ def _another_run(machine: Machine) -> str:
     origin = formed("run-to-run share", words=f"host, {kind_of(machine)}")
     within_share = percent(Value(share, origin=origin))
     return (
-        f"On another such machine, {runs} find a CPU-bound cost within {within_share} of this one."
-        " On other hardware, measure again."
+        f"On another such machine, {runs} find a CPU-bound cost within {within_share} of the one"
+        " here. On other hardware, measure again."
     )
 
 

@@ -58,7 +58,7 @@ _BELOW_A_RING = (0, -7)
 _VALUE_TEXT = "value"
 """Marks the texts of values among those of the axes."""
 _ROW_INCHES = 0.43
-_HALF_BAND = 0.15
+_HALF_STRIP = 0.15
 """Half the height of the range of other boards, in rows."""
 _TITLE_ROWS, _TITLE_ABOVE = 0.6, 0.73
 """Height of the title of a group, and its distance from the middle of its first row, in rows."""
@@ -144,7 +144,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     span = high / low
     ax.set_xlim(low / span**0.1, high * span**0.05)
     for y, each in zip(layout.places, drawn, strict=True):
-        draw_marks(ax, each, y, _HALF_BAND)
+        draw_marks(ax, each, y, _HALF_STRIP)
         _label_marks(ax, each.row, y)
     for y in _banded(rows, layout.places):
         _draw_band(ax, y)

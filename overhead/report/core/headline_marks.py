@@ -129,7 +129,7 @@ def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
 
 
 def _draw_other_boards(ax: Axes, kind: Kind, others: OtherBoards, y: float, half: float) -> None:
-    """Draw a band from the lowest to the highest cost of the same case on other boards."""
+    """Draw a strip from the lowest to the highest cost of the same case on other boards."""
     ax.fill_betweenx(
         [y - half, y + half],
         others.low_us,

@@ -50,14 +50,14 @@ _LINE = 0.17
 _NOTE_LINE = 0.14
 _LANE = 0.2
 """Height of the strip with the marks of a row."""
-_HALF_BAND = 0.06
+_HALF_STRIP = 0.06
 """Half the height of the range of other boards."""
 _GAP = 0.07
 _TITLE_LINE = 0.24
 """Height of the title of a group."""
 _EDGE = 0.04
 """Room at both sides."""
-_COLUMN = 0.5
+_COLUMN = 0.53
 """Width of a column of costs."""
 _LEGEND_LINE = 0.155
 _HEADS, _BELOW = 0.5, 0.4
@@ -221,7 +221,7 @@ def _draw_row(ax: Axes, row: _Row, columns: Mapping[Kind, float], *, is_shaded: 
         if low < tick < high:
             ends = (row.lane - _LANE / 2, row.lane + _LANE / 2)
             ax.vlines(tick, *ends, color=GRID_COLOUR, linewidth=0.7, zorder=-1)
-    draw_marks(ax, row.drawn, row.lane, _HALF_BAND)
+    draw_marks(ax, row.drawn, row.lane, _HALF_STRIP)
 
 
 def _draw_heads(ax: Axes, columns: Mapping[Kind, float]) -> None:

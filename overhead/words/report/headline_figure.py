@@ -73,7 +73,7 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
     (``not_drawn``), so that only the table has them.
     """
     sentences = [f"All values are from one run{_where(costs)}"]
-    sentences += _bands(costs, not_drawn)
+    sentences += _strips(costs, not_drawn)
     sentences.append(
         "From compiled code: the same calls from a C program. A line with ends: the interval of a"
         " cost. A thin line: from a batch to a single launch by the same caller."
@@ -96,8 +96,8 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
     return " ".join(sentences)
 
 
-def _bands(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> list[str]:
-    """What the bands are, and of how many boards; [] without one."""
+def _strips(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> list[str]:
+    """What the strips are, and of how many boards; [] without one."""
     boards: set[str] = set()
     origins = []
     for row in costs.rows:
@@ -113,7 +113,7 @@ def _bands(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> list[str]:
     if not boards:
         return []
     others = count(len(boards), "other board", formed("boards", *origins))
-    return [f"A band: the same cost in published runs on up to {others} of this kind."]
+    return [f"A strip: the same cost in published runs on up to {others} of this kind."]
 
 
 def _where(costs: DispatchCosts) -> str:
@@ -131,9 +131,9 @@ CPU_TIME = "CPU time"
 """What a note names as divided between Python and the rest."""
 HOLLOW = "hollow: noisy"
 TWO_SPEEDS = "two marks in one colour: the launch has two speeds"
-OTHER_BOARDS = "band: the same on other boards"
+OTHER_BOARDS = "strip: the same on other boards"
 UNPINNED_TICK = "tick: unpinned cost"
-"""What marks, bands and ticks mean, in the legend."""
+"""What marks, strips and ticks mean, in the legend."""
 
 
 def about(run: Fingerprint) -> str:

@@ -326,8 +326,9 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
         # The interval reaches the left end: no room for a text at its left.
         # So it stands above the mark.
         place = _PLACES["python"]
-    elif cost.low is not None and kind == "batched":
-        x = cost.low  # this text stands at the left, so it begins where the interval does
+    elif kind == "batched":
+        # This text stands at the left, so it begins where the intervals around the mark do.
+        x = max(_left_of_intervals(row, x), lowest)
     if kind == "compiled" and row.limit(kind) in LIMIT_WORDS:
         # Such a mark has a ring, so its text stands a little further below it.
         place = {**place, "xytext": _BELOW_A_RING}
@@ -341,6 +342,16 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
         gid=_VALUE_TEXT,
         **place,
     )
+
+
+def _left_of_intervals(row: DispatchRow, cost_us: float) -> float:
+    """The left end of the intervals that hold the cost, of all costs of the row."""
+    left = cost_us
+    for costs in row.marks.values():
+        for cost in costs:
+            if cost.low is not None and cost.low <= cost_us <= cost.ceiling:
+                left = min(left, cost.low)
+    return left
 
 
 def _draw_shares(ax: Axes, rows: Sequence[DispatchRow], places: Sequence[float]) -> None:

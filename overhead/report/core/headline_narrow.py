@@ -31,13 +31,13 @@ from overhead.report.core.headline_marks import (
 )
 from overhead.report.core.palette import CALL_COLOURS
 from overhead.words.dispatch_costs import GROUP_TITLES, notes, remarks, title
-from overhead.words.format import costs_text
 from overhead.words.report.headline_figure import (
     AXIS_TITLE,
     COLUMN_TITLES,
     COLUMNS_TITLE,
     CPU_TIME,
     share_note,
+    stacked_costs_text,
 )
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def narrow_headline_figure(costs: DispatchCosts) -> Figure:
         borderaxespad=0.1,
         labelspacing=0.3,
         handletextpad=0.4,
-        handlelength=1.6,
+        handlelength=2,
         fontsize=SMALL,
         title="\n".join(heading),
         title_fontproperties={"size": _FONT + 0.5, "weight": "bold"},
@@ -170,6 +170,10 @@ def _placed(
         if len(each.row.label) * _LETTER > room:
             costs = y + _LINE / 2
             y += _LINE
+        # Two speeds stand below each other.
+        if any(len(of_kind) > 1 for of_kind in each.row.marks.values()):
+            costs += _LINE / 2
+            y = costs + _LINE
         notes_at = []
         for _ in _notes(each.row):
             notes_at.append(y + _NOTE_LINE / 2)
@@ -210,9 +214,8 @@ def _draw_row(ax: Axes, row: _Row, columns: Mapping[Kind, float], *, is_shaded: 
     of_stack = row.drawn.row
     _write(ax, _EDGE, row.name, of_stack.label)
     for kind, costs in of_stack.marks.items():
-        _write(
-            ax, columns[kind], row.costs, costs_text(costs), ha="right", color=CALL_COLOURS[kind]
-        )
+        text = stacked_costs_text(costs)
+        _write(ax, columns[kind], row.costs, text, ha="right", color=CALL_COLOURS[kind])
     for y, line in zip(row.notes, _notes(of_stack), strict=True):
         _write(ax, _EDGE, y, line, fontsize=SMALL, color=MUTED)
     low, high = ax.get_xlim()

@@ -130,7 +130,7 @@ BAR = "bar"
 CPU_TIME = "CPU time"
 """What a note names as divided between Python and the rest."""
 HOLLOW = "hollow: noisy"
-TWO_SPEEDS = "two marks in one colour: the launch has two speeds"
+TWO_SPEEDS = "two marks in one colour: two speeds"
 OTHER_BOARDS = "strip: the same on other boards"
 UNPINNED_TICK = "tick: unpinned cost"
 """What marks, strips and ticks mean, in the legend."""
@@ -154,7 +154,12 @@ COLUMN_TITLES: dict[Kind, str] = {
 """Who calls, above a column of costs in the narrow figure."""
 
 
-COLUMNS_TITLE = f"Cost of one more, {MICRO}"
+COLUMNS_TITLE = f"Cost, {MICRO}"
+
+
+def stacked_costs_text(costs_us: Sequence[Value]) -> str:
+    """``costs_text`` with a line for each of two speeds, for a narrow column."""
+    return " or\n".join(number(cost) for cost in costs_us)
 
 
 def share_note(share: Value, cpu_time: Value) -> str:

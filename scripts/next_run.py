@@ -34,7 +34,7 @@ from overhead.loading.reduce import load  # noqa: E402
 from overhead.reading import next_run  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.next_run import ClassSpread, Coverage, FigureClass, NextRunTable  # noqa: E402
-from overhead.reading.typical_run import LEAST_OTHER_BOARDS, placed_records  # noqa: E402
+from overhead.reading.typical_run import LEAST_OTHER_BOARDS, drawn_records  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.results import BOARD, Record  # noqa: E402
 
@@ -77,7 +77,7 @@ class ObservedRun:
     board: str
     logs: Mapping[FigureKey, ObservedFigure]
     headline: frozenset[str] = frozenset()
-    """The cases of single dispatches in the run's headline figure that the CPU bounds."""
+    """The cases that the run's headline figure has a mark of."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def observed(path: Path) -> ObservedRun | None:
     costs = dispatch_costs(View(fingerprint))
     headline: frozenset[str] = frozenset()
     if costs is not None:
-        headline = frozenset(map(next_run.case_of, placed_records(costs)))
+        headline = frozenset(map(next_run.case_of, drawn_records(costs)))
     return ObservedRun(path.name, kind, boards[0], logs, headline)
 
 
@@ -304,10 +304,10 @@ _CostsByBoard = dict[str, float]
 
 
 def _costs(runs: Sequence[ObservedRun]) -> dict[str, dict[str, _CostsByBoard]]:
-    """By kind of machine and case the CPU-bound cost on each board, ns.
+    """By kind of machine and case the cost on each board, ns.
 
-    The report shows by these where a new run lies among others, so only cases of the headline
-    figure that enough boards have are in the table.
+    The report shows by these where a new run lies among others, and draws their range, so only
+    cases of the headline figure that enough boards have are in the table.
     """
     headline_cases: set[str] = set()
     for run in runs:
@@ -327,12 +327,11 @@ def _costs(runs: Sequence[ObservedRun]) -> dict[str, dict[str, _CostsByBoard]]:
 def _logs_by_case(
     runs: Sequence[ObservedRun], cases: Collection[str]
 ) -> dict[str, dict[str, list[float]]]:
-    """By case and board, the logarithms of the CPU-bound costs of the board's runs."""
+    """By case and board, the logarithms of the costs of the board's runs."""
     logs: dict[str, dict[str, list[float]]] = {}
     for run in runs:
         for (case, figure), observed_figure in run.logs.items():
-            is_cpu_bound_cost = figure == "complete" and observed_figure.figure_class == "host"
-            if is_cpu_bound_cost and case in cases:
+            if figure == "complete" and case in cases:
                 by_board = logs.setdefault(case, {})
                 by_board.setdefault(run.board, []).append(observed_figure.log)
     return logs

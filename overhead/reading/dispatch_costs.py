@@ -59,10 +59,11 @@ class DispatchRow:
     zero, in microseconds with their intervals: one, or both of two speeds. ``rank``: the row with
     the highest goes first where the figure has no room. ``lacks_batch``: the stack can have many
     dispatches in one pass, and this run did not measure it. ``python``: the share (0 to 1) that
-    Python takes of the CPU time of a call from Python; None where it is not resolved. ``place``: the
-    end of the label, which says where no GPU works, `` (CPU)`` or `` (software)``. ``name``: the
-    label as a sentence has it, ``the CUDA driver``, ``Dawn``; ``split``: that of the operation
-    whose CPU time was split where compiled code runs another operation. ``facts``: of the stack.
+    Python takes of the CPU time of a call from Python; None where it is not resolved. ``cpu_time``:
+    this CPU time in microseconds; None where there is no share. ``place``: the end of the label,
+    which says where no GPU works, `` (CPU)`` or `` (software)``. ``name``: the label as a sentence
+    has it, ``the CUDA driver``, ``Dawn``; ``split``: that of the operation whose CPU time was split
+    where compiled code runs another operation. ``facts``: of the stack.
     """
 
     label: str
@@ -77,6 +78,7 @@ class DispatchRow:
     rank: int
     facts: StackFacts
     python: Value | None = None
+    cpu_time: Value | None = None
     place: str = ""
 
     @property
@@ -275,7 +277,7 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
     # "one-pass": the stack can put many dispatches into one pass.
     lacks_batch = batched is None and "one-pass" in target.facts.roles
     operand = _other_operand(target, entry, records.get("compiled"))
-    python = _python_share(view, records)
+    split_time = _split_time(view, records)
     # ``rank``: where the figure has no room, the row with the highest goes first. ``split``: the
     # name of the operation whose CPU time is told, which may have another operand.
     return DispatchRow(
@@ -290,7 +292,8 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
         operand=operand,
         rank=entry.order,
         facts=target.facts,
-        python=python,
+        python=split_time.python if split_time is not None else None,
+        cpu_time=split_time.whole if split_time is not None else None,
         place=where,
     )
 
@@ -314,10 +317,19 @@ def _costs(record: Record) -> tuple[Value, ...]:
     return tuple(cost for cost in costs if cost.value > 0)
 
 
-def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
-    """The share of the CPU time of a call from Python that Python itself takes: what a call from
-    compiled code does without. None where it is unknown, or where either CPU time reaches zero with
-    its interval (is not *resolved*).
+class _SplitTime(NamedTuple):
+    """The CPU time of a call from Python. ``python``: Python's share, 0 to 1; ``whole``: in
+    microseconds.
+    """
+
+    python: Value
+    whole: Value
+
+
+def _split_time(view: View, records: Mapping[Kind, Record]) -> _SplitTime | None:
+    """The CPU time of a call from Python, and the share of it that Python itself takes: what a call
+    from compiled code does without. None where it is unknown, or where either CPU time reaches zero
+    with its interval (is not *resolved*).
 
     ``host_shares`` splits the CPU time of a call by levels, the last of which is compiled code. Of
     several splits, the row's is the one whose last level is the row's own case.
@@ -330,8 +342,11 @@ def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
         share = split.python
         if share and share.bounded and split.levels[-1].key == compiled.key:
             # "host": the CPU time of a call.
+            whole = split.top.measured("host")
             is_resolved = resolved(split.host) and resolved(compiled.figure("host"))
-            return share if is_resolved else None
+            if whole is None or not is_resolved:
+                return None
+            return _SplitTime(share, whole / 1e3)
     return None
 
 

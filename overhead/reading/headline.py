@@ -5,23 +5,38 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Literal
 
 from overhead.reading.dispatch_costs import (
     DispatchCosts,
     DispatchRow,
     Kind,
+    dispatch_costs,
     unpinned_below,
     unpinned_range,
 )
 from overhead.reading.key_figures import overstatement
 from overhead.reading.precision import resolved
+from overhead.reading.typical_run import Place, place_of
+from overhead.reading.view import View, boards_of
 from overhead.results import Record, Value, ratio
 
 
 def cheapest(costs: DispatchCosts) -> DispatchRow | None:
     """The cheapest row with a cost from Python, noisy or not; None without such a row."""
     return next((row for row in costs.rows if "python" in row.marks), None)
+
+
+def asked_for(costs: DispatchCosts) -> list[DispatchRow]:
+    """The rows whose cost from Python most readers look for: the cheapest that works on arrays, as
+    PyTorch does, and those of WebGPU.
+    """
+    on_arrays = []
+    for row in costs.rows:
+        if row.group == "arrays" and "python" in row.marks:
+            on_arrays.append(row)
+    return [*on_arrays[:1], *webgpu_rows(costs, "python")]
 
 
 def not_told_apart(costs: DispatchCosts, cheapest: DispatchRow) -> list[DispatchRow]:
@@ -193,4 +208,60 @@ def unpinned_pays_less(costs: DispatchCosts) -> list[tuple[DispatchRow, Kind]]:
     found: list[tuple[DispatchRow, Kind]] = []
     for row in costs.rows:
         found += [(row, kind) for kind, record in row.records.items() if unpinned_below(record)]
+    return found
+
+
+_VISIBLY_APART = 1.1
+"""Closer to its cost an unpinned cost is hidden behind the mark. Chosen by eye."""
+
+
+def unpinned_apart(record: Record) -> float | None:
+    """The median of the unpinned costs in µs, where it lies visibly apart from the undisturbed
+    cost: every process that was not pinned to a CPU core paid more, or less, than the undisturbed
+    cost with its whole interval. Else None.
+    """
+    unpinned = unpinned_range(record)
+    undisturbed = record.measured("complete")
+    # "met" is the name of the unpinned cost in files.
+    median_ns = record.value("met")
+    if unpinned is None or undisturbed is None or median_ns is None or undisturbed.value <= 0:
+        return None
+    lowest_us, highest_us = unpinned
+    # ``floor`` and ``ceiling`` are in ns.
+    is_apart = lowest_us > undisturbed.ceiling / 1e3 or highest_us < undisturbed.floor / 1e3
+    times = max(median_ns / undisturbed.value, undisturbed.value / median_ns)
+    return median_ns / 1e3 if is_apart and times >= _VISIBLY_APART else None
+
+
+@dataclasses.dataclass(frozen=True)
+class FurtherStacks:
+    """The rows of another run, of stacks that the run shown does not have. ``place``: where that
+    run lies among those of other boards, where that is known.
+    """
+
+    run: View
+    rows: tuple[DispatchRow, ...]
+    is_same_board: bool
+    place: Place | None
+
+
+def further_stacks(costs: DispatchCosts, others: Iterable[View]) -> list[FurtherStacks]:
+    """By run, the rows with a cost from Python of the stacks that only other runs of the machine
+    have. ``others``: these runs, the newest first; a stack counts in the newest that has it.
+    """
+    known = {row.stack for row in costs.rows if row.marks}
+    own_boards = boards_of(costs.view.fingerprint.records)
+    found = []
+    for run in others:
+        of_run = run.once(dispatch_costs)
+        if of_run is None or of_run.hardware != costs.hardware:
+            continue
+        rows = []
+        for row in of_run.rows:
+            if "python" in row.marks and row.stack not in known:
+                rows.append(row)
+        known |= {row.stack for row in rows}
+        if rows:
+            is_same_board = boards_of(run.fingerprint.records) == own_boards
+            found.append(FurtherStacks(run, tuple(rows), is_same_board, place_of(of_run)))
     return found

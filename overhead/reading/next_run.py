@@ -70,7 +70,7 @@ class NextRunTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     ``by_stack``: the share inside of the costs of single stacks. ``boards``: independent boards in
     all. ``run_pairs_over_90``: the share of pairs of runs in which at least 90 % of the figures lie
     inside. ``worst_pair``: the lowest share inside of any pair. ``costs``: by kind of machine and
-    case the CPU-bound cost of one more unit on each board, ns, by the board's id.
+    case of the headline figure the cost of one more unit on each board, ns, by the board's id.
     """
 
     runs: int

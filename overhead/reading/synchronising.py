@@ -144,7 +144,8 @@ def empty_waits(view: View) -> EmptyWaits:
     if not found:
         return EmptyWaits((), ())
     _, middle = found[len(found) // 2]
-    near, far = [], []
+    near: list[tuple[TargetView, Value]] = []
+    far: list[tuple[TargetView, Value]] = []
     for target, wait in found:
         is_far = wait.floor > _FAR * middle.ceiling
         (far if is_far else near).append((target, wait))

@@ -8,7 +8,7 @@ import collections
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from overhead.reading.dispatch_costs import DispatchCosts, Kind, dispatch_costs
 from overhead.reading.next_run import case_of, class_of, committed_table, kind_of
@@ -63,6 +63,19 @@ class Place:
         return self.highest >= _MOST * self.costs
 
 
+def drawn_records(costs: DispatchCosts) -> list[Record]:
+    """The cases of the headline figure that a GPU ran: those whose costs on other boards the
+    figure shows.
+    """
+    drawn = []
+    for row in costs.rows:
+        for kind in row.marks:
+            record = row.records[kind]
+            if record.api != "CPU" and not record.software:
+                drawn.append(record)
+    return drawn
+
+
 def placed_records(costs: DispatchCosts) -> list[Record]:
     """The cases that tell how a run lies among others: the single dispatches of the headline
     figure, from Python and compiled code, whose cost the CPU of a machine with a GPU bounds.
@@ -78,15 +91,51 @@ def placed_records(costs: DispatchCosts) -> list[Record]:
     return bound_by_cpu
 
 
+@dataclasses.dataclass(frozen=True)
+class OtherBoards:
+    """What a case costs on other boards (GPUs) of the same kind of machine. ``costs_us``: of the
+    committed runs, by board, in microseconds.
+    """
+
+    costs_us: Mapping[str, float]
+
+    @property
+    def low_us(self) -> float:
+        """The lowest cost on any of these boards."""
+        return min(self.costs_us.values())
+
+    @property
+    def high_us(self) -> float:
+        """The highest cost on any of these boards."""
+        return max(self.costs_us.values())
+
+    @property
+    def median_us(self) -> float:
+        """The median over the boards."""
+        return statistics.median(self.costs_us.values())
+
+
+def other_boards(view: View, record: Record) -> OtherBoards | None:
+    """What the case costs in committed runs on other boards of the run's kind of machine; None
+    where fewer than 3 other boards have it.
+    """
+    fingerprint = view.fingerprint
+    # By case, the cost that each board had in committed runs of this kind of machine.
+    committed = committed_table().costs.get(kind_of(fingerprint.machine), {})
+    # A committed run of this very board would make the run look typical.
+    own_boards = boards_of(fingerprint.records)
+    costs_us = {}
+    for board, cost_ns in committed.get(case_of(record), {}).items():
+        if board not in own_boards:
+            costs_us[board] = cost_ns / 1e3
+    # Among fewer than 3 other boards a cost has no place.
+    return OtherBoards(costs_us) if len(costs_us) >= LEAST_OTHER_BOARDS else None
+
+
 def place_of(costs: DispatchCosts) -> Place | None:
     """Where the costs of this run lie among those that committed runs measured on other boards of
     its kind of machine; None where too few other boards have its costs.
     """
-    fingerprint = costs.view.fingerprint
-    # By case, the cost that each other board had in committed runs of this kind of machine.
-    committed = committed_table().costs.get(kind_of(fingerprint.machine), {})
-    # The ids of the GPUs that this run was measured on.
-    own_boards = boards_of(fingerprint.records)
     # Over the costs: how many are the lowest or highest of all boards, and by what factor the other
     # boards' median is above this cost.
     lowest = 0
@@ -96,26 +145,22 @@ def place_of(costs: DispatchCosts) -> Place | None:
     placed: list[Origin] = []
     for record in placed_records(costs):
         cost = record.measured("complete")
-        others = dict(committed.get(case_of(record), {}))
-        # A committed run of this very board would make the run look typical.
-        for board in own_boards:
-            others.pop(board, None)
-        # Among fewer than 3 other boards a cost has no place.
-        if cost is None or cost.value <= 0 or len(others) < LEAST_OTHER_BOARDS:
+        others = other_boards(costs.view, record)
+        if cost is None or cost.value <= 0 or others is None:
             continue
-        if cost.value < min(others.values()):
+        cost_us = cost.value / 1e3
+        if cost_us < others.low_us:
             lowest += 1
-        if cost.value > max(others.values()):
+        if cost_us > others.high_us:
             highest += 1
         # Above 1: the median of the other boards is dearer than this run. A pure ratio; its origin
         # says that the numerator is of other boards.
-        median_over_cost = statistics.median(others.values()) / cost.value
         origin_of_times = formed("times of other boards", cost.origin)
-        times.append(Value(median_over_cost, origin=origin_of_times))
+        times.append(Value(others.median_us / cost_us, origin=origin_of_times))
         # What a reader can trace the answer back to, and how many boards it rests on.
         if cost.origin is not None:
             placed.append(cost.origin)
-        boards |= others.keys()
+        boards |= others.costs_us.keys()
     # Fewer than 5 costs tell nothing of a run.
     if len(times) < _LEAST_COSTS:
         return None
@@ -149,8 +194,8 @@ def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
     lies nearest to the median of the other boards.
 
     Only a run counts that has the headline stacks, which are those that at least half of these runs
-    have, and that was measured with the newest method of these runs. None where it is known of no
-    run how it lies among others.
+    have, that was measured with the newest method of these runs, and without environment variables
+    of its own where there is such a run. None where it is known of no run how it lies among others.
     """
     candidates = []
     for run in runs:
@@ -168,10 +213,23 @@ def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
     # Runs with all of these; without any such run, all runs.
     with_headline = [each for each in candidates if headline <= each.stacks]
     whole = with_headline or candidates
-    newest = max(each.method_version for each in whole)
-    by_newest = [each for each in whole if each.method_version == newest]
+    # A variable may change what is measured.
+    plain_runs = [each for each in whole if not each.costs.view.fingerprint.environment]
+    usual = plain_runs or whole
+    newest = max(each.method_version for each in usual)
+    by_newest = [each for each in usual if each.method_version == newest]
     # ``distance``: how far its costs lie from the median of the other boards, as a logarithm.
     return min(by_newest, key=lambda candidate: candidate.distance).costs
+
+
+def is_published(run: View) -> bool:
+    """Whether the run is of a board that the table of committed runs knows: published data, and not
+    a user's own run.
+    """
+    known: set[str] = set()
+    for by_board in committed_table().costs.get(kind_of(run.fingerprint.machine), {}).values():
+        known |= by_board.keys()
+    return not known.isdisjoint(boards_of(run.fingerprint.records))
 
 
 def _candidate(run: View) -> _Candidate | None:

@@ -98,13 +98,15 @@ def remarks(row: DispatchRow) -> str:
     return "; ".join(texts)
 
 
-def notes(row: DispatchRow) -> str:
+def notes(row: DispatchRow, split: str) -> str:
     """The small print below a stack's name: what one call does, if it is neither a dispatch nor a
-    launch, and which other operation compiled code runs.
+    launch, and which other operation compiled code runs, whose CPU time is divided too. ``split``:
+    what the reader sees divided.
     """
     texts = [other_unit(row)]
     if row.operand is not None:
-        texts.append(f"compiled code: {row.operand.operation}")
+        of_other = f"compiled code, {split}" if row.python is not None else "compiled code"
+        texts.append(f"{of_other}: {row.operand.operation}")
     return "; ".join(filter(None, texts))
 
 

@@ -5,10 +5,13 @@ that are drawn.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
-from overhead.reading.dispatch_costs import DispatchCosts, Kind, doubt_of
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, doubt_of
 from overhead.reading.headline import (
+    FurtherStacks,
+    asked_for,
     batches,
     cheapest,
     limited,
@@ -34,39 +37,36 @@ from overhead.words.format import (
     number,
     percent,
     percent_spread,
+    run_time,
     within,
 )
 from overhead.words.names import CALLER_WORDS
-from overhead.words.next_run import next_run_sentence, next_run_text
+from overhead.words.next_run import next_run_sentence
 from overhead.words.printed import of_the_method
 from overhead.words.typical_run import place_sentence
 
-_WEBGPU_CALLED: dict[Kind, str] = {"python": "From Python", "compiled": "From compiled code"}
 _LIMITS: dict[Literal["device", "balanced"], str] = {
-    "device": "the device limits these stacks",
-    "balanced": "it is not clear whether the CPU or the device limits these stacks",
+    "device": "the device limits",
+    "balanced": "it is not clear whether the CPU or the device limits",
 }
 _NO_MET = (
     "This run did not measure the unpinned cost: what a program pays if the operating system"
     " chooses its CPU core."
 )
 _PAYS_MORE = (
-    "Through some stacks, a program that is not pinned to a CPU core pays more: the strips show"
-    " this unpinned cost."
+    "A program that is not pinned to a CPU core pays more through some stacks: ticks show this"
+    " unpinned cost."
 )
-_STRIPS = "The strips show the unpinned cost: what a program pays that is not pinned to a CPU core."
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
-    """Up to six sentences above the headline figure, which shows what a launch costs through each
-    stack: the cheapest, WebGPU, batches, Python's share, and what a stopwatch would show. Those
-    whose figures are missing are left out.
+    """Up to six sentences on what a launch costs through each stack, for a reader who does not see
+    the headline figure. Those whose figures are missing are left out.
     """
-    # ``_WEBGPU_CALLED``: the callers, Python and compiled code, in words.
-    webgpu = [_webgpu(costs, kind) for kind in _WEBGPU_CALLED]
     sentences = [
-        _cheapest(costs),
-        *webgpu,
+        _from_python(costs),
+        _alike(costs),
+        _from_compiled_code(costs),
         _batches(costs),
         _python(costs),
         _overstated(costs),
@@ -74,44 +74,89 @@ def lead_sentences(costs: DispatchCosts) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _cheapest(costs: DispatchCosts) -> str:
-    """A sentence on the stack with the cheapest launch from Python, and one on the stacks whose
-    intervals overlap, so that they may cost the same.
+def answer_sentences(costs: DispatchCosts, *, is_chosen: bool) -> list[str]:
+    """Up to three sentences above the headline figure: what a launch costs, how typical this run
+    is, and what a stopwatch would show. The figure shows the rest. ``is_chosen``: see
+    ``place_sentence``.
     """
-    row = cheapest(costs)
-    if row is None:
-        return ""
-    # By kind of caller: ``records`` has the measured cases, and ``marks`` the costs as they are
-    # drawn.
-    record = row.records["python"]
-    unit = "launch" if costs.hardware else "call"
-    # The range in which 9 of 10 other runs on such a machine would put this cost.
-    next_run = next_run_text(record, costs.view.fingerprint.machine)
-    again = f" (run-to-run range {next_run})" if next_run else ""
-    # ``_doubt``: what makes the cost doubtful, in brackets; '' for a clear one.
-    cost = f"{costs_text(row.marks['python'])} {MICRO}{_doubt(record)}"
-    sentence = f"The cheapest {unit} from Python goes through {row.name}: {cost}{again}."
+    first = _from_python(costs) or _from_compiled_code(costs) or _from_other_callers(costs)
+    place = place_sentence(costs, is_chosen=is_chosen)
+    sentences = [first, place, _overstated(costs)]
+    return [sentence for sentence in sentences if sentence]
 
+
+def _from_python(costs: DispatchCosts) -> str:
+    """What a launch from Python costs through the cheapest stack, the cheapest that works on
+    arrays, and each of WebGPU.
+    """
+    first = cheapest(costs)
+    if first is None:
+        return ""
+    unit = "launch" if costs.hardware else "call"
+    texts = [f"{_cost_from_python(first)} through {first.name}"]
+    for row in asked_for(costs):
+        if row is not first:
+            texts.append(f"{_cost_from_python(row)} through {row.name}")
+    from_python = [row for row in costs.rows if "python" in row.marks]
+    if len(from_python) > 1:
+        texts[0] += " (the cheapest)"
+    return f"One {unit} from Python costs {listed(texts)}."
+
+
+def _cost_from_python(row: DispatchRow) -> str:
+    """``4.33 µs``, or ``25.1 µs (noisy)``."""
+    return f"{costs_text(row.marks['python'])} {MICRO}{_doubt_word(row.records['python'])}"
+
+
+def _doubt_word(record: Record) -> str:
+    """`` (noisy)``: the doubt without the interval, beside the figure that draws it. '' where the
+    cost is resolved, or its text has two costs.
+    """
+    figure = record.figure("complete")
+    doubt = doubt_of(record)
+    if figure is None or doubt not in ("status", "not-above-zero"):
+        return ""
+    return f" ({figure.status})" if doubt == "status" else " (not above zero)"
+
+
+def _from_other_callers(costs: DispatchCosts) -> str:
+    """What the cheapest launch costs in a run without calls from Python."""
+    row = costs.rows[0]
+    if row.first not in row.marks:
+        return ""
+    unit = "launch" if costs.hardware else "call"
+    cost = f"{costs_text(row.marks[row.first])} {MICRO}{_doubt_word(row.records[row.first])}"
+    called = CALLER_WORDS[row.records[row.first].caller]
+    return f"The cheapest {unit} costs {cost} through {row.name}, {called}."
+
+
+def _alike(costs: DispatchCosts) -> str:
+    """A sentence on the stacks that may be as cheap as the cheapest, because their intervals
+    overlap; '' where there are none.
+    """
+    first = cheapest(costs)
+    if first is None:
+        return ""
     alike = []
-    for other in not_told_apart(costs, row):
+    for other in not_told_apart(costs, first):
         alike.append(f"{other.name} ({costs_text(other.marks['python'])})")
     if not alike:
-        return sentence
+        return ""
     verb = "costs" if len(alike) == 1 else "cost"
-    return f"{sentence} Within the intervals, {listed(alike)} {verb} the same."
+    return f"Within the intervals, {listed(alike)} {verb} as little."
 
 
-def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
-    """A sentence on what a dispatch of WebGPU costs through each of its stacks, by one caller
-    (``kind``: Python or compiled code); '' where none was measured.
+def _from_compiled_code(costs: DispatchCosts) -> str:
+    """A sentence on what a dispatch of WebGPU costs from compiled code through each of its stacks;
+    '' where none was measured.
     """
     texts = []
-    for row in webgpu_rows(costs, kind):
-        cost = f"{costs_text(row.marks[kind])} {MICRO}"
-        texts.append(f"{cost} through {row.name}{_doubt(row.records[kind])}")
+    for row in webgpu_rows(costs, "compiled"):
+        cost = f"{costs_text(row.marks['compiled'])} {MICRO}"
+        texts.append(f"{cost} through {row.name}{_doubt(row.records['compiled'])}")
     if not texts:
         return ""
-    return f"{_WEBGPU_CALLED[kind]}, a dispatch of WebGPU costs {listed(texts)}."
+    return f"From compiled code, a dispatch of WebGPU costs {listed(texts)}."
 
 
 def _doubt(record: Record) -> str:
@@ -187,7 +232,7 @@ def _overstated(costs: DispatchCosts) -> str:
     # ``times``: the time of one launch with its wait, over the cost of a launch; with its interval.
     times = factor_spread(found.times)
     return (
-        f"A stopwatch around one launch and its wait would show up to {times} the cost of one more"
+        f"A stopwatch around one launch and its wait shows up to {times} the cost of one more"
         f" launch ({through})."
     )
 
@@ -199,7 +244,8 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
     sentences = []
     # ``limit``: "device" or "balanced"; ``limits``: the same in words.
     for limit, limits in _LIMITS.items():
-        texts = []
+        names = []
+        times = []
         for row in limited(costs, limit):
             # ``records``: the measured cases by kind of caller. ``marks``: their costs as they are
             # drawn, one or both of two speeds.
@@ -207,28 +253,29 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
             # ``host``: how long the CPU works for a launch.
             host = record.figure("host")
             busy = micro(host) if host is not None else ""
-            cost = f"{costs_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"
-            texts.append(
-                f"{row.name} takes {cost} for each launch, and the CPU works for {busy} {MICRO} of"
-                " them"
+            cost = f"{costs_text(row.marks['compiled'])} {MICRO}{_doubt_word(record)}"
+            names.append(row.name)
+            times.append(f"{busy} of {cost}")
+        if names:
+            sentences.append(
+                f"From compiled code, {limits} {listed(names)}: of each launch, the CPU works"
+                f" {listed(times)}."
             )
-        if texts:
-            sentences.append(f"Called from compiled code, {limits}: {'; '.join(texts)}.")
     return sentences
 
 
 def trust_sentences(costs: DispatchCosts) -> list[str]:
-    """Sentences below the headline figure on how far to trust it: how much another run may differ,
-    where this run lies among others, and what a program pays that is not pinned to a CPU core.
+    """Sentences below the headline figure on how far to trust it: which stacks may be as cheap as
+    the cheapest, how much another run may differ, and what a program pays that is not pinned to a
+    CPU core.
 
-    Without a GPU (``hardware``) other runs are not known: only the last one remains, if such a
-    program paid less.
+    Without a GPU (``hardware``) other runs are not known.
     """
+    sentences = [_alike(costs)]
     if costs.hardware:
-        another_run = _another_run(costs.view.fingerprint.machine)
-        sentences = [another_run, place_sentence(costs), _unpinned(costs)]
+        sentences += [_another_run(costs.view.fingerprint.machine), _unpinned(costs)]
     else:
-        sentences = [_unpinned_less(costs)]
+        sentences += [_unpinned_less(costs)]
     return [sentence for sentence in sentences if sentence]
 
 
@@ -246,8 +293,8 @@ def _another_run(machine: Machine) -> str:
     origin = formed("run-to-run share", words=f"host, {kind_of(machine)}")
     within_share = percent(Value(share, origin=origin))
     return (
-        f"On another machine with the same GPU and CPU, {runs} find a CPU-bound cost within"
-        f" {within_share} of the cost shown here. On other hardware, measure again."
+        f"On another such machine, {runs} find a CPU-bound cost within {within_share} of the one"
+        " here. On other hardware, measure again."
     )
 
 
@@ -255,7 +302,7 @@ def _unpinned(costs: DispatchCosts) -> str:
     """What programs that are not pinned to a processor paid, beside the undisturbed cost."""
     if not costs.has_unpinned:
         return _NO_MET
-    first = _PAYS_MORE if unpinned_pays_more(costs) else _STRIPS
+    first = _PAYS_MORE if unpinned_pays_more(costs) else ""
     return " ".join(filter(None, [first, _unpinned_less(costs)]))
 
 
@@ -268,9 +315,35 @@ def _unpinned_less(costs: DispatchCosts) -> str:
     # in a batch.
     for row, kind in unpinned_pays_less(costs):
         called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[row.records[kind].caller]
-        below.append(f"{row.name}, {called}")
-    if not below:
+        below.append(f"{row.name} {called}")
+    return f"Unpinned it costs less in this run: {', '.join(below)}." if below else ""
+
+
+def further_stacks_sentences(found: Sequence[FurtherStacks]) -> list[str]:
+    """For each other run of the machine that has stacks which this run lacks, a sentence with their
+    costs.
+    """
+    sentences = []
+    for further in found:
+        created = run_time(further.run.fingerprint.created)
+        texts = []
+        for row in further.rows:
+            texts.append(
+                f"{row.name} {costs_text(row.marks['python'])}{_doubt_word(row.records['python'])}"
+            )
+        sentences.append(
+            f"Only in another run ({created}{_board(further)}), from Python, {MICRO}:"
+            f" {'; '.join(texts)}."
+        )
+    return sentences
+
+
+def _board(further: FurtherStacks) -> str:
+    """``, on a fast board``: how the board of the run differs; '' for the same board."""
+    if further.is_same_board:
         return ""
-    return (
-        f"In this run, the unpinned cost was lower than the undisturbed cost: {'; '.join(below)}."
-    )
+    if further.place is not None and further.place.is_fast:
+        return ", on a fast board"
+    if further.place is not None and further.place.is_slow:
+        return ", on a slow board"
+    return ", on another board"

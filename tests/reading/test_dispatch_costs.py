@@ -22,9 +22,11 @@ from overhead.reading.dispatch_costs import (
 from overhead.reading.headline import (
     batches,
     cheapest,
+    further_stacks,
     limited,
     most_overstated,
     python_shares,
+    unpinned_apart,
     unpinned_pays_less,
     unpinned_pays_more,
 )
@@ -35,8 +37,13 @@ from overhead.report.core.headline_figure import headline_figure
 from overhead.results import Figure, Params, Record
 from overhead.words.dispatch_costs import why_unresolved
 from overhead.words.format import costs_text
-from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
-from overhead.words.next_run import next_run_sentence, next_run_text
+from overhead.words.headline import (
+    further_stacks_sentences,
+    lead_sentences,
+    limit_sentences,
+    trust_sentences,
+)
+from overhead.words.next_run import next_run_sentence
 from tests.fakes.report import H200, figure, fingerprint, record, share
 
 GPU: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launch"}
@@ -145,8 +152,6 @@ def test_only_a_known_kind_of_machine_gets_a_sentence_on_the_next_run() -> None:
     unknown = costs(*gpu_run())
     first = known.rows[0].records["python"]
     assert next_run(first, H200) is not None
-    assert next_run_text(first, H200) in lead_sentences(known)[0]
-    assert lead_sentences(unknown)[0] != lead_sentences(known)[0]
     assert trust_sentences(unknown)[0] == next_run_sentence(unknown.view.fingerprint.machine)
     assert trust_sentences(known)[0] != trust_sentences(unknown)[0]
 
@@ -215,6 +220,51 @@ def test_the_share_of_python_names_the_operation_that_was_split() -> None:
     assert "x.add_(y)" in told.row.split_name
     assert "x.add_(1)" not in told.row.split_name
     assert any(told.row.split_name in sentence for sentence in lead_sentences(found))
+
+
+def test_the_cpu_time_beside_a_share_is_that_of_the_call_that_was_split() -> None:
+    python = record("dawn", each=30e3, **VULKAN)
+    compiled = record("dawn", each=12e3, caller="native", **VULKAN)
+    split = share("python-share", python, compiled, difference=18e3)
+    (found,) = costs(python, compiled, comparisons=[split]).rows
+    host = python.value("host")
+    assert host is not None
+    assert found.cpu_time is not None
+    assert found.cpu_time.value == pytest.approx(host / 1e3)
+    (without_split,) = costs(python, compiled).rows
+    assert without_split.python is None
+    assert without_split.cpu_time is None
+
+
+def test_an_unpinned_cost_is_marked_only_where_it_lies_apart_from_the_cost() -> None:
+    """The cost is 20.0 us, 19.6 to 20.4; the median of the unpinned costs is in their middle."""
+
+    def marked(low_us: float, high_us: float) -> bool:
+        unpinned = met(low_ns=1e3 * low_us, high_ns=1e3 * high_us)
+        return unpinned_apart(record("dawn", more=(unpinned,), **VULKAN)) is not None
+
+    assert marked(24, 30)
+    assert marked(12, 16)
+    assert not marked(20.2, 30), "some processes paid as little"
+    assert not marked(20.5, 21), "hidden behind the mark"
+    assert unpinned_apart(record("dawn", **VULKAN)) is None
+
+
+def test_stacks_of_other_runs_are_told_once_from_the_newest_run_that_has_them() -> None:
+    shown = costs(record("torch", each=6_000.0, **GPU))
+    newest = View(fingerprint(record("torch", **GPU), record("warp", each=13_000.0, **GPU)))
+    oldest = View(
+        fingerprint(record("warp", each=14_000.0, **GPU), record("jax", each=30_000.0, **GPU))
+    )
+    found = further_stacks(shown, [newest, oldest])
+    assert [(each.run, [row.stack for row in each.rows]) for each in found] == [
+        (newest, ["warp"]),
+        (oldest, ["jax"]),
+    ]
+    of_newest, of_oldest = further_stacks_sentences(found)
+    assert "13.0" in of_newest
+    assert "30.0" in of_oldest
+    assert further_stacks(shown, []) == []
 
 
 @pytest.mark.needs("matplotlib", "seaborn")
@@ -328,12 +378,11 @@ def test_a_second_gpu_adds_no_rows() -> None:
 
 def test_the_sentences_on_dispatch_costs_have_the_figures_of_the_rows() -> None:
     found = costs(*gpu_run(), machine=H200)
-    first, python, *_ = lead_sentences(found)
-    again = next_run_text(found.rows[0].records["python"], H200)
-    for figure_text in (found.rows[0].name, "4.00 µs", again):
-        assert figure_text in first
-    for figure_text in ("25.0 µs", "Dawn", "40.0 µs", "wgpu-native"):
-        assert figure_text in python
+    from_python, compiled, *_ = lead_sentences(found)
+    for figure_text in (found.rows[0].name, "4.00 µs", "25.0 µs", "Dawn", "40.0 µs", "wgpu-native"):
+        assert figure_text in from_python
+    for figure_text in ("16.0 µs", "wgpu-native"):
+        assert figure_text in compiled
     (batch,) = batches(found)
     assert batch.row.stack == "dawn"
     assert batch.record.value("complete") == 3e3

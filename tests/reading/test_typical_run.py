@@ -11,13 +11,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.loading.files import read_fingerprint
+from overhead.loading.files import read_fingerprint, write_fingerprint
 from overhead.reading import typical_run
 from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
 from overhead.reading.next_run import case_of, committed_table, kind_of
-from overhead.reading.typical_run import Place, most_typical, place_of, placed_records
+from overhead.reading.typical_run import (
+    Place,
+    most_typical,
+    other_boards,
+    place_of,
+    placed_records,
+)
 from overhead.reading.view import View
-from overhead.results import BOARD
+from overhead.report.core.machines import from_paths
+from overhead.results import BOARD, Fingerprint
 from overhead.words.typical_run import place_sentence
 from tests.fakes.report import H200, fingerprint, record
 
@@ -99,6 +106,25 @@ def test_a_board_is_not_compared_with_itself() -> None:
 
 
 @pytest.mark.usefixtures("committed")
+def test_the_range_of_other_boards_is_without_the_run_s_own_and_needs_three(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    costs = costs_of(1.0, board="0" * BOARD)
+    record_of_row = costs.rows[0].records["python"]
+    found = other_boards(costs.view, record_of_row)
+    assert found is not None
+    # Of 9.6, 9.8, 10, 10.2 and 10.4 us the first is its own.
+    assert (found.low_us, found.median_us, found.high_us) == pytest.approx((9.8, 10.1, 10.4))
+    by_board = {str(i) * BOARD: 10_000.0 for i in range(3)}
+    few = msgspec.structs.replace(
+        committed_table(), costs={kind_of(H200): {case_of(record_of_row): by_board}}
+    )
+    monkeypatch.setattr(typical_run, "committed_table", lambda: few)
+    assert other_boards(costs.view, record_of_row) is None, "two others"
+    assert other_boards(costs_of(1.0).view, record_of_row) is not None, "three others"
+
+
+@pytest.mark.usefixtures("committed")
 def test_costs_that_the_device_bounds_and_unknown_machines_have_no_place() -> None:
     assert place_of(costs_of(1.0, bound="device")) is None
     assert place_of(costs_of(1.0, software=True)) is None
@@ -150,7 +176,7 @@ def _cost(r: dict[str, Any]) -> float:
     return float(found["value"]) if found.get("status", "ok") in ("ok", "noisy", "bimodal") else 0.0
 
 
-def test_the_run_of_the_first_page_is_called_fast() -> None:
+def test_a_run_below_all_other_boards_is_called_fast() -> None:
     """It is below every other board in 9 of 11 costs, which no reader sees from one run alone."""
     view = View(read_fingerprint(DATA / "nvidia-h100-stacks.json"))
     found = dispatch_costs(view)
@@ -194,3 +220,53 @@ def test_the_run_that_the_readme_draws_is_neither_fast_nor_slow() -> None:
     assert verdict(place) == ""
     assert 1 / 1.1 < place.times.value < 1.1
     assert found.has_unpinned
+
+
+H100_RUNS = ("nvidia-h100-stacks", "nvidia-h100-all", "nvidia-h100-default", "nvidia-h100-step")
+
+
+def h100(name: str) -> Fingerprint:
+    return read_fingerprint(DATA / f"{name}.json")
+
+
+def on_own_board(run: Fingerprint, created: str) -> Fingerprint:
+    """The run as if a user had measured it on another board."""
+    records = [msgspec.structs.replace(each, device="e" * BOARD) for each in run.records]
+    return msgspec.structs.replace(run, records=records, created=created)
+
+
+def test_of_published_runs_of_many_boards_the_typical_one_is_shown_and_not_the_newest(
+    tmp_path: Path,
+) -> None:
+    for name in H100_RUNS:
+        write_fingerprint(tmp_path / f"{name}.json", h100(name))
+    machines = from_paths([tmp_path])
+    costs = most_typical(machines.runs)
+    assert costs is not None
+    assert machines.own is costs.view
+    assert machines.is_chosen
+    assert max(run.fingerprint.created for run in machines.runs) != costs.view.fingerprint.created
+
+
+def test_a_user_s_own_run_is_shown_even_if_published_runs_of_its_kind_of_machine_are_newer(
+    tmp_path: Path,
+) -> None:
+    own = on_own_board(h100("nvidia-h100-default"), "2026-01-02T00:00:00Z")
+    older = on_own_board(h100("nvidia-h100-default"), "2026-01-01T00:00:00Z")
+    published = tmp_path / "published"
+    published.mkdir()
+    for name in H100_RUNS:
+        write_fingerprint(published / f"{name}.json", h100(name))
+    first = tmp_path / "own.json"
+    write_fingerprint(first, own)
+    write_fingerprint(tmp_path / "older.json", older)
+    for paths in ([first, published], [tmp_path, published], [tmp_path / "older.json", first]):
+        machines = from_paths(paths)
+        assert machines.own.fingerprint.created == own.created
+        assert not machines.is_chosen
+
+
+def test_a_single_published_run_is_shown_as_it_is() -> None:
+    machines = from_paths([DATA / "nvidia-h100-stacks.json", DATA])
+    assert machines.own.path.name == "nvidia-h100-stacks.json"
+    assert not machines.is_chosen

@@ -18,22 +18,32 @@ import msgspec
 import pytest
 
 from overhead.blocks.parts import Drawing, Table, cell_text
+from overhead.reading import typical_run
 from overhead.reading.dispatch_costs import ROW_GROUPS, DispatchCosts, dispatch_costs
+from overhead.reading.next_run import case_of, committed_table, kind_of
 from overhead.reading.view import View
 from overhead.report import render
 from overhead.report.core import draw
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
+from overhead.report.core.headline_narrow import narrow_headline_figure
+from overhead.report.core.machines import from_fingerprints
 from overhead.report.core.pages import GlossaryLinks
 from overhead.report.sections.front import headline
 from overhead.report.sections.stacks import stacks
-from overhead.results import Figure as RunFigure, Gpu, Record
+from overhead.results import BOARD, Figure as RunFigure, Gpu, Record
 from overhead.words.dispatch_costs import GROUP_TITLES
 from overhead.words.glossary import GLOSSARY
 from overhead.words.headline import lead_sentences
 from overhead.words.next_run import next_run_text
-from overhead.words.report.headline_figure import HOLLOW, ONLY_NOISY, TWO_SPEEDS, without_picture
+from overhead.words.report.headline_figure import (
+    HOLLOW,
+    ONLY_NOISY,
+    OTHER_BOARDS,
+    TWO_SPEEDS,
+    without_picture,
+)
 from overhead.words.report.stacks import called
-from tests.fakes.report import H200, fingerprint, record
+from tests.fakes.report import H200, fingerprint, record, share
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
 from tests.report.report_page import Page, numbers
 
@@ -198,12 +208,19 @@ def test_of_many_stacks_the_figure_has_the_most_chosen_and_cheapest() -> None:
     assert most_chosen <= {row.stack for row in drawn}
 
 
+def drawing_of(costs: DispatchCosts) -> Drawing:
+    """The headline figure as the front page has it."""
+    machines = from_fingerprints([costs.view.fingerprint])
+    (drawing,) = [part for part in headline(machines) if isinstance(part, Drawing)]
+    return drawing
+
+
 def test_of_many_stacks_the_table_has_all_and_the_caption_those_that_are_not_drawn() -> None:
     costs = many_stacks()
     table = table_of_stacks(costs.view)
     assert len({str(row[0]) for row in table.rows}) == len(STACKS)
     assert len(costs.rows) == len(STACKS)
-    caption = next(part.caption for part in headline(costs.view) if isinstance(part, Drawing))
+    caption = drawing_of(costs).caption
     for row in costs.rows:
         if row not in rows_drawn(costs):
             assert row.label in caption
@@ -287,6 +304,63 @@ def test_the_texts_of_a_headline_figure_of_many_stacks_do_not_overlap_and_none_i
     assert len(texts) >= 8
     assert all(text.box.x0 >= 0 and text.box.x1 <= figure.bbox.width for text in texts)
     assert not overlap(text.box for text in texts)
+
+
+@pytest.mark.parametrize("costs", [many_stacks(), near_costs()])
+def test_on_a_phone_the_texts_of_the_headline_figure_do_not_overlap_and_none_is_cut_off(
+    costs: DispatchCosts,
+) -> None:
+    with draw.style():
+        figure = narrow_headline_figure(costs)
+        texts = drawn_texts(figure)
+    assert figure.get_figwidth() == draw.NARROW_INCHES
+    labels = {text.text for text in texts}
+    assert {row.label for row in rows_drawn(costs)} <= labels
+    assert all(text.box.x0 >= 0 and text.box.x1 <= figure.bbox.width for text in texts)
+    assert not overlap(text.box for text in texts)
+    (legend,) = figure.legends
+    assert not overlap([legend.get_window_extent(), *[text.box for text in texts]])
+
+
+def test_each_mark_has_the_range_of_the_other_boards_and_the_legend_and_caption_tell_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = [record("cuda-driver", each=4_000.0, **GPU), record("torch", each=7_000.0, **GPU)]
+    found = dispatch_costs(View(fingerprint(*made, machine=H200)))
+    assert found is not None
+    by_board = {"1" * BOARD: 3_700.0, "2" * BOARD: 5_100.0, "3" * BOARD: 4_400.0}
+    known = {kind_of(H200): {case_of(made[0]): by_board}}
+    table = msgspec.structs.replace(committed_table(), costs=known)
+    monkeypatch.setattr(typical_run, "committed_table", lambda: table)
+    with draw.style():
+        figure = headline_figure(found)
+    (band,) = figure.axes[0].collections
+    (path,) = band.get_paths()
+    places = {round(float(x), 3) for x in path.vertices[:, 0]}
+    assert places == {3.7, 5.1}
+    (legend,) = figure.legends
+    assert OTHER_BOARDS in [text.get_text() for text in legend.get_texts()]
+    assert "3" in numbers(drawing_of(found).caption)
+
+
+def test_python_s_share_stands_outside_of_the_bar_and_the_cpu_time_at_its_other_end() -> None:
+    python = record("dawn", each=30e3, **VULKAN)
+    compiled = record("dawn", each=28e3, caller="native", **VULKAN)
+    split = share("python-share", python, compiled, difference=3e3)
+    found = dispatch_costs(View(fingerprint(python, compiled, comparisons=[split])))
+    assert found is not None
+    with draw.style():
+        figure = headline_figure(found)
+        figure.draw_without_rendering()
+        of_costs, of_shares = figure.axes
+        share_text, time_text = of_shares.texts
+        bars = [bar.get_window_extent() for bar in of_shares.patches if bar.get_width() > 0]
+    assert "%" in share_text.get_text()
+    assert numbers(time_text.get_text())
+    for text in (share_text, time_text):
+        assert not overlap([text.get_window_extent(), *bars[:1]])
+        assert not overlap([text.get_window_extent(), *bars[1:]])
+    assert len(of_costs.get_xticks()) >= 3
 
 
 def test_the_values_of_near_costs_do_not_overlap_and_no_text_is_cut_off() -> None:

@@ -16,7 +16,10 @@ import pytest
 from overhead.blocks.parts import Cell, Drawing, Part, Table, cell_text
 from overhead.reading.view import View
 from overhead.report.core import draw
+from overhead.report.core.machines import from_fingerprints
 from overhead.report.core.registry import registered
+from overhead.report.sections.front import headline
+from overhead.report.sections.waiting import synchronisation
 from overhead.results import Fingerprint
 from tests.fakes.report import crowded, cuda_run, training_run
 from tests.report.report_page import numbers
@@ -74,23 +77,24 @@ def test_the_numbers_of_all_pages_equal_the_recorded_ones() -> None:
     assert page_numbers() == GOLDEN.read_text(encoding="utf-8")
 
 
-def drawings(view: View) -> dict[str, str]:
+def drawings() -> dict[str, str]:
     """The SVG of each figure of two sections, by name."""
+    machines = from_fingerprints([everything()])
     found = {}
     with draw.style():
-        for section in registered():
-            if section.name in ("headline", "synchronisation"):
-                for part in section.build(view):
-                    if isinstance(part, Drawing):
-                        found[part.name] = draw.svg(part.draw())
+        for part in [*headline(machines), *synchronisation(machines.own)]:
+            if isinstance(part, Drawing):
+                found[part.name] = draw.svg(part.draw())
+                if part.draw_narrow is not None:
+                    found[f"{part.name}, narrow"] = draw.svg(part.draw_narrow())
     return found
 
 
 @pytest.mark.slow
 def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
-    first = drawings(View(everything()))
-    assert {"headline", "synchronisation"} <= set(first)
-    assert drawings(View(everything())) == first
+    first = drawings()
+    assert {"headline", "headline, narrow", "synchronisation"} <= set(first)
+    assert drawings() == first
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from overhead.reading.dispatch_costs import (
 )
 from overhead.report.core.dots import DotLook, DotRow, Mark, dot_figure, narrow_dot_figure
 from overhead.report.core.draw import WIDE_INCHES
-from overhead.report.core.headline_figure import MARKERS
+from overhead.report.core.headline_marks import MARKERS
 from overhead.report.core.machines import EXAMPLE_PAGE, Machines
 from overhead.report.core.palette import CALL_COLOURS
 from overhead.report.core.registry import register_across

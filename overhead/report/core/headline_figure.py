@@ -1,5 +1,5 @@
 """Draw the headline figure: what one dispatch costs through each stack, by who makes the calls,
-with printed values.
+with printed values. ``headline_narrow`` draws it for a phone.
 """
 
 from __future__ import annotations
@@ -10,43 +10,36 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.dispatch_costs import (
-    ROW_GROUPS,
-    DispatchCosts,
-    DispatchRow,
-    Kind,
-    doubt_of,
-    unpinned_range,
-)
+from overhead.reading.dispatch_costs import ROW_GROUPS, DispatchCosts, DispatchRow, Kind
 from overhead.reading.headline import cheapest
 from overhead.reading.plain_text import plain
 from overhead.report.core.draw import (
-    INK,
     MUTED,
-    PAPER,
     SMALL,
     WIDE_INCHES,
     new_figure,
     plain_log_ticks,
     style,
 )
+from overhead.report.core.headline_marks import (
+    add_legend,
+    caller_entries,
+    draw_marks,
+    ends_of_costs,
+    sign_entries,
+    with_other_boards,
+)
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
 from overhead.results import Value
-from overhead.words.dispatch_costs import (
-    GROUP_TITLES,
-    KIND_TITLES,
-    notes,
-    remarks,
-    title,
-)
-from overhead.words.format import costs_text, percent
+from overhead.words.dispatch_costs import GROUP_TITLES, notes, remarks, title
+from overhead.words.format import MICRO, costs_text, number, percent
 from overhead.words.report.headline_figure import (
     AXIS_TITLE,
-    HOLLOW,
+    BAR,
     LIMIT_WORDS,
-    STRIP,
-    TWO_SPEEDS,
+    SHARES_TITLE,
     about,
+    part_of_bar,
 )
 
 if TYPE_CHECKING:
@@ -54,38 +47,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_ROWS = 12
-MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "s"}
-"""The marker of each kind of cost."""
 _PLACES: dict[Kind, dict[str, Any]] = {
     "python": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
     "browser": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
-    "compiled": {"xytext": (0, -6.5), "ha": "center", "va": "top"},
+    "compiled": {"xytext": (0, -5.5), "ha": "center", "va": "top"},
     "batched": {"xytext": (-9, 0), "ha": "right", "va": "center"},
 }
 """Where the value of a mark stands: each kind on a side of its own, so that no two overlap."""
-_BELOW_A_RING = (0, -8.5)
-_NARROW = 1.1
-"""The interval of an ``ok`` figure is drawn only if its high end is more than this many times its
-low end.
-"""
+_BELOW_A_RING = (0, -7)
 _VALUE_TEXT = "value"
 """Marks the texts of values among those of the axes."""
-_FURTHEST = 4
-"""An interval is drawn up to this multiple of its value, and down to this part of it."""
-_UNPINNED_ALPHA = 0.3
-_ROW_INCHES = 0.4
-_TITLE_ROWS, _TITLE_ABOVE = 0.65, 0.75
+_ROW_INCHES = 0.43
+_HALF_STRIP = 0.15
+"""Half the height of the range of other boards, in rows."""
+_TITLE_ROWS, _TITLE_ABOVE = 0.6, 0.73
 """Height of the title of a group, and its distance from the middle of its first row, in rows."""
-_TITLE_LETTERS, _ABOUT_LETTERS = 90, 120
+_TITLE_LETTERS, _ABOUT_LETTERS = 90, 160
 _FONT, _SMALL = 9, 8
 _BAND = "#f1f3f5"
 _LEFT_ROOM = 6
 """Points between the left end of the axis and the text of a value."""
 _POINTS_AN_INCH = 72
-_ROOM_FOR_SHARE = 35
-"""Per cent from which on a bar has room for its share as text. Chosen by eye."""
+_LABEL_UP = 0.14
+"""Part of a row by which the name of a stack stands higher if it has a note below it."""
 _SHARES = (3.6, 1.0)
 """Widths of the panels of costs and of CPU time."""
+_SHARES_ROOM = 48
+"""Room left and right of the bars for texts, in per cent of their length."""
 
 
 def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
@@ -133,6 +121,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     """
     # ``layout``: where rows and titles of groups stand on the y axis.
     rows = rows_drawn(costs)
+    drawn = with_other_boards(costs.view, rows)
     layout = _group_layout(rows)
     has_shares = any(row.python is not None for row in rows)
     # ``_SHARES``: the widths of both panels; the first alone where there is no second.
@@ -149,15 +138,19 @@ def headline_figure(costs: DispatchCosts) -> Figure:
 
     # First the marks and their bands; then the labels and the axis; last the legend.
     ax.set_xscale("log")
-    _limits(ax, rows)
-    for y, row in zip(layout.places, rows, strict=True):
-        _draw_row(ax, row, y)
+    low, high = ends_of_costs(drawn)
+    # ``span``: how many times the smallest value the largest is. On the logarithmic axis: a tenth
+    # of its length more at the left, for values, and less at the right.
+    span = high / low
+    ax.set_xlim(low / span**0.1, high * span**0.05)
+    for y, each in zip(layout.places, drawn, strict=True):
+        draw_marks(ax, each, y, _HALF_STRIP)
+        _label_marks(ax, each.row, y)
     for y in _banded(rows, layout.places):
         _draw_band(ax, y)
 
-    # Below the last row there is room for the value under a mark.
     # The larger number first, so that y goes downwards and the first row is at the top.
-    ax.set_ylim(last_place + 0.75, -0.55)
+    ax.set_ylim(last_place + 0.6, -0.6)
     _label_rows(ax, rows, layout)
     for panel in (ax, *share_axes):
         panel.tick_params(axis="y", length=0)
@@ -165,12 +158,25 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         panel.spines["left"].set_visible(False)
         panel.patch.set_visible(False)
     plain_log_ticks(ax.xaxis, close=1e3)
+    # A row at the top is far from the ticks at the bottom.
+    ax.tick_params(axis="x", top=True, labeltop=True, length=3)
     ax.set_title(AXIS_TITLE, fontsize=_FONT)
     for panel in share_axes:  # one or none
-        _draw_shares(figure, panel, rows, layout.places)
+        _draw_shares(panel, rows, layout.places)
     source = textwrap.fill(about(costs.view.fingerprint), _ABOUT_LETTERS)
     figure.supxlabel(source, x=0.01, ha="left", fontsize=_SMALL, color=MUTED)
-    _legend(figure, title(costs), rows)
+    entries = [*caller_entries(drawn), *sign_entries(drawn)]
+    if has_shares:
+        entries += _layer_entries()
+    add_legend(
+        figure,
+        entries,
+        loc="outside upper left",
+        ncols=4,
+        columnspacing=1.4,
+        title=textwrap.fill(title(costs), _TITLE_LETTERS),
+        title_fontproperties={"size": _FONT + 2.5, "weight": "bold"},
+    )
     # Last, because it measures texts where they stand at the end.
     _make_room_at_left(figure, ax)
     return figure
@@ -213,8 +219,11 @@ def _label_rows(ax: Axes, rows: Sequence[DispatchRow], layout: _Layout) -> None:
     ``layout``: where they stand.
     """
     labels = [row.label for row in rows]
-    places = [*layout.places, *layout.titles]
-    ax.set_yticks(places, [*labels, *layout.titles.values()], fontsize=_FONT)
+    places = []
+    for row, y in zip(rows, layout.places, strict=True):
+        # A name with a note below it stands a little higher, so that both are in the row.
+        places.append(y - _LABEL_UP if notes(row, BAR) else y)
+    ax.set_yticks([*places, *layout.titles], [*labels, *layout.titles.values()], fontsize=_FONT)
     of_groups = ax.get_yticklabels()[len(rows) :]
     for label in of_groups:
         label.set(fontsize=_SMALL, fontweight="bold")
@@ -278,124 +287,11 @@ def _group_layout(rows: Sequence[DispatchRow]) -> _Layout:
     return _Layout(titles, places)
 
 
-def _limits(ax: Axes, rows: Sequence[DispatchRow]) -> None:
-    """Set the ends of the axis so that all values and unpinned costs (with the CPU core left to the
-    operating system) are inside, and of wide intervals at most ``_FURTHEST`` times the value.
-
-    The axis spans a factor of 10 at least, and has some room at both ends.
+def _label_marks(ax: Axes, row: DispatchRow, y: float) -> None:
+    """Write the values of a row beside its marks, and its notes below its name. A row without a
+    cost has the reasons in place of marks.
     """
-    drawn: list[float] = []
-    for row in rows:
-        for record in row.records.values():
-            # Lowest and highest of the costs without a pinned core; None where they were not
-            # measured.
-            drawn += unpinned_range(record) or ()
-        for costs in row.marks.values():
-            for cost in costs:
-                drawn += _drawn_ends(cost)
-    low, high = 1.0, 10.0
-    if drawn:
-        low = min(drawn)
-        high = max(*drawn, 10 * low)
-    # ``span``: how many times the smallest value the largest is. On the logarithmic axis: a tenth
-    # of its length more at the left, for values, and less at the right.
-    span = high / low
-    ax.set_xlim(low / span**0.1, high * span**0.05)
-
-
-def _drawn_ends(cost: Value) -> list[float]:
-    """The places of a cost on the axis: its value, and how far each end of its interval is drawn,
-    at most 4 times the value, at least a quarter.
-    """
-    value = cost.value
-    ends = [value]
-    for end in (cost.low, cost.high):
-        if end is not None:
-            at_least = max(end, value / _FURTHEST)
-            ends.append(min(at_least, value * _FURTHEST))
-    return ends
-
-
-def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
-    """Add the legend with the title of the figure above it. It explains what the rows have and
-    nothing else: kinds of callers, hollow marks, two speeds, rings (what the device limits) and
-    strips (unpinned costs).
-    """
-    from matplotlib.legend_handler import HandlerLine2D
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    # A handle for each thing that some row has, with an empty line of its look.
-    look: dict[str, Any] = {"linestyle": "", "markersize": 7}
-    handles: list[Any] = []
-    for kind, label in KIND_TITLES.items():
-        if any(kind in row.marks for row in rows):
-            marker, colour = MARKERS[kind], CALL_COLOURS[kind]
-            handles.append(Line2D([], [], marker=marker, color=colour, label=label, **look))
-
-    # Each mark by its row and the kind of its caller.
-    drawn: list[tuple[DispatchRow, Kind]] = []
-    for row in rows:
-        drawn += [(row, kind) for kind in row.marks]
-    if any(_is_hollow(row, kind) for row, kind in drawn):
-        hollow: dict[str, Any] = {"markerfacecolor": PAPER, "markeredgewidth": 1.6}
-        handles.append(Line2D([], [], marker="o", color=MUTED, label=HOLLOW, **hollow, **look))
-    # Made before it is known if it is needed: the legend is told below how to draw it.
-    two_speeds = Line2D([], [], marker="s", color=MUTED, label=TWO_SPEEDS, **look)
-    if any(len(row.marks[kind]) > 1 for row, kind in drawn):
-        handles.append(two_speeds)
-    for bound, label in LIMIT_WORDS.items():
-        if any(row.limit(kind) == bound for row, kind in drawn):
-            ring_look = {**look, **_ring(bound), "markersize": 9}
-            handles.append(Line2D([], [], label=label, **ring_look))
-    if any(unpinned_range(row.records[kind]) for row, kind in drawn):
-        handles.append(Patch(facecolor=MUTED, alpha=_UNPINNED_ALPHA, label=STRIP))
-
-    figure.legend(
-        handles=handles,
-        loc="outside upper left",
-        ncols=4,
-        title=textwrap.fill(title, _TITLE_LETTERS),
-        title_fontproperties={"size": _FONT + 2.5, "weight": "bold"},
-        alignment="left",
-        columnspacing=1.4,
-        # The legend shows the mark of two speeds twice.
-        handler_map={two_speeds: HandlerLine2D(numpoints=2)},
-    )
-
-
-def _is_hollow(row: DispatchRow, kind: Kind) -> bool:
-    """Whether the mark is hollow. Two speeds have two marks, which say enough."""
-    return not row.is_resolved(kind) and doubt_of(row.records[kind]) != "two-speeds"
-
-
-def _ring(bound: str) -> dict[str, Any]:
-    """The look of the ring around the mark of a cost that the device limits; half a ring where the
-    device and the CPU take as long as each other.
-    """
-    from matplotlib.path import Path
-
-    # The arc is the right half of a circle.
-    shape: Any = "o" if bound == "device" else Path.arc(-90, 90)
-    return {
-        "marker": shape,
-        "markersize": 13,
-        "markerfacecolor": "none",
-        "markeredgecolor": INK,
-        "markeredgewidth": 1,
-    }
-
-
-def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
-    """Draw a row, one stack: its marks with their intervals and values, the line that joins a batch
-    to its single launch, and its notes below its name. A row without a cost has the reasons in
-    place of marks.
-    """
-    _join_to_batch(ax, row, y)
     for kind, costs in row.marks.items():
-        _draw_unpinned(ax, row, kind, y)
-        for cost in costs:
-            _draw_mark(ax, row, kind, cost, y)
         _print_value(ax, row, kind, costs, y)
     # Left of the axis, below the name of the stack: the notes.
     across = ax.get_yaxis_transform()
@@ -404,9 +300,9 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
         ax.text(0.01, y, reasons, transform=across, va="center", fontsize=_SMALL)
     # In points: to the left of the axis and below the row's line.
     ax.annotate(
-        notes(row),
+        notes(row, BAR),
         (0, y),
-        (-4, -7.5),
+        (-4, -2),
         xycoords=across,
         textcoords="offset points",
         ha="right",
@@ -414,56 +310,6 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
         fontsize=SMALL,
         color=MUTED,
     )
-
-
-def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
-    """Draw a thin line from the cost of a launch in a batch to that of a single launch by the same
-    caller: what batching saves.
-    """
-    batch = row.records.get("batched")
-    if batch is None or "batched" not in row.marks:
-        return
-    # A row may have two costs of a kind: the line is drawn to the first. The batch itself, which is
-    # among the marks too, gives a line of no length.
-    batched_cost = row.marks["batched"][0].value
-    colour = CALL_COLOURS["batched"]
-    for kind, costs in row.marks.items():
-        if row.records[kind].caller == batch.caller:
-            # From the single launch to the batch, on the row's own line.
-            ends = [costs[0].value, batched_cost]
-            ax.plot(ends, [y, y], "-", color=colour, linewidth=0.7, zorder=1)
-
-
-def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) -> None:
-    """Draw a mark, hollow where the cost is doubtful; its interval where the mark is hollow or the
-    interval is wide enough to see; and a ring where the device limits the cost. ``kind``: who
-    calls.
-    """
-    colour = CALL_COLOURS[kind]
-    # The interval first, then the mark over it, then the ring around it.
-    is_hollow = _is_hollow(row, kind)
-    if cost.low is not None and cost.high is not None:
-        # ``_NARROW``: 1.1 times the low end.
-        is_wide = cost.high > _NARROW * cost.low
-        if is_hollow or is_wide:
-            lowest, highest = ax.get_xlim()
-            ends = [max(cost.low, lowest), min(cost.high, highest)]
-            look: dict[str, Any] = {"linewidth": 1.4, "markersize": 7, "markeredgewidth": 1.4}
-            ax.plot(ends, [y, y], "|-", color=colour, zorder=3, **look)
-    ax.plot(
-        [cost.value],
-        [y],
-        MARKERS[kind],
-        markersize=7,
-        color=colour,
-        zorder=4,
-        markeredgecolor=colour if is_hollow else PAPER,
-        markeredgewidth=1.6 if is_hollow else 0.8,
-        markerfacecolor=PAPER if is_hollow else colour,
-    )
-    bound = row.limit(kind)
-    if bound in LIMIT_WORDS:
-        ax.plot([cost.value], [y], linestyle="", zorder=5, **_ring(bound))
 
 
 def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value], y: float) -> None:
@@ -480,8 +326,9 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
         # The interval reaches the left end: no room for a text at its left.
         # So it stands above the mark.
         place = _PLACES["python"]
-    elif cost.low is not None and kind == "batched":
-        x = cost.low  # this text stands at the left, so it begins where the interval does
+    elif kind == "batched":
+        # This text stands at the left, so it begins where the intervals around the mark do.
+        x = max(_left_of_intervals(row, x), lowest)
     if kind == "compiled" and row.limit(kind) in LIMIT_WORDS:
         # Such a mark has a ring, so its text stands a little further below it.
         place = {**place, "xytext": _BELOW_A_RING}
@@ -497,67 +344,51 @@ def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value],
     )
 
 
-def _draw_unpinned(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
-    """Draw a strip over the range of the unpinned costs, those of fresh processes whose CPU core
-    the operating system chooses, with a tick at their median.
+def _left_of_intervals(row: DispatchRow, cost_us: float) -> float:
+    """The left end of the intervals that hold the cost, of all costs of the row."""
+    left = cost_us
+    for costs in row.marks.values():
+        for cost in costs:
+            if cost.low is not None and cost.low <= cost_us <= cost.ceiling:
+                left = min(left, cost.low)
+    return left
+
+
+def _draw_shares(ax: Axes, rows: Sequence[DispatchRow], places: Sequence[float]) -> None:
+    """Draw the second panel: for each row whose CPU time was split a bar of the CPU time of a call
+    from Python, divided into Python's share and the rest. Other rows have none.
     """
-    record = row.records[kind]
-    unpinned = unpinned_range(record)
-    median_ns = record.value("met")
-    if unpinned is None or median_ns is None:
-        return
-    low, high = unpinned
-    # ``unpinned_range`` is in us, as the axis is; the figure ``met`` in ns.
-    top, bottom = y - 0.13, y + 0.13
-    colour = CALL_COLOURS[kind]
-    look: dict[str, Any] = {"color": colour, "zorder": 2}
-    ax.fill_betweenx([top, bottom], low, high, alpha=_UNPINNED_ALPHA, linewidth=0, **look)
-    ax.vlines(median_ns / 1e3, top, bottom, linewidth=1.6, **look)
-
-
-def _draw_shares(
-    figure: Figure, ax: Axes, rows: Sequence[DispatchRow], places: Sequence[float]
-) -> None:
-    """Draw the second panel: for each row a bar of the CPU time of a call from Python, divided into
-    Python's share and the rest; or why there is none.
-    """
-    from matplotlib.patches import Patch
-
     for y, row in zip(places, rows, strict=True):
         # ``python``: Python's share of the CPU time; None where the run could not split it.
-        if row.python is not None and row.python.resolved:
-            _draw_share(ax, row.python, y)
-        else:
-            why = "not split" if row.python is None else "too uncertain"
-            ax.text(0, y, why, va="center", fontsize=_SMALL, color=MUTED)
-    ax.set_xlim(0, 100)
-    ax.set_xticks([0, 50, 100], ["0", "50", "100 %"])
+        if row.python is not None and row.python.resolved and row.cpu_time is not None:
+            _draw_share(ax, row.python, row.cpu_time, y)
+    # Texts stand left and right of the bars.
+    ax.set_xlim(-_SHARES_ROOM, 100 + _SHARES_ROOM)
+    ax.set_xticks([])
     ax.grid(False)
-    ax.set_title("CPU time from Python", fontsize=_FONT)
-    handles = [Patch(facecolor=colour, label=layer) for layer, colour in LAYER_COLOURS.items()]
-    figure.legend(
-        handles=handles, loc="outside lower right", ncols=2, handlelength=1, columnspacing=1
-    )
+    ax.spines["bottom"].set_visible(False)
+    ax.set_title(SHARES_TITLE, fontsize=_FONT, loc="center")
 
 
-def _draw_share(ax: Axes, share: Value, y: float) -> None:
-    """Draw a bar of a launch's CPU time, divided into Python's share and the rest, with the share
-    in per cent: inside of its part where that has room for the text, else behind it.
+def _layer_entries() -> list[Any]:
+    """An entry of the legend for each part of a bar."""
+    from matplotlib.patches import Patch
+
+    entries = []
+    for layer, colour in LAYER_COLOURS.items():
+        entries.append(Patch(facecolor=colour, label=part_of_bar(layer)))
+    return entries
+
+
+def _draw_share(ax: Axes, share: Value, cpu_time: Value, y: float) -> None:
+    """Draw a bar of a launch's CPU time, divided into Python's share and the rest: left of it the
+    share in per cent, in the colour of Python's part, which begins there; right of it the time.
     """
     # Two bars behind each other, together 100 per cent.
     python_colour, rest_colour = LAYER_COLOURS.values()
     per_cent = 100 * share.value
-    ax.barh(y, per_cent, height=0.5, color=python_colour)
-    ax.barh(y, 100 - per_cent, left=per_cent, height=0.5, color=rest_colour)
-    # ``_ROOM_FOR_SHARE``: 35 per cent, chosen by eye.
-    is_inside = per_cent > _ROOM_FOR_SHARE
-    # 3 per cent from the end of the bar's part.
-    ax.text(
-        per_cent - 3 if is_inside else per_cent + 3,
-        y,
-        percent(share),
-        va="center",
-        fontsize=_FONT,
-        ha="right" if is_inside else "left",
-        color=PAPER,
-    )
+    ax.barh(y, per_cent, height=0.45, color=python_colour)
+    ax.barh(y, 100 - per_cent, left=per_cent, height=0.45, color=rest_colour)
+    look: dict[str, Any] = {"va": "center", "fontsize": _FONT}
+    ax.text(-4, y, percent(share), ha="right", color=python_colour, **look)
+    ax.text(104, y, f"{number(cpu_time)} {MICRO}", ha="left", **look)

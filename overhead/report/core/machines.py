@@ -14,7 +14,8 @@ from overhead.loading.folders import Loaded, Skipped, load_paths
 from overhead.loading.reduce import load
 from overhead.reading.next_run import kind_of
 from overhead.reading.plain_text import plain
-from overhead.reading.view import View, measured_steps, run_to_show
+from overhead.reading.typical_run import is_published, most_typical
+from overhead.reading.view import View, boards_of, measured_steps, run_to_show
 from overhead.results import Fingerprint, StackFacts, same_figures
 from overhead.words.format import listed
 from overhead.words.report.machines import machine_name
@@ -30,7 +31,7 @@ _USUAL_REFERENCE = "H100"
 @dataclasses.dataclass(frozen=True)
 class Machines:
     """``views``: one for each machine, of the run that its page shows: first the one shown in full,
-    then the newest.
+    then the newest. ``is_chosen``: the first is the most typical one of published runs.
 
     ``runs``: all runs of all machines. ``others``: further runs of the first machine, the newest
     first, that form figures in the same way and set the same variables. ``skipped``: files that
@@ -48,6 +49,7 @@ class Machines:
     reference: View | None = None
     example: View | None = None
     is_example: bool = False
+    is_chosen: bool = False
 
     @property
     def stacks(self) -> dict[str, StackFacts]:
@@ -67,8 +69,9 @@ def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
     """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError``
     for the reference.
 
-    The machine of the newest run in the first path that has one is shown in full. There, a run
-    without single launches, of larger workloads alone, counts only if there is no other run.
+    The machine of the newest run in the first path that has one is shown in full, by a run on a
+    board of this path. There, a run without single launches, of larger workloads alone, counts only
+    if there is no other run.
     ``reference``: the path of a run, or a part of the id or name of a machine among these; by
     default another kind of machine with a GPU, an H100 first.
     """
@@ -120,14 +123,22 @@ def _machines(
     by_machine: dict[str, list[View]] = {_machine_id(shown_in_full): []}
     for run in sorted(runs, key=_rank, reverse=True):
         by_machine.setdefault(_machine_id(run), []).append(run)
-    # Of each machine the newest run that is complete. So of the machine shown in full (``own``) it
-    # may be another run than the one that chose the machine.
-    views = [_to_show(runs_of_machine) for runs_of_machine in by_machine.values()]
+    # Of each machine one run. Of the machine shown in full it may be another run than the one that
+    # chose the machine, but not one on a board that only later paths have: that is somebody else's.
+    own_id = _machine_id(shown_in_full)
+    own_runs = [run for run in in_first_path if _machine_id(run) == own_id]
+    own_boards = [_boards(run) for run in own_runs]
+    on_own_boards = [run for run in by_machine[own_id] if _boards(run) in own_boards]
+    typical = _typical(own_runs)
+    views = [typical or _newest(on_own_boards)]
+    for machine_id, runs_of_machine in by_machine.items():
+        if machine_id != own_id:
+            views.append(_typical(runs_of_machine) or _newest(runs_of_machine))
     own = views[0]
 
     # Other runs of the machine that is shown, the newest first.
     others = []
-    for run in sorted(by_machine[_machine_id(own)], key=_created, reverse=True):
+    for run in sorted(by_machine[own_id], key=_created, reverse=True):
         # Comparable: its figures are formed in the same way, with the same variables set.
         if run is not own and _is_comparable(run.fingerprint, own.fingerprint):
             others.append(run)
@@ -136,11 +147,17 @@ def _machines(
     # A file that the user names was loaded a second time, so the contents are compared.
     if reference and reference_run is not None and reference_run.fingerprint == own.fingerprint:
         raise UsageError(f"--reference {plain(reference)}: this is the run that the page shows")
-    return Machines(views, runs, others, skipped, reference_run)
+    is_chosen = typical is not None
+    return Machines(views, runs, others, skipped, reference_run, is_chosen=is_chosen)
 
 
 def _machine_id(run: View) -> str:
     return run.fingerprint.machine.id
+
+
+def _boards(run: View) -> list[str]:
+    """The ids of the GPUs that the run was measured on; [] where it names none."""
+    return boards_of(run.fingerprint.records)
 
 
 def _is_comparable(run: Fingerprint, other: Fingerprint) -> bool:
@@ -196,8 +213,19 @@ def _named(views: Sequence[View], reference: str) -> View:
     )
 
 
-def _to_show(runs: Sequence[View]) -> View:
-    """The run of a machine that its page shows."""
+def _typical(runs: Sequence[View]) -> View | None:
+    """The most typical of published runs of one kind of machine, which its page shows in place of
+    the newest: they are of many boards, and the newest is as fast or slow as its board happens to
+    be. None for a single run, and where the newest is a user's own.
+    """
+    if len(runs) < 2 or not is_published(_newest(runs)):
+        return None
+    costs = most_typical(runs)
+    return costs.view if costs is not None else None
+
+
+def _newest(runs: Sequence[View]) -> View:
+    """The newest complete run of a machine."""
     newest_first = sorted(runs, key=_created, reverse=True)
     steps = [measured_steps(run.fingerprint) for run in newest_first]
     return newest_first[run_to_show(steps)]

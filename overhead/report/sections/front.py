@@ -10,11 +10,19 @@ from functools import partial
 from overhead.blocks.parts import Drawing, Listing, Part, Text
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs
 from overhead.reading.findings import Finding, findings_of
+from overhead.reading.headline import further_stacks
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
-from overhead.report.core.registry import register
+from overhead.report.core.headline_narrow import narrow_headline_figure
+from overhead.report.core.machines import Machines
+from overhead.report.core.registry import register, register_across
 from overhead.words.findings import finding_words
-from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
+from overhead.words.headline import (
+    answer_sentences,
+    further_stacks_sentences,
+    limit_sentences,
+    trust_sentences,
+)
 from overhead.words.report.headline_figure import (
     NO_SAVING,
     ONLY_NOISY,
@@ -32,11 +40,12 @@ _MOST_REASONS = 12
 """Missing stacks whose reasons stand on the front page where nothing was measured."""
 
 
-@register("headline", "What one kernel launch costs", 5, gpu=True)
-def headline(view: View) -> Iterator[Part]:
+@register_across("headline", "What one kernel launch costs", 5, page="front", gpu=True)
+def headline(machines: Machines) -> Iterator[Part]:
     """The first section of the first page, what one launch costs: the headline figure between
     sentences. Where the run has no cost to draw, the reasons.
     """
+    view = machines.own
     costs = view.once(dispatch_costs)
     # A mark is a cost with its interval; a row, one stack, may have none.
     if costs is None or not any(row.marks for row in costs.rows):
@@ -45,7 +54,10 @@ def headline(view: View) -> Iterator[Part]:
     # All marks hollow: a sentence says first that every cost is uncertain.
     if not any(_has_solid_mark(row) for row in costs.rows):
         yield Text([ONLY_NOISY])
-    yield Text(lead_sentences(costs), lead=True)
+    answer = answer_sentences(costs, is_chosen=machines.is_chosen)
+    yield Text(answer[:1], lead=True)
+    if len(answer) > 1:
+        yield Text(answer[1:])
     drawn = rows_drawn(costs)
     not_drawn = [row for row in costs.rows if row not in drawn]
     yield Drawing(
@@ -54,11 +66,21 @@ def headline(view: View) -> Iterator[Part]:
         alt=alternative(costs),
         caption=caption(costs, not_drawn),
         draw=partial(headline_figure, costs),
+        draw_narrow=partial(narrow_headline_figure, costs),
     )
     missing = missing_sentences(view, "on the page All cases")
     # How far to trust the costs, and warnings, each '' where nothing is to be said.
-    remarks = [*trust_sentences(costs), software_sentence(view), speed_sentence(view), missing]
-    yield Text([*limit_sentences(costs), *filter(None, remarks)])
+    remarks = [
+        " ".join(limit_sentences(costs)),
+        *trust_sentences(costs),
+        *further_stacks_sentences(further_stacks(costs, machines.others)),
+        software_sentence(view),
+        speed_sentence(view),
+        missing,
+    ]
+    said = [remark for remark in remarks if remark]
+    if said:
+        yield Text(said)
 
 
 def _has_solid_mark(row: DispatchRow) -> bool:

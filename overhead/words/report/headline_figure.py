@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind
 from overhead.reading.plain_text import plain
-from overhead.results import Fingerprint, MissingStack
+from overhead.reading.typical_run import other_boards
+from overhead.results import Fingerprint, MissingStack, Value, formed
 from overhead.words.dispatch_costs import KIND_TITLES, device_name, remarks
-from overhead.words.format import MICRO, costs_text, count, listed
+from overhead.words.format import MICRO, costs_text, count, listed, number, percent
 from overhead.words.reasons import sentence
 
 LIMIT_WORDS = {
     "device": "ring: device-bound",
-    "balanced": "half ring: not clear if the CPU or the device limits",
+    "balanced": "half ring: CPU or device-bound, not clear",
 }
 NO_SAVING = (
     "No change was found in this run that makes a launch clearly cheaper (1.5 times, in some cases"
@@ -71,31 +72,48 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
     """The text below the headline figure: how to read it, and which stacks it has no room for
     (``not_drawn``), so that only the table has them.
     """
-    sentences = [
-        f"All values are from one run{_where(costs)}",
-        "In each group the stack that costs least from Python stands first.",
-        (
-            "From compiled code: the same calls from a C program, without Python. Where a row names"
-            " another operation, compiled code calls that operation."
-        ),
-        (
-            "A line with ends is the interval of a cost. A thin line joins the cost of a batch to"
-            " the cost of a single launch by the same caller."
-        ),
-    ]
+    sentences = [f"All values are from one run{_where(costs)}"]
+    sentences += _strips(costs, not_drawn)
+    sentences.append(
+        "From compiled code: the same calls from a C program. A line with ends: the interval of a"
+        " cost. A thin line: from a batch to a single launch by the same caller."
+    )
     if costs.has_unpinned:
         sentences.append(
-            "A strip shows the unpinned cost: its range over several processes that are not pinned"
-            " to a CPU core, and a tick at the median."
+            "A tick: the median cost in processes that are not pinned to a CPU core, where it"
+            " differs."
         )
     # ``python``: the share of the CPU time of a call that Python takes, where it is known.
     if any(row.python for row in costs.rows):
-        sentences.append("The bars at the right show who uses the CPU during a call from Python.")
+        sentences.append(
+            "A bar: the CPU time of a call from Python, and Python's share in per cent, where the"
+            " run could split it."
+        )
     if not_drawn:
         sentences.append(
             f"The table of stacks also has {listed([row.label for row in not_drawn])}."
         )
     return " ".join(sentences)
+
+
+def _strips(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> list[str]:
+    """What the strips are, and of how many boards; [] without one."""
+    boards: set[str] = set()
+    origins = []
+    for row in costs.rows:
+        if row in not_drawn:
+            continue
+        for kind in row.marks:
+            record = row.records[kind]
+            of_others = other_boards(costs.view, record)
+            cost = record.measured("complete")
+            if of_others is not None and cost is not None:
+                boards |= of_others.costs_us.keys()
+                origins.append(cost.origin)
+    if not boards:
+        return []
+    others = count(len(boards), "other board", formed("boards", *origins))
+    return [f"A strip: the same cost in published runs on up to {others} of this kind."]
 
 
 def _where(costs: DispatchCosts) -> str:
@@ -107,10 +125,15 @@ def _where(costs: DispatchCosts) -> str:
 
 AXIS_TITLE = f"Cost of one more launch, {MICRO} (log scale)"
 """What the marks are."""
+SHARES_TITLE = "CPU time from Python"
+BAR = "bar"
+CPU_TIME = "CPU time"
+"""What a note names as divided between Python and the rest."""
 HOLLOW = "hollow: noisy"
-TWO_SPEEDS = "two marks in one colour: the launch has two speeds"
-STRIP = "strip: unpinned cost"
-"""What marks and strips mean, in the legend."""
+TWO_SPEEDS = "two marks in one colour: two speeds"
+OTHER_BOARDS = "strip: the same on other boards"
+UNPINNED_TICK = "tick: unpinned cost"
+"""What marks, strips and ticks mean, in the legend."""
 
 
 def about(run: Fingerprint) -> str:
@@ -120,3 +143,30 @@ def about(run: Fingerprint) -> str:
         "The cost is the time that one more launch adds to a chain, without the wait at the end."
         f" {source}"
     )
+
+
+COLUMN_TITLES: dict[Kind, str] = {
+    "python": "Python",
+    "compiled": "compiled",
+    "browser": "browser",
+    "batched": "batched",
+}
+"""Who calls, above a column of costs in the narrow figure."""
+
+
+COLUMNS_TITLE = f"Cost, {MICRO}"
+
+
+def stacked_costs_text(costs_us: Sequence[Value]) -> str:
+    """``costs_text`` with a line for each of two speeds, for a narrow column."""
+    return " or\n".join(number(cost) for cost in costs_us)
+
+
+def share_note(share: Value, cpu_time: Value) -> str:
+    """The CPU time of a call from Python and Python's share of it."""
+    return f"Python: {percent(share)} of {number(cpu_time)} {MICRO} of CPU time"
+
+
+def part_of_bar(layer: str) -> str:
+    """The entry of the legend for a part of a bar of CPU time."""
+    return f"bar: {layer}"

@@ -54,9 +54,7 @@ for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
         )
 
 
-@register_across(
-    "contention-devices", PEER_WORDS["devices"].title, 50, page="contention", gpu=True
-)
+@register_across("contention-devices", PEER_WORDS["devices"].title, 50, page="contention", gpu=True)
 def devices(machines: Machines) -> Iterator[Part]:
     """What a process for each device costs: of each machine the newest run that measured it."""
     # ``machines.own``: the run of the machine that is shown in full; ``runs``: those of all

@@ -59,8 +59,8 @@ class DispatchRow:
     zero, in microseconds with their intervals: one, or both of two speeds. ``rank``: the row with
     the highest goes first where the figure has no room. ``lacks_batch``: the stack can have many
     dispatches in one pass, and this run did not measure it. ``python``: the share (0 to 1) that
-    Python takes of the CPU time of a call from Python; None where it is not resolved. ``place``: the
-    end of the label, which says where no GPU works, `` (CPU)`` or `` (software)``. ``name``: the
+    Python takes of the CPU time of a call from Python; None where it is not resolved. ``place``:
+    the end of the label, `` (CPU)`` or `` (software)`` where no GPU works, else ''. ``name``: the
     label as a sentence has it, ``the CUDA driver``, ``Dawn``; ``split``: that of the operation
     whose CPU time was split where compiled code runs another operation. ``facts``: of the stack.
     """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from overhead.blocks.parts import InMicroseconds
 from overhead.reading.beside import Apart, Beside, Spreads, version_changes
-from overhead.reading.key_figures import KeyFigure, key_figures
+from overhead.reading.key_figures import key_figures
 from overhead.reading.next_run import has_next_run, kind_of
 from overhead.reading.plain_text import plain
 from overhead.reading.view import View, boards_of
@@ -160,8 +160,8 @@ def _band(spreads: Spreads, view: View) -> str:
     else:
         source = f"{whole(most, None)} runs of this machine"
     return (
-        f"The blue range is known from {source}. An interval that reaches more than 10 % to one side"
-        " is noisy."
+        f"The blue range is known from {source}. An interval that reaches more than 10 % to one"
+        " side is noisy."
     )
 
 

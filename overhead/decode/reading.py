@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from overhead.decode.decoders import DECODERS
-from overhead.reading.precision import resolved
+from overhead.decode.lowering.fusions import FUSIONS
+from overhead.reading.precision import is_steady, resolved
 from overhead.reading.view import TargetView, View, by_board
 from overhead.results import Record, Value, exactly
 
@@ -32,6 +33,22 @@ class MeasuredVariant:
     def is_lowered(self) -> bool:
         """Whether it runs the lowered program, whose dispatches may be fused."""
         return "fusions" in self.record.params
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether it runs the lowered program with all fusions."""
+        return self.record.params.get("fusions") == len(FUSIONS)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it is the graph that a library recorded of its own launches."""
+        return not self.is_lowered and "maker" in self.record.params
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether a library runs its own operations, one call for each."""
+        chosen = {"fusions", "mode", "maker"} & set(self.record.params)
+        return not chosen and "whole-model" not in self.target.facts.roles
 
     @property
     def batch(self) -> int:
@@ -95,14 +112,17 @@ class MeasuredVariant:
         """Whether the measured device time can be right; a table remarks on it if not.
 
         A device cannot be busy with a step for longer than the whole step takes. ``exceeds``: its
-        time is longer, even by the intervals. ``not-resolved``: it is longer, but the intervals
-        overlap. '' where it is not longer, or where one of both times is unknown.
+        time is longer, even by the intervals. ``not-resolved``: it is longer, the intervals
+        overlap, and its own is wide. '' where it is not longer or one of both times is unknown, and
+        where both are so precise that the device is simply busy all the time.
         """
         device, complete = self.device, self.complete
         if device is None or complete is None or device.value <= complete.value:
             return ""
         # ``complete``: the time of the whole step. ``floor``, ``ceiling``: the ends of an interval.
-        return "exceeds" if device.floor > complete.ceiling else "not-resolved"
+        if device.floor > complete.ceiling:
+            return "exceeds"
+        return "" if is_steady(device) else "not-resolved"
 
     @property
     def tokens_per_s(self) -> Value | None:
@@ -267,6 +287,103 @@ def _series(variants: Sequence[MeasuredVariant], axis: str) -> list[VariantSerie
         key = (record.target_key, record.pattern, record.caller, others)
         groups.setdefault(key, []).append(variant)
     return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def cheapest_variants(decoder: DecoderResults) -> list[MeasuredVariant]:
+    """The variants that may have the cheapest token at batch 1: the one with the smallest time
+    first, then those whose interval overlaps with its interval. Empty where no time is resolved.
+    """
+    times: list[tuple[float, MeasuredVariant]] = []
+    for variant in decoder.variants:
+        if variant.complete is not None and variant.complete.resolved:
+            times.append((variant.complete.value, variant))
+    times.sort(key=lambda timed: timed[0])
+    variants = [variant for _, variant in times]
+    return [variant for variant in variants if not _is_faster(variants[0], variant)]
+
+
+def _is_faster(one: MeasuredVariant, other: MeasuredVariant) -> bool:
+    """Whether a step of ``one`` surely takes less time than a step of ``other``."""
+    if one.complete is None or other.complete is None:
+        return False
+    return one.complete.ceiling < other.complete.floor
+
+
+def recorded_pair(decoder: DecoderResults) -> tuple[MeasuredVariant, MeasuredVariant] | None:
+    """A library's eager token, and the graph that it recorded of the same operations; None where
+    one of both has no time.
+    """
+    timed = [variant for variant in decoder.variants if variant.is_resolved("complete")]
+    for graph in timed:
+        if not graph.is_recorded:
+            continue
+        # ``stack``: the one whose launches this maker records.
+        maker = graph.target.facts.graphs.get(str(graph.record.params["maker"]))
+        for eager in timed:
+            if maker is not None and eager.is_eager and eager.record.stack == maker.stack:
+                return eager, graph
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Race:
+    """Two graphs of the same decoder over the batch: the one that a library recorded, with its own
+    kernels, and the one of our fused program. ``steps``: both at each batch, the smallest first.
+    """
+
+    steps: tuple[tuple[MeasuredVariant, MeasuredVariant], ...]
+
+    @property
+    def overtaken_at(self) -> int | None:
+        """The place in ``steps`` from which on the library's graph is surely faster; None if it is
+        not at the largest batch.
+        """
+        place = None
+        for i, (recorded, fused) in reversed(list(enumerate(self.steps))):
+            if not _is_faster(recorded, fused):
+                break
+            place = i
+        return place
+
+    @property
+    def fused_is_faster_at(self) -> int | None:
+        """The last place in ``steps`` where the fused graph is surely faster; None for none."""
+        for i, (recorded, fused) in reversed(list(enumerate(self.steps))):
+            if _is_faster(fused, recorded):
+                return i
+        return None
+
+
+def race_of_graphs(decoder: DecoderResults) -> Race | None:
+    """The library's graph and the fused graph at each batch that both were measured with; None
+    where one of both was not.
+    """
+    recorded: dict[int, MeasuredVariant] = {}
+    fused: dict[int, MeasuredVariant] = {}
+    for sweep in decoder.sweeps:
+        for variant in sweep:
+            if not variant.is_resolved("complete"):
+                continue
+            if variant.is_recorded:
+                recorded[variant.batch] = variant
+            elif variant.is_fused and variant.target.facts.graphs:
+                fused[variant.batch] = variant
+    both = sorted(recorded.keys() & fused.keys())
+    if not both:
+        return None
+    return Race(tuple((recorded[batch], fused[batch]) for batch in both))
+
+
+def device_bound_from(sweep: VariantSeries) -> int | None:
+    """The batch from which on the device limits each step that was measured; None if it does not
+    surely limit the step of the largest batch.
+    """
+    found = None
+    for variant in reversed(sweep):
+        if not variant.is_device_bound:
+            break
+        found = variant.batch
+    return found
 
 
 def slope_over_dispatches(variants: Sequence[MeasuredVariant]) -> DispatchSlope | None:

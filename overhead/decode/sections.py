@@ -10,47 +10,67 @@ import itertools
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
+from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import (
     DecoderResults,
     MeasuredVariant,
     VariantSeries,
+    cheapest_variants,
     decoder_results,
+    race_of_graphs,
+    recorded_pair,
 )
 from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
-from overhead.reading.precision import by_interval
+from overhead.reading.precision import by_interval, is_steady
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
+from overhead.report.core.dots import DotLook, DotRow, Head, Mark, dot_figure, narrow_dot_figure
+from overhead.report.core.draw import INK, NARROW_INCHES, WIDE_INCHES
+from overhead.report.core.lines import DrawnLine, line_chart
 from overhead.report.core.page_list import register_page, slug
 from overhead.report.core.registry import register
-from overhead.results import ChainWayFacts, Value, WayKind
+from overhead.results import Caller, ChainWayFacts, Value, WayKind
 from overhead.words.decode import (
+    BATCH_AXIS,
     BATCH_CAPTION,
-    BATCH_MATTERS,
+    BATCHES_TITLE,
+    DEVICE_TIME,
+    FUSED,
     FUSED_CAPTION,
-    batch_alternative,
+    NO_DEVICE_TIME,
+    SOME_FUSIONS,
+    STEP_AXIS,
+    TOKEN_AXIS,
+    UNFUSED,
+    answer,
+    batch_answer,
     batch_intro,
     batch_table_title,
     batch_title,
     bound,
+    called,
     dispatches,
     fused_alternative,
     fused_title,
+    graph_saves,
     intro,
-    lowered_label,
+    line_name,
+    race,
+    range_of,
     remark,
-    sweep_label,
+    row_name,
     variant_name,
     variant_with_reads,
     variants_title,
 )
-from overhead.words.format import positive_spread
+from overhead.words.format import number, positive_spread
 
 _NS_PER_MS = 1e6
-_LINES = {"complete": "o", "issue": "v", "device_busy": "s"}
-"""The marker of each figure over the batch."""
+_NO_FUSION, _SOME_FUSIONS, _ALL_FUSIONS = "o", "|", "P"
+_MARKERS = {UNFUSED: _NO_FUSION, SOME_FUSIONS: _SOME_FUSIONS, FUSED: _ALL_FUSIONS}
+"""The markers of the figure of tokens, as its legend names them."""
+_SWEEP_MARKERS = "osvDP^"
+"""The markers of the lines over the batch."""
 register_page(
     "decode",
     "Decoding tokens",
@@ -60,9 +80,6 @@ register_page(
 )
 _LEAST_VARIANTS = 2
 """A decoder with fewer variants has nothing to compare."""
-_MOST_ROWS = 8
-"""Rows of the figure of fusing, those with the cheapest fused token. Chosen, not measured."""
-_Row = list[str | Cell]
 _FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
 """The parameter of a program with all fusions."""
 
@@ -172,44 +189,57 @@ def _measured_way(decoder: DecoderResults, compared: _ComparedVariant) -> ChainW
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)
 def token_section(view: View) -> Iterator[Part]:
-    """For each decoder a sentence, a figure of what kernel fusion saves, and a table of all ways in
-    which a token was computed.
+    """For each decoder the answer, a figure of all ways in which a token was computed, and a table
+    of these.
     """
     # ``any_run``: where this run gives no table, another run of the machine is the view.
     for decoder in decoder_results(view):
         # With one variant there is nothing to compare.
         if len(decoder.variants) < _LEAST_VARIANTS:
             continue
-        yield Text([intro(decoder)])
-        drawing = _fused_or_not(decoder)
-        if drawing is not None:
-            yield drawing
-        yield _variants_table(decoder)
+        answers = _answers(decoder)
+        if answers:
+            yield Text(answers, lead=True)
+        table = _variants_table(decoder)
+        drawing = _tokens_drawing(decoder, table)
+        # Without a time that may be drawn there is the table alone, which says why.
+        yield drawing if drawing is not None else table
+        yield Text([intro(decoder)], quiet=True)
 
 
-@register(
-    "decode-batch",
-    "From which batch on overhead no longer matters",
-    20,
-    page="decode",
-    any_run=True,
-)
+def _answers(decoder: DecoderResults) -> list[str]:
+    """What the page opens with: the cheapest token, what a graph saves, and from which batch on a
+    library's graph is faster than the fused graph; only what was measured.
+    """
+    answers = []
+    cheapest = cheapest_variants(decoder)
+    if cheapest:
+        answers.append(answer(cheapest, decoder.name))
+    pair = recorded_pair(decoder)
+    if pair is not None:
+        answers.append(graph_saves(*pair))
+    graphs = race_of_graphs(decoder)
+    if graphs is not None:
+        answers.append(race(graphs))
+    return answers
+
+
+@register("decode-batch", BATCHES_TITLE, 20, page="decode", any_run=True)
 def batch_section(view: View) -> Iterator[Part]:
-    """For each decoder that was measured with several batches (numbers of sequences per step): a
-    figure of the time of a step over the batch, and a table that says whether the CPU or the device
-    limits each step.
+    """For each decoder that was measured with several batches (numbers of sequences per step): from
+    which batch on overhead no longer matters, a figure of the time of a step over the batch, and a
+    table that says whether the CPU or the device limits each step.
     """
     # ``any_run``: where this run gives no table, another run of the machine is the view.
     for decoder in decoder_results(view):
         # ``sweeps``: groups of variants that differ in the batch alone.
         if not decoder.sweeps:
             continue
-        yield Text([batch_intro(decoder), BATCH_MATTERS])
-        swept = list(itertools.chain.from_iterable(decoder.sweeps))
-        # A figure without a single time that may be drawn would be empty.
-        if any(variant.is_resolved("complete") for variant in swept):
-            yield _sweep_drawing(decoder)
-        yield _sweeps_table(decoder)
+        yield Text([batch_answer(decoder)], lead=True)
+        table = _sweeps_table(decoder)
+        drawing = _sweep_drawing(decoder, table)
+        yield drawing if drawing is not None else table
+        yield Text([batch_intro(decoder)], quiet=True)
 
 
 def _sweeps_table(decoder: DecoderResults) -> Table:
@@ -217,58 +247,59 @@ def _sweeps_table(decoder: DecoderResults) -> Table:
     and with what limits the step, the CPU or the device.
     """
     columns = [
-        "stack",
-        "variant",
-        "batch",
-        "a step, ms",
-        "enqueue, ms",
-        "device, ms",
-        "tokens/s",
-        "limit",
-        "remark",
+        Column("stack", _stack),
+        Column("variant", variant_name),
+        Column("batch", _batch, is_number=True),
+        Column("a step, ms", _time, is_number=True),
+        *_OTHER_TIMES,
+        Column("limit", bound),
+        Column("remark", remark),
     ]
-    rows: list[_Row] = []
-    for variant in itertools.chain.from_iterable(decoder.sweeps):
-        row: _Row = [_stack(variant), variant_name(variant), str(variant.batch)]
-        # ``_times`` fills four columns, "a step" to "tokens/s".
-        row += [*_times(variant), bound(variant), remark(variant)]
-        rows.append(row)
-    return Table(batch_table_title(decoder), columns, rows, numeric=range(2, 7), sortable=True)
+    rows = itertools.chain.from_iterable(decoder.sweeps)
+    return table_of(batch_table_title(decoder), columns, rows, sortable=True, folded=True)
 
 
-def _sweep_drawing(decoder: DecoderResults) -> Drawing:
-    """The figure of the time of a step over the batch. Each sweep, one variant with several
-    batches, has a panel, with a line for the whole time, the CPU's and the device's.
+def _batch(variant: MeasuredVariant) -> str:
+    return str(variant.batch)
+
+
+def _sweep_drawing(decoder: DecoderResults, table: Table) -> Drawing | None:
+    """The figure of the time of a step over the batch, with a line for each sweep, which is one
+    variant with several batches; None without a time that may be drawn. ``table``: the same
+    numbers.
     """
-    panels = []
-    for sweep in decoder.sweeps:
-        colour = sweep[0].target.facts.colour
-        lines = [
-            DrawnLine(_points_over_batch(sweep, figure), colour, marker)
-            for figure, marker in _LINES.items()
-        ]
-        panels.append(LinePanel(sweep_label(sweep[0]), "batch", lines))
+    lines = []
+    # Two lines of one stack have one colour, so the marker tells them apart.
+    for sweep, marker in zip(decoder.sweeps, itertools.cycle(_SWEEP_MARKERS)):
+        points = _points_over_batch(sweep)
+        if points:
+            colour = sweep[0].target.facts.colour
+            lines.append(DrawnLine(line_name(sweep[0]), points, colour, marker))
+    if not lines:
+        return None
+    draw = partial(line_chart, lines, BATCH_AXIS, STEP_AXIS)
     # The name of its files, the title, what it shows for screen readers, the caption, what draws
     # it.
     return Drawing(
         f"decode-{slug(decoder.name)}-batches",
         batch_title(decoder),
-        batch_alternative(decoder),
+        batch_answer(decoder),
         BATCH_CAPTION,
-        partial(line_panels, panels, "ms a step"),
+        partial(draw, width=WIDE_INCHES),
+        draw_narrow=partial(draw, width=NARROW_INCHES),
+        table=table,
     )
 
 
-def _points_over_batch(sweep: VariantSeries, figure: str) -> list[tuple[float, Value]]:
-    """The points of a line: the batch, and the time in ms, of each variant of the sweep.
-
-    ``figure``: which time of the record, such as ``complete``.
+def _points_over_batch(sweep: VariantSeries) -> list[tuple[float, Value]]:
+    """The points of a line: the batch, and the time of a step in ms, of each variant of the
+    sweep.
     """
     points: list[tuple[float, Value]] = []
     for variant in sweep:
-        time = variant.record.measured(figure)
+        time = variant.complete
         # A time whose interval reaches zero (it is not *resolved*) is left out.
-        if time is not None and variant.is_resolved(figure):
+        if time is not None and time.resolved:
             # ``by_interval``: the point is drawn as ``ok`` or ``noisy`` by its interval alone.
             points.append((variant.batch, by_interval(time / _NS_PER_MS)))
     return points
@@ -279,85 +310,143 @@ def _variants_table(decoder: DecoderResults) -> Table:
     then one for each that also reads a value back after each token.
     """
     columns = [
-        "stack",
-        "variant",
-        "dispatches",
-        "a token, ms",
-        "enqueue, ms",
-        "device, ms",
-        "tokens/s",
-        "remark",
+        Column("stack", _stack),
+        Column("variant", variant_with_reads),
+        Column("dispatches", dispatches, is_number=True),
+        Column("a token, ms", _time, is_number=True),
+        *_OTHER_TIMES,
+        Column("remark", remark),
     ]
-    rows: list[_Row] = []
-    for variant in (*decoder.variants, *decoder.reads):
-        row: _Row = [_stack(variant), variant_with_reads(variant), dispatches(variant)]
-        # ``_times`` fills four columns, "a token" to "tokens/s".
-        row += [*_times(variant), remark(variant)]
-        rows.append(row)
-    return Table(variants_title(decoder), columns, rows, numeric=range(2, 7), sortable=True)
+    rows = (*decoder.variants, *decoder.reads)
+    return table_of(variants_title(decoder), columns, rows, sortable=True, folded=True)
 
 
-def _fused_or_not(decoder: DecoderResults) -> Drawing | None:
-    """The figure of what kernel fusion saves: for each stack two joined dots, the time of a token
-    without fusions and with all of them. The cheapest fused token comes first. None if no stack
-    has both times.
+@dataclasses.dataclass(frozen=True)
+class _TokenRow:
+    """A row of the figure of tokens: the variants of one stack that differ in their fusions alone,
+    the fewest first; or one variant of a library.
     """
-    pairs: list[tuple[MeasuredVariant, MeasuredVariant]] = []
-    # A series is one stack with more and more fusions.
-    for series in decoder.levels:
-        unfused, fused = series[0], series[-1]
-        # If the unfused program was not measured, the series begins with a few fusions.
-        has_unfused = unfused.record.params["fusions"] == 0
-        if has_unfused and unfused.is_resolved("complete") and fused.is_resolved("complete"):
-            pairs.append((unfused, fused))
-    if not pairs:
+
+    variants: VariantSeries
+
+    @property
+    def cheapest_ns(self) -> float:
+        """The shortest time of a token, ns."""
+        times = [variant.complete.value for variant in self.variants if variant.complete]
+        return min(times)
+
+
+def _tokens_drawing(decoder: DecoderResults, table: Table) -> Drawing | None:
+    """The figure of every variant that decodes a token: a panel for each caller, a row for each
+    stack and the way it hands a token over, with joined dots for the fusions. The cheapest row
+    comes first. None if no time may be drawn. ``table``: the same numbers.
+    """
+    rows_by_caller: dict[Caller, list[_TokenRow]] = {}
+    for row in _token_rows(decoder):
+        rows_by_caller.setdefault(row.variants[0].record.caller, []).append(row)
+    if not rows_by_caller:
         return None
 
-    pairs.sort(key=_time_of_fused)
-    rows = []
-    for unfused, fused in pairs[:_MOST_ROWS]:
-        rows.append(DotRow(lowered_label(fused), [_mark(unfused), _mark(fused)]))
-    markers = {"unfused": "o", "fused": "P"}
-    # One panel, without a title; ``joined``: a bar between both dots of a row.
-    draw = partial(dot_figure, {"": rows}, "ms a token", markers, joined=True)
+    panels = {}
+    for caller, rows in rows_by_caller.items():
+        rows.sort(key=lambda row: row.cheapest_ns)
+        panels[called(caller)] = [_dot_row(row) for row in rows]
+    heads = [Head(name, _MARKERS[name], INK) for name in (UNFUSED, FUSED)]
+    look = DotLook(heads, joined=True)
     return Drawing(
         f"decode-{slug(decoder.name)}-fused",
         fused_title(decoder),
-        fused_alternative(*pairs[0]),
+        fused_alternative(decoder),
         FUSED_CAPTION,
-        draw,
+        partial(dot_figure, panels, TOKEN_AXIS, _MARKERS, width=WIDE_INCHES, look=look),
+        draw_narrow=partial(narrow_dot_figure, panels, TOKEN_AXIS, _MARKERS, look=look),
+        table=table,
     )
 
 
-def _time_of_fused(pair: tuple[MeasuredVariant, MeasuredVariant]) -> float:
-    """The time of a fused token, ns."""
-    _, fused = pair
-    return fused.record.value("complete") or 0.0
+def _token_rows(decoder: DecoderResults) -> list[_TokenRow]:
+    """The rows of the figure, without the times that may not be drawn."""
+    # Variants of one stack that are handed over alike differ in their fusions.
+    rows: dict[tuple[str, str, Caller], list[MeasuredVariant]] = {}
+    for variant in decoder.variants:
+        if variant.is_resolved("complete"):
+            key = (variant.target.key, row_name(variant), variant.record.caller)
+            rows.setdefault(key, []).append(variant)
+    made = []
+    for variants in rows.values():
+        variants.sort(key=_fusions)
+        made.append(_TokenRow(tuple(variants)))
+    return made
+
+
+def _fusions(variant: MeasuredVariant) -> int:
+    """How many fusions of this project its program has; 0 for a library's own operations."""
+    return int(variant.record.params.get("fusions", 0))
+
+
+def _dot_row(row: _TokenRow) -> DotRow:
+    """The row as it is drawn: a mark for each variant, and the times of those without fusions and
+    with all of them as text.
+    """
+    times = ["", ""]
+    for variant in row.variants:
+        assert variant.complete is not None
+        if variant.is_fused:
+            times[1] = number(variant.complete / _NS_PER_MS)
+        elif _fusions(variant) == 0:
+            times[0] = number(variant.complete / _NS_PER_MS)
+    marks = [_mark(variant) for variant in row.variants]
+    return DotRow(row_name(row.variants[0]), marks, columns=times)
 
 
 def _mark(variant: MeasuredVariant) -> Mark:
     assert variant.complete is not None
     time = dataclasses.replace(variant.complete / _NS_PER_MS, status=variant.record.status)
-    marker = "o" if variant.record.params["fusions"] == 0 else "P"
+    if variant.is_fused:
+        marker = _ALL_FUSIONS
+    else:
+        marker = _NO_FUSION if _fusions(variant) == 0 else _SOME_FUSIONS
     return Mark(time, variant.target.facts.colour, marker)
 
 
 def _stack(variant: MeasuredVariant) -> Cell:
-    return Cell(variant.target.label, variant.target.stack)
+    return Cell(variant.target.short, variant.target.stack)
 
 
-def _times(variant: MeasuredVariant) -> list[str]:
-    """Four cells of a table, '' where not measured: the time of a step, the CPU's part of handing
-    it over, the device's time for it, all in ms, and tokens a second.
-    """
-    return [
-        _shown(variant.complete, _NS_PER_MS),
-        _shown(variant.host, _NS_PER_MS),
-        _shown(variant.device, _NS_PER_MS),
-        _shown(variant.tokens_per_s, 1),
-    ]
+def _time(variant: MeasuredVariant) -> str:
+    """The time of a step in ms, with its interval; '' where it was not measured."""
+    time = variant.complete
+    return "" if time is None else positive_spread(time / _NS_PER_MS)
 
 
-def _shown(value: Value | None, unit: float) -> str:
-    """The value in this unit, with its interval; '' where it was not measured."""
-    return "" if value is None else positive_spread(value / unit)
+def _enqueue_time(variant: MeasuredVariant) -> str:
+    """The CPU's time to hand a step over, in ms."""
+    return _or_range(variant.host)
+
+
+def _device_time(variant: MeasuredVariant) -> str:
+    """The device's time for a step, in ms; no number where it would be longer than the step."""
+    if variant.device_doubt == "not-resolved":
+        return NO_DEVICE_TIME
+    return _or_range(variant.device)
+
+
+def _or_range(time: Value | None) -> str:
+    """A time in ms, with its interval; the interval alone if it is wide; '' without a time."""
+    if time is None:
+        return ""
+    return positive_spread(time / _NS_PER_MS) if is_steady(time) else range_of(time / _NS_PER_MS)
+
+
+def _tokens_per_s(variant: MeasuredVariant) -> str:
+    """Tokens a second; their interval is that of the time of a step."""
+    tokens = variant.tokens_per_s
+    return "" if tokens is None else number(tokens)
+
+
+_OTHER_TIMES: list[Column[MeasuredVariant]] = [
+    Column("enqueue, ms", _enqueue_time, is_number=True),
+    Column("device, ms", _device_time, is_number=True, meaning=DEVICE_TIME),
+    Column("tokens/s", _tokens_per_s, is_number=True),
+]
+"""What both tables say of a step besides its time."""

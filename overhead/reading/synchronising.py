@@ -7,12 +7,14 @@ An act is a call by which the host waits for the device in a loop, such as ``.it
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Literal
 
 from overhead.reading.dispatch_costs import targets_shown
+from overhead.reading.precision import resolved
 from overhead.reading.view import TargetView, View, first_with, with_fields
-from overhead.results import Comparison, Record, Scalar, Value
+from overhead.results import Comparison, Figure, Record, Scalar, Value
 
 ACT_PARAMETERS = {"sync", "every"}
 """Parameters of a case that synchronises: the act, and after how many steps it comes."""
@@ -22,6 +24,10 @@ _AFTER_EACH_STEP = ("every", 1)
 """The usual value, which labels leave out."""
 _CAPTURED = "captured "
 """How the fields of a window begin that say what an act does while a graph is captured."""
+_FAR = 5
+"""An empty wait is far longer than most if it takes so many times that of the stack in the middle,
+by the intervals. Chosen, not measured: so a sentence can name the usual range and what is beyond.
+"""
 _MOST_STEPS = 1_000_000
 """A case that names more steps between two acts is not shown: the product would be no time."""
 
@@ -70,6 +76,84 @@ def waiting_targets(view: View) -> list[TargetView]:
     """
     shown = targets_shown(view).targets
     return [target for target in shown if target.first.api != "CPU" and not target.facts.graphs]
+
+
+@dataclasses.dataclass(frozen=True)
+class WaitCosts:
+    """What a unit of a target takes with more and more waiting, each in ns, None where it was not
+    measured: without a wait, with a wait after each unit, as a single unit with its wait, and the
+    same after the device was idle.
+    """
+
+    target: TargetView
+    without: Figure | None
+    with_wait: Figure | None
+    single_shot: Figure | None
+    after_idle: Figure | None
+
+    @property
+    def figures(self) -> tuple[Figure | None, ...]:
+        """The four figures, in the order above."""
+        return self.without, self.with_wait, self.single_shot, self.after_idle
+
+
+def wait_costs(view: View) -> list[WaitCosts]:
+    """What waiting costs through each stack that was measured with a wait; the stack whose single
+    unit takes the shortest time first.
+    """
+    found = []
+    for target in waiting_targets(view):
+        base, waited = target.base, waited_each(target)
+        costs = WaitCosts(
+            target,
+            without=base.figure("complete"),
+            with_wait=waited.figure("complete") if waited is not None else None,
+            single_shot=base.figure("naive"),
+            after_idle=base.figure("naive_idle"),
+        )
+        # With the cost without a wait alone a row would compare nothing.
+        if any(figure is not None and resolved(figure) for figure in costs.figures[1:]):
+            found.append(costs)
+    found.sort(key=_single_shot)
+    return found
+
+
+def _single_shot(costs: WaitCosts) -> float:
+    single = costs.target.base.value("naive")
+    return single if single is not None else math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class EmptyWaits:
+    """The time of a wait with nothing to wait for, by target, in ns, the shortest first. ``near``:
+    of most targets; ``far``: of the few where it is far longer.
+    """
+
+    near: tuple[tuple[TargetView, Value], ...]
+    far: tuple[tuple[TargetView, Value], ...]
+
+
+def empty_waits(view: View) -> EmptyWaits:
+    """The empty wait of each target that waits for a device."""
+    found: list[tuple[TargetView, Value]] = []
+    for target in waiting_targets(view):
+        figure = target.base.figure("empty_wait")
+        if figure is not None and figure.measured is not None and resolved(figure):
+            found.append((target, figure.measured))
+    found.sort(key=_waited_ns)
+    if not found:
+        return EmptyWaits((), ())
+    _, middle = found[len(found) // 2]
+    near, far = [], []
+    for target, wait in found:
+        is_far = wait.floor > _FAR * middle.ceiling
+        (far if is_far else near).append((target, wait))
+    return EmptyWaits(tuple(near), tuple(far))
+
+
+def _waited_ns(found: tuple[TargetView, Value]) -> float:
+    _, wait = found
+    return wait.value
 
 
 def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
@@ -226,6 +310,17 @@ def synchronised(view: View) -> list[Synchronised]:
                 paired = view.comparison("sync-cost", record.key)
                 cases.append(Synchronised(target, record, alone, paired))
     return cases
+
+
+def item_after_each(view: View) -> Synchronised | None:
+    """``.item()`` after every step of a stack's base case, if what it adds is clear; None
+    without it.
+    """
+    for found in synchronised(view):
+        is_of_base = found.alone is not None and found.alone.key == found.target.base.key
+        if found.act == "item" and found.every == 1 and is_of_base and found.is_costly:
+            return found
+    return None
 
 
 def _without_act(view: View, acting: Record) -> Record | None:

@@ -4,36 +4,139 @@ changes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from overhead.decode.lowering.fusions import FUSIONS
-from overhead.decode.reading import DecoderResults, MeasuredVariant
+from overhead.decode.reading import (
+    DecoderResults,
+    MeasuredVariant,
+    Race,
+    cheapest_variants,
+    device_bound_from,
+)
 from overhead.reading.missing_values import why
-from overhead.reading.view import TargetLabel, graph_maker
-from overhead.results import ratio
-from overhead.words.format import count, factor_spread
+from overhead.reading.plain_text import plain
+from overhead.reading.view import graph_maker, stack_name
+from overhead.results import Caller, Value, ratio
+from overhead.words.format import (
+    count,
+    ends_text,
+    factor_spread,
+    few,
+    listed,
+    number,
+    positive_spread,
+)
 from overhead.words.names import CALLER_WORDS
+from overhead.words.printed import printed
 from overhead.words.reasons import one_line
 
-BATCH_MATTERS = (
-    "From the batch on at which a step is device-bound, launch overhead no longer matters: the CPU"
-    " enqueues the step in less time than the device needs for the step."
-)
+BATCHES_TITLE = "From which batch on overhead no longer matters"
 BATCH_CAPTION = (
-    "Circles: the time of a step. Triangles: the enqueue time of the step. Squares: the device time"
-    " of the step. Vertical lines: intervals. Hollow: noisy. Both axes are logarithmic."
+    "Vertical lines: intervals. Hollow: noisy. Both axes are logarithmic. The enqueue times and"
+    " device times are in the table below."
 )
-FUSED_CAPTION = "Circle: no fusion. Cross: all fusions. Hollow: noisy. The axis is logarithmic."
+FUSED_CAPTION = (
+    "Circle: no fusion of this project; for a library its own operations. Cross: all fusions of"
+    " this project. Small upright line: a part of the fusions. Horizontal lines: intervals. Hollow:"
+    " noisy. The axis is logarithmic."
+)
+UNFUSED, SOME_FUSIONS, FUSED = "unfused", "some fusions", "fused"
+DEVICE_TIME = (
+    "Enqueue, ms, and device, ms: a range without a value is noisy. The device time was measured by"
+    " itself, so it can be a little above the time of the step, within both intervals."
+)
+_NEAR_ZERO = 0.01
+"""The part of the upper end below which the lower end is not shown: two digits of the upper end
+are shown.
+"""
+NO_DEVICE_TIME = "not resolved"
+BATCH_AXIS, STEP_AXIS, TOKEN_AXIS = "batch, sequences", "ms per step", "ms per token"
 _READ = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
 """What is read back after each token."""
 _DEVICE_DOUBTS = {
     "": "",
     "exceeds": "device time above the time of the token",
-    "not-resolved": "device time too uncertain",
+    "not-resolved": "device uncertain",
 }
 _BOUND = {True: "device", False: "CPU or both", None: ""}
 
 
+def answer(cheapest: Sequence[MeasuredVariant], decoder: str) -> str:
+    """The cheapest token at batch 1, with what it holds for. ``cheapest``: the variants that may be
+    it, one at least; ``decoder``: the name of the model.
+    """
+    first = cheapest[0]
+    conditions = "at batch 1, in float32, with random weights"
+    if any(variant.is_lowered for variant in cheapest):
+        conditions += " and kernels of this project that were not tuned"
+    if len(cheapest) == 1:
+        return (
+            f"The cheapest way to decode a token of {decoder} is {whole_name(first)}:"
+            f" {_ms(first)} {conditions}."
+        )
+    tied = [f"{whole_name(variant)}, {_ms(variant)}" for variant in cheapest]
+    return (
+        f"The intervals do not tell which way to decode a token of {decoder} is the cheapest,"
+        f" {conditions}: {few(tied)}."
+    )
+
+
+def graph_saves(eager: MeasuredVariant, graph: MeasuredVariant) -> str:
+    """What a graph of the library's own operations saves of a token."""
+    times = ratio(eager.complete, graph.complete)
+    compared = f"A token takes {_ms(eager)} in {whole_name(eager)}, and {_ms(graph)} in a graph"
+    # ``floor``: the lower end of the interval.
+    if times is None or times.floor <= 1:
+        return f"{compared} of the same operations. The graph is not surely faster."
+    return f"{compared} of the same operations. The graph is {factor_spread(times)} faster."
+
+
+def race(found: Race) -> str:
+    """From which batch on the library's graph is faster than the graph of the fused program."""
+    recorded, fused = found.steps[0]
+    graph, fused_graph = whole_name(recorded), whole_name(fused)
+    largest, _ = found.steps[-1]
+    if found.overtaken_at is None:
+        said = (
+            f"Up to batch {largest.batch}, {graph} is not surely faster than {fused_graph}:"
+            f" {_against(found, len(found.steps) - 1)}."
+        )
+    else:
+        recorded, _ = found.steps[found.overtaken_at]
+        said = (
+            f"{_capital(graph)} is faster than {fused_graph} from batch {recorded.batch} on:"
+            f" {_against(found, found.overtaken_at)} there."
+        )
+    if found.fused_is_faster_at is None or found.fused_is_faster_at == found.overtaken_at:
+        return said
+    slower, _ = found.steps[found.fused_is_faster_at]
+    return (
+        f"{said} At batch {slower.batch} it is slower: {_against(found, found.fused_is_faster_at)}."
+    )
+
+
+def _against(found: Race, place: int) -> str:
+    """The times of both graphs at one batch."""
+    recorded, fused = found.steps[place]
+    return f"{_ms(recorded)} against {_ms(fused)}"
+
+
+def _ms(variant: MeasuredVariant) -> str:
+    """The time of a step with its interval: ``1.404 (1.398 to 1.411) ms``."""
+    return f"{positive_spread(variant.complete / 1e6)} ms" if variant.complete is not None else ""
+
+
+def _capital(text: str) -> str:
+    """The text at the beginning of a sentence: only an article gets a capital."""
+    for article in ("a ", "the "):
+        if text.startswith(article):
+            return article.capitalize() + text.removeprefix(article)
+    return text
+
+
 def intro(found: DecoderResults) -> str:
-    """The text above the tables of a decoder: what it decoded, and how that was checked."""
+    """The text behind the picture of a decoder: what it decoded, and how that was checked."""
     return (
         f"{found.name}: one token at batch 1, in float32, with random weights. The token and the"
         " key-value cache stay on the device. The results of each variant were compared with"
@@ -42,12 +145,41 @@ def intro(found: DecoderResults) -> str:
     )
 
 
+def batch_answer(found: DecoderResults) -> str:
+    """From which batch on launch overhead no longer matters, for each variant."""
+    by_batch: dict[int, list[str]] = {}
+    never, unknown = [], []
+    for sweep in found.sweeps:
+        name = whole_name(sweep[0])
+        batch = device_bound_from(sweep)
+        if batch is not None:
+            by_batch.setdefault(batch, []).append(name)
+        elif sweep[-1].is_device_bound is None:
+            unknown.append(name)
+        else:
+            never.append(f"{name} (up to batch {sweep[-1].batch})")
+
+    said = []
+    for batch in sorted(by_batch):
+        said.append(f"from batch {batch} on for {listed(by_batch[batch])}")
+    texts = []
+    if said:
+        texts.append(f"Launch overhead no longer matters {listed(said)}.")
+    if never:
+        texts.append(f"It was not seen to stop for {listed(never)}.")
+    if unknown:
+        texts.append(f"It is not known for {listed(unknown)}.")
+    return " ".join(texts)
+
+
 def batch_intro(found: DecoderResults) -> str:
-    """The text above the tables of batches: what a step is, and which times may be compared."""
+    """The text behind the picture of batches: what a step is, and what may be compared."""
     return (
-        f"{found.name}: a step makes one token for each sequence of a batch. The step has as many"
+        "A step makes one token for each sequence of a batch. The step has as many"
         " dispatches as with one sequence, so a larger batch costs the device more time, but the"
-        " CPU hardly more. The kernels of the lowered program (all stacks but PyTorch and ONNX"
+        " CPU hardly more. Launch overhead no longer matters once a step is device-bound: the CPU"
+        " enqueues the step in less time than the device needs for the step. The kernels of the"
+        " lowered program (all stacks but PyTorch and ONNX"
         " Runtime) read each weight once for all sequences, but these kernels are slower than the"
         " matrix products that PyTorch calls. So compare device times only within one variant."
     )
@@ -55,20 +187,63 @@ def batch_intro(found: DecoderResults) -> str:
 
 def variant_name(variant: MeasuredVariant) -> str:
     """The name of a way to decode a token: of our own program for the model (lowered) how many
-    fusions it has and how it is handed over, ``fused, one pass for each token, from Python``; of a
+    fusions it has and how it is handed over, ``fused, one pass per token, from Python``; of a
     library its mode, such as ``eager``.
     """
+    if variant.is_lowered:
+        fusions = int(variant.record.params["fusions"])
+        return f"{_fusions(fusions)}, {issued(variant)}"
+    return _own_name(variant)
+
+
+def _own_name(variant: MeasuredVariant) -> str:
+    """How a library decodes with its own operations."""
     # What the case was measured with; a case has only the parameters of its kind.
     params = variant.record.params
-    # issued(): what is handed over at a time, and from which language.
-    if variant.is_lowered:
-        return f"{_fusions(int(params['fusions']))}, {issued(variant)}"
     if "mode" in params:
         return f"torch.compile, {params['mode']}"
-    if "maker" in params:  # who made its graph
+    if variant.is_recorded:
         return "CUDA graph by PyTorch"
-    # A stack with this role runs the whole model in one call.
-    return "one call for each token" if "whole-model" in variant.target.facts.roles else "eager"
+    return "eager" if variant.is_eager else "one call per token"
+
+
+def row_name(variant: MeasuredVariant) -> str:
+    """The stack and how it hands a token over, without the fusions and the caller:
+    ``Dawn, one pass per token``.
+    """
+    stack = plain(variant.target.facts.label, 40).removeprefix("the ")
+    if variant.is_lowered:
+        # The graphs of a stack are named by who makes them.
+        if variant.target.facts.graphs and variant.record.pattern != "per-submit":
+            maker = graph_maker(variant.record, variant.target.facts)
+            return f"{maker.removeprefix('the ')}, {_handed_over(variant)}"
+        return f"{stack}, {_handed_over(variant)}"
+    own = _own_name(variant)
+    return own if variant.is_recorded or "mode" in variant.record.params else f"{stack}, {own}"
+
+
+def line_name(variant: MeasuredVariant) -> str:
+    """``row_name`` with the fusions."""
+    if not variant.is_lowered:
+        return row_name(variant)
+    return f"{row_name(variant)}, {_fusions(int(variant.record.params['fusions']))}"
+
+
+def whole_name(variant: MeasuredVariant) -> str:
+    """The variant inside a sentence."""
+    record = variant.record
+    if variant.is_recorded:
+        return "the CUDA graph by PyTorch"
+    if variant.is_eager:
+        return f"eager {stack_name(variant.target)}"
+    if not variant.is_lowered:
+        return row_name(variant)
+    program = f"the {_fusions(int(record.params['fusions']))} program"
+    stack = stack_name(variant.target)
+    if variant.target.facts.graphs and record.pattern != "per-submit":
+        stack = graph_maker(record, variant.target.facts)
+        return f"{program} as one CUDA graph by {stack}"
+    return f"{program} through {stack} ({_handed_over(variant)}, {CALLER_WORDS[record.caller]})"
 
 
 def _fusions(applied: int) -> str:
@@ -94,15 +269,9 @@ def _handed_over(variant: MeasuredVariant) -> str:
     record, facts = variant.record, variant.target.facts
     # The stacks of WebGPU have the role "one-pass" and submissions; the others launch.
     if record.pattern == "per-submit":
-        return (
-            "a submission for each dispatch"
-            if "one-pass" in facts.roles
-            else "a launch for each dispatch"
-        )
+        return "a submission per dispatch" if "one-pass" in facts.roles else "a launch per dispatch"
     # ``graphs``: who makes CUDA graphs of this stack; empty of a stack without them.
-    if facts.graphs:
-        return f"a graph for each token, made by {graph_maker(record, facts)}"
-    return "one pass for each token"
+    return "one graph per token" if facts.graphs else "one pass per token"
 
 
 def variant_with_reads(variant: MeasuredVariant) -> str:
@@ -115,14 +284,18 @@ def variant_with_reads(variant: MeasuredVariant) -> str:
     return variant_name(variant) + read + prompt
 
 
-def lowered_label(variant: MeasuredVariant) -> str:
-    """The stack, and how it issues the lowered program."""
-    return f"{variant.record.stack}, {issued(variant)}"
+def called(caller: Caller) -> str:
+    """The title of the panel of variants that are called so."""
+    return f"Called {CALLER_WORDS[caller]}"
 
 
-def sweep_label(variant: MeasuredVariant) -> TargetLabel:
-    """The variant on its device."""
-    return variant.target.shortened.followed_by(f": {variant_name(variant)}")
+def range_of(time: Value) -> str:
+    """The interval of a noisy time: ``6 to 37``; ``at most 37`` where it reaches zero, or is so
+    near that the digits of the other end do not show it.
+    """
+    if time.floor < _NEAR_ZERO * time.ceiling:
+        return printed(f"at most {number(time.ceiling)}", time)
+    return ends_text(time)
 
 
 def dispatches(variant: MeasuredVariant) -> str:
@@ -150,13 +323,7 @@ def batch_table_title(found: DecoderResults) -> str:
 
 def batch_title(found: DecoderResults) -> str:
     """The picture of the time over the batch."""
-    return f"Time of a step of {found.name} by batch"
-
-
-def batch_alternative(found: DecoderResults) -> str:
-    """The same for screen readers."""
-    variants = count(len(found.sweeps), "variant")
-    return f"The time of a step by batch, for {variants}; the numbers are in the table below."
+    return f"Time of a step of {found.name} by batch, on {_device(found)}"
 
 
 def variants_title(found: DecoderResults) -> str:
@@ -166,10 +333,18 @@ def variants_title(found: DecoderResults) -> str:
 
 def fused_title(found: DecoderResults) -> str:
     """The picture of what fusing saves."""
-    return f"Time per token of {found.name}, unfused and fused"
+    return f"Time per token of {found.name} at batch 1, on {_device(found)}"
 
 
-def fused_alternative(unfused: MeasuredVariant, fused: MeasuredVariant) -> str:
-    """What fusing saves through one stack, for screen readers."""
-    times = factor_spread(ratio(unfused.complete, fused.complete))
-    return f"Kernel fusion makes a token {times} faster through {fused.target.short}."
+def _device(found: DecoderResults) -> str:
+    """The device of all variants, which is one board."""
+    first = found.variants[0] if found.variants else found.sweeps[0][0]
+    return plain(first.record.adapter or "the CPU", 60)
+
+
+def fused_alternative(found: DecoderResults) -> str:
+    """The picture of all variants for screen readers: its finding."""
+    cheapest = cheapest_variants(found)
+    if not cheapest:
+        return "No time is clear."
+    return answer(cheapest, found.name)

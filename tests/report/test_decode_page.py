@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Cell, Drawing, Table, cell_text
-from overhead.decode.reading import MeasuredVariant, decoder_results, slope_over_dispatches
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, cell_text
+from overhead.decode.reading import (
+    MeasuredVariant,
+    cheapest_variants,
+    decoder_results,
+    device_bound_from,
+    race_of_graphs,
+    slope_over_dispatches,
+)
 from overhead.decode.sections import batch_section, token_section
 from overhead.reading.view import View
 from overhead.results import Caller, Figure, Pattern, Record, Status
-from overhead.words.decode import bound, remark, variant_name, variant_with_reads
+from overhead.words.decode import (
+    bound,
+    line_name,
+    remark,
+    row_name,
+    variant_name,
+    variant_with_reads,
+)
 from overhead.words.names import CALLER_WORDS
 from tests.fakes.report import fingerprint, record as base_record
 from tests.report.report_page import numbers
@@ -81,10 +95,20 @@ def rows_of(table: Any) -> list[list[str]]:
     return [text_of(row) for row in table.rows]
 
 
+def tables_of(parts: Iterable[Part]) -> list[Table]:
+    """The tables among the parts, also those that stand below a drawing."""
+    tables = []
+    for part in parts:
+        table = part.table if isinstance(part, Drawing) else part
+        if isinstance(table, Table):
+            tables.append(table)
+    return tables
+
+
 def token_table(run: View) -> list[list[str]]:
-    """The first table of the section on tokens."""
-    tables = [part for part in token_section(run) if isinstance(part, Table)]
-    return rows_of(tables[0])
+    """The table of the section on tokens."""
+    (table,) = tables_of(token_section(run))
+    return rows_of(table)
 
 
 def token_drawings(run: View) -> list[Drawing]:
@@ -92,10 +116,17 @@ def token_drawings(run: View) -> list[Drawing]:
 
 
 def batch_table(run: View) -> list[list[str]]:
-    """The table of the section on batches, which stands behind a text and a drawing."""
-    _, drawing, table = batch_section(run)
-    assert isinstance(drawing, Drawing)
+    """The table of the section on batches."""
+    (table,) = tables_of(batch_section(run))
     return rows_of(table)
+
+
+def answers(run: View) -> list[str]:
+    """What the section on tokens opens with."""
+    first = next(iter(token_section(run)))
+    assert isinstance(first, Text)
+    assert first.lead
+    return list(first.paragraphs)
 
 
 def swept(run: View) -> list[MeasuredVariant]:
@@ -155,12 +186,65 @@ def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept
     assert slope_over_dispatches(two.padded[0]) is None, "two numbers of dispatches give no line"
 
 
-def test_a_token_is_drawn_unfused_and_fused_for_each_way_that_has_both() -> None:
-    fused = record("per-submit", 2.0, caller="binding", dispatches=32, fusions=6)
-    (drawing,) = token_drawings(view(level(0), level(3), level(6), fused))
-    assert "1.43" in drawing.alt
-    without_unfused = view(level(6), fused)
-    assert token_drawings(without_unfused) == []
+def labels(drawing: Drawing) -> list[str]:
+    """The labels of the rows of a drawing, from top to bottom."""
+    found: list[str] = []
+    for ax in drawing.draw().axes:
+        found += [label.get_text() for label in ax.get_yticklabels()]
+    return found
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_every_variant_that_decodes_a_token_is_drawn_the_cheapest_first() -> None:
+    launched = record("per-submit", 2.0, "cuda-driver", "binding", dispatches=89, fusions=0)
+    fused = record("per-submit", 1.0, "cuda-driver", "binding", dispatches=32, fusions=6)
+    eager = record("per-submit", 20.0, stack="torch", caller="binding")
+    bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
+    run = view(eager, level(0), level(3), level(6), launched, fused, bent)
+    (drawing,) = token_drawings(run)
+    (found,) = decoder_results(run)
+    names = {row_name(variant) for variant in found.variants if variant.complete is not None}
+    drawn = labels(drawing)
+    assert set(drawn) == names
+    assert len(drawn) == 3, "fused and unfused, with some fusions between, are one row"
+    # From Python: 1 ms and 20 ms; from compiled code there is one row.
+    by_name = {row_name(variant): variant.record.stack for variant in found.variants}
+    assert [by_name[name] for name in drawn] == ["cuda-driver", "torch", "dawn"]
+
+
+def test_the_page_says_the_cheapest_token_and_what_the_intervals_do_not_tell_apart() -> None:
+    clear = view(level(6), record("per-submit", 9.0, "cuda-driver", "binding", fusions=6))
+    assert numbers(answers(clear)[0])[1:4] == ["1.32", "1.31", "1.33"], "1 ms and 32 dispatches"
+    (found,) = decoder_results(clear)
+    assert [variant.record.stack for variant in cheapest_variants(found)] == ["dawn"]
+    alike = view(level(6), record("per-submit", 1.33, "cuda-driver", "binding", fusions=6))
+    (found,) = decoder_results(alike)
+    assert len(cheapest_variants(found)) == 2
+    assert {"1.32", "1.33"} <= set(numbers(answers(alike)[0]))
+
+
+def test_the_page_says_from_which_batch_a_librarys_graph_beats_the_fused_graph() -> None:
+    records = []
+    for batch, recorded_ms, fused_ms in [(1, 3.0, 1.0), (4, 3.5, 2.5), (16, 5.0, 5.0), (64, 6, 30)]:
+        more = {"batch": batch} if batch > 1 else {}
+        records += [
+            record("launches", recorded_ms, "cuda-graph", "binding", maker="torch", **more),
+            record("replay", fused_ms, "cuda-graph", "binding", maker="driver", fusions=6, **more),
+        ]
+    (found,) = decoder_results(view(*records))
+    graphs = race_of_graphs(found)
+    assert graphs is not None
+    assert graphs.overtaken_at == 3, "at 64; at 16 the intervals overlap"
+    assert graphs.fused_is_faster_at == 1, "at 4"
+    (found,) = decoder_results(view(*records[:6]))
+    graphs = race_of_graphs(found)
+    assert graphs is not None
+    assert graphs.overtaken_at is None
+
+
+def test_the_page_says_from_which_batch_on_the_device_limits_each_step() -> None:
+    (found,) = decoder_results(steps_of_batches())
+    assert [device_bound_from(sweep) for sweep in found.sweeps] == [None, 1, 16]
 
 
 def test_cases_that_read_tokens_back_say_so_and_have_no_rate_where_a_prompt_comes_first() -> None:
@@ -314,7 +398,7 @@ def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolv
     )
     assert limits_of(run) == [NOT_RESOLVED, BY_DEVICE]
     host_time = batch_table(run)[0][4]
-    assert numbers(host_time) == ["2.0", "8.0"]
+    assert numbers(host_time) == ["8.0"], "at most"
 
 
 def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() -> None:
@@ -337,11 +421,31 @@ def test_a_device_time_above_its_token_is_remarked(low: float, high: float, expe
     run = view(doubtful, record("launches", 2.0, "cuda-graph", maker="torch"))
     (found,) = decoder_results(run)
     assert [variant.device_doubt for variant in found.variants] == [expected, ""]
-    remarks = []
-    for part in token_section(run):
-        if isinstance(part, Table):
-            remarks += [row[-1] for row in rows_of(part)]
+    rows = token_table(run)
+    remarks = [row[-1] for row in rows]
     assert remarks == [remark(variant) for variant in found.variants]
     of_doubtful, of_clear = remarks
     assert of_doubtful
     assert not of_clear
+    if expected == "not-resolved":
+        assert numbers(rows[0][5]) == [], "a time that cannot be right is no number of the table"
+
+
+def test_a_device_time_that_is_as_long_as_its_token_within_narrow_intervals_is_no_doubt() -> None:
+    step = record("launches", 2.0, "cuda-graph", maker="torch")
+    busy = with_figure(step, "device_busy", value=2.01e6, low=1.99e6, high=2.03e6)
+    (found,) = decoder_results(view(busy, record("per-submit", 17.0, stack="torch")))
+    assert [variant.device_doubt for variant in found.variants] == ["", ""]
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_the_batches_are_one_panel_with_a_labelled_line_for_each_variant() -> None:
+    run = steps_of_batches()
+    (found,) = decoder_results(run)
+    (drawing,) = [part for part in batch_section(run) if isinstance(part, Drawing)]
+    (ax,) = drawing.draw().axes
+    names = {line_name(sweep[0]) for sweep in found.sweeps}
+    assert {text.get_text() for text in ax.texts} == names
+    assert drawing.draw_narrow is not None
+    (legend,) = drawing.draw_narrow().legends
+    assert {text.get_text() for text in legend.get_texts()} == names

@@ -8,8 +8,8 @@ import pytest
 
 from overhead.blocks.parts import Drawing, Part
 from overhead.reading.view import TargetLabel, View
-from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.draw import wrapped_label
+from overhead.report.core.dots import DotLook, DotRow, Head, Mark, dot_figure, narrow_dot_figure
+from overhead.report.core.draw import new_figure, plain_log_ticks, wrapped_label
 from overhead.report.core.registry import registered, registered_each
 from overhead.results import Value
 from tests.report.test_page_facts import everything
@@ -29,6 +29,13 @@ def drawn(*rows: DotRow) -> Any:
     """The axes of a figure of these rows."""
     (ax,) = dot_figure({"": rows}, "us").axes
     return ax
+
+
+def laid_out(figure: Any) -> None:
+    """Draw the figure, so that everything has its place."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure).draw()
 
 
 def texts_of(ax: Any) -> list[str]:
@@ -64,6 +71,65 @@ def test_panels_of_dots_share_one_axis_and_a_short_axis_has_ticks_between_powers
     low, high = first.get_xlim()
     assert (low, high) == second.get_xlim()
     assert len([tick for tick in second.get_xticks() if low <= tick <= high]) > 2
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(5.9, 10.1), (4.1, 4.4), (8.0, 12.0), (1.0, 1000.0), (0.7, 150.0), (2.0, 1e9), (99.0, 101.0)],
+)
+def test_an_axis_has_at_least_three_ticks_however_short_or_long_it_is(
+    low: float, high: float
+) -> None:
+    ax = drawn(DotRow("row", [dot(low), dot(high)]))
+    left, right = ax.get_xlim()
+    ticks = [tick for tick in ax.get_xticks() if left <= tick <= right]
+    assert 3 <= len(ticks) <= 10
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert len(set(labels)) == len(labels), "no two ticks have the same label"
+
+
+def test_an_axis_of_many_rows_has_its_ticks_at_both_ends() -> None:
+    few = drawn(DotRow("row", [dot(3.0)]))
+    many = drawn(*[DotRow(f"row {i}", [dot(1.0 + i)]) for i in range(15)])
+    at_top = [ax.xaxis.get_tick_params()["labeltop"] for ax in (few, many)]
+    assert at_top == [False, True]
+
+
+def test_the_values_of_a_row_stand_in_columns_below_their_heads() -> None:
+    rows = [DotRow("a", [dot(3.0)], columns=["3", "4"]), DotRow("b", [dot(5.0)], columns=["5", ""])]
+    heads = [Head("first", "", "black"), Head("second", "", "black")]
+    (ax,) = dot_figure({"": rows}, "us", look=DotLook(heads)).axes
+    laid_out(ax.figure)
+    places: dict[str, float] = {}
+    for text in ax.texts:
+        places[text.get_text()] = text.get_window_extent().x0
+    assert places["3"] == pytest.approx(places["first"], abs=1)
+    assert places["5"] == pytest.approx(places["first"], abs=1)
+    assert places["4"] == pytest.approx(places["second"], abs=1)
+    assert places["first"] < places["second"]
+
+
+def test_on_a_phone_the_label_of_a_row_stands_above_its_marks_and_leaves_them_the_width() -> None:
+    label = "a label of thirty letters, or so"
+    rows = [DotRow(label, [dot(3.0)]), DotRow("b", [dot(70.0, 60.0, 80.0)])]
+    figure = narrow_dot_figure({"": rows}, "us", look=DotLook(line_at=10.0, joined=True))
+    (ax,) = figure.axes
+    laid_out(figure)
+    assert ax.get_window_extent().width > 0.8 * figure.bbox.width
+    (text,) = [text for text in ax.texts if text.get_text() == label]
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    (place,) = ax.transData.transform([(3.0, dots[0].get_ydata()[0])])
+    assert text.get_window_extent().y0 > place[1], "above the mark"
+
+
+@pytest.mark.parametrize(("low", "high"), [(5.9, 10.1), (4.1, 4.4), (99.0, 101.0)])
+def test_a_short_axis_has_three_ticks_without_being_made_longer(low: float, high: float) -> None:
+    figure, (ax,) = new_figure([2.0])
+    ax.set(xscale="log", xlim=(low, high))
+    plain_log_ticks(ax.xaxis)
+    ticks = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    assert 3 <= len(ticks) <= 10
+    assert ax.get_xlim() == (low, high)
 
 
 def parts_of_all_pages(view: View) -> list[Part]:

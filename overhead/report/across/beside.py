@@ -18,6 +18,7 @@ from overhead.reading.plain_text import plain
 from overhead.reading.view import View, without_device
 from overhead.report.core.dots import (
     LEAST_RATIOS,
+    DotLook,
     DotRow,
     Head,
     Mark,
@@ -142,20 +143,22 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     # There are two runs at most, and a look for each of two.
     for comparison, look in zip(comparisons, _LOOKS, strict=False):
         heads.append(Head(head(comparison), look.marker, look.colour))
-    legend: dict[str, Any] = {
-        "heads": heads,
-        "hollow": NOISY if any(mark.at.status != "ok" for mark in marks) else "",
-        "band": BAND if spreads else "",
-    }
+    dots_look = DotLook(
+        heads,
+        hollow=NOISY if any(mark.at.status != "ok" for mark in marks) else "",
+        band=BAND if spreads else "",
+    )
     yield Drawing(
         name="fingerprint",
         title=picture_title(view.fingerprint.machine, comparisons[0]),
         alt=" ".join([answer, *details]),
         caption=caption(comparisons, spreads, view),
         draw=partial(
-            dot_figure, panels, UNIT, shapes, line_at_one=True, width=WIDE_INCHES, **legend
+            dot_figure, panels, UNIT, shapes, line_at_one=True, width=WIDE_INCHES, look=dots_look
         ),
-        draw_narrow=partial(narrow_dot_figure, panels, UNIT, shapes, line_at_one=True, **legend),
+        draw_narrow=partial(
+            narrow_dot_figure, panels, UNIT, shapes, line_at_one=True, look=dots_look
+        ),
         table=key_figure_table(view, comparisons),
     )
     differing = differences(comparisons)

@@ -16,7 +16,7 @@ from overhead.reading.dispatch_costs import (
     dispatch_costs,
     doubt_of,
 )
-from overhead.report.core.dots import DotRow, Mark, dot_figure, narrow_dot_figure
+from overhead.report.core.dots import DotLook, DotRow, Mark, dot_figure, narrow_dot_figure
 from overhead.report.core.draw import WIDE_INCHES
 from overhead.report.core.headline_figure import MARKERS
 from overhead.report.core.machines import EXAMPLE_PAGE, Machines
@@ -87,14 +87,14 @@ def _drawing(costs: DispatchCosts) -> Drawing:
             shapes[kind_title(kind)] = (marker, CALL_COLOURS[kind])
     # The CPU first: it is what was measured here.
     in_order = {title: panels[title] for title in (ON_CPU, ON_SOFTWARE) if title in panels}
-    hollow = HOLLOW if is_any_hollow else ""
+    look = DotLook(hollow=HOLLOW if is_any_hollow else "")
     return Drawing(
         name="without-gpu",
         title=TITLE,
         alt=alternative(costs),
         caption=CAPTION,
-        draw=partial(dot_figure, in_order, AXIS, shapes, hollow=hollow, width=WIDE_INCHES),
-        draw_narrow=partial(narrow_dot_figure, in_order, AXIS, shapes, hollow=hollow),
+        draw=partial(dot_figure, in_order, AXIS, shapes, width=WIDE_INCHES, look=look),
+        draw_narrow=partial(narrow_dot_figure, in_order, AXIS, shapes, look=look),
     )
 
 

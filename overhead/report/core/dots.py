@@ -48,8 +48,10 @@ _BOLD = 1.2
 """How many times as wide a bold letter is."""
 _BOLD_LETTERS = 0.65
 """Letters of a title that fit where one letter of the smallest text does: it is bold and larger."""
-_SIGNS = {"o": "●", "s": "■", "D": "◆", "^": "▲"}
+_SIGNS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚"}
 """Letters that look like the markers."""
+_HIGH_INCHES = 2.4
+"""A figure with higher panels has ticks at the top too: about 11 rows. Chosen by eye."""
 BAND_COLOUR = "#d5e3f0"
 _LONG_RATIO = 8
 _TICKS_BETWEEN = (0.67, 0.8, 1.25, 1.5)
@@ -110,36 +112,50 @@ class Head:
     colour: str
 
 
+@dataclasses.dataclass(frozen=True)
+class DotLook:
+    """How rows of dots look. ``heads``: above the columns of values; ``hollow``, ``band``: what a
+    hollow mark and the coloured area mean, in the legend; ``line_at``: a dashed line at this value;
+    ``joined``: a bar between the marks of a row; ``row_inches``: the height of a row.
+    """
+
+    heads: Sequence[Head] = ()
+    hollow: str = ""
+    band: str = ""
+    line_at: float | None = None
+    joined: bool = False
+    row_inches: float = _ROW_INCHES
+
+
+_PLAIN_LOOK = DotLook()
+
+
 @style()
 def dot_figure(
     panels: Mapping[str, Sequence[DotRow]] | Mapping[TargetLabel, Sequence[DotRow]],
     unit: str,
     shapes: Mapping[str, str | tuple[str, str]] | None = None,
     *,
-    heads: Sequence[Head] = (),
-    hollow: str = "",
-    band: str = "",
     line_at_one: bool = False,
-    joined: bool = False,
     share_axis: bool = True,
     width: float = FIGURE_WIDTH_INCHES,
+    look: DotLook = _PLAIN_LOOK,
 ) -> Figure:
     """A figure with a panel of rows of dots for each title. All panels have one logarithmic axis,
-    or, unless ``share_axis``, each its own.
+    or, unless ``share_axis``, each its own. An axis of many rows has its ticks at both ends.
 
     ``unit``: the words below an axis; ``shapes``: the legend, as ``add_marker_legend`` takes it;
-    ``heads``: above the columns of values; ``hollow``, ``band``: what a hollow mark and the coloured
-    area mean, in the legend; ``line_at_one``: the dots are ratios, with a line at 1; ``joined``: a bar between the marks of a
-    row. Of very many rows the first and the last are drawn; a row between them tells how many are
-    left out.
+    ``line_at_one``: the dots are ratios, with a line at 1. Of very many rows the first and the last
+    are drawn; a row between them tells how many are left out.
     """
     # By title, the rows that have room; a panel is as high as its rows.
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
-    heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
+    heights = [look.row_inches * len(rows) for rows in drawn.values()]
+    places = _column_places(look.heads, drawn.values())
     figure, axes = new_figure(heights, width=width, sharex=share_axis)
     letters = int(_LETTERS_AN_INCH * width)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows, joined, letters, _column_places(heads, drawn.values()))
+        _panel(ax, rows, look.joined, letters, places)
         ax.set_title(wrapped_label(title, letters))
         # matplotlib labels the ticks of the last panel alone where panels share an axis.
         ax.tick_params(axis="x", labelbottom=True)
@@ -147,8 +163,12 @@ def dot_figure(
             ax.set_xlabel(textwrap.fill(plain(unit, 200), letters))
         if line_at_one:
             _draw_line_at_one(ax)
+        if look.line_at is not None:
+            ax.axvline(look.line_at, color=INK, linewidth=0.9, linestyle="--", zorder=1)
+    if share_axis and sum(heights) > _HIGH_INCHES:
+        axes[0].tick_params(axis="x", labeltop=True)
     if axes:
-        _draw_heads(axes[0], heads, _column_places(heads, drawn.values()))
+        _draw_heads(axes[0], look.heads, places)
     # Panels that share an axis get their ticks through the first one.
     with_own_axis = axes[:1] if share_axis else axes
     # Of ratios: at powers of two; else at powers of ten.
@@ -157,21 +177,19 @@ def dot_figure(
         if not line_at_one:
             _widen(ax)
         set_ticks(ax.xaxis)
-    area = (band, BAND_COLOUR) if band else None
-    add_marker_legend(figure, shapes or {}, hollow=hollow, area=area, letters=2 * letters)
+    area = (look.band, BAND_COLOUR) if look.band else None
+    add_marker_legend(figure, shapes or {}, hollow=look.hollow, area=area)
     return figure
 
 
 @style()
 def narrow_dot_figure(
-    panels: Mapping[str, Sequence[DotRow]],
+    panels: Mapping[str, Sequence[DotRow]] | Mapping[TargetLabel, Sequence[DotRow]],
     unit: str,
-    shapes: Mapping[str, str | tuple[str, str]],
+    shapes: Mapping[str, str | tuple[str, str]] | None = None,
     *,
-    heads: Sequence[Head] = (),
-    hollow: str = "",
-    band: str = "",
     line_at_one: bool = False,
+    look: DotLook = _PLAIN_LOOK,
 ) -> Figure:
     """The same rows for a phone: the label of a row and its values stand above its marks, so that
     the marks have the whole width. All panels share one logarithmic axis. Arguments: as those of
@@ -179,18 +197,22 @@ def narrow_dot_figure(
     """
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
     # Values of several columns have a line of their own; a single one stands behind the label.
-    row_inches = _NARROW_ROW_INCHES if heads else _NARROWEST_ROW_INCHES
+    row_inches = _NARROW_ROW_INCHES if look.heads else _NARROWEST_ROW_INCHES
     heights = [row_inches * len(rows) for rows in drawn.values()]
     figure, axes = new_figure(heights, width=NARROW_INCHES, around=0.5, sharex=True)
     letters = int(_SMALL_LETTERS_AN_INCH * NARROW_INCHES)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
         ax.set_xscale("log")
         for y, row in enumerate(rows):
-            _draw_narrow_row(ax, y, row, heads, letters)
+            _draw_narrow_row(ax, y, row, look, letters)
+            # Lines at a value are drawn beside the marks alone, because one through the figure
+            # would go through the texts.
+            middle = y + _BELOW_THE_LABEL
+            ends = [middle - _HALF_NARROW_ROW, middle + _HALF_NARROW_ROW]
             if line_at_one:
-                middle = y + _BELOW_THE_LABEL
-                ends = [middle - _HALF_NARROW_ROW, middle + _HALF_NARROW_ROW]
                 ax.plot([1, 1], ends, color=INK, linewidth=0.9, zorder=1)
+            if look.line_at is not None:
+                ax.plot([look.line_at] * 2, ends, "--", color=INK, linewidth=0.9, zorder=1)
         if line_at_one:
             ax.axvspan(*LEAST_RATIOS, alpha=0)
         ax.set_yticks([])
@@ -198,51 +220,51 @@ def narrow_dot_figure(
         ax.spines["left"].set_visible(False)
         ax.set_ylim(len(rows) - 0.4, -0.6)
         # A title in bold has fewer letters.
-        ax.set_title(textwrap.fill(plain(title, 120), int(_BOLD_LETTERS * letters)))
+        ax.set_title(wrapped_label(title, int(_BOLD_LETTERS * letters)))
         ax.tick_params(axis="x", labelbottom=True, bottom=True)
     axes[-1].set_xlabel(textwrap.fill(plain(unit, 200), int(0.8 * letters)))
     set_ticks = ratio_ticks if line_at_one else plain_log_ticks
     if not line_at_one:
         _widen(axes[0])
     set_ticks(axes[0].xaxis)
+    if sum(heights) > _HIGH_INCHES:
+        axes[0].tick_params(axis="x", labeltop=True)
     of_heads = {}
-    for head in heads:
+    for head in look.heads:
         if head.marker:
             of_heads[head.text.replace("\n", ", ")] = (head.marker, head.colour)
-    area = (band, BAND_COLOUR) if band else None
-    entries = {**of_heads, **shapes}
-    add_marker_legend(figure, entries, hollow=hollow, area=area, letters=letters)
+    area = (look.band, BAND_COLOUR) if look.band else None
+    entries = {**(shapes or {}), **of_heads}
+    add_marker_legend(figure, entries, hollow=look.hollow, area=area)
     return figure
 
 
-def _draw_narrow_row(
-    ax: Axes, y: float, row: DotRow, heads: Sequence[Head], letters: int
-) -> None:
+def _draw_narrow_row(ax: Axes, y: float, row: DotRow, look: DotLook, letters: int) -> None:
     """Draw a row of a narrow figure: its label, its values or the note, and below them its marks.
-    Without ``heads`` the value stands behind the label.
+    Without heads the value stands behind the label.
     """
     across = ax.get_yaxis_transform()
-    look: dict[str, Any] = {"transform": across, "va": "center", "fontsize": SMALL}
+    written: dict[str, Any] = {"transform": across, "va": "center", "fontsize": SMALL}
     # A text may be longer than the axis, which must not become shorter for it.
-    look["in_layout"] = False
+    written["in_layout"] = False
     label = textwrap.shorten(plain(row.label, 120), letters, placeholder="…")
-    values = _values_of(row, heads)
+    values = _values_of(row, look.heads)
     middle = y + _BELOW_THE_LABEL
-    if heads:
-        ax.text(0, y - 0.36, label, **look)
-        ax.text(0, y - 0.1, values, color=MUTED, **look)
+    if look.heads:
+        ax.text(0, y - 0.36, label, **written)
+        ax.text(0, y - 0.1, values, color=MUTED, **written)
     else:
         room = letters - len(values) - 2
-        ax.text(0, y - 0.22, textwrap.shorten(label, room, placeholder="…"), **look)
-        ax.text(1, y - 0.22, values, ha="right", **look)
+        ax.text(0, y - 0.22, textwrap.shorten(label, room, placeholder="…"), **written)
+        ax.text(1, y - 0.22, values, ha="right", **written)
     if not row.marks:
         note = textwrap.shorten(plain(row.note, 120), letters, placeholder="…")
-        ax.text(0, middle, note, color=MUTED, **look)
+        ax.text(0, middle, note, color=MUTED, **written)
         return
     ax.plot([0, 1], [middle] * 2, transform=across, color=GRID_COLOUR, linewidth=0.7, zorder=0)
     # The values have their line above the marks, so the row draws none.
     marks_alone = dataclasses.replace(row, end=" ", columns=())
-    _draw_row(ax, middle, marks_alone, joined=False, half=_HALF_NARROW_ROW)
+    _draw_row(ax, middle, marks_alone, look.joined, half=_HALF_NARROW_ROW)
 
 
 def _values_of(row: DotRow, heads: Sequence[Head]) -> str:
@@ -366,9 +388,7 @@ def _panel(
     ax.tick_params(axis="y", length=0)
 
 
-def _draw_row(
-    ax: Axes, y: float, row: DotRow, joined: bool, *, half: float = _HALF_ROW
-) -> None:
+def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool, *, half: float = _HALF_ROW) -> None:
     """Draw a row: its band (the coloured area of usual ratios), its marks, slightly below each
     other, and their values at its end. ``half``: half of the height that they have.
 

@@ -34,9 +34,11 @@ GRID_COLOUR = "#dadde1"
 PAPER = "#fefefe"
 _CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)])
 """Characters that XML forbids: names come from files."""
-_LEGEND_LETTERS = 80
+_LEGEND_LETTERS_AN_INCH = 14.3
 _MARKER_LETTERS = 5
 """Letters of a row of the legend, and the room that a marker takes. Chosen by eye."""
+_LEAST_TICKS = 3
+"""Ticks that an axis has at least: two do not tell whether it is logarithmic."""
 
 
 @contextlib.contextmanager
@@ -143,19 +145,36 @@ def wrapped_label(label: str | TargetLabel, letters: int = 40) -> str:
 
 def plain_log_ticks(axis: Any, close: float = 100.0) -> None:
     """Label the ticks of a logarithmic axis 0.1, 1, 10, 1,000, 10k, 1M instead of powers of ten.
+    The axis shows at least three ticks, however short it is.
 
     An axis whose ends are less than the factor ``close`` apart has ticks at 2 and 5 too; on a
     longer one their labels would overlap.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    # ``subs``: the ticks within each power of ten.
     low, high = axis.get_view_interval()
-    is_short = 0 < high < close * low
-    within_a_power = (1.0, 2.0, 5.0) if is_short else (1.0,)
-    axis.set_major_locator(LogLocator(subs=within_a_power, numticks=9))
+    axis.set_major_locator(FixedLocator(_log_ticks(low, high, close)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(_tick))
+
+
+def _log_ticks(low: float, high: float, close: float) -> list[float]:
+    """The ticks of a logarithmic axis from ``low`` to ``high``: of the sets of ticks within a power
+    of ten, from few to many, the first that puts three ticks on the axis.
+    """
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    sets = [(1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)]
+    if 0 < high < close * low:
+        sets = sets[2:]
+    for within_a_power in sets:
+        ticks = LogLocator(subs=within_a_power, numticks=9).tick_values(low, high)
+        shown = [float(tick) for tick in ticks if low <= tick <= high]
+        if len(shown) >= _LEAST_TICKS:
+            return shown
+    # The ends are so close that the axis is nearly linear.
+    ticks = MaxNLocator(4, steps=[1, 2, 5, 10], min_n_ticks=_LEAST_TICKS).tick_values(low, high)
+    return [float(tick) for tick in ticks if low <= tick <= high]
 
 
 def _tick(value: float, _position: int | None = None) -> str:
@@ -175,13 +194,12 @@ def add_marker_legend(
     *,
     hollow: str = "",
     area: tuple[str, str] | None = None,
-    letters: int = _LEGEND_LETTERS,
 ) -> None:
     """Add a legend above the drawing, in as many columns as the width allows; none without entries.
 
     ``shapes``: by name in the legend, the marker as matplotlib names it, or the marker and its
     colour. ``hollow``: what a hollow mark means; '' where there is none. ``area``: the words and
-    the colour of a coloured area. ``letters``: how many fit into a row of the legend.
+    the colour of a coloured area.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -196,8 +214,8 @@ def add_marker_legend(
             Line2D([], [], marker=marker, color=colour, label=label, linestyle="", markersize=5)
         )
     if hollow:
-        look: dict[str, Any] = {"markerfacecolor": PAPER, "markersize": 5, "linestyle": ""}
-        handles.append(Line2D([], [], marker="o", color=MUTED, label=hollow, **look))
+        inside: dict[str, Any] = {"markerfacecolor": PAPER, "markersize": 5, "linestyle": ""}
+        handles.append(Line2D([], [], marker="o", color=MUTED, label=hollow, **inside))
         longest_name = max(longest_name, len(hollow))
     if area is not None:
         words, colour = area
@@ -206,6 +224,7 @@ def add_marker_legend(
     if not handles:
         return
     # So many columns of the longest name fit into a row; a marker takes the room of 5 letters.
+    letters = int(_LEGEND_LETTERS_AN_INCH * figure.get_figwidth())
     fitting = letters // (longest_name + _MARKER_LETTERS)
     columns = max(1, min(len(handles), fitting))
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)

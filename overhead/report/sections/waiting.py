@@ -4,7 +4,7 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,35 +22,46 @@ from overhead.reading.plain_text import plain
 from overhead.reading.synchronising import (
     StepKind,
     Synchronised,
+    WaitCosts,
     all_waits,
+    empty_waits,
     in_capture,
+    item_after_each,
     step_kind,
     synchronised,
+    wait_costs,
     wait_of,
     waited_each,
     waiting_targets,
 )
 from overhead.reading.view import TargetLabel, TargetView, View
-from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.report.core.dots import DotLook, DotRow, Head, Mark, dot_figure, narrow_dot_figure
+from overhead.report.core.draw import WIDE_INCHES
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 from overhead.words.format import MICRO, factor_spread, micro, spread
 from overhead.words.glossary import figure_column
-from overhead.words.names import CALLER_WORDS
 from overhead.words.report.waiting import (
     NO_WAIT,
+    ONE_BY_ONE_TITLE,
     SYNCHRONISATIONS_CAPTION,
     WAIT_FIGURES,
+    WAIT_KINDS,
+    WAITS_CAPTION,
+    WAITS_PICTURE,
     WAITS_READ_AS,
     WAITS_TITLE,
     act_name,
     after_every,
     caller_name,
     cost_or_range,
+    empty_waits_cost,
     how_to_read,
+    item_adds,
     positive_range,
     step_text,
     synchronised_remark,
+    time_or_range,
     wait_label,
     waiting_sentence,
     without_wait,
@@ -60,6 +71,10 @@ _MARKERS_BY_EVERY = {1: "o", 4: "v", 10: "s", 100: "P"}
 _OTHER_MARKER = "^"
 """The marker of a synchronisation, by after how many steps it comes."""
 _PERCENTILES = ("p50", "p95", "p99")
+_WAIT_LOOKS = (("o", "#1b1d1f"), ("v", "#0b63a5"), ("s", "#7a5c00"), ("P", "#8a2f6b"))
+"""Marker and colour of each of ``WAIT_KINDS``."""
+_WAITS_ROW_INCHES = 0.3
+"""A row has room for four marks below each other."""
 _MOST_SENTENCES = 2
 
 
@@ -223,11 +238,17 @@ class _Wait:
     target: TargetView
     record: Record
 
+    @property
+    def has_percentiles(self) -> bool:
+        """Whether its waits were timed one by one."""
+        return self.record.figure(_PERCENTILES[0]) is not None
 
-@register("waits", "Ways to wait", 60, page="synchronisation", any_run=True, gpu=True)
+
+@register("waits", "What waiting costs", 60, page="synchronisation", any_run=True, gpu=True)
 def waits(view: View) -> Iterator[Part]:
-    """A section with a table of the ways to wait for the device, each with its times; cases that
-    wait after each unit have percentiles too.
+    """A section on what waiting for the device costs: the answer, a figure with a row for each
+    stack, and tables of the ways to wait, each with its times; cases that wait after each unit have
+    percentiles too.
     """
     by_key = {}  # each case once
     for target, record in all_waits(view):
@@ -235,26 +256,76 @@ def waits(view: View) -> Iterator[Part]:
     if not by_key:
         yield Text([NO_WAIT])
         return
-    yield Text([WAITS_READ_AS])
-    yield table_of("Ways to wait, by function", _wait_columns(), by_key.values())
+
+    answers = []
+    item = item_after_each(view)
+    if item is not None:
+        answers.append(item_adds(item))
+    answers.append(empty_waits_cost(empty_waits(view)))
+    answers = [answer for answer in answers if answer]
+    if answers:
+        yield Text(answers, lead=True)
+    table = table_of("Ways to wait", _wait_columns(), by_key.values(), folded=True)
+    costs = wait_costs(view)
+    yield _waits_drawing(costs, " ".join(answers), table) if costs else table
+    one_by_one = [wait for wait in by_key.values() if wait.has_percentiles]
+    if one_by_one:
+        yield table_of(ONE_BY_ONE_TITLE, _percentile_columns(), one_by_one, folded=True)
+    yield Text([WAITS_READ_AS], quiet=True)
+
+
+def _waits_drawing(costs: Sequence[WaitCosts], finding: str, table: Table) -> Drawing:
+    """The picture of what waiting costs: a row for each stack, a mark for each kind of wait.
+    ``finding``: for screen readers; ``table``: these numbers and more.
+    """
+    rows = [_waits_row(found) for found in costs]
+    heads = []
+    for name, (marker, colour) in zip(WAIT_KINDS, _WAIT_LOOKS, strict=True):
+        heads.append(Head(name, marker, colour))
+    look = DotLook(heads, row_inches=_WAITS_ROW_INCHES)
+    return Drawing(
+        "waiting",
+        WAITS_PICTURE,
+        finding,
+        WAITS_CAPTION,
+        partial(dot_figure, {"": rows}, MICRO, width=WIDE_INCHES, look=look),
+        draw_narrow=partial(narrow_dot_figure, {"": rows}, MICRO, look=look),
+        table=table,
+    )
+
+
+def _waits_row(costs: WaitCosts) -> DotRow:
+    """The row of a stack: a mark for each kind of wait with a time above zero, and their times as
+    text.
+    """
+    marks = []
+    for figure, (marker, colour) in zip(costs.figures, _WAIT_LOOKS, strict=True):
+        time_ns = figure.measured if figure is not None else None
+        if time_ns is not None:
+            marks.append(Mark(time_ns / 1e3, colour, marker))
+    times = [time_or_range(figure) for figure in costs.figures]
+    return DotRow(caller_name(costs.target).removeprefix("the "), marks, columns=times)
 
 
 def _wait_columns() -> list[Column[_Wait]]:
     """The columns of the table of ways to wait: the case, and its times in microseconds."""
-    # By names of figures, in this order: those of a wait, the one-off cost, percentiles.
+    # By names of figures, in this order: those of a wait, and the one-off cost.
     headings = dict(WAIT_FIGURES)
     headings["fixed"] = f"{figure_column('fixed')}, {MICRO}"
-    for name in _PERCENTILES:
-        headings[name] = f"{name}, {MICRO}"
-    times = []
+    return [*_CASE_COLUMNS, *_time_columns(headings)]
+
+
+def _percentile_columns() -> list[Column[_Wait]]:
+    """The columns of the table of waits that were timed one by one."""
+    return [*_CASE_COLUMNS, *_time_columns({name: name for name in _PERCENTILES})]
+
+
+def _time_columns(headings: Mapping[str, str]) -> list[Column[_Wait]]:
+    """A column for each figure; ``headings``: by its name the heading of its column."""
+    columns = []
     for name, heading in headings.items():
-        times.append(Column(heading, partial(_time_cell, name), is_number=True))
-    return [
-        Column("target", _wait_label_cell),
-        Column("pattern", _pattern_cell),
-        Column("called", _caller_cell),
-        *times,
-    ]
+        columns.append(Column(heading, partial(_time_cell, name), is_number=True))
+    return columns
 
 
 def _wait_label_cell(wait: _Wait) -> Cell:
@@ -265,12 +336,14 @@ def _pattern_cell(wait: _Wait) -> str:
     return wait.record.pattern
 
 
-def _caller_cell(wait: _Wait) -> str:
-    return CALLER_WORDS[wait.record.caller]
-
-
 def _time_cell(name: str, wait: _Wait) -> str:
     return micro_cell(wait.record, name)
+
+
+_CASE_COLUMNS: list[Column[_Wait]] = [
+    Column("stack and wait", _wait_label_cell),
+    Column("pattern", _pattern_cell),
+]
 
 
 @dataclass(frozen=True)
@@ -302,14 +375,14 @@ def synchronisation(view: View) -> Iterator[Part]:
     """
     groups = _groups(synchronised(view))
     if groups:
-        table = _table(groups)
         drawn = _with_something_to_compare(groups)
+        table = _table(groups, folded=bool(drawn))
         yield _drawing(drawn, table) if drawn else table
     verdicts = in_capture(view)
     if verdicts:
         rows = [[act_name(name), plain(text)] for name, text in verdicts.items()]
         columns = ["synchronisation", "in a CUDA graph"]
-        yield Table("Synchronisations in a captured step", columns, rows)
+        yield Table("Synchronisations in a captured step", columns, rows, folded=True)
 
 
 def _groups(found: Iterable[Synchronised]) -> list[_Group]:
@@ -355,13 +428,15 @@ def _drawing(groups: Iterable[_Group], table: Table) -> Drawing:
 
     # For the legend: the marker of each number of steps.
     shapes = {after_every(steps): _marker(steps) for steps in sorted(after_steps)}
+    unit = f"{MICRO} for each synchronisation"
     return Drawing(
         "synchronisation",
         "What one synchronisation adds to a step",
         "What each synchronisation adds to a step, by how often it is done; the numbers are in the"
         " table below.",
         SYNCHRONISATIONS_CAPTION,
-        partial(dot_figure, panels, f"{MICRO} for each synchronisation", shapes),
+        partial(dot_figure, panels, unit, shapes, width=WIDE_INCHES),
+        draw_narrow=partial(narrow_dot_figure, panels, unit, shapes),
         table=table,
     )
 
@@ -393,12 +468,12 @@ class _SynchronisedRow:
     found: Synchronised
 
 
-def _table(groups: Iterable[_Group]) -> Table:
-    """The table of all synchronisations."""
+def _table(groups: Iterable[_Group], *, folded: bool) -> Table:
+    """The table of all synchronisations. ``folded``: it stands below the picture."""
     rows = []
     for group in groups:
         rows += [_SynchronisedRow(group, case) for case in group.found]
-    return table_of("Synchronisations", _SYNCHRONISED_COLUMNS, rows)
+    return table_of("Synchronisations", _SYNCHRONISED_COLUMNS, rows, folded=folded)
 
 
 def _group_target_cell(row: _SynchronisedRow) -> Cell:

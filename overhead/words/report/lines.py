@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from overhead.results import Figure, Record
-from overhead.words.format import MICRO, count, micro_spread
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from overhead.results import Figure, Record, Status, codes_of
+from overhead.words.format import MICRO, count, listed, micro_spread, percent
 from overhead.words.reasons import sentence
 
 QUARTILES_ONLY = "medians of all processes"
@@ -32,6 +35,70 @@ LINES_READ_AS = (
     f'Where a panel says "{QUARTILES_ONLY}", a vertical line shows the quartiles of the processes.',
     "A dashed line goes through the medians: no cost can be stated for this case.",
 )
+
+
+NO_INTERVAL = "no cost with an interval"
+HOW_TO_READ = "How to read the panels of T(n)"
+PRECISION_TITLE = "How precise each cost is"
+PRECISION_AXIS = "half of the interval, in % of the cost"
+PRECISION_CAPTION = (
+    "A mark per case: half of the 95 % interval of its cost, in % of the cost. Dashed line: the"
+    " profile of the run wants no more. Hollow: not ok. A hollow mark left of the dashed line"
+    " has another reason, such as a cost that was not seen to hold for long chains. A case without"
+    " a mark has no cost with an interval. The axis is logarithmic."
+)
+WIDEST_CASES = "The noisy cases with the widest intervals"
+_WHY_NOISY = {
+    "too-wide": "the interval is too wide",
+    "too-wide-beside-zero": "the interval is too wide",
+    "two-speeds": "the cost has two speeds",
+    "two-long-speeds": "the cost has two speeds",
+    "two-speeds-one-long": "the cost has two speeds",
+    "drifts-in-rounds": "the cost changes within a process",
+    "drifts-after-rounds": "the cost changes within a process",
+    "not-checked-beyond": "the cost was not seen to hold for long chains",
+    "slow-samples-are-work": "slow samples add to the cost",
+}
+"""Why a case is noisy, by the code of its reason. Of several the first in this order is named."""
+_OTHER_REASON = "another reason"
+
+
+def sure_cases(statuses: Mapping[Status, int], precision: float) -> str:
+    """How many cases are ``ok``, and how many are not. ``statuses``: the number of cases with each;
+    ``precision``: the half-width that the run wants, as a share.
+    """
+    total = sum(statuses.values())
+    others = [f"{number:,} {status}" for status, number in statuses.items() if status != "ok"]
+    doubts = f" The others: {listed(others)}." if others else ""
+    wanted = percent(precision)
+    return (
+        f"{statuses.get('ok', 0):,} of {count(total, 'case')} are ok: fresh processes put the cost"
+        f" within \u00b1{wanted}, and long chains have the same cost.{doubts}"
+    )
+
+
+def why_noisy(records: Sequence[Record]) -> str:
+    """Why the noisy cases are noisy; '' for none."""
+    numbers = Counter(_cause(record) for record in records)
+    causes = [f"{cause} ({number:,})" for cause, number in numbers.most_common()]
+    return f"Why a case is noisy: {listed(causes)}." if causes else ""
+
+
+def _cause(record: Record) -> str:
+    """Why this case is noisy."""
+    codes = codes_of(record.reason)
+    for code, cause in _WHY_NOISY.items():
+        if code in codes:
+            return cause
+    return _OTHER_REASON
+
+
+def at_end(statuses: Mapping[Status, int]) -> str:
+    """How many cases of a stack are ``ok``, noisy and so on: ``3 of 6 ok, 3 noisy``."""
+    total = sum(statuses.values())
+    texts = [f"{statuses.get('ok', 0):,} of {total:,} ok"]
+    texts += [f"{number:,} {status}" for status, number in statuses.items() if status != "ok"]
+    return ", ".join(texts)
 
 
 def more_in_doubt(number: int) -> str:

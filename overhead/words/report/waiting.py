@@ -6,10 +6,26 @@ from collections.abc import Sequence
 
 from overhead.reading.missing_values import why
 from overhead.reading.plain_text import plain
-from overhead.reading.synchronising import StepKind, Synchronised, varied_for_label, wait_of
+from overhead.reading.synchronising import (
+    EmptyWaits,
+    StepKind,
+    Synchronised,
+    varied_for_label,
+    wait_of,
+)
 from overhead.reading.view import TargetView, parameter_texts, stack_name
-from overhead.results import Record, Value
-from overhead.words.format import MICRO, cost_text, ends_text, listed, micro_spread, number
+from overhead.results import Figure, Record, Value
+from overhead.words.format import (
+    MICRO,
+    cost_text,
+    ends_text,
+    factor_spread,
+    listed,
+    micro_spread,
+    number,
+    positive_spread,
+    spread,
+)
 from overhead.words.names import CALLER_WORDS
 from overhead.words.printed import printed
 from overhead.words.reasons import one_line
@@ -19,9 +35,19 @@ NO_WAIT = "No wait was measured."
 WAITS_TITLE = f"Cost without a wait, with a wait after each, and single-shot latency, {MICRO}"
 WAITS_READ_AS = (
     "wait-each: the CPU waits after every dispatch or launch. read-each: the CPU also reads a value"
-    " back. p50 to p99: percentiles of the time of one dispatch or launch with its wait, as an"
-    " inference engine sees it."
+    " back. An empty wait has nothing to wait for. p50 to p99: percentiles of the time of one"
+    " dispatch or launch with its wait, as an inference engine sees it."
 )
+WAITS_PICTURE = "What waiting for the device costs"
+WAITS_CAPTION = (
+    "The cost of a launch or dispatch without a wait, and with a wait after each; the single-shot"
+    " latency of one with its wait; and the same after 50 ms without work. Horizontal lines:"
+    " intervals. Hollow, and a range in place of a value: noisy. A dash: not measured. The axis is"
+    " logarithmic."
+)
+WAIT_KINDS = ("no wait", "wait after each", "single-shot", "after idle")
+"""The marks of the picture, and the headings of its columns."""
+ONE_BY_ONE_TITLE = f"Waits that were timed one by one, {MICRO}"
 SYNCHRONISATIONS_CAPTION = (
     "What one synchronisation adds: the time of a step with it minus the time of the same step"
     " without it. All panels share one axis. Hollow: noisy. A synchronisation whose cost is too"
@@ -30,7 +56,7 @@ SYNCHRONISATIONS_CAPTION = (
 WAIT_FIGURES = {
     "empty_wait": f"empty wait, {MICRO}",
     "naive": f"single-shot, {MICRO}",
-    "naive_idle": f"single-shot after 50 ms idle, {MICRO}",
+    "naive_idle": f"after 50 ms idle, {MICRO}",
 }
 """What a figure of a wait is, as the heading of its column."""
 _ACTS = {
@@ -110,6 +136,56 @@ def waiting_sentence(
     return f"{costs} The single-shot latency of a {unit}, with its wait, is {alone} {MICRO}."
 
 
+def item_adds(found: Synchronised) -> str:
+    """What ``.item()`` after every step adds. ``found``: has the cost of the step without it."""
+    step_ns = found.alone.measured("complete") if found.alone is not None else None
+    added, slowdown = found.cost, found.slowdown
+    assert added is not None
+    named = f"{act_name(found.act)} {after_every(found.every)} of {stack_name(found.target)}"
+    adds = f"{named} adds {spread(added / 1e3)} {MICRO}"
+    if step_ns is None or slowdown is None:
+        return f"{adds}."
+    return (
+        f"{adds} to a step of {micro_interval(step_ns)} {MICRO}, which then takes"
+        f" {factor_spread(slowdown)} as long."
+    )
+
+
+def micro_interval(ns: Value) -> str:
+    """A time in microseconds with its interval, without the unit."""
+    return positive_spread(ns / 1e3)
+
+
+def empty_waits_cost(found: EmptyWaits) -> str:
+    """What a wait with nothing to wait for costs through the stacks; '' where none was measured."""
+    if not found.near:
+        return ""
+    shortest, least = found.near[0]
+    longest, most = found.near[-1]
+    if len(found.near) == 1:
+        costs = f"{micro_interval(least)} {MICRO} through {stack_name(shortest)}"
+    else:
+        costs = (
+            f"{number(least / 1e3)} {MICRO} ({stack_name(shortest)})"
+            f" to {number(most / 1e3)} {MICRO} ({stack_name(longest)})"
+        )
+    far = []
+    for target, wait in found.far:
+        far.append(f"{micro_interval(wait)} {MICRO} through {stack_name(target)}")
+    beyond = f", but {listed(far)}" if far else ""
+    return f"A wait with nothing to wait for costs {costs}{beyond}."
+
+
+def time_or_range(figure: Figure | None) -> str:
+    """A time in microseconds; of a noisy one the interval alone, of one without a value a dash."""
+    time_ns = figure.measured if figure is not None else None
+    if figure is None or time_ns is None:
+        return "\u2013"
+    if figure.status == "ok" or not time_ns.bounded:
+        return number(time_ns / 1e3)
+    return positive_range(time_ns)
+
+
 def caller_name(target: TargetView) -> str:
     """The stack, and who calls it if that is not Python."""
     caller = target.base.caller
@@ -161,8 +237,9 @@ def positive_range(ns: Value) -> str:
 
 
 def wait_label(target: TargetView, record: Record) -> str:
-    """The name of a case in the table of ways to wait: its target (a stack on a device), how it
-    waits, and the other parameters that tell it from the target's base case.
+    """The name of a case in the table of ways to wait: its target (a stack on a device), who calls
+    it if that is not Python, how it waits, and the other parameters that tell it from the target's
+    base case.
     """
     varied = {}
     for name, value in varied_for_label(target, record).items():
@@ -170,6 +247,8 @@ def wait_label(target: TargetView, record: Record) -> str:
         if name not in ("sync", "wait") and value != "":
             varied[name] = value
     named = [target.short]
+    if record.caller != "binding":
+        named.append(CALLER_WORDS[record.caller])
     wait = wait_of(record)
     if wait:
         named.append(plain(str(wait), 24))

@@ -26,7 +26,6 @@ from overhead.words.report.vendors import row_name
 from tests.fakes.report import crowded, fingerprint, record, share
 from tests.report.report_page import Page, numbers
 
-
 pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 
 

@@ -43,9 +43,7 @@ def run_without_gpu(**fields: Any) -> Fingerprint:
         record("dawn", each=40_000.0, software=True),
         record("dawn", "one-pass", each=20_000.0, software=True),
         unavailable=[
-            MissingStack(
-                stack="cuda-driver", reason=because("no-nvidia-driver"), mend=DRIVER
-            )
+            MissingStack(stack="cuda-driver", reason=because("no-nvidia-driver"), mend=DRIVER)
         ],
         created="2027-01-01T00:00:00Z",
         **fields,

@@ -37,8 +37,8 @@ from overhead.words.report.without_gpu import (
     alternative,
     costs_sentence,
     kind_title,
-    row_label,
     rounded,
+    row_label,
     why_no_mark,
 )
 from overhead.words.summary import missing_sentences, rough_sentence

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from overhead.reading.summary import MissingStacks, missing_stacks
+from overhead.reading.summary import MissingStacks, addable_on_cpu, missing_stacks
 from overhead.reading.view import View
-from overhead.results import Gpu, MissingStack
+from overhead.results import Gpu, MissingStack, because
 from tests.fakes.report import fingerprint
 
 DRIVER = "install NVIDIA's driver"
@@ -39,3 +39,23 @@ def test_each_remedy_stands_with_the_stacks_that_it_adds() -> None:
         "apt install chromium": ["chromium"],
         "apt install firefox": ["firefox"],
     }
+
+
+def test_without_a_gpu_the_most_used_stacks_of_the_cpu_are_added_by_three_extras() -> None:
+    extras = {
+        "pyopencl": because("install-opencl", extras="opencl"),
+        "dawn": because("install-extras", extras="wgpu"),
+        "onnxruntime": because("install-extras", extras="onnx"),
+        "mlx": because("install-mlx", extras="mlx"),
+        "jax": because("install-extras", extras="jax"),
+        "torch-compile": because("install-extras", extras="torch"),
+        "torch": because("install-extras", extras="torch"),
+        "cuda-driver": because("install-nvidia-driver"),
+    }
+    absent = [MissingStack(stack=name, reason="none", mend=mend) for name, mend in extras.items()]
+    run = fingerprint(unavailable=absent)
+    machine = msgspec.structs.replace(run.machine, gpus=[])
+    found = addable_on_cpu(View(msgspec.structs.replace(run, machine=machine)))
+    assert set(found.stacks) == {"torch", "torch-compile", "jax", "mlx"}
+    assert found.stacks[0] == "torch"
+    assert sorted(found.extras) == ["jax", "mlx", "torch"]

@@ -11,9 +11,8 @@ import pytest
 
 from overhead.blocks.parts import Drawing, Text, cell_text
 from overhead.claims.registry import claims
-from overhead.contention.sections import devices
 from overhead.errors import UsageError
-from overhead.loading.files import read_fingerprint, write_fingerprint
+from overhead.loading.files import write_fingerprint
 from overhead.reading.published import publications
 from overhead.report import build, render
 from overhead.report.across.beside import fingerprint as beside
@@ -27,8 +26,6 @@ from overhead.words.report.pages import from_run
 from overhead.words.report.vendors import devices_at_end, row_name
 from tests.fakes.report import crowded, figure, fingerprint, record, share
 from tests.report.report_page import Page, numbers
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 
@@ -142,17 +139,6 @@ def test_a_machine_without_a_gpu_is_not_set_beside_one_unless_asked_to() -> None
     machines = from_fingerprints([own, run(0, each=10_000.0, day=1)])
     assert machines.own.fingerprint.machine.id == "f" * 12
     assert machines.reference is None
-
-
-def test_a_machine_without_a_gpu_shows_no_other_machines_devices() -> None:
-    path = ROOT / "reports" / "data" / "nvidia-h100-x4-contention-devices.json"
-    others = read_fingerprint(path)
-    numpy = record("numpy", api="CPU", adapter="CPU")
-    with_gpu = fingerprint(numpy, created="2027-01-01T00:00:00Z")
-    machine_without = msgspec.structs.replace(with_gpu.machine, gpus=[])
-    without_gpu = msgspec.structs.replace(with_gpu, machine=machine_without)
-    assert list(devices(from_fingerprints([without_gpu, others]))) == []
-    assert list(devices(from_fingerprints([with_gpu, others])))
 
 
 def test_a_run_with_other_environment_variables_is_no_source_of_sections() -> None:

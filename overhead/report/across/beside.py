@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
-from overhead.reading.beside import Beside, beside, full_runs, spreads_of
+from overhead.reading.beside import Beside, Spreads, beside, full_runs, spreads_of
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.view import View, without_device
 from overhead.report.core.dots import (
@@ -102,6 +102,17 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     if details:
         yield Text(details)
 
+    yield _drawing(comparisons, spreads, [answer, *details])
+    differing = differences(comparisons)
+    if differing:
+        yield Text(differing, folded=VERSIONS)
+
+
+def _drawing(comparisons: Sequence[Beside], spreads: Spreads, finding: Sequence[str]) -> Drawing:
+    """The picture of the ratios to each run, with the table of the figures. ``spreads``: how far
+    two runs of this machine differ; ``finding``: sentences for screen readers.
+    """
+    view = comparisons[0].view
     panels = _panels(comparisons)
     marks: list[Mark] = []
     for rows in panels.values():
@@ -119,22 +130,16 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
         hollow=NOISY if any(mark.at.status != "ok" for mark in marks) else "",
         band=BAND if spreads else "",
     )
-    yield Drawing(
+    shared: dict[str, Any] = {"line_at_one": True, "look": dots_look}
+    return Drawing(
         name="fingerprint",
         title=picture_title(view.fingerprint.machine, comparisons[0]),
-        alt=" ".join([answer, *details]),
+        alt=" ".join(finding),
         caption=caption(comparisons, spreads, view),
-        draw=partial(
-            dot_figure, panels, UNIT, shapes, line_at_one=True, width=WIDE_INCHES, look=dots_look
-        ),
-        draw_narrow=partial(
-            narrow_dot_figure, panels, UNIT, shapes, line_at_one=True, look=dots_look
-        ),
+        draw=partial(dot_figure, panels, UNIT, shapes, width=WIDE_INCHES, **shared),
+        draw_narrow=partial(narrow_dot_figure, panels, UNIT, shapes, **shared),
         table=key_figure_table(view, comparisons),
     )
-    differing = differences(comparisons)
-    if differing:
-        yield Text(differing, folded=VERSIONS)
 
 
 def _runs_beside(machines: Machines) -> list[View]:

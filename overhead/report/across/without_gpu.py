@@ -44,7 +44,7 @@ from overhead.words.report.without_gpu import (
 from overhead.words.summary import missing_sentences, rough_sentence
 
 
-@register_across("without-gpu", SECTION_TITLE, 5, page="front", gpu=False)
+@register_across("without-gpu", SECTION_TITLE, 0, page="front", gpu=False)
 def without_gpu(machines: Machines) -> Iterator[Part]:
     """The first section of the first page of a machine without a GPU: that the program works here,
     a link to the example, and a picture of what a call costs on the CPU. Software adapters have a

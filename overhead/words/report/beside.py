@@ -155,8 +155,8 @@ def _band(spreads: Spreads, view: View) -> str:
     else:
         source = f"{whole(most, None)} runs of this machine"
     return (
-        f"The blue range is known from {source}. An interval that reaches more than 10 % to one side"
-        " is noisy."
+        f"The blue range is known from {source}. An interval that reaches more than 10 % to one"
+        " side is noisy."
     )
 
 

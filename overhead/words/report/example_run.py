@@ -32,9 +32,8 @@ BACK = "Back to your machine"
 
 def example_link(run: Fingerprint) -> str:
     """The link to the pages of the example, from those of a machine without a GPU."""
-    return (
-        f"What a page with a GPU looks like: an example, measured on an {machine_name(run.machine)}"
-    )
+    name = machine_name(run.machine)
+    return f"What a page with a GPU looks like: an example, measured on an {name}"
 
 
 def example_heading(heading: str) -> str:

@@ -284,6 +284,38 @@ class Listing:
 
 
 @dataclasses.dataclass(frozen=True)
+class Answer:
+    """What to do, in a sentence that stands out, and details in small type. ``path``: of the page
+    with more about it, whose title is ``page``.
+    """
+
+    title: str
+    detail: str = ""
+    path: str = ""
+    page: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswerGroup:
+    """Answers for one kind of reader, numbered. ``more``: further ones, which a page folds below
+    the words ``more_title``.
+    """
+
+    reader: str
+    answers: Sequence[Answer]
+    more: Sequence[Answer] = ()
+    more_title: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """Answers for several kinds of readers, in columns beside each other where there is room."""
+
+    kind: ClassVar[str] = "answers"
+    groups: Sequence[AnswerGroup]
+
+
+@dataclasses.dataclass(frozen=True)
 class Terms:
     """Terms with their meanings; the first place of each term on the pages links to it."""
 
@@ -313,7 +345,7 @@ class Drawing:
     table: Table | None = None
 
 
-Part = Heading | Text | Table | StatusLine | Listing | Terms | Drawing
+Part = Heading | Text | Table | StatusLine | Listing | Answers | Terms | Drawing
 """What a section may yield."""
 
 

@@ -4,12 +4,16 @@ changes.
 
 from __future__ import annotations
 
+import itertools
+
+from overhead.decode.findings import StepAtBatch, TokenTimes
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecoderResults, MeasuredVariant
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetLabel, graph_maker
-from overhead.results import ratio
-from overhead.words.format import count, factor_spread
+from overhead.results import exactly, ratio
+from overhead.words.findings import FindingWords, words_for
+from overhead.words.format import count, factor_spread, number, positive_spread, whole
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 
@@ -173,3 +177,52 @@ def fused_alternative(unfused: MeasuredVariant, fused: MeasuredVariant) -> str:
     """What fusing saves through one stack, for screen readers."""
     times = factor_spread(ratio(unfused.complete, fused.complete))
     return f"Kernel fusion makes a token {times} faster through {fused.target.short}."
+
+
+@words_for(TokenTimes)
+def token_times(found: TokenTimes) -> FindingWords:
+    """The finding on what a token costs in eager mode, as a CUDA graph, and as a graph of fused
+    kernels; and at which batch the fused kernels lose.
+    """
+    title = (
+        f"Decode a token from a CUDA graph: {_ms(found.eager)} ms in eager"
+        f" {found.eager.target.facts.label}, {_ms(found.captured)} ms as its graph,"
+        f" {_ms(found.fused)} ms as a graph of fused kernels ({found.precision}, batch"
+        f" {whole(1, exactly(1).origin)}, untuned kernels of this project)."
+    )
+    return FindingWords(title, f"{found.decoder}. {_by_batch(found)}".rstrip())
+
+
+def _ms(variant: MeasuredVariant) -> str:
+    """The time of a token in ms, of a noisy one with its interval."""
+    time = variant.complete
+    if time is None:
+        return variant.record.status
+    milliseconds = time / 1e6
+    return positive_spread(milliseconds) if time.status == "noisy" else number(milliseconds)
+
+
+def _is_faster(step: StepAtBatch) -> bool:
+    return step.is_faster
+
+
+def _by_batch(found: TokenTimes) -> str:
+    """Up to which batch the fused kernels are faster, and from which on they are slower, by the
+    intervals; '' if only one batch was measured.
+    """
+    faster = list(itertools.takewhile(_is_faster, found.batches))
+    slower = [step for step in found.batches if step.is_slower]
+    texts = []
+    if len(found.batches) > 1 and faster:
+        batch = whole(faster[-1].batch, exactly(faster[-1].batch).origin)
+        texts.append(f"The fused kernels are faster up to batch {batch}")
+    if slower:
+        # The smallest batch at which they lose.
+        first = slower[0]
+        library = found.eager.target.facts.label
+        batch = whole(first.batch, exactly(first.batch).origin)
+        texts.append(
+            f"at batch {batch} they lose: {number(first.fused / 1e6)} ms, and {library}'s graph"
+            f" {number(first.captured / 1e6)} ms"
+        )
+    return f"{'; '.join(texts)}." if texts else ""

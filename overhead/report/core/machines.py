@@ -53,6 +53,11 @@ class Machines:
         return self.views[0]
 
 
+def data_path(run: Fingerprint) -> str:
+    """Where the report has the file of a run."""
+    return f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
+
+
 def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
     """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError``
     for the reference.

@@ -29,7 +29,7 @@ from overhead.loading.outputs import Output, check_not_input, check_outputs, is_
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.view import View
 from overhead.report.core import draw
-from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
+from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines, data_path
 from overhead.report.core.page_facts import (
     AFTER_SECTIONS,
     BEFORE_SECTIONS,
@@ -134,7 +134,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     for view in machines.views:
         shown = view.fingerprint
         # ``fresh``: the path to write to, after what was there is deleted.
-        write_fingerprint(site.fresh(_data_path(shown)), shown)
+        write_fingerprint(site.fresh(data_path(shown)), shown)
     # The style of the report for matplotlib; the user's settings are put back afterwards.
     with draw.style():
         sections_by_page = _sections(site, machines)
@@ -145,11 +145,6 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     for page in pages:
         _write_page(site, machines, pages, page, sections_by_page[page], sources)
     return out / FRONT.path
-
-
-def _data_path(run: Fingerprint) -> str:
-    """Where the report has the file of a run."""
-    return f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
 
 
 def _write_page(
@@ -178,7 +173,7 @@ def _write_page(
             skipped=skipped_files(machines.skipped) if page.name in _PAGES_WITH_SKIPPED else (),
             linked=GlossaryLinks(page.path),
             answers=page.answers,
-            data=_data_path(run),
+            data=data_path(run),
         )
     # By section, the figures that became text while it was made.
     printed = {section.name: section.printed for section in sections}

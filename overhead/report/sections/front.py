@@ -1,22 +1,17 @@
-"""Sections of the front page: the picture of what one dispatch costs through each stack, and
-findings.
-"""
+"""A section of the front page: the picture of what one dispatch costs through each stack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.blocks.parts import Drawing, Listing, Part, Text
+from overhead.blocks.parts import Drawing, Part, Text
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs
-from overhead.reading.findings import findings_of
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
-from overhead.words.findings import finding_words
 from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
 from overhead.words.report.headline_figure import (
-    NO_SAVING,
     ONLY_NOISY,
     alternative,
     caption,
@@ -99,17 +94,3 @@ def _measured_elsewhere(view: View) -> bool:
         if any(record.value("complete") for record in target.records):
             return True
     return False
-
-
-@register("to-do", "What to do here", 10)
-def to_do(view: View) -> Iterator[Part]:
-    """A section that lists what to do on this machine to save time, that which saves most first."""
-    findings = view.once(findings_of)
-    if not findings:
-        yield Text([NO_SAVING])
-        return
-    items = []
-    for finding in findings:
-        words = finding_words(finding)
-        items.append((words.title, words.detail))
-    yield Listing(items)

@@ -1,0 +1,87 @@
+"""The first section of the front page: what to do, by kind of reader. A terminal shows it too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from overhead.blocks.parts import Answer, AnswerGroup, Answers, Part, Text
+from overhead.loading.samples import samples_file
+from overhead.reading.findings import Finding, Reader, Runs, findings_of
+from overhead.reading.view import View
+from overhead.report.core.machines import Machines, data_path
+from overhead.report.core.page_list import page_named
+from overhead.report.core.registry import register_across
+from overhead.words.findings import READERS, finding_words
+from overhead.words.report.to_do import (
+    NO_SAVING,
+    RUN_AS_JSON,
+    TO_DO,
+    how_to_check,
+    how_to_cite,
+    more_answers,
+)
+
+_MOST_ANSWERS = 4
+"""Answers for a reader that a page does not fold. Chosen, not measured."""
+_CHECKS: Reader = "figures"
+
+
+@register_across("to-do", TO_DO, 1, page="front")
+def to_do(machines: Machines) -> Iterator[Part]:
+    """A section that tells each kind of reader what to do on this machine, that which saves most
+    first.
+    """
+    yield from answers(Runs(machines.own, machines.others, machines.runs))
+
+
+def answers(runs: Runs) -> Iterator[Part]:
+    """What to do, by kind of reader; a sentence where nothing was found that saves time on a GPU.
+    Nothing for a machine without one.
+    """
+    by_reader: dict[str, list[Finding]] = {reader: [] for reader in get_args(Reader)}
+    for finding in findings_of(runs):
+        by_reader[str(finding.reader)].append(finding)
+    saves_time = any(found for reader, found in by_reader.items() if reader != _CHECKS)
+    if not saves_time:
+        if not _has_gpu(runs.shown):
+            return
+        yield Text([NO_SAVING])
+
+    groups = []
+    for reader in get_args(Reader):
+        told = [_answer(finding) for finding in by_reader[reader]]
+        if reader == _CHECKS:
+            told += _checks(runs.shown)
+        if told:
+            groups.append(_group(READERS[reader], told))
+    yield Answers(groups)
+
+
+def _has_gpu(view: View) -> bool:
+    """Whether something ran on a GPU that does not compute on the CPU."""
+    for target in view.executing:
+        if target.first.api != "CPU" and not target.software:
+            return True
+    return False
+
+
+def _group(title: str, told: Sequence[Answer]) -> AnswerGroup:
+    more = told[_MOST_ANSWERS:]
+    return AnswerGroup(title, told[:_MOST_ANSWERS], more, more_answers(len(more)))
+
+
+def _answer(finding: Finding) -> Answer:
+    words = finding_words(finding)
+    if not finding.page:
+        return Answer(words.title, words.detail)
+    page = page_named(finding.page)
+    return Answer(words.title, words.detail, page.path, page.title)
+
+
+def _checks(view: View) -> list[Answer]:
+    """Where the numbers of the run come from, and how to cite them."""
+    run = view.fingerprint
+    samples = samples_file(run, view.path)
+    title, detail = how_to_check(samples.name if samples is not None else "")
+    return [Answer(title, detail, data_path(run), RUN_AS_JSON), Answer(*how_to_cite(run))]

@@ -1,0 +1,39 @@
+"""What to do here, in words: what a reader finds and can cite besides findings."""
+
+from __future__ import annotations
+
+from overhead.results import Fingerprint
+from overhead.words.format import count, run_time
+from overhead.words.report.machines import machine_name
+
+TO_DO = "What to do here"
+NO_SAVING = (
+    "No change was found in this run that makes a launch clearly cheaper (1.5 times, in some cases"
+    " 1.2 times)."
+)
+RUN_AS_JSON = "The run as JSON"
+
+
+def more_answers(number_of: int) -> str:
+    """The words above answers that are folded."""
+    return f"{count(number_of, 'more finding')}"
+
+
+def how_to_check(samples: str) -> tuple[str, str]:
+    """What to do to check the numbers, and the details. ``samples``: the name of the file of raw
+    samples; '' where it was not found.
+    """
+    title = "Compute the numbers again: the run's file has every figure with interval and status."
+    if samples:
+        return title, f"The raw samples are in {samples}."
+    return title, ""
+
+
+def how_to_cite(run: Fingerprint) -> tuple[str, str]:
+    """What to name when a number of this run is cited, and the details."""
+    created = run_time(run.created)
+    title = (
+        f"Cite the program, the method and the run: overhead, method {run.method_version}, run of"
+        f" {created}, profile {run.profile}, machine {run.machine.id}."
+    )
+    return title, f"{machine_name(run.machine)}."

@@ -402,10 +402,10 @@ def claims_judged(found: ClaimsJudged) -> FindingWords:
     for verdict_given, judged_claims in found.by_verdict.items():
         number_of = whole(len(judged_claims), _counted(judged_claims))
         counted.append(_TOLD[verdict_given].format(number_of))
-    title = f"Look up a published figure before you cite it: {listed(counted)}."
+    title = f"Published figures, measured again: {listed(counted)}."
     detail = (
-        "Each verdict has its source, the measured values with intervals, and the rule. Others"
-        " cannot be judged from these runs."
+        "Each with its source, the measured values and the rule. The others cannot be judged from"
+        " these runs."
     )
     return FindingWords(title, detail)
 

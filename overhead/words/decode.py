@@ -185,8 +185,8 @@ def token_times(found: TokenTimes) -> FindingWords:
     kernels; and at which batch the fused kernels lose.
     """
     title = (
-        f"Decode a token from a CUDA graph: {_ms(found.eager)} ms in eager"
-        f" {found.eager.target.facts.label}, {_ms(found.captured)} ms as its graph,"
+        f"Capture the decode step: a token takes {_ms(found.eager)} ms in eager"
+        f" {found.eager.target.facts.label}, {_ms(found.captured)} ms as its CUDA graph,"
         f" {_ms(found.fused)} ms as a graph of fused kernels ({found.precision}, batch"
         f" {whole(1, exactly(1).origin)}, untuned kernels of this project)."
     )

@@ -81,6 +81,14 @@ def variant(
     return first_with(target.records, **wanted)
 
 
+def reader_of(change: Change) -> Reader:
+    """For whom the change is."""
+    target = change.target
+    if target.first.api == "Vulkan" or "webgpu" in target.facts.roles:
+        return "webgpu"
+    return "engines"
+
+
 def of_webgpu_or_all(found: list[Change]) -> list[Change]:
     """The changes through libraries of WebGPU; without any, all of them."""
     of_webgpu = [change for change in found if "webgpu" in change.target.facts.roles]
@@ -98,7 +106,4 @@ def changes_finding(facts: object, found: list[Change]) -> Finding | None:
     records: list[str] = []
     for change in found:
         records += [change.before.key, change.after.key]
-    first = found[0]
-    is_for_webgpu = first.target.first.api == "Vulkan" or "webgpu" in first.target.facts.roles
-    reader: Reader = "webgpu" if is_for_webgpu else "engines"
-    return Finding(facts, first.times.value, tuple(records), reader=reader)
+    return Finding(facts, found[0].times.value, tuple(records), reader=reader_of(found[0]))

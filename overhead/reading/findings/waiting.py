@@ -10,6 +10,7 @@ from overhead.reading.findings._changes import (
     change_above,
     changes,
     changes_finding,
+    reader_of,
     variant,
 )
 from overhead.reading.synchronising import Synchronised, synchronised
@@ -59,10 +60,9 @@ def wait_for_each(view: View) -> Finding | None:
         # Surely means 1.5 times as much (``_LEAST_TIMES``), with the whole interval.
         return change_above(_LEAST_TIMES, target, variant(target, pattern="wait-each"), target.base)
 
-    # WebGPU is told only where no other stack has such a cost: one finding has one reader.
+    # A finding has one reader: Vulkan and WebGPU are told where no other stack has such a cost.
     found = changes(view, waited)
-    others = [change for change in found if "webgpu" not in change.target.facts.roles]
-    found = others or found
+    found = [change for change in found if reader_of(change) == "engines"] or found
     return changes_finding(WaitEachCosts(tuple(found)), found)
 
 

@@ -54,7 +54,7 @@ from overhead.report.core.registry import (
     registered_across,
     registered_each,
 )
-from overhead.results import Fingerprint, StackFacts, facts_of
+from overhead.results import StackFacts, facts_of
 from overhead.words.glossary import GLOSSARY, Term
 from overhead.words.printed import noting
 from overhead.words.report.pages import (

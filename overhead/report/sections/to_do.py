@@ -60,10 +60,7 @@ def answers(runs: Runs) -> Iterator[Part]:
 
 def _has_gpu(view: View) -> bool:
     """Whether something ran on a GPU that does not compute on the CPU."""
-    for target in view.executing:
-        if target.first.api != "CPU" and not target.software:
-            return True
-    return False
+    return any(target.first.api != "CPU" and not target.software for target in view.executing)
 
 
 def _group(title: str, told: Sequence[Answer]) -> AnswerGroup:

@@ -53,15 +53,15 @@ def instead(change: Change) -> str:
 
 
 def intervals(change: Change) -> str:
-    """The intervals of both costs and by how much they differ: ``3.12 to 3.30 instead of 25.0 to
-    26.3 µs, 8.0× (7.6 to 8.4) less.``
+    """The intervals of both costs and by how much they differ: ``Intervals 3.12 to 3.30 and 25.0
+    to 26.3 µs, 8.0× (7.6 to 8.4) less.``
     """
     ends = []
     for record in (change.after, change.before):
         ns = record.measured("complete")
         ends.append(ends_text(ns / 1e3) if ns is not None else "")
     after, before = ends
-    return f"{after} instead of {before} {MICRO}, {factor_spread(change.times)} less."
+    return f"Intervals {after} and {before} {MICRO}, {factor_spread(change.times)} less."
 
 
 def others(changes: Sequence[Change]) -> str:

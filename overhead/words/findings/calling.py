@@ -18,16 +18,16 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
     # The stack that gains most. ``before``: its case from Python; ``after``: from compiled code.
     first = found.changes[0]
     title = (
-        f"Call {stack(first)} from compiled code: a {first.before.unit} costs"
-        f" {cost(first.after)} {MICRO} instead of {cost(first.before)} {MICRO} from Python."
+        f"Call {stack(first)} from compiled code: {cost(first.after)} {MICRO} a"
+        f" {first.before.unit} instead of {cost(first.before)} {MICRO} from Python"
     )
     shares = []
     for python in found.shares:
         shares.append(f"{percent_spread(python.share)} through {python.row.split_name}")
-    share = ""
-    if shares:
-        title = f"{title} Python takes {percent(found.shares[0].share)} of the CPU time."
-        share = f"Python's share of the CPU time of a call: {listed(shares)}."
+        if python.row.stack == first.target.stack:
+            title = f"{title}, which takes {percent(python.share)} of the CPU time"
+    title = f"{title}."
+    share = f"Python's share of the CPU time of a call: {listed(shares)}." if shares else ""
     return FindingWords(title, sentences(intervals(first), others(found.changes), share))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overhead.reading.findings.overstating import SingleShotOverstates
 from overhead.words.findings import FindingWords, words_for
-from overhead.words.format import ends_text, factor
+from overhead.words.format import factor, factor_spread
 from overhead.words.names import CALLER_WORDS
 
 
@@ -15,11 +15,11 @@ def single_shot(found: SingleShotOverstates) -> FindingWords:
     called = CALLER_WORDS[row.records[row.first].caller]
     times = found.most.times
     title = (
-        f"Do not time one launch and its wait: this single-shot latency is up to {factor(times)}"
-        " the cost of one more launch."
+        f"Do not time one launch and its wait: that shows up to {factor(times)} the cost of one"
+        " more launch."
     )
     detail = (
-        f"{ends_text(times)} times through {row.name}, {called}. Time chains of several lengths:"
-        " the slope is the cost."
+        f"{factor_spread(times)} through {row.name}, {called}. Time chains of several lengths: the"
+        " slope is the cost."
     )
     return FindingWords(title, detail)

@@ -38,12 +38,12 @@ def synchronise_each_step(found: SynchronisingCosts) -> FindingWords:
     caller = CALLER_WORDS[found.record.caller]
     alone = micro(found.alone)
     title = (
-        f"Take {act} out of the loop: {caller}, each call adds {number(added)} {MICRO} to a step of"
-        f" {alone} {MICRO}, and waits for the queued work."
+        f"Take {act} out of the loop: each adds {number(added)} {MICRO} to a step of {alone}"
+        f" {MICRO}, and waits for the queued work."
     )
     slowdown = factor_spread(found.slowdown)
     detail = (
-        f"{ends_text(added)} {MICRO} in PyTorch; a step with the call takes {slowdown} as long. The"
-        " same holds for every value that Python reads back."
+        f"PyTorch, {caller}: {ends_text(added)} {MICRO} more; a step with the call takes {slowdown}"
+        " as long. The same holds for every value that Python reads back."
     )
     return FindingWords(title, detail)

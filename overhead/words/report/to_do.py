@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from overhead.results import Fingerprint
 from overhead.words.format import count, run_time
+from overhead.words.printed import named_in_a_file
 from overhead.words.report.machines import machine_name
 
 TO_DO = "What to do here"
@@ -23,17 +24,15 @@ def how_to_check(samples: str) -> tuple[str, str]:
     """What to do to check the numbers, and the details. ``samples``: the name of the file of raw
     samples; '' where it was not found.
     """
-    title = "Compute the numbers again: the run's file has every figure with interval and status."
-    if samples:
-        return title, f"The raw samples are in {samples}."
-    return title, ""
+    title = "Compute a number again: the run's file has every figure, its interval and its status."
+    return title, f"Raw samples: {named_in_a_file(samples)}." if samples else ""
 
 
 def how_to_cite(run: Fingerprint) -> tuple[str, str]:
     """What to name when a number of this run is cited, and the details."""
     created = run_time(run.created)
     title = (
-        f"Cite the program, the method and the run: overhead, method {run.method_version}, run of"
-        f" {created}, profile {run.profile}, machine {run.machine.id}."
+        f"Cite a number as: overhead, method {run.method_version}, run of {created}, profile"
+        f" {run.profile}, machine {run.machine.id}."
     )
     return title, f"{machine_name(run.machine)}."

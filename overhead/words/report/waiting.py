@@ -17,6 +17,7 @@ from overhead.words.report.host_shares import DOUBTS
 
 NO_WAIT = "No wait was measured."
 WAITS_TITLE = f"Cost without a wait, with a wait after each, and single-shot latency, {MICRO}"
+ALL_WAITS = "The page Synchronisation has all stacks and ways to wait."
 WAITS_READ_AS = (
     "wait-each: the CPU waits after every dispatch or launch. read-each: the CPU also reads a value"
     " back. p50 to p99: percentiles of the time of one dispatch or launch with its wait, as an"

@@ -112,7 +112,7 @@ def _machines(
     others = []
     for run in sorted(by_machine[_machine_id(own)], key=_created, reverse=True):
         # Comparable: its figures are formed in the same way, with the same variables set.
-        if run is not own and _is_comparable(run.fingerprint, own.fingerprint):
+        if run is not own and may_stand_beside(run.fingerprint, own.fingerprint):
             others.append(run)
 
     reference_run = _named(views[1:], reference) if reference else _usual_reference(views)
@@ -126,8 +126,8 @@ def _machine_id(run: View) -> str:
     return run.fingerprint.machine.id
 
 
-def _is_comparable(run: Fingerprint, other: Fingerprint) -> bool:
-    """Whether both runs form figures in the same way and set the same variables."""
+def may_stand_beside(run: Fingerprint, other: Fingerprint) -> bool:
+    """Whether two runs of one machine form figures in the same way and set the same variables."""
     if run.environment != other.environment:
         return False
     return same_figures(run.method_version, other.method_version)

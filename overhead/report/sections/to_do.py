@@ -22,7 +22,7 @@ from overhead.words.report.to_do import (
     more_answers,
 )
 
-_MOST_ANSWERS = 4
+MOST_ANSWERS = 4
 """Answers for a reader that a page does not fold. Chosen, not measured."""
 _CHECKS: Reader = "figures"
 
@@ -64,8 +64,8 @@ def _has_gpu(view: View) -> bool:
 
 
 def _group(title: str, told: Sequence[Answer]) -> AnswerGroup:
-    more = told[_MOST_ANSWERS:]
-    return AnswerGroup(title, told[:_MOST_ANSWERS], more, more_answers(len(more)))
+    more = told[MOST_ANSWERS:]
+    return AnswerGroup(title, told[:MOST_ANSWERS], more, more_answers(len(more)))
 
 
 def _answer(finding: Finding) -> Answer:

@@ -22,7 +22,7 @@ from overhead.explaining.saved import read_explanation
 from overhead.explaining.show import explanation_blocks
 from overhead.loading.files import read_fingerprint
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.findings import Finding, Runs, findings_of
+from overhead.reading.findings import Finding, RunsAtHand, findings_of
 from overhead.reading.typical_run import most_typical, place_of
 from overhead.reading.view import View
 from overhead.report.core.machines import may_stand_beside
@@ -189,7 +189,7 @@ def findings() -> str:
 
     lines: list[str] = []
     told: collections.Counter[str] = collections.Counter()
-    for finding in findings_of(Runs(shown, others)):
+    for finding in findings_of(RunsAtHand(shown, others)):
         reader = finding.reader
         assert reader
         # README has a section of its own about published figures.

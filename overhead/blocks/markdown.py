@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from overhead.blocks.parts import (
-    Answers,
     Cell,
+    GroupedAdvice,
     Heading,
     Listing,
     Part,
@@ -55,11 +55,11 @@ def _texts(block: Part) -> Iterator[str]:
             yield "\n".join(_status(block))
         case Listing():
             yield _listing(block.items)
-        case Answers():
+        case GroupedAdvice():
             for group in block.groups:
                 yield f"**{escaped(group.reader)}**"
-                found = (*group.answers, *group.more)
-                yield _listing([(answer.title, answer.detail) for answer in found])
+                found = (*group.first, *group.more)
+                yield _listing([(advice.title, advice.detail) for advice in found])
         case Terms():
             terms = [f"- **{escaped(term.name)}**: {escaped(term.meaning)}" for term in block.terms]
             yield "\n".join(terms)

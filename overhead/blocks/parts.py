@@ -284,7 +284,7 @@ class Listing:
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class Advice:
     """What to do, in a sentence that stands out, and details in small type. ``path``: of the page
     with more about it, whose title is ``page``.
     """
@@ -296,23 +296,23 @@ class Answer:
 
 
 @dataclasses.dataclass(frozen=True)
-class AnswerGroup:
-    """Answers for one kind of reader, numbered. ``more``: further ones, which a page folds below
+class AdviceGroup:
+    """Advice for one kind of reader, numbered. ``more``: further advice, which a page folds below
     the words ``more_title``.
     """
 
     reader: str
-    answers: Sequence[Answer]
-    more: Sequence[Answer] = ()
+    first: Sequence[Advice]
+    more: Sequence[Advice] = ()
     more_title: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
-class Answers:
-    """Answers for several kinds of readers, in columns beside each other where there is room."""
+class GroupedAdvice:
+    """Advice for several kinds of readers, in columns beside each other where there is room."""
 
-    kind: ClassVar[str] = "answers"
-    groups: Sequence[AnswerGroup]
+    kind: ClassVar[str] = "advice"
+    groups: Sequence[AdviceGroup]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -345,7 +345,7 @@ class Drawing:
     table: Table | None = None
 
 
-Part = Heading | Text | Table | StatusLine | Listing | Answers | Terms | Drawing
+Part = Heading | Text | Table | StatusLine | Listing | GroupedAdvice | Terms | Drawing
 """What a section may yield."""
 
 

@@ -14,8 +14,8 @@ from rich.text import Text as RichText
 
 from overhead.blocks.layout import Layout, broken_number, broken_text, laid_out, row_texts
 from overhead.blocks.parts import (
-    Answers,
     Cell,
+    GroupedAdvice,
     Heading,
     Listing,
     Part,
@@ -85,11 +85,11 @@ def _listing(console: Console, block: Listing) -> None:
             _say(console, detail, "dim", indent=3)
 
 
-def _answers(console: Console, block: Answers) -> None:
-    """Print all answers below a line for each kind of reader. A terminal folds none."""
+def _advice(console: Console, block: GroupedAdvice) -> None:
+    """Print all advice below a line for each kind of reader. A terminal folds none."""
     for group in block.groups:
         _say(console, group.reader, "bold")
-        items = [(answer.title, answer.detail) for answer in (*group.answers, *group.more)]
+        items = [(advice.title, advice.detail) for advice in (*group.first, *group.more)]
         _listing(console, Listing(items))
 
 
@@ -225,6 +225,6 @@ _PRINTERS: Mapping[type, Callable[[Console, Any], object]] = {
     Table: _any_table,
     StatusLine: _status,
     Listing: _listing,
-    Answers: _answers,
+    GroupedAdvice: _advice,
     Terms: _terms,
 }

@@ -7,7 +7,7 @@ import itertools
 
 from overhead.claims.judging import Judged, gather_evidence, judge_evidence
 from overhead.claims.rules import ClaimVerdict
-from overhead.reading.findings import Finding, Runs, rule_of_runs
+from overhead.reading.findings import Finding, RunsAtHand, rule_of_runs
 
 TOLD: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted")
 """Verdicts that a measurement gave, in this order; the others say that it gave none."""
@@ -21,7 +21,7 @@ class ClaimsJudged:
 
 
 @rule_of_runs("claims", "figures", place=1, page="claims")
-def published_claims(runs: Runs) -> Finding | None:
+def published_claims(runs: RunsAtHand) -> Finding | None:
     """How many published figures the runs reproduce; None where none of them has a measured
     verdict.
     """

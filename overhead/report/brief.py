@@ -20,7 +20,7 @@ from overhead.blocks.parts import (
     table_of,
 )
 from overhead.reading.dispatch_costs import dispatch_costs, unpinned_range
-from overhead.reading.findings import Runs
+from overhead.reading.findings import RunsAtHand
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, base_cases, by_patterns, without_device
@@ -166,7 +166,7 @@ def _of_features(view: View) -> Iterator[Part]:
 
 def _findings(view: View) -> Iterator[Part]:
     """What to do here, by kind of reader."""
-    parts = list(answers(Runs(view)))
+    parts = list(answers(RunsAtHand(view)))
     if parts:
         yield Heading(TO_DO)
     yield from parts

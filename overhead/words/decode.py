@@ -187,8 +187,8 @@ def token_times(found: TokenTimes) -> FindingWords:
     title = (
         f"Capture the decode step: a token takes {_ms(found.eager)} ms in eager"
         f" {found.eager.target.facts.label}, {_ms(found.captured)} ms as its CUDA graph,"
-        f" {_ms(found.fused)} ms as a graph of fused kernels ({found.precision}, batch"
-        f" {whole(1, exactly(1).origin)}, untuned kernels of this project)."
+        f" {_ms(found.fused)} ms as a graph of this project's untuned fused kernels"
+        f" ({found.precision} at batch {whole(1, exactly(1).origin)})."
     )
     return FindingWords(title, f"{found.decoder}. {_by_batch(found)}".rstrip())
 

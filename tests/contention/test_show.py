@@ -19,7 +19,7 @@ from overhead.contention.findings import DoLessTogether
 from overhead.contention.rows import RatioAt, losses, meetings, most_peers, placing, rows_of
 from overhead.contention.sections import section_of
 from overhead.contention.show import finding_sentences, way_blocks
-from overhead.reading.findings import Finding, Runs, findings_of
+from overhead.reading.findings import Finding, RunsAtHand, findings_of
 from overhead.reading.view import View
 from overhead.report import render
 from overhead.results import Contention, Limit, Placement, Way
@@ -53,7 +53,7 @@ def stacks(*of: RatioAt) -> list[str]:
 
 
 def found(*cases: list[Contention]) -> dict[str, Finding]:
-    return {one.rule: one for one in findings_of(Runs(view(*cases)))}
+    return {one.rule: one for one in findings_of(RunsAtHand(view(*cases)))}
 
 
 def test_a_case_and_placement_is_a_row_with_its_cost_for_each_number_of_peers() -> None:

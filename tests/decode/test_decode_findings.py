@@ -9,7 +9,7 @@ import pytest
 
 from overhead.decode.findings import TokenTimes
 from overhead.loading.files import read_fingerprint
-from overhead.reading.findings import Finding, Runs, findings_of
+from overhead.reading.findings import Finding, RunsAtHand, findings_of
 from overhead.reading.view import View
 from overhead.results import Fingerprint
 from overhead.words.findings import finding_words
@@ -24,7 +24,7 @@ def run() -> Fingerprint:
 
 
 def of_tokens(run: Fingerprint) -> list[Finding]:
-    return [one for one in findings_of(Runs(View(run))) if one.rule == "token"]
+    return [one for one in findings_of(RunsAtHand(View(run))) if one.rule == "token"]
 
 
 def test_a_finding_tells_what_a_graph_and_fused_kernels_save_in_a_token(run: Fingerprint) -> None:

@@ -11,7 +11,7 @@ import pytest
 from overhead.errors import UsageError
 from overhead.loading.files import read_fingerprint
 from overhead.reading import findings
-from overhead.reading.findings import Finding, OwnWords, Runs, findings_of, rule
+from overhead.reading.findings import Finding, OwnWords, RunsAtHand, findings_of, rule
 from overhead.reading.findings._changes import Change
 from overhead.reading.findings.batching import OnePassPays, ReplayPays
 from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
@@ -36,7 +36,7 @@ VULKAN: dict[str, Any] = {"adapter": "Fake GPU 3000"}
 
 def found(*records: Record, **fields: Any) -> dict[str, Finding]:
     """The findings by the name of their rule."""
-    return {one.rule: one for one in findings_of(Runs(View(fingerprint(*records, **fields))))}
+    return {one.rule: one for one in findings_of(RunsAtHand(View(fingerprint(*records, **fields))))}
 
 
 def changes(one: Finding, facts: type[Any]) -> tuple[Change, ...]:
@@ -276,7 +276,7 @@ def test_torch_compile_pays_from_where_the_lines_over_operations_meet() -> None:
     assert isinstance(found(*unclear)["torch-compile"].facts, TinyCompiledCosts)
 
 
-def of_compiling(runs: Runs) -> list[Finding]:
+def of_compiling(runs: RunsAtHand) -> list[Finding]:
     """The finding on compiled steps, if there is one."""
     return [one for one in findings_of(runs) if one.rule == "torch-compile"]
 
@@ -290,11 +290,11 @@ def test_another_run_of_the_machine_tells_what_the_run_shown_did_not_measure() -
         compiled_step("eager", step_ns=35_000.0, ops=5),
         created="2026-01-02T03:04:05Z",
     )
-    assert of_compiling(Runs(View(shown))) == []
-    (one,) = of_compiling(Runs(View(shown), [View(other)]))
+    assert of_compiling(RunsAtHand(View(shown))) == []
+    (one,) = of_compiling(RunsAtHand(View(shown), [View(other)]))
     assert one.run == "2026-01-02T03:04:05Z"
     assert "2026-01-02 03:04 UTC" in finding_words(one).detail
-    (of_itself,) = of_compiling(Runs(View(other)))
+    (of_itself,) = of_compiling(RunsAtHand(View(other)))
     assert of_itself.run == ""
 
 
@@ -366,7 +366,7 @@ def test_each_reader_has_first_what_is_asked_first_and_then_what_saves_most() ->
 def test_every_finding_of_the_committed_runs_has_words() -> None:
     found_rules = set()
     for path in sorted(DATA.glob("*.json")):
-        for one in findings_of(Runs(View(read_fingerprint(path)))):
+        for one in findings_of(RunsAtHand(View(read_fingerprint(path)))):
             found_rules.add(one.rule)
             assert finding_words(one).title.endswith(".")
             assert finding_words(one).detail.endswith(".")
@@ -374,14 +374,14 @@ def test_every_finding_of_the_committed_runs_has_words() -> None:
 
 
 def test_an_empty_run_has_no_findings() -> None:
-    assert findings_of(Runs(View(fingerprint()))) == []
+    assert findings_of(RunsAtHand(View(fingerprint()))) == []
 
 
 def test_a_decorated_function_becomes_a_rule_of_findings() -> None:
     own = OwnWords("Do this.", "Because.")
     rule("mine")(lambda view: Finding(own, 2.0, ()))
     try:
-        (one,) = findings_of(Runs(View(fingerprint())))
+        (one,) = findings_of(RunsAtHand(View(fingerprint())))
         assert one.facts == own
         assert finding_words(one) == FindingWords(own.title, own.detail)
         with pytest.raises(UsageError, match="taken"):

@@ -8,9 +8,9 @@ import pytest
 
 from overhead.blocks.markdown import markdown
 from overhead.blocks.notebook import notebook_html
-from overhead.blocks.parts import AnswerGroup, Answers
+from overhead.blocks.parts import AdviceGroup, GroupedAdvice
 from overhead.reading import findings
-from overhead.reading.findings import Finding, OwnWords, Runs, rule
+from overhead.reading.findings import Finding, OwnWords, RunsAtHand, rule
 from overhead.reading.view import View
 from overhead.report.sections.to_do import MOST_ANSWERS, answers
 from overhead.words.findings import READERS
@@ -23,11 +23,11 @@ DAWN = record("dawn", each=25_000.0, adapter="Fake GPU 3000")
 ONE_PASS = record("dawn", "one-pass", 3_000.0, adapter="Fake GPU 3000")
 
 
-def groups(*records: Any) -> dict[str, AnswerGroup]:
+def groups(*records: Any) -> dict[str, AdviceGroup]:
     """The groups of answers by their readers."""
-    found: dict[str, AnswerGroup] = {}
-    for part in answers(Runs(View(fingerprint(*records)))):
-        if isinstance(part, Answers):
+    found: dict[str, AdviceGroup] = {}
+    for part in answers(RunsAtHand(View(fingerprint(*records)))):
+        if isinstance(part, GroupedAdvice):
             found.update({group.reader: group for group in part.groups})
     return found
 
@@ -35,8 +35,8 @@ def groups(*records: Any) -> dict[str, AnswerGroup]:
 def test_each_kind_of_reader_has_answers_of_its_own() -> None:
     found = groups(EAGER, ITEM, DAWN, ONE_PASS)
     assert [*found] == [*READERS.values()]
-    assert ".item()" in found[READERS["engines"]].answers[0].title
-    assert "pass" in found[READERS["webgpu"]].answers[0].title
+    assert ".item()" in found[READERS["engines"]].first[0].title
+    assert "pass" in found[READERS["webgpu"]].first[0].title
 
 
 def test_a_reader_for_whom_nothing_was_measured_has_no_group() -> None:
@@ -45,18 +45,20 @@ def test_a_reader_for_whom_nothing_was_measured_has_no_group() -> None:
 
 
 def test_a_machine_without_a_gpu_has_no_advice_about_one() -> None:
-    assert list(answers(Runs(View(fingerprint(record("numpy", each=500.0, api="CPU")))))) == []
+    assert (
+        list(answers(RunsAtHand(View(fingerprint(record("numpy", each=500.0, api="CPU")))))) == []
+    )
 
 
 def test_a_run_on_a_gpu_without_a_saving_says_so_and_how_to_check_it() -> None:
-    parts = list(answers(Runs(View(fingerprint(EAGER)))))
+    parts = list(answers(RunsAtHand(View(fingerprint(EAGER)))))
     assert len(parts) == 2
     assert [*groups(EAGER)] == [READERS["figures"]]
 
 
 def test_who_checks_figures_is_led_to_the_file_of_the_run_and_told_how_to_cite_it() -> None:
     run = fingerprint(EAGER, ITEM)
-    checks = groups(EAGER, ITEM)[READERS["figures"]].answers
+    checks = groups(EAGER, ITEM)[READERS["figures"]].first
     assert any(run.machine.id in answer.path for answer in checks)
     assert any(run.machine.id in answer.title for answer in checks)
 
@@ -76,11 +78,11 @@ def many_findings() -> Any:
 def test_a_page_folds_all_but_the_first_answers_and_other_outputs_have_all(
     many_findings: list[str],
 ) -> None:
-    (part,) = [
-        part for part in answers(Runs(View(fingerprint(EAGER)))) if isinstance(part, Answers)
-    ]
+    parts = list(answers(RunsAtHand(View(fingerprint(EAGER)))))
+    part = parts[-1]
+    assert isinstance(part, GroupedAdvice)
     group = part.groups[0]
-    assert [answer.title for answer in group.answers] == [
+    assert [answer.title for answer in group.first] == [
         f"Do {name}." for name in many_findings[:MOST_ANSWERS]
     ]
     assert len(group.more) == 2

@@ -57,7 +57,7 @@ class OwnWords:
 
 
 @dataclasses.dataclass(frozen=True)
-class Runs:
+class RunsAtHand:
     """What findings may rest on. ``shown``: the run that a page is about. ``others``: further runs
     of its machine that may stand beside it, the newest first. ``every``: all runs of all machines,
     this one too.
@@ -69,7 +69,7 @@ class Runs:
 
 
 Rule = Callable[[View], Finding | None]
-RuleOfRuns = Callable[[Runs], Finding | None]
+RuleOfRuns = Callable[[RunsAtHand], Finding | None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +103,7 @@ def rule(
     """
 
     def add(function: Rule) -> Rule:
-        def check(runs: Runs) -> Finding | None:
+        def check(runs: RunsAtHand) -> Finding | None:
             looked_at = [runs.shown, *runs.others] if any_run else [runs.shown]
             return _first_found(function, looked_at)
 
@@ -146,7 +146,7 @@ def in_run(finding: Finding, view: View) -> Finding:
     return dataclasses.replace(finding, run=view.fingerprint.created)
 
 
-def findings_of(runs: Runs) -> list[Finding]:
+def findings_of(runs: RunsAtHand) -> list[Finding]:
     """What to do, by all rules: reader after reader, and for each in the order of places. What
     shares a place is sorted by the share of the time that it saves; warnings come last.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from overhead.reading.findings import Finding, Runs, in_run, rule, rule_of_runs
+from overhead.reading.findings import Finding, RunsAtHand, in_run, rule, rule_of_runs
 from overhead.reading.findings._changes import (
     Change,
     change_above,
@@ -81,7 +81,7 @@ def fresh_bind_group(view: View) -> Finding | None:
 
 
 @rule_of_runs("torch-compile", "engines", place=3)
-def compiled_steps(runs: Runs) -> Finding | None:
+def compiled_steps(runs: RunsAtHand) -> Finding | None:
     """Say from how many small operations on ``torch.compile`` pays: where two lines over the number
     of operations meet, in the newest run with both; else from one operation of the run shown, if a
     compiled step of it is surely slower than in eager mode. None without either.

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from overhead.blocks.parts import Answer, AnswerGroup, Answers, Part, Text
+from overhead.blocks.parts import Advice, AdviceGroup, GroupedAdvice, Part, Text
 from overhead.loading.samples import samples_file
-from overhead.reading.findings import Finding, Reader, Runs, findings_of
+from overhead.reading.findings import Finding, Reader, RunsAtHand, findings_of
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines, data_path
-from overhead.report.core.page_list import page_named
+from overhead.report.core.page_list import pages
 from overhead.report.core.registry import register_across
 from overhead.words.findings import READERS, finding_words
 from overhead.words.report.to_do import (
+    MORE,
     NO_SAVING,
     RUN_AS_JSON,
     TO_DO,
     how_to_check,
     how_to_cite,
-    more_answers,
 )
 
 MOST_ANSWERS = 4
-"""Answers for a reader that a page does not fold. Chosen, not measured."""
+"""So many answers for a reader are not folded on a page. Chosen, not measured."""
 _CHECKS: Reader = "figures"
 
 
@@ -32,10 +32,10 @@ def to_do(machines: Machines) -> Iterator[Part]:
     """A section that tells each kind of reader what to do on this machine, that which saves most
     first.
     """
-    yield from answers(Runs(machines.own, machines.others, machines.runs))
+    yield from answers(RunsAtHand(machines.own, machines.others, machines.runs))
 
 
-def answers(runs: Runs) -> Iterator[Part]:
+def answers(runs: RunsAtHand) -> Iterator[Part]:
     """What to do, by kind of reader; a sentence where nothing was found that saves time on a GPU.
     Nothing for a machine without one.
     """
@@ -55,7 +55,7 @@ def answers(runs: Runs) -> Iterator[Part]:
             told += _checks(runs.shown)
         if told:
             groups.append(_group(READERS[reader], told))
-    yield Answers(groups)
+    yield GroupedAdvice(groups)
 
 
 def _has_gpu(view: View) -> bool:
@@ -63,22 +63,22 @@ def _has_gpu(view: View) -> bool:
     return any(target.first.api != "CPU" and not target.software for target in view.executing)
 
 
-def _group(title: str, told: Sequence[Answer]) -> AnswerGroup:
-    more = told[MOST_ANSWERS:]
-    return AnswerGroup(title, told[:MOST_ANSWERS], more, more_answers(len(more)))
+def _group(title: str, told: Sequence[Advice]) -> AdviceGroup:
+    return AdviceGroup(title, told[:MOST_ANSWERS], told[MOST_ANSWERS:], MORE)
 
 
-def _answer(finding: Finding) -> Answer:
+def _answer(finding: Finding) -> Advice:
     words = finding_words(finding)
-    if not finding.page:
-        return Answer(words.title, words.detail)
-    page = page_named(finding.page)
-    return Answer(words.title, words.detail, page.path, page.title)
+    # ``pages`` knows those of slices too.
+    for page in pages():
+        if page.name == finding.page:
+            return Advice(words.title, words.detail, page.path, page.title)
+    return Advice(words.title, words.detail)
 
 
-def _checks(view: View) -> list[Answer]:
+def _checks(view: View) -> list[Advice]:
     """Where the numbers of the run come from, and how to cite them."""
     run = view.fingerprint
     samples = samples_file(run, view.path)
     title, detail = how_to_check(samples.name if samples is not None else "")
-    return [Answer(title, detail, data_path(run), RUN_AS_JSON), Answer(*how_to_cite(run))]
+    return [Advice(title, detail, data_path(run), RUN_AS_JSON), Advice(*how_to_cite(run))]

@@ -62,14 +62,14 @@ def compiled_steps_meet(found: CompiledStepsMeet) -> FindingWords:
     eager_one, eager_many = found.eager
     operations = whole(found.operations, exactly(found.operations).origin)
     title = (
-        f"Use torch.compile for steps of about {pays_from} small operations or more: with"
-        f" {operations}, a compiled step takes {cost(compiled_many)} {MICRO} and eager mode"
-        f" {cost(eager_many)} {MICRO}."
+        f"Use torch.compile for steps of about {pays_from} small operations or more:"
+        f" {operations} take {cost(compiled_many)} {MICRO} compiled and {cost(eager_many)} {MICRO}"
+        " in eager mode."
     )
     meet_at = spread(found.meet_at)
     detail = (
-        f"With one operation {cost(compiled_one)} and {cost(eager_one)} {MICRO}. The two lines"
-        f" meet at {meet_at} operations. {_LARGER_OPERATIONS}"
+        f"One takes {cost(compiled_one)} and {cost(eager_one)} {MICRO}. The two lines meet at"
+        f" {meet_at} operations. {_LARGER_OPERATIONS}"
     )
     return FindingWords(title, detail)
 
@@ -84,8 +84,7 @@ def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
     # ratio of both costs, rounded up.
     pays_from = whole(found.pays_from, formed("ceil", slower.times.origin))
     title = (
-        f"Use torch.compile for steps of about {pays_from} small operations or more: with one, a"
-        f" compiled step takes {cost(slower.before)} {MICRO} and eager mode {cost(slower.after)}"
-        f" {MICRO}."
+        f"Use torch.compile for steps of about {pays_from} small operations or more: one takes"
+        f" {cost(slower.before)} {MICRO} compiled and {cost(slower.after)} {MICRO} in eager mode."
     )
     return FindingWords(title, sentences(intervals(slower), _LARGER_OPERATIONS))

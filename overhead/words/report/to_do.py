@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.results import Fingerprint
-from overhead.words.format import count, run_time
+from overhead.words.format import run_time
 from overhead.words.printed import named_in_a_file
 from overhead.words.report.machines import machine_name
 
@@ -13,11 +13,8 @@ NO_SAVING = (
     " 1.2 times)."
 )
 RUN_AS_JSON = "The run as JSON"
-
-
-def more_answers(number_of: int) -> str:
-    """The words above answers that are folded."""
-    return f"{count(number_of, 'more finding')}"
+MORE = "More findings"
+"""The words above those that a page folds."""
 
 
 def how_to_check(samples: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -63,13 +64,22 @@ def test_who_checks_figures_is_led_to_the_file_of_the_run_and_told_how_to_cite_i
     assert any(run.machine.id in answer.title for answer in checks)
 
 
+def finds(made: Finding) -> Callable[[View], Finding]:
+    """A rule that always makes this finding."""
+
+    def find(view: View) -> Finding:
+        return made
+
+    return find
+
+
 @pytest.fixture
 def many_findings() -> Any:
     """Two more findings than a page shows for a reader."""
     names = [f"mine-{number}" for number in range(MOST_ANSWERS + 2)]
     for number, name in enumerate(names):
-        own = OwnWords(f"Do {name}.", "Because.")
-        rule(name)(lambda view, own=own, times=10.0 - number: Finding(own, times, ()))
+        made = Finding(OwnWords(f"Do {name}.", "Because."), 10.0 - number, ())
+        rule(name)(finds(made))
     yield names
     for name in names:
         del findings._rules._items[name]

@@ -52,16 +52,18 @@ def instead(change: Change) -> str:
     return f"{after} {MICRO} instead of {before} {MICRO} per {unit} {called(change)}"
 
 
-def intervals(change: Change) -> str:
-    """The intervals of both costs and by how much they differ: ``Intervals 3.12 to 3.30 and 25.0
-    to 26.3 µs, 8.0× (7.6 to 8.4) less.``
+def intervals(change: Change, *, before_first: bool = False) -> str:
+    """The intervals of both costs, in the order of the title, and by how much they differ:
+    ``Intervals 3.12 to 3.30 and 25.0 to 26.3 µs, 8.0× (7.6 to 8.4) less.``
     """
+    records = [change.after, change.before]
+    if before_first:
+        records.reverse()
     ends = []
-    for record in (change.after, change.before):
+    for record in records:
         ns = record.measured("complete")
         ends.append(ends_text(ns / 1e3) if ns is not None else "")
-    after, before = ends
-    return f"Intervals {after} and {before} {MICRO}, {factor_spread(change.times)} less."
+    return f"Intervals {' and '.join(ends)} {MICRO}, {factor_spread(change.times)} less."
 
 
 def others(changes: Sequence[Change]) -> str:

@@ -29,7 +29,9 @@ def indirect(found: IndirectCosts) -> FindingWords:
         f" {with_it} {MICRO} with it, and {without} {MICRO} without it."
     )
     condition = "If the CPU knows the number of workgroups."
-    return FindingWords(title, sentences(intervals(first), others(found.changes), condition))
+    return FindingWords(
+        title, sentences(intervals(first, before_first=True), others(found.changes), condition)
+    )
 
 
 @words_for(FreshBindGroupCosts)
@@ -45,7 +47,9 @@ def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
         f" {fresh} {MICRO} with a new bind group each time, and {kept} {MICRO} with a kept one."
     )
     condition = "If the same buffers are bound again."
-    return FindingWords(title, sentences(intervals(first), others(found.changes), condition))
+    return FindingWords(
+        title, sentences(intervals(first, before_first=True), others(found.changes), condition)
+    )
 
 
 _LARGER_OPERATIONS = "If the operations are larger, kernel fusion can pay off with fewer of them."
@@ -87,4 +91,4 @@ def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
         f"Use torch.compile for steps of about {pays_from} small operations or more: one takes"
         f" {cost(slower.before)} {MICRO} compiled and {cost(slower.after)} {MICRO} in eager mode."
     )
-    return FindingWords(title, sentences(intervals(slower), _LARGER_OPERATIONS))
+    return FindingWords(title, sentences(intervals(slower, before_first=True), _LARGER_OPERATIONS))

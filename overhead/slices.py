@@ -34,16 +34,19 @@ def of_features(kind: str) -> tuple[ModuleType, ...]:
 @functools.cache
 def words_of_features(kind: str) -> tuple[ModuleType, ...]:
     """Import and return the modules with the name ``kind``, such as ``findings``, in which features
-    have their sentences: ``overhead.words.fleet.findings`` is that of the feature ``fleet``.
+    have their sentences: ``overhead.words.contention.findings`` is that of ``contention``.
 
-    ``overhead.words.NAME`` may also be one module, which has no such modules in it.
+    ``overhead.words.NAME`` may also be one module, which then has the sentences of every kind.
     """
     modules = []
     for name in _features():
         words = importlib.util.find_spec(f"overhead.words.{name}")
-        is_folder = words is not None and words.submodule_search_locations is not None
-        if is_folder and importlib.util.find_spec(f"overhead.words.{name}.{kind}"):
-            modules.append(importlib.import_module(f"overhead.words.{name}.{kind}"))
+        if words is None:
+            continue
+        is_folder = words.submodule_search_locations is not None
+        module = f"overhead.words.{name}.{kind}" if is_folder else f"overhead.words.{name}"
+        if importlib.util.find_spec(module):
+            modules.append(importlib.import_module(module))
     return tuple(modules)
 
 

@@ -6,46 +6,33 @@ Each function returns the lines of one ``<!-- name -->`` block, which ``write_do
 
 from __future__ import annotations
 
+import collections
 import functools
 import io
-import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
 
+from overhead.blocks.markdown import escaped
 from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.blocks.terminal import show
-from overhead.decode.reading import MeasuredVariant, decoder_results
 from overhead.explaining.saved import read_explanation
 from overhead.explaining.show import explanation_blocks
 from overhead.loading.files import read_fingerprint
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.findings import findings_of
-from overhead.reading.findings.batching import ReplayPays
-from overhead.reading.findings.waiting import SynchronisingCosts
-from overhead.reading.headline import batches, most_overstated, python_shares
+from overhead.reading.findings import Finding, RunsAtHand, findings_of
 from overhead.reading.typical_run import most_typical, place_of
 from overhead.reading.view import View
+from overhead.report.core.machines import may_stand_beside
 from overhead.report.core.page_list import pages
-from overhead.results import Record, Value, formed
+from overhead.report.sections.to_do import MOST_ANSWERS
+from overhead.results import formed
 from overhead.timing.saved import read_timing
 from overhead.timing.show import timing_blocks
-from overhead.words.format import (
-    MICRO,
-    count,
-    ends_text,
-    factor_spread,
-    listed,
-    micro_spread,
-    number,
-    percent_spread,
-    positive_spread,
-    spread,
-    within,
-)
-from overhead.words.names import CALLER_WORDS
+from overhead.words.findings import READERS, finding_words
+from overhead.words.format import count, number, within
 from scripts import explain_picture
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,7 +48,6 @@ its launches.
 """
 _GPU = "H100"
 """Of the kinds of machine that were measured, the one with the most runs."""
-_TOKEN_RUN = "nvidia-h100-decode-0.5b"
 
 
 @functools.cache
@@ -189,138 +175,41 @@ def picture_path(costs: DispatchCosts) -> str:
 
 
 def findings() -> str:
-    """What the typical run says to each kind of reader, with intervals."""
-    costs = typical_costs()
-    readers = {
-        "PyTorch and inference engines": [*_graph(costs.view), *_item(costs.view), *_token()],
-        "WebGPU": [*_one_pass(costs), *_python(costs)],
-        "If you publish benchmarks": [*_single_shot(costs)],
-    }
-    lines = []
-    for reader, sentences in readers.items():
-        lines.append(f"**{reader}**\n")
-        lines += [f"- {sentence}" for sentence in sentences]
-        lines.append("")
-    return "\n".join(lines).rstrip()
-
-
-def _facts(view: View, kind: type) -> Iterator[object]:
-    """The facts of the run's findings of one kind."""
-    for finding in findings_of(view):
-        if isinstance(finding.facts, kind):
-            yield finding.facts
-
-
-def _cost(record: Record) -> str:
-    """The cost in us with its interval."""
-    return micro_spread(record.figure("complete"))
-
-
-def _graph(view: View) -> Iterator[str]:
-    """How much less a launch costs as a node of a CUDA graph, and when a graph pays off."""
-    for facts in _facts(view, ReplayPays):
-        assert isinstance(facts, ReplayPays)
-        change = facts.changes[0]
-        call = change.before.window["operation"]
-        before = _cost(change.before)
-        after = _cost(change.after)
-        yield (
-            f"Try a CUDA graph first. `{call}` from Python costs {before} {MICRO} as a launch, and"
-            f" {after} {MICRO} as a node of a graph.{_pays_after(facts)}"
-        )
-
-
-def _pays_after(facts: ReplayPays) -> str:
-    """After how many replays a graph has paid for its making."""
-    replays = facts.pays_after
-    if replays is None:
-        return ""
-    whole_replays = max(1, math.ceil(replays.value))
-    after = count(whole_replays, "replay", formed("ceil", replays.origin))
-    return f" Capture and instantiation of a graph of {facts.nodes} nodes pay off after {after}."
-
-
-def _item(view: View) -> Iterator[str]:
-    """What reading a value on the host adds to a loop."""
-    for facts in _facts(view, SynchronisingCosts):
-        assert isinstance(facts, SynchronisingCosts)
-        yield (
-            f"Avoid `.{facts.act}()` in a loop: each adds at least {spread(facts.adds / 1e3)}"
-            f" {MICRO}, and the time of the queued work that it waits for."
-        )
-
-
-def _token() -> Iterator[str]:
-    """The time of a token in PyTorch and as its CUDA graph, and as graphs of the lowered program,
-    unfused and fused.
+    """What the typical run says to each kind of reader, in the words of the report's first page,
+    which has details too.
     """
-    decoder = decoder_results(_views()[_TOKEN_RUN])[0]
-    eager = next(variant for variant in decoder.variants if variant.record.stack == "torch")
-    of_graphs = [variant for variant in decoder.variants if variant.record.stack == "cuda-graph"]
-    graphs = [variant for variant in of_graphs if variant.complete]
-    captured = next(variant for variant in graphs if variant.record.params.get("maker") == "torch")
-    lowered = [variant for variant in graphs if variant.is_lowered]
-    unfused = next(variant for variant in lowered if variant.record.params.get("fusions") == 0)
-    fused = min(lowered, key=_time_of_token)
-    run = f"[another run](reports/data/{_TOKEN_RUN}.json)"
-    yield (
-        f"A token of `{decoder.name}` takes {_milliseconds(eager)} ms in eager PyTorch, and"
-        f" {_milliseconds(captured)} ms as a CUDA graph of the same kernels. A graph of this"
-        f" project's kernels takes {_milliseconds(unfused)} ms, and {_milliseconds(fused)} ms after"
-        f" kernel fusion ({run}: `float32`, batch 1)."
-    )
+    shown = typical_costs().view
+    # Other runs of the machine, the newest first, have what this one did not measure.
+    others = []
+    for view in sorted(views(), key=_created, reverse=True):
+        is_of_machine = view.fingerprint.machine.id == shown.fingerprint.machine.id
+        is_other = view is not shown and is_of_machine
+        if is_other and may_stand_beside(view.fingerprint, shown.fingerprint):
+            others.append(view)
+
+    lines: list[str] = []
+    told: collections.Counter[str] = collections.Counter()
+    for finding in findings_of(RunsAtHand(shown, others)):
+        reader = finding.reader
+        assert reader
+        # README has a section of its own about published figures.
+        if finding.page == "claims" or told[reader] == MOST_ANSWERS:
+            continue
+        if not told[reader]:
+            lines += ["", f"**{READERS[reader]}**", ""]
+        told[reader] += 1
+        title = escaped(finding_words(finding).title)
+        lines.append(f"- {title}{_of_another_run(finding)}")
+    return "\n".join(lines).strip()
 
 
-def _time_of_token(variant: MeasuredVariant) -> float:
-    """The time of a token in ns; infinite where none was measured."""
-    return variant.complete.value if variant.complete is not None else math.inf
+def _of_another_run(finding: Finding) -> str:
+    """The run that has the finding, where it is not the typical one."""
+    for name, view in _views().items():
+        if finding.run and view.fingerprint.created == finding.run:
+            return f" ([Another run](reports/data/{name}.json).)"
+    return ""
 
 
-def _milliseconds(variant: MeasuredVariant) -> str:
-    """The time of a token in ms with its interval; the status of a variant without a time."""
-    if variant.complete is None:
-        return variant.record.status
-    return positive_spread(variant.complete / 1e6)
-
-
-def _one_pass(costs: DispatchCosts) -> Iterator[str]:
-    """How much less a dispatch costs in one pass, by one caller."""
-    of_webgpu = [batch for batch in batches(costs) if "webgpu" in batch.row.facts.roles]
-    factors = []
-    callers = []
-    for batch in of_webgpu:
-        if batch.less is not None:
-            factors.append(f"{_times(batch.less)} times as much through {batch.row.name}")
-            callers.append(CALLER_WORDS[batch.alone.caller])
-    if factors:
-        yield (
-            "Use one pass for many dispatches. A `queue.submit` for each dispatch costs"
-            f" {listed(factors)}, {callers[0]}."
-        )
-
-
-def _times(times: Value) -> str:
-    """``9.6 (9.2 to 10.0)``; the interval alone where a figure behind it is noisy."""
-    return positive_spread(times) if times.status == "ok" else ends_text(times)
-
-
-def _python(costs: DispatchCosts) -> Iterator[str]:
-    """Which share of a dispatch Python takes, by stack."""
-    shares = []
-    for python in python_shares(costs):
-        shares.append(f"{percent_spread(python.share)} through {python.row.split_name}")
-    if shares:
-        yield f"Of the CPU time of a dispatch, Python takes {listed(shares)}."
-
-
-def _single_shot(costs: DispatchCosts) -> Iterator[str]:
-    """By how much the latency of one launch overstates the cost of one more, at the most."""
-    overstated = most_overstated(costs)
-    if overstated is None:
-        return
-    row = overstated.row
-    called = CALLER_WORDS[row.records[row.first].caller]
-    yield (
-        "In this run, the single-shot latency (one launch and its wait) is up to"
-        f" {factor_spread(overstated.times)} the cost of one more launch ({row.name}, {called})."
-    )
+def _created(view: View) -> str:
+    return view.fingerprint.created

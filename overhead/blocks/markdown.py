@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from overhead.blocks.parts import (
     Cell,
+    GroupedAdvice,
     Heading,
     Listing,
     Part,
@@ -53,13 +54,23 @@ def _texts(block: Part) -> Iterator[str]:
         case StatusLine():
             yield "\n".join(_status(block))
         case Listing():
-            items = []
-            for number, (title, detail) in enumerate(block.items, 1):
-                items.append(f"{number}. **{escaped(title)}** {escaped(detail)}")
-            yield "\n".join(items)
+            yield _listing(block.items)
+        case GroupedAdvice():
+            for group in block.groups:
+                yield f"**{escaped(group.reader)}**"
+                found = (*group.first, *group.more)
+                yield _listing([(advice.title, advice.detail) for advice in found])
         case Terms():
             terms = [f"- **{escaped(term.name)}**: {escaped(term.meaning)}" for term in block.terms]
             yield "\n".join(terms)
+
+
+def _listing(items: Sequence[tuple[str, str]]) -> str:
+    """A numbered list: of each item its title, which stands out, and its details."""
+    lines = []
+    for number, (title, detail) in enumerate(items, 1):
+        lines.append(f"{number}. **{escaped(title)}** {escaped(detail)}".rstrip())
+    return "\n".join(lines)
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -11,6 +11,7 @@ from html import escape
 
 from overhead.blocks.parts import (
     Cell,
+    GroupedAdvice,
     Heading,
     Listing,
     Part,
@@ -80,6 +81,11 @@ def _of_block(block: Part) -> Iterator[str]:
         case Listing():
             items = [_listed(title, details) for title, details in block.items]
             yield _list("ol", items)
+        case GroupedAdvice():
+            for group in block.groups:
+                yield _element("p", _element("b", _escaped(group.reader)), "margin:.8em 0 .2em")
+                found = (*group.first, *group.more)
+                yield _list("ol", [_listed(advice.title, advice.detail) for advice in found])
         case Terms():
             yield _list("ul", [_term(term) for term in block.terms])
 

@@ -286,6 +286,38 @@ class Listing:
 
 
 @dataclasses.dataclass(frozen=True)
+class Advice:
+    """What to do, in a sentence that stands out, and details in small type. ``path``: of the page
+    with more about it, whose title is ``page``.
+    """
+
+    title: str
+    detail: str = ""
+    path: str = ""
+    page: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class AdviceGroup:
+    """Advice for one kind of reader, numbered. ``more``: further advice, which a page folds below
+    the words ``more_title``.
+    """
+
+    reader: str
+    first: Sequence[Advice]
+    more: Sequence[Advice] = ()
+    more_title: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupedAdvice:
+    """Advice for several kinds of readers, in columns beside each other where there is room."""
+
+    kind: ClassVar[str] = "advice"
+    groups: Sequence[AdviceGroup]
+
+
+@dataclasses.dataclass(frozen=True)
 class Terms:
     """Terms with their meanings; the first place of each term on the pages links to it."""
 
@@ -315,7 +347,7 @@ class Drawing:
     table: Table | None = None
 
 
-Part = Heading | Text | Table | StatusLine | Listing | Terms | Drawing
+Part = Heading | Text | Table | StatusLine | Listing | GroupedAdvice | Terms | Drawing
 """What a section may yield."""
 
 

@@ -15,6 +15,7 @@ from rich.text import Text as RichText
 from overhead.blocks.layout import Layout, broken_number, broken_text, laid_out, row_texts
 from overhead.blocks.parts import (
     Cell,
+    GroupedAdvice,
     Heading,
     Listing,
     Part,
@@ -80,7 +81,16 @@ def _text(console: Console, block: Text) -> None:
 def _listing(console: Console, block: Listing) -> None:
     for number, (title, detail) in enumerate(block.items, 1):
         _say(console, f"{number}. {title}")
-        _say(console, detail, "dim", indent=3)
+        if detail:
+            _say(console, detail, "dim", indent=3)
+
+
+def _advice(console: Console, block: GroupedAdvice) -> None:
+    """Print all advice below a line for each kind of reader. A terminal folds none."""
+    for group in block.groups:
+        _say(console, group.reader, "bold")
+        items = [(advice.title, advice.detail) for advice in (*group.first, *group.more)]
+        _listing(console, Listing(items))
 
 
 def _terms(console: Console, block: Terms) -> None:
@@ -215,5 +225,6 @@ _PRINTERS: Mapping[type, Callable[[Console, Any], object]] = {
     Table: _any_table,
     StatusLine: _status,
     Listing: _listing,
+    GroupedAdvice: _advice,
     Terms: _terms,
 }

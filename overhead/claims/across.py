@@ -18,6 +18,6 @@ register_page("claims", words.CLAIMS_PAGE, 80, words.ABOUT_CLAIMS)
 @register_across("claims", words.CLAIMS_JUDGED, 70, page="claims")
 def claim_verdicts(machines: Machines) -> Iterator[Part]:
     """The verdict on each claim from all runs, with its reasons."""
-    judged_claims = judge_evidence([gather_evidence(run) for run in machines.runs])
+    judged_claims = judge_evidence([run.once(gather_evidence) for run in machines.runs])
     yield from verdict_blocks(judged_claims)
     yield values_table(judged_claims)

@@ -33,19 +33,29 @@ def medians_by_record(run: Fingerprint, path: Path | None) -> dict[str, list[Pro
     ``path``: the file of the run. Its samples are a file of their own: beside it, or in a folder
     ``samples`` beside its folder.
     """
+    file = samples_file(run, path)
+    medians: dict[str, list[ProcessMedians]] = {}
+    if file is None:
+        return medians
+    with contextlib.suppress(BadFile):
+        # ``series``: the samples of a case, process by process.
+        for key, series in series_by_record(file).items():
+            medians[key] = [_medians(process) for process in series.processes]
+    return medians
+
+
+def samples_file(run: Fingerprint, path: Path | None) -> Path | None:
+    """The file of raw samples of the run, whose own file is ``path``; None where it is not
+    found.
+    """
     if path is None:
-        return {}
+        return None
     for file in _places(path):
         with contextlib.suppress(BadFile):  # a file that is not there or is bad is no error
             header = next(iter(read_journal(file)))
-            if not isinstance(header, HeaderEntry) or not _is_of_run(header, run):
-                continue
-            # ``series``: the samples of a case, process by process.
-            medians = {}
-            for key, series in series_by_record(file).items():
-                medians[key] = [_medians(process) for process in series.processes]
-            return medians
-    return {}
+            if isinstance(header, HeaderEntry) and _is_of_run(header, run):
+                return file
+    return None
 
 
 def _places(path: Path) -> list[Path]:

@@ -20,14 +20,14 @@ from overhead.blocks.parts import (
     table_of,
 )
 from overhead.reading.dispatch_costs import dispatch_costs, unpinned_range
-from overhead.reading.findings import findings_of
+from overhead.reading.findings import RunsAtHand
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, base_cases, by_patterns, without_device
 from overhead.report.across.beside import key_figure_table
 from overhead.report.sections.browser_tax import tax_tables
-from overhead.report.sections.front import to_do
 from overhead.report.sections.host_shares import layers
+from overhead.report.sections.to_do import answers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_features
@@ -42,6 +42,7 @@ from overhead.words.report.brief import ALL_CASES, BASE_CASES, cases_title, doub
 from overhead.words.report.cases import case_name
 from overhead.words.report.example_run import example_lines
 from overhead.words.report.machines import machine_line, measured_line
+from overhead.words.report.to_do import TO_DO
 from overhead.words.summary import left_out_sentence, missing_sentences, software_sentence
 
 
@@ -164,10 +165,11 @@ def _of_features(view: View) -> Iterator[Part]:
 
 
 def _findings(view: View) -> Iterator[Part]:
-    """What to do here, where something was found."""
-    if view.once(findings_of):
-        yield Heading("What to do here")
-        yield from to_do(view)
+    """What to do here, by kind of reader."""
+    parts = list(answers(RunsAtHand(view)))
+    if parts:
+        yield Heading(TO_DO)
+    yield from parts
 
 
 def _cases(

@@ -7,15 +7,26 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from overhead.claims import rules
+from overhead.claims.findings import ClaimsJudged
 from overhead.claims.judging import Judged
 from overhead.claims.measured import ClaimValue, MeasuredCase, MeasuringCommand
 from overhead.claims.registry import Claim, ClaimTest, Unit
-from overhead.claims.rules import VERDICTS, published
+from overhead.claims.rules import VERDICTS, ClaimVerdict, published
 from overhead.devices import Processor
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel
-from overhead.results import Reason, Value, Why
-from overhead.words.format import MICRO, TIMES, count, listed, number, positive_spread, spread
+from overhead.results import Origin, Reason, Value, Why, formed
+from overhead.words.findings import FindingWords, words_for
+from overhead.words.format import (
+    MICRO,
+    TIMES,
+    count,
+    listed,
+    number,
+    positive_spread,
+    spread,
+    whole,
+)
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import sentence
 
@@ -375,3 +386,37 @@ def _pattern(case: MeasuredCase) -> str:
 def _without_adapter(target: TargetLabel, adapter: str) -> str:
     """The target without this adapter."""
     return target.stack + target.more if target.adapter == adapter else target.text
+
+
+_TOLD: dict[ClaimVerdict, str] = {
+    "reproduced": "{} reproduced",
+    "partial": "{} in part",
+    "refuted": "{} refuted",
+}
+
+
+@words_for(ClaimsJudged)
+def claims_judged(found: ClaimsJudged) -> FindingWords:
+    """How many published figures the runs reproduce and refute."""
+    counted = []
+    for verdict_given, judged_claims in found.by_verdict.items():
+        number_of = whole(len(judged_claims), _counted(judged_claims))
+        counted.append(_TOLD[verdict_given].format(number_of))
+    title = f"Published figures, measured again: {listed(counted)}."
+    detail = (
+        "Each with its source, the measured values and the rule. The others cannot be judged from"
+        " these runs."
+    )
+    return FindingWords(title, detail)
+
+
+def _counted(judged_claims: Sequence[Judged]) -> Origin | None:
+    """What was counted: for each claim the first measured value that its verdict rests on; of one
+    that its own published figures decide, the number 1.
+    """
+    parts: list[Origin | float] = []
+    for judged in judged_claims:
+        values = [each.value.measured for each in judged.measured]
+        origins = [value.origin for value in values if value is not None and value.origin]
+        parts.append(origins[0] if origins else 1.0)
+    return formed("count", *parts)

@@ -4,8 +4,10 @@ changes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
+from overhead.decode.findings import StepAtBatch, TokenTimes
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import (
     DecoderResults,
@@ -17,7 +19,8 @@ from overhead.decode.reading import (
 from overhead.reading.missing_values import why
 from overhead.reading.plain_text import plain
 from overhead.reading.view import graph_maker, stack_name
-from overhead.results import Caller, Value, ratio
+from overhead.results import Caller, Value, exactly, ratio
+from overhead.words.findings import FindingWords, words_for
 from overhead.words.format import (
     count,
     ends_text,
@@ -26,6 +29,7 @@ from overhead.words.format import (
     listed,
     number,
     positive_spread,
+    whole,
 )
 from overhead.words.names import CALLER_WORDS
 from overhead.words.printed import printed
@@ -348,3 +352,52 @@ def fused_alternative(found: DecoderResults) -> str:
     if not cheapest:
         return "No time is clear."
     return answer(cheapest, found.name)
+
+
+@words_for(TokenTimes)
+def token_times(found: TokenTimes) -> FindingWords:
+    """The finding on what a token costs in eager mode, as a CUDA graph, and as a graph of fused
+    kernels; and at which batch the fused kernels lose.
+    """
+    title = (
+        f"Capture the decode step: a token takes {_ms_of_token(found.eager)} ms in eager"
+        f" {found.eager.target.facts.label}, {_ms_of_token(found.captured)} ms as its CUDA graph,"
+        f" {_ms_of_token(found.fused)} ms as a graph of this project's untuned fused kernels"
+        f" ({found.precision} at batch {whole(1, exactly(1).origin)})."
+    )
+    return FindingWords(title, f"{found.decoder}. {_by_batch(found)}".rstrip())
+
+
+def _ms_of_token(variant: MeasuredVariant) -> str:
+    """The time of a token in ms, of a noisy one with its interval."""
+    time = variant.complete
+    if time is None:
+        return variant.record.status
+    milliseconds = time / 1e6
+    return positive_spread(milliseconds) if time.status == "noisy" else number(milliseconds)
+
+
+def _is_faster(step: StepAtBatch) -> bool:
+    return step.is_faster
+
+
+def _by_batch(found: TokenTimes) -> str:
+    """Up to which batch the fused kernels are faster, and from which on they are slower, by the
+    intervals; '' if only one batch was measured.
+    """
+    faster = list(itertools.takewhile(_is_faster, found.batches))
+    slower = [step for step in found.batches if step.is_slower]
+    texts = []
+    if len(found.batches) > 1 and faster:
+        batch = whole(faster[-1].batch, exactly(faster[-1].batch).origin)
+        texts.append(f"The fused kernels are faster up to batch {batch}")
+    if slower:
+        # The smallest batch at which they lose.
+        first = slower[0]
+        library = found.eager.target.facts.label
+        batch = whole(first.batch, exactly(first.batch).origin)
+        texts.append(
+            f"at batch {batch} they lose: {number(first.fused / 1e6)} ms, and {library}'s graph"
+            f" {number(first.captured / 1e6)} ms"
+        )
+    return f"{'; '.join(texts)}." if texts else ""

@@ -27,7 +27,7 @@ from overhead.contention.rows import (
 )
 from overhead.contention.sections import section_of
 from overhead.contention.show import answer, finding_sentences, way_blocks
-from overhead.reading.findings import Finding, findings_of
+from overhead.reading.findings import Finding, RunsAtHand, findings_of
 from overhead.reading.view import View
 from overhead.report import render
 from overhead.results import Contention, Limit, Placement, Way
@@ -61,7 +61,7 @@ def stacks(*of: RatioAt) -> list[str]:
 
 
 def found(*cases: list[Contention]) -> dict[str, Finding]:
-    return {one.rule: one for one in findings_of(view(*cases))}
+    return {one.rule: one for one in findings_of(RunsAtHand(view(*cases)))}
 
 
 def test_a_case_is_a_row_with_its_cost_for_each_number_of_peers() -> None:

@@ -11,11 +11,17 @@ import pytest
 from overhead.errors import UsageError
 from overhead.loading.files import read_fingerprint
 from overhead.reading import findings
-from overhead.reading.findings import Finding, OwnWords, findings_of, rule
+from overhead.reading.findings import Finding, OwnWords, RunsAtHand, findings_of, rule
 from overhead.reading.findings._changes import Change
 from overhead.reading.findings.batching import OnePassPays, ReplayPays
 from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
-from overhead.reading.findings.options import FreshBindGroupCosts, IndirectCosts, TinyCompiledCosts
+from overhead.reading.findings.options import (
+    CompiledStepsMeet,
+    FreshBindGroupCosts,
+    IndirectCosts,
+    TinyCompiledCosts,
+)
+from overhead.reading.findings.stages import StagesTold
 from overhead.reading.findings.waiting import SynchronisingCosts, WaitEachCosts
 from overhead.reading.view import View
 from overhead.results import Figure, Record
@@ -30,7 +36,7 @@ VULKAN: dict[str, Any] = {"adapter": "Fake GPU 3000"}
 
 def found(*records: Record, **fields: Any) -> dict[str, Finding]:
     """The findings by the name of their rule."""
-    return {one.rule: one for one in findings_of(View(fingerprint(*records, **fields)))}
+    return {one.rule: one for one in findings_of(RunsAtHand(View(fingerprint(*records, **fields))))}
 
 
 def changes(one: Finding, facts: type[Any]) -> tuple[Change, ...]:
@@ -86,13 +92,33 @@ def test_a_batch_is_not_advised_where_it_saves_little_or_is_not_sure_to() -> Non
     alone = dawn(dispatch_ns=25_000.0)
     saves_little = dawn("one-pass", dispatch_ns=20_000.0)
     assert "batch" not in found(alone, saves_little)
-    noisy = dawn("one-pass", dispatch_ns=3_000.0, status="noisy")
-    assert "batch" not in found(alone, noisy)
     of_other_parameters = dawn("one-pass", dispatch_ns=12_000.0, params={"k": 4})
     assert "batch" not in found(alone, of_other_parameters)
     # 12.5 to 37.5 us alone: a batch of 12 us may save nearly nothing.
     uncertain = wide(alone, width=0.5)
     assert "batch" not in found(uncertain, dawn("one-pass", dispatch_ns=12_000.0))
+
+
+def test_a_noisy_cost_proves_a_saving_if_its_interval_does() -> None:
+    alone = dawn(dispatch_ns=25_000.0)
+    noisy = dawn("one-pass", dispatch_ns=3_000.0, status="noisy")
+    assert "batch" in found(alone, wide(noisy, width=0.5)), "at most 4.5 us"
+    assert "batch" not in found(alone, wide(noisy, width=6.0)), "at most 21 us"
+
+
+def test_a_noisy_cost_is_told_with_its_interval() -> None:
+    eager, node = graph(node_ns=1_000.0, making_ns=3_000.0)
+    noisy = wide(msgspec.structs.replace(node, status="noisy"), width=0.2)
+    cost = noisy.figure("complete")
+    assert cost is not None
+    noisy = with_cost(noisy, msgspec.structs.replace(cost, status="noisy"))
+    words = finding_words(found(eager, noisy)["graph"])
+    assert "1.00 (0.80 to 1.20)" in words.title
+
+
+def test_an_adapter_that_computes_on_the_processor_gives_no_advice() -> None:
+    alone = dawn(dispatch_ns=25_000.0, software=True)
+    assert found(alone, dawn("one-pass", dispatch_ns=3_000.0, software=True)) == {}
 
 
 def test_the_finding_on_a_batch_with_two_speeds_has_both() -> None:
@@ -174,8 +200,6 @@ def test_a_finding_advises_calls_from_compiled_code() -> None:
     assert change.after.caller == "native"
     saves_little = dawn(dispatch_ns=20_000.0, caller="native")
     assert "compiled" not in found(python, saves_little, comparisons=pairs)
-    noisy = dawn(dispatch_ns=25_000.0, status="noisy")
-    assert "compiled" not in found(noisy, compiled, comparisons=pairs)
     # The rule is on launches to a GPU: a case on the CPU gets no advice.
     cpu = record("numpy", api="CPU"), record("numpy", each=20.0, api="CPU", caller="native")
     assert "compiled" not in found(
@@ -234,6 +258,62 @@ def test_a_finding_says_from_how_many_tiny_operations_on_torch_compile_pays() ->
     assert "torch-compile" not in found(compiled_step("default", step_ns=7_000.0), eager)
 
 
+def test_torch_compile_pays_from_where_the_lines_over_operations_meet() -> None:
+    run = [
+        compiled_step("default", step_ns=38_000.0),
+        compiled_step("default", step_ns=38_000.0, ops=5),
+        compiled_step("eager", step_ns=7_000.0),
+        compiled_step("eager", step_ns=35_000.0, ops=5),
+    ]
+    facts = found(*run)["torch-compile"].facts
+    assert isinstance(facts, CompiledStepsMeet)
+    # An eager operation costs 7 us, so 38 us are those of 38/7 operations.
+    assert facts.meet_at.value == pytest.approx(38 / 7)
+    assert facts.meet_at.floor < 38 / 7 < facts.meet_at.ceiling
+    assert "6 small operations" in finding_words(found(*run)["torch-compile"]).title
+    # If eager operations may cost nothing more, the lines need not meet.
+    unclear = [*run[:3], wide(run[3], width=0.9)]
+    assert isinstance(found(*unclear)["torch-compile"].facts, TinyCompiledCosts)
+
+
+def of_compiling(runs: RunsAtHand) -> list[Finding]:
+    """The finding on compiled steps, if there is one."""
+    return [one for one in findings_of(runs) if one.rule == "torch-compile"]
+
+
+def test_another_run_of_the_machine_tells_what_the_run_shown_did_not_measure() -> None:
+    shown = fingerprint(compiled_step("default", step_ns=38_000.0))
+    other = fingerprint(
+        compiled_step("default", step_ns=38_000.0),
+        compiled_step("default", step_ns=38_000.0, ops=5),
+        compiled_step("eager", step_ns=7_000.0),
+        compiled_step("eager", step_ns=35_000.0, ops=5),
+        created="2026-01-02T03:04:05Z",
+    )
+    assert of_compiling(RunsAtHand(View(shown))) == []
+    (one,) = of_compiling(RunsAtHand(View(shown), [View(other)]))
+    assert one.run == "2026-01-02T03:04:05Z"
+    assert "2026-01-02 03:04 UTC" in finding_words(one).detail
+    (of_itself,) = of_compiling(RunsAtHand(View(other)))
+    assert of_itself.run == ""
+
+
+def with_stages(one: Record, *stages: Figure) -> Record:
+    return msgspec.structs.replace(one, figures=[*one.figures, *stages])
+
+
+def test_a_finding_tells_the_call_of_a_dispatch_that_surely_takes_most() -> None:
+    submit = figure("stage:submit", 10_000.0)
+    finish = figure("stage:finish", 8_000.0)
+    one = found(with_stages(dawn(dispatch_ns=25_000.0), finish, submit))["stage"]
+    assert isinstance(one.facts, StagesTold)
+    (told,) = one.facts.found
+    assert (told.longest.name, told.second.name) == ("submit", "finish")
+    assert one.reader == "webgpu"
+    as_long = figure("stage:finish", 9_900.0)
+    assert "stage" not in found(with_stages(dawn(dispatch_ns=25_000.0), as_long, submit))
+
+
 def test_a_finding_advises_against_a_wait_after_each_dispatch() -> None:
     one_wait = dawn(dispatch_ns=25_000.0)
     one = found(one_wait, dawn("wait-each", dispatch_ns=87_000.0))["wait-each"]
@@ -241,8 +321,6 @@ def test_a_finding_advises_against_a_wait_after_each_dispatch() -> None:
     assert costs_before_after(change) == (87_000.0, 25_000.0)
     adds_little = dawn("wait-each", dispatch_ns=30_000.0)
     assert "wait-each" not in found(one_wait, adds_little)
-    noisy = dawn("wait-each", dispatch_ns=87_000.0, status="noisy")
-    assert "wait-each" not in found(one_wait, noisy)
 
 
 def test_a_finding_advises_against_a_synchronisation_in_each_step() -> None:
@@ -262,7 +340,7 @@ def test_a_finding_advises_against_a_synchronisation_in_each_step() -> None:
     assert of_rounds.adds.value == 9_000.0
 
 
-def test_the_finding_that_saves_the_largest_share_of_time_comes_first() -> None:
+def test_each_reader_has_first_what_is_asked_first_and_then_what_saves_most() -> None:
     run = [
         dawn(dispatch_ns=25_000.0),
         dawn("one-pass", dispatch_ns=3_000.0),
@@ -273,20 +351,22 @@ def test_the_finding_that_saves_the_largest_share_of_time_comes_first() -> None:
         dawn(dispatch_ns=40_000.0, params={"bindgroup": "fresh"}),
     ]
     pairs = [share("python-share", run[0], run[2], difference=10_400.0)]
-    assert list(found(*run, comparisons=pairs)) == [
-        "indirect",  # 250 us become 25 us
-        "batch",  # 25 become 3
-        "graph",  # 4 become 1
-        "wait-each",  # 87 become 25
-        "compiled",  # 25 become 12
-        "bind-group",  # 40 become 25
+    order = [(one.reader, one.rule) for one in found(*run, comparisons=pairs).values()]
+    assert order[:6] == [
+        ("engines", "graph"),
+        ("webgpu", "batch"),
+        ("webgpu", "compiled"),
+        ("webgpu", "indirect"),  # 250 us become 25 us
+        ("webgpu", "wait-each"),  # 87 become 25
+        ("webgpu", "bind-group"),  # 40 become 25
     ]
+    assert {reader for reader, _ in order[6:]} == {"figures"}
 
 
 def test_every_finding_of_the_committed_runs_has_words() -> None:
     found_rules = set()
     for path in sorted(DATA.glob("*.json")):
-        for one in findings_of(View(read_fingerprint(path))):
+        for one in findings_of(RunsAtHand(View(read_fingerprint(path)))):
             found_rules.add(one.rule)
             assert finding_words(one).title.endswith(".")
             assert finding_words(one).detail.endswith(".")
@@ -294,14 +374,14 @@ def test_every_finding_of_the_committed_runs_has_words() -> None:
 
 
 def test_an_empty_run_has_no_findings() -> None:
-    assert findings_of(View(fingerprint())) == []
+    assert findings_of(RunsAtHand(View(fingerprint()))) == []
 
 
 def test_a_decorated_function_becomes_a_rule_of_findings() -> None:
     own = OwnWords("Do this.", "Because.")
     rule("mine")(lambda view: Finding(own, 2.0, ()))
     try:
-        (one,) = findings_of(View(fingerprint()))
+        (one,) = findings_of(RunsAtHand(View(fingerprint())))
         assert one.facts == own
         assert finding_words(one) == FindingWords(own.title, own.detail)
         with pytest.raises(UsageError, match="taken"):

@@ -144,6 +144,8 @@ class Files:
         """The numbers that stand in each published claim, without commas."""
         self.sources: set[str] = set()
         """The addresses of publications."""
+        self.samples: set[str] = set()
+        """The names of the files of raw samples."""
         for path in paths:
             if path.suffix == ".toml":
                 self._read_publications(path.read_text("utf-8"))
@@ -164,13 +166,14 @@ class Files:
             self.spreads = data["spreads"]
             self.costs = data["costs"]
         elif "created" in data and "machine" in data:
+            self.samples.add(f"{path.stem}.samples.jsonl.gz")
             run = {"records": [], "comparisons": [], "contention": [], **data}
             self.runs[f"{run['created']} {run['machine']['id']}"] = run
 
     def names(self) -> set[str]:
         """Names and moments in the files, which hold numbers that are no figures."""
         if not self._names:
-            self._names |= self.sources
+            self._names |= self.sources | self.samples
             for run in self.runs.values():
                 self._names |= names_in(run)
         return self._names
@@ -329,7 +332,9 @@ def names_in(run: Source) -> set[str]:
         f"{day} {time} UTC",
         f"{day} at {time} UTC",
         f"{day}, {run['profile']}, method {method}",
+        f"method {method}",
         run["machine"]["cpu"],
+        run["machine"]["id"],
     }
     names |= {f"method {earlier} → {method}" for earlier in range(1, method)}
     for gpu in run["machine"].get("gpus", ()):
@@ -340,6 +345,9 @@ def names_in(run: Source) -> set[str]:
             names.add(version)
     for record in run["records"]:
         names |= sizes_of(record)
+        precision = record.get("window", {}).get("precision")
+        if precision:
+            names.add(precision)
     return names | programs_of(run)
 
 

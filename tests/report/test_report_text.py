@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from overhead.extras import install_command
-from overhead.reading.findings import findings_of
+from overhead.reading.findings import RunsAtHand, findings_of
 from overhead.reading.host_shares import HostShares, host_shares
 from overhead.reading.plain_text import plain
 from overhead.reading.view import View
@@ -289,7 +289,7 @@ def test_the_end_of_a_run_has_a_line_for_each_chosen_stack() -> None:
 
 def test_the_end_of_a_run_has_the_findings() -> None:
     run = ended_run()
-    first = finding_words(findings_of(View(run))[0])
+    first = finding_words(findings_of(RunsAtHand(View(run)))[0])
     assert "5.00" in first.title
     assert f"1. {first.title}" in printed(end_blocks(run))
 

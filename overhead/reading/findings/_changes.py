@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from overhead.reading.dispatch_costs import targets_shown
-from overhead.reading.findings import Finding
+from overhead.reading.findings import Finding, Reader
 from overhead.reading.view import TargetView, View, first_with
 from overhead.results import Record, Scalar, Value, ratio
 
@@ -41,25 +41,26 @@ def change_above(
 
 
 def _usable_cost(record: Record) -> Value | None:
-    """The cost of a unit (``complete``) for a ratio that advice rests on; None if it is noisy or
-    missing, or if its interval reaches zero.
+    """The cost of a unit (``complete``) for a ratio that advice rests on; None if it is missing,
+    has no interval, or has one that reaches zero.
 
-    A case that ran at two speeds (``bimodal``) is not noisy: its value is that of most rounds.
+    A noisy cost may still prove a saving: its interval tells. Of a case that ran at two speeds
+    (``bimodal``) the value is that of most rounds.
     """
     cost = record.measured("complete")
     if cost is None or not cost.resolved or not cost.bounded:
         return None
-    return cost if cost.status in ("ok", "bimodal") else None
+    return cost if cost.status in ("ok", "noisy", "bimodal") else None
 
 
 def changes(view: View, find_change: Callable[[TargetView], Change | None]) -> list[Change]:
     """The changes that a rule finds (``find_change``: the change of one target, or None), over the
     targets of the headline figure, which are on one GPU; the one that saves the largest factor
-    first.
+    first. What an adapter costs that computes on the CPU advises nobody.
     """
     found = []
     for target in targets_shown(view).targets:
-        change = find_change(target)
+        change = None if target.software else find_change(target)
         if change is not None:
             found.append(change)
     return sorted(found, key=lambda change: -change.times.value)
@@ -80,15 +81,29 @@ def variant(
     return first_with(target.records, **wanted)
 
 
+def reader_of(change: Change) -> Reader:
+    """For whom the change is."""
+    target = change.target
+    if target.first.api == "Vulkan" or "webgpu" in target.facts.roles:
+        return "webgpu"
+    return "engines"
+
+
+def of_webgpu_or_all(found: list[Change]) -> list[Change]:
+    """The changes through libraries of WebGPU; without any, all of them."""
+    of_webgpu = [change for change in found if "webgpu" in change.target.facts.roles]
+    return of_webgpu or found
+
+
 def changes_finding(facts: object, found: list[Change]) -> Finding | None:
     """The finding of a rule from the changes that it found; None without a change.
 
     ``facts``: what its sentences are made of. The first change, which saves most, says how many
-    times as long it takes without.
+    times as long it takes without, and for whom the finding is.
     """
     if not found:
         return None
     records: list[str] = []
     for change in found:
         records += [change.before.key, change.after.key]
-    return Finding(facts, found[0].times.value, tuple(records))
+    return Finding(facts, found[0].times.value, tuple(records), reader=reader_of(found[0]))

@@ -12,6 +12,7 @@ from overhead.reading.findings._changes import (
     change_above,
     changes,
     changes_finding,
+    of_webgpu_or_all,
     variant,
 )
 from overhead.reading.graphs import graphs
@@ -46,7 +47,7 @@ class ReplayPays:
     pays_after: Value | None
 
 
-@rule("batch")
+@rule("batch", "webgpu", place=1)
 def one_pass(view: View) -> Finding | None:
     """Advise one pass with many dispatches where it surely costs less than a submit for each; else
     None.
@@ -61,11 +62,11 @@ def one_pass(view: View) -> Finding | None:
         return change_above(_LEAST_TIMES, target, target.base, one_pass)
 
     # Over all stacks of the headline figure, the largest saving first.
-    found = changes(view, batched)
+    found = of_webgpu_or_all(changes(view, batched))
     return changes_finding(OnePassPays(tuple(found)), found)
 
 
-@rule("graph")
+@rule("graph", place=1, page="chains")
 def replay(view: View) -> Finding | None:
     """Advise a CUDA graph where one of its nodes surely costs less than the launch that the node
     replaces (``eager``), with the number of replays that pay for making the graph; else None.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
+from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import (
     Change,
     change_above,
     changes,
     changes_finding,
+    of_webgpu_or_all,
     variant,
 )
+from overhead.reading.headline import PythonShare, python_shares
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetView, View
 
@@ -21,9 +24,12 @@ _LEAST_TIMES = 1.3
 
 @dataclasses.dataclass(frozen=True)
 class CompiledCodePays:
-    """The same calls cost less from compiled code than from Python: the largest saving first."""
+    """The same calls cost less from compiled code than from Python: the largest saving first.
+    ``shares``: of these stacks, how much of the CPU time of a call Python takes.
+    """
 
     changes: tuple[Change, ...]
+    shares: tuple[PythonShare, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +42,7 @@ class ShortWayPays:
     advice: str
 
 
-@rule("compiled")
+@rule("compiled", "webgpu", place=2, page="cases")
 def from_compiled_code(view: View) -> Finding | None:
     """Advise calls from compiled code where they surely cost less than the same calls from Python;
     else None.
@@ -52,11 +58,16 @@ def from_compiled_code(view: View) -> Finding | None:
         # Surely means 1.3 times as cheap (``_LEAST_TIMES``), with the whole interval.
         return change_above(_LEAST_TIMES, target, target.base, native)
 
-    found = changes(view, compiled)
-    return changes_finding(CompiledCodePays(tuple(found)), found)
+    found = of_webgpu_or_all(changes(view, compiled))
+    stacks = {change.target.stack for change in found}
+    costs = view.once(dispatch_costs)
+    shares = []
+    if costs is not None:
+        shares = [share for share in python_shares(costs) if share.row.stack in stacks]
+    return changes_finding(CompiledCodePays(tuple(found), tuple(shares)), found)
 
 
-@rule("short-way")
+@rule("short-way", page="cases")
 def short_way(view: View) -> Finding | None:
     """Advise a library's own shorter way to the same launch where it surely costs less; else
     None.

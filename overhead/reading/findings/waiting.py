@@ -10,6 +10,7 @@ from overhead.reading.findings._changes import (
     change_above,
     changes,
     changes_finding,
+    reader_of,
     variant,
 )
 from overhead.reading.synchronising import Synchronised, synchronised
@@ -46,7 +47,7 @@ class SynchronisingCosts:
     slowdown: Value
 
 
-@rule("wait-each")
+@rule("wait-each", page="synchronisation")
 def wait_for_each(view: View) -> Finding | None:
     """Advise one wait at the end where a wait after each dispatch surely costs more; else None."""
 
@@ -59,11 +60,13 @@ def wait_for_each(view: View) -> Finding | None:
         # Surely means 1.5 times as much (``_LEAST_TIMES``), with the whole interval.
         return change_above(_LEAST_TIMES, target, variant(target, pattern="wait-each"), target.base)
 
+    # A finding has one reader: Vulkan and WebGPU are told where no other stack has such a cost.
     found = changes(view, waited)
+    found = [change for change in found if reader_of(change) == "engines"] or found
     return changes_finding(WaitEachCosts(tuple(found)), found)
 
 
-@rule("synchronise")
+@rule("synchronise", place=2, page="synchronisation")
 def synchronise_each_step(view: View) -> Finding | None:
     """Advise against an act (a call that waits for the GPU, such as ``.item()``) in each step of a
     PyTorch loop where it surely slows the step; else None.

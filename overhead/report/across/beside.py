@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
 from overhead.reading.beside import Beside, Spreads, beside, full_runs, spreads_of

@@ -65,6 +65,11 @@ class Machines:
         return self.views[0]
 
 
+def data_path(run: Fingerprint) -> str:
+    """Where the report has the file of a run."""
+    return f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
+
+
 def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
     """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError``
     for the reference.
@@ -140,7 +145,7 @@ def _machines(
     others = []
     for run in sorted(by_machine[own_id], key=_created, reverse=True):
         # Comparable: its figures are formed in the same way, with the same variables set.
-        if run is not own and _is_comparable(run.fingerprint, own.fingerprint):
+        if run is not own and may_stand_beside(run.fingerprint, own.fingerprint):
             others.append(run)
 
     reference_run = _named(views[1:], reference) if reference else _usual_reference(views)
@@ -160,8 +165,8 @@ def _boards(run: View) -> list[str]:
     return boards_of(run.fingerprint.records)
 
 
-def _is_comparable(run: Fingerprint, other: Fingerprint) -> bool:
-    """Whether both runs form figures in the same way and set the same variables."""
+def may_stand_beside(run: Fingerprint, other: Fingerprint) -> bool:
+    """Whether two runs of one machine form figures in the same way and set the same variables."""
     if run.environment != other.environment:
         return False
     return same_figures(run.method_version, other.method_version)

@@ -33,6 +33,7 @@ from overhead.report.core.machines import (
     DOWNLOADS_FOLDER,
     EXAMPLE_FOLDER,
     Machines,
+    data_path,
     example_alone,
 )
 from overhead.report.core.page_facts import (
@@ -59,7 +60,7 @@ from overhead.report.core.registry import (
     registered_across,
     registered_each,
 )
-from overhead.results import Fingerprint, StackFacts, facts_of
+from overhead.results import StackFacts, facts_of
 from overhead.words.glossary import GLOSSARY, Term
 from overhead.words.printed import noting
 from overhead.words.report.example_run import BACK, example_heading, example_of_another
@@ -147,7 +148,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     for view in machines.views:
         shown = view.fingerprint
         # ``fresh``: the path to write to, after what was there is deleted.
-        write_fingerprint(site.fresh(_data_path(shown)), shown)
+        write_fingerprint(site.fresh(data_path(shown)), shown)
     # The style of the report for matplotlib; the user's settings are put back afterwards.
     with draw.style():
         sections_by_page = _sections(site, machines)
@@ -160,11 +161,6 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     if machines.example is not None:
         write_pages(example_alone(machines.example), out / EXAMPLE_FOLDER)
     return out / FRONT.path
-
-
-def _data_path(run: Fingerprint) -> str:
-    """Where the report has the file of a run."""
-    return f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
 
 
 def _write_page(
@@ -193,7 +189,7 @@ def _write_page(
             skipped=skipped_files(machines.skipped) if page.name in _PAGES_WITH_SKIPPED else (),
             linked=GlossaryLinks(page.path),
             answers=page.answers,
-            data=_data_path(run),
+            data=data_path(run),
         )
     # By section, the figures that became text while it was made.
     printed = {section.name: section.printed for section in sections}

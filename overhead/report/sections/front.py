@@ -1,22 +1,18 @@
-"""Sections of the front page: the picture of what one dispatch costs through each stack, and
-findings.
-"""
+"""A section of the front page: the picture of what one dispatch costs through each stack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.blocks.parts import Drawing, Listing, Part, Text
+from overhead.blocks.parts import Drawing, Part, Text
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs
-from overhead.reading.findings import Finding, findings_of
 from overhead.reading.headline import further_stacks
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.headline_narrow import narrow_headline_figure
 from overhead.report.core.machines import Machines
-from overhead.report.core.registry import register, register_across
-from overhead.words.findings import finding_words
+from overhead.report.core.registry import register_across
 from overhead.words.headline import (
     answer_sentences,
     further_stacks_sentences,
@@ -24,7 +20,6 @@ from overhead.words.headline import (
     trust_sentences,
 )
 from overhead.words.report.headline_figure import (
-    NO_SAVING,
     ONLY_NOISY,
     alternative,
     caption,
@@ -121,28 +116,3 @@ def _measured_elsewhere(view: View) -> bool:
         if any(record.value("complete") for record in target.records):
             return True
     return False
-
-
-@register("to-do", "What to do here", 10)
-def to_do(view: View) -> Iterator[Part]:
-    """A section that lists what to do on this machine to save time, that which saves most first."""
-    findings = view.once(findings_of)
-    if not view.has_gpu:
-        # What holds for a software adapter says nothing about a GPU, and nobody waits for it.
-        findings = [finding for finding in findings if _is_of_cpu(view, finding)]
-        if not findings:
-            return
-    if not findings:
-        yield Text([NO_SAVING])
-        return
-    items = []
-    for finding in findings:
-        words = finding_words(finding)
-        items.append((words.title, words.detail))
-    yield Listing(items)
-
-
-def _is_of_cpu(view: View, finding: Finding) -> bool:
-    """Whether the finding rests on cases of the CPU alone."""
-    records = [view.record(key) for key in finding.records]
-    return all(record is not None and record.api == "CPU" for record in records)

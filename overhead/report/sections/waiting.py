@@ -18,6 +18,7 @@ from overhead.blocks.parts import (
     micro_cell,
     table_of,
 )
+from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.plain_text import plain
 from overhead.reading.synchronising import (
     StepKind,
@@ -37,11 +38,13 @@ from overhead.reading.synchronising import (
 from overhead.reading.view import TargetLabel, TargetView, View
 from overhead.report.core.dots import DotLook, DotRow, Head, Mark, dot_figure, narrow_dot_figure
 from overhead.report.core.draw import WIDE_INCHES
+from overhead.report.core.headline_figure import rows_drawn
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 from overhead.words.format import MICRO, factor_spread, micro, spread
 from overhead.words.glossary import figure_column
 from overhead.words.report.waiting import (
+    ALL_WAITS,
     NO_WAIT,
     ONE_BY_ONE_TITLE,
     SYNCHRONISATIONS_CAPTION,
@@ -76,6 +79,8 @@ _WAIT_LOOKS = (("o", "#1b1d1f"), ("v", "#0b63a5"), ("s", "#7a5c00"), ("P", "#8a2
 _WAITS_ROW_INCHES = 0.3
 """A row has room for four marks below each other."""
 _MOST_SENTENCES = 2
+_MOST_ROWS = 8
+"""Rows on the front page; the page of synchronisation has all. Chosen, not measured."""
 
 
 @dataclass(frozen=True)
@@ -116,16 +121,18 @@ class _Row:
 @register("waiting", "What synchronisation costs", 20, gpu=True)
 def waiting(view: View) -> Iterator[Part]:
     """A section of the front page on what a wait or a read of a value after each launch costs,
-    through each stack: up to two sentences, and a table.
+    through the stacks of the first picture: up to two sentences, and a table.
     """
     # First the targets whose T(1), one unit with its wait, is shortest.
-    targets = sorted(waiting_targets(view), key=_single_shot)
+    targets = sorted(_drawn(view), key=_single_shot)
     rows = []
     for target in targets:
         rows += [row for row in _rows(view, target) if row.is_measured]
     if not rows:
         yield Text([NO_WAIT])
         return
+    measured = len(rows)
+    rows = _most_asked_for(view, rows)
     # First sentences on some rows, then the table of all.
     sentences = []
     for row in _rows_in_sentences(view, rows):
@@ -135,12 +142,43 @@ def waiting(view: View) -> Iterator[Part]:
     # Where the device limits the cost, alone or as much as the CPU (``balanced``), T(1) must not be
     # divided by it: the text names these. A software adapter is no such device: it computes on the
     # CPU.
-    device_bound = [
-        target
-        for target in targets
-        if target.base.bound in ("device", "balanced") and not target.software
-    ]
-    yield Text([how_to_read(device_bound)], quiet=True)
+    in_table = {row.target.key for row in rows}
+    device_bound = []
+    for target in targets:
+        is_limit = target.base.bound in ("device", "balanced") and not target.software
+        if is_limit and target.key in in_table:
+            device_bound.append(target)
+    remarks = [how_to_read(device_bound)]
+    if len(rows) < measured:
+        remarks.append(ALL_WAITS)
+    yield Text(remarks, quiet=True)
+
+
+def _drawn(view: View) -> list[TargetView]:
+    """The targets that wait for a device and that the first picture draws; all that wait where it
+    draws none of them.
+    """
+    targets = waiting_targets(view)
+    costs = view.once(dispatch_costs)
+    drawn = {row.stack for row in rows_drawn(costs)} if costs is not None else set()
+    return [target for target in targets if target.stack in drawn] or targets
+
+
+def _most_asked_for(view: View, rows: Sequence[_Row]) -> list[_Row]:
+    """At most ``_MOST_ROWS`` of the rows, in their order: first those of stacks that sentences
+    tell, then of WebGPU, then those that a wait after each unit was measured of.
+    """
+    told = view.in_role("waits-told")
+
+    def place(row: _Row) -> int:
+        if row.target.stack in told:
+            return 0
+        if "webgpu" in row.target.facts.roles:
+            return 1
+        return 2 if row.waited_cost else 3
+
+    kept = sorted(rows, key=place)[:_MOST_ROWS]
+    return [row for row in rows if row in kept]
 
 
 def _single_shot(target: TargetView) -> float:

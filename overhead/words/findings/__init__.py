@@ -13,22 +13,29 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from overhead.reading.findings import Finding, OwnWords
+from overhead.reading.findings import Finding, OwnWords, Reader
 from overhead.slices import words_of_features
+from overhead.words.format import run_time
 
 Facts = TypeVar("Facts")
 
 
 @dataclasses.dataclass(frozen=True)
 class FindingWords:
-    """``title``: what to do, with the figures; ``detail``: intervals, further stacks, the
-    condition.
+    """``title``: what to do, with the figures; ``detail``: intervals, conditions, and the run if it
+    is another one than the reader sees.
     """
 
     title: str
     detail: str
 
 
+READERS: dict[Reader, str] = {
+    "engines": "PyTorch and inference engines",
+    "webgpu": "WebGPU and Vulkan",
+    "figures": "If you check figures",
+}
+"""For whom a finding is, as the heading above it."""
 _words: dict[type, Callable[[Any], FindingWords]] = {}
 
 
@@ -51,7 +58,10 @@ def finding_words(finding: Finding) -> FindingWords:
     if isinstance(finding.facts, OwnWords):
         return FindingWords(finding.facts.title, finding.facts.detail)
     _load()
-    return _words[type(finding.facts)](finding.facts)
+    words = _words[type(finding.facts)](finding.facts)
+    if not finding.run:
+        return words
+    return FindingWords(words.title, f"{words.detail} Run of {run_time(finding.run)}.")
 
 
 @functools.cache

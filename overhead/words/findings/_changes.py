@@ -6,8 +6,20 @@ from collections.abc import Sequence
 
 from overhead.reading.findings._changes import Change
 from overhead.reading.view import stack_name
-from overhead.words.format import MICRO, cost_text, factor_spread, micro_spread
+from overhead.results import Record
+from overhead.words.format import (
+    MICRO,
+    cost_text,
+    ends_text,
+    factor,
+    factor_spread,
+    listed,
+    micro_spread,
+)
 from overhead.words.names import CALLER_WORDS
+
+_MOST_OTHERS = 3
+"""Further stacks that a detail names; the tables have all. Chosen, not measured."""
 
 
 def stack(change: Change) -> str:
@@ -22,36 +34,49 @@ def called(change: Change) -> str:
     return before if before == after else f"{before} and {after}"
 
 
+def cost(record: Record) -> str:
+    """The cost in us without unit: ``5.79``; a noisy one with its interval, ``1.11 (0.98 to
+    1.24)``.
+    """
+    figure = record.figure("complete")
+    if figure is not None and figure.status == "noisy":
+        return micro_spread(figure)
+    return cost_text(record)
+
+
 def instead(change: Change) -> str:
     """Both costs, the second first: ``11.7 µs instead of 25.6 µs per dispatch from Python``."""
-    before = cost_text(change.before)
-    after = cost_text(change.after)
+    before = cost(change.before)
+    after = cost(change.after)
     unit = change.before.unit
     return f"{after} {MICRO} instead of {before} {MICRO} per {unit} {called(change)}"
 
 
-def intervals(changes: Sequence[Change]) -> str:
-    """Each with intervals: ``Dawn from Python: 3.21 (3.12 to 3.30) instead of 25.6 (25.0 to 26.3)
-    µs, 8.0× less``.
+def intervals(change: Change, *, before_first: bool = False) -> str:
+    """The intervals of both costs, in the order of the title, and by how much they differ:
+    ``Intervals 3.12 to 3.30 and 25.0 to 26.3 µs, 8.0× (7.6 to 8.4) less.``
     """
-    return ". ".join(_interval(change) for change in changes)
+    records = [change.after, change.before]
+    if before_first:
+        records.reverse()
+    ends = []
+    for record in records:
+        ns = record.measured("complete")
+        ends.append(ends_text(ns / 1e3) if ns is not None else "")
+    return f"Intervals {' and '.join(ends)} {MICRO}, {factor_spread(change.times)} less."
 
 
-def _interval(change: Change) -> str:
-    """A change, such as from Python to compiled code, with both intervals: ``Dawn from Python: 3.21
-    (3.12 to 3.30) instead of 25.6 (25.0 to 26.3) µs, 8.0× less``.
+def others(changes: Sequence[Change]) -> str:
+    """A sentence on the changes behind the first one: ``Also through Dawn (6.9× less).``; '' if
+    there are none.
     """
-    before = change.before.figure("complete")
-    after = change.after.figure("complete")
-    both = ""
-    if before is not None and after is not None:
-        both = f"{micro_spread(after)} instead of {micro_spread(before)} {MICRO}"
-    subject = f"{_capital(stack(change))} {called(change)}"
-    return f"{subject}: {both}, {factor_spread(change.times)} less"
+    further = changes[1:]
+    named = [f"{stack(change)} ({factor(change.times)} less)" for change in further[:_MOST_OTHERS]]
+    if len(further) > _MOST_OTHERS:
+        named.append(f"{len(further) - _MOST_OTHERS} more")
+    return f"Also through {listed(named)}." if named else ""
 
 
-def _capital(name: str) -> str:
-    """The name at the beginning of a sentence: only its article changes, as names keep their own
-    first letter.
-    """
-    return name.replace("the ", "The ", 1) if name.startswith("the ") else name
+def sentences(*texts: str) -> str:
+    """The sentences as one text, without empty ones."""
+    return " ".join(filter(None, texts))

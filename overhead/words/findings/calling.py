@@ -6,32 +6,35 @@ from __future__ import annotations
 
 from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
 from overhead.words.findings import FindingWords, words_for
-from overhead.words.findings._changes import instead, intervals, stack
-from overhead.words.format import MICRO, cost_text
+from overhead.words.findings._changes import cost, instead, intervals, others, sentences, stack
+from overhead.words.format import MICRO, listed, percent, percent_spread
 
 
 @words_for(CompiledCodePays)
 def from_compiled_code(found: CompiledCodePays) -> FindingWords:
     """The finding that the same calls cost less from compiled code than from Python: what to do,
-    for the stack that gains most, and behind it all stacks.
+    for the stack that gains most, and behind it the other stacks and Python's share.
     """
     # The stack that gains most. ``before``: its case from Python; ``after``: from compiled code.
     first = found.changes[0]
-    compiled = cost_text(first.after)
-    python = cost_text(first.before)
     title = (
-        f"Call {stack(first)} from compiled code: a {first.before.unit} costs {compiled} {MICRO}"
-        f" instead of {python} {MICRO} from Python."
+        f"Call {stack(first)} from compiled code: {cost(first.after)} {MICRO} a"
+        f" {first.before.unit} instead of {cost(first.before)} {MICRO} from Python"
     )
-    condition = (
-        "Both loops make the same calls of the library: one loop is Python, the other is compiled."
-    )
-    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
+    shares = []
+    for python in found.shares:
+        shares.append(f"{percent_spread(python.share)} through {python.row.split_name}")
+        if python.row.stack == first.target.stack:
+            title = f"{title}, which takes {percent(python.share)} of the CPU time"
+    title = f"{title}."
+    share = f"Python's share of the CPU time of a call: {listed(shares)}." if shares else ""
+    return FindingWords(title, sentences(intervals(first), others(found.changes), share))
 
 
 @words_for(ShortWayPays)
 def short_way(found: ShortWayPays) -> FindingWords:
     """That another way to launch the same kernel costs less."""
-    title = f"{found.advice}: {instead(found.changes[0])}."
-    condition = "This applies if the launches, and not the kernels, limit the speed (host-bound)."
-    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
+    first = found.changes[0]
+    title = f"{found.advice}: {instead(first)}."
+    condition = "If the launches, and not the kernels, limit the speed (host-bound)."
+    return FindingWords(title, sentences(intervals(first), others(found.changes), condition))

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from overhead.reading.findings.options import FreshBindGroupCosts, IndirectCosts, TinyCompiledCosts
-from overhead.results import formed
+import math
+
+from overhead.reading.findings.options import (
+    CompiledStepsMeet,
+    FreshBindGroupCosts,
+    IndirectCosts,
+    TinyCompiledCosts,
+)
+from overhead.results import exactly, formed
 from overhead.words.findings import FindingWords, words_for
-from overhead.words.findings._changes import called, intervals, stack
-from overhead.words.format import MICRO, cost_text, whole
+from overhead.words.findings._changes import called, cost, intervals, others, sentences, stack
+from overhead.words.format import MICRO, spread, whole
 
 
 @words_for(IndirectCosts)
@@ -16,13 +23,15 @@ def indirect(found: IndirectCosts) -> FindingWords:
     """
     first = found.changes[0]
     unit = first.before.unit
-    with_it, without = cost_text(first.before), cost_text(first.after)
+    with_it, without = cost(first.before), cost(first.after)
     title = (
         f"Avoid dispatchIndirect in {stack(first)}: a {unit} {called(first)} costs"
         f" {with_it} {MICRO} with it, and {without} {MICRO} without it."
     )
-    condition = "This applies if the CPU knows the number of workgroups."
-    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
+    condition = "If the CPU knows the number of workgroups."
+    return FindingWords(
+        title, sentences(intervals(first, before_first=True), others(found.changes), condition)
+    )
 
 
 @words_for(FreshBindGroupCosts)
@@ -32,32 +41,54 @@ def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
     """
     first = found.changes[0]
     unit = first.before.unit
-    fresh, kept = cost_text(first.before), cost_text(first.after)
+    fresh, kept = cost(first.before), cost(first.after)
     title = (
         f"Keep bind groups: in {stack(first)}, a {unit} {called(first)} costs"
         f" {fresh} {MICRO} with a new bind group each time, and {kept} {MICRO} with a kept one."
     )
-    condition = "This applies if the same buffers are bound again."
-    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
+    condition = "If the same buffers are bound again."
+    return FindingWords(
+        title, sentences(intervals(first, before_first=True), others(found.changes), condition)
+    )
+
+
+_LARGER_OPERATIONS = "If the operations are larger, kernel fusion can pay off with fewer of them."
+
+
+@words_for(CompiledStepsMeet)
+def compiled_steps_meet(found: CompiledStepsMeet) -> FindingWords:
+    """The finding from about how many operations on a step of torch.compile is faster than the same
+    operations in eager mode.
+    """
+    pays_from = whole(math.ceil(found.meet_at.value), formed("ceil", found.meet_at.origin))
+    # Each a step of one operation, and one of more.
+    compiled_one, compiled_many = found.compiled
+    eager_one, eager_many = found.eager
+    operations = whole(found.operations, exactly(found.operations).origin)
+    title = (
+        f"Use torch.compile for steps of about {pays_from} small operations or more:"
+        f" {operations} take {cost(compiled_many)} {MICRO} compiled and {cost(eager_many)} {MICRO}"
+        " in eager mode."
+    )
+    meet_at = spread(found.meet_at)
+    detail = (
+        f"One takes {cost(compiled_one)} and {cost(eager_one)} {MICRO}. The two lines meet at"
+        f" {meet_at} operations. {_LARGER_OPERATIONS}"
+    )
+    return FindingWords(title, detail)
 
 
 @words_for(TinyCompiledCosts)
 def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
-    """The finding that torch.compile makes a step of one tiny operation slower than eager mode, and
-    from about how many operations on it pays.
+    """The finding that torch.compile makes a step of one small operation slower than eager mode,
+    and from about how many operations on it pays.
     """
     slower = found.change  # before: the compiled step; after: the operation in eager mode
-    # The origin says how the number was formed, for the check of a page's numbers: it is the ratio
-    # of both costs, rounded up.
+    # The origin says how the number was formed, for the check of the page's numbers: it is the
+    # ratio of both costs, rounded up.
     pays_from = whole(found.pays_from, formed("ceil", slower.times.origin))
-    compiled, eager = cost_text(slower.before), cost_text(slower.after)
     title = (
-        f"Use torch.compile only for steps of about {pays_from} tiny operations or more:"
-        f" {called(slower)}, a compiled step of one operation takes {compiled} {MICRO}, and the"
-        f" operation in eager mode takes {eager} {MICRO}."
+        f"Use torch.compile for steps of about {pays_from} small operations or more: one takes"
+        f" {cost(slower.before)} {MICRO} compiled and {cost(slower.after)} {MICRO} in eager mode."
     )
-    condition = (
-        "Both were measured in turn. If the operations are larger, kernel fusion can pay off with"
-        " fewer of them."
-    )
-    return FindingWords(title, f"{intervals([slower])}. {condition}")
+    return FindingWords(title, sentences(intervals(slower, before_first=True), _LARGER_OPERATIONS))

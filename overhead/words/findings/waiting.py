@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from overhead.reading.findings.waiting import SynchronisingCosts, WaitEachCosts
 from overhead.words.findings import FindingWords, words_for
-from overhead.words.findings._changes import instead, intervals, stack
-from overhead.words.format import MICRO, factor_spread, micro, number, spread
+from overhead.words.findings._changes import instead, intervals, others, sentences, stack
+from overhead.words.format import MICRO, ends_text, factor_spread, micro, number
 from overhead.words.names import CALLER_WORDS
 
 _ACTS = {
@@ -23,9 +23,9 @@ _ACTS = {
 def wait_each(found: WaitEachCosts) -> FindingWords:
     """That a wait after each dispatch costs more than one wait at the end."""
     first = found.changes[0]
-    title = f"Wait once, not after each {first.before.unit}. In {stack(first)}: {instead(first)}."
-    condition = "This applies if the CPU can go on without each result."
-    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
+    title = f"Wait once, not after each {first.before.unit}: {instead(first)}, in {stack(first)}."
+    condition = "If the CPU can go on without each result."
+    return FindingWords(title, sentences(intervals(first), others(found.changes), condition))
 
 
 @words_for(SynchronisingCosts)
@@ -38,12 +38,12 @@ def synchronise_each_step(found: SynchronisingCosts) -> FindingWords:
     caller = CALLER_WORDS[found.record.caller]
     alone = micro(found.alone)
     title = (
-        f"Take {act} out of the loop: {caller}, each call adds {number(added)} {MICRO} to a step of"
-        f" {alone} {MICRO}."
+        f"Take {act} out of the loop: each adds {number(added)} {MICRO} to a step of {alone}"
+        f" {MICRO}, and waits for the queued work."
     )
     slowdown = factor_spread(found.slowdown)
     detail = (
-        f"In PyTorch, each call adds {spread(added)} {MICRO}, and a step with the call takes"
-        f" {slowdown} as long. The same holds for every value that Python reads back."
+        f"PyTorch, {caller}: {ends_text(added)} {MICRO} more; a step with the call takes {slowdown}"
+        " as long. The same holds for every value that Python reads back."
     )
     return FindingWords(title, detail)

@@ -16,10 +16,6 @@ LIMIT_WORDS = {
     "device": "ring: device-bound",
     "balanced": "half ring: CPU or device-bound, not clear",
 }
-NO_SAVING = (
-    "No change was found in this run that makes a launch clearly cheaper (1.5 times, in some cases"
-    " 1.2 times)."
-)
 _NOT_RESOLVED = "All costs of this run are too uncertain to draw."
 ONLY_NOISY = (
     "All costs of this run are noisy. overhead doctor names what disturbs a measurement on this"

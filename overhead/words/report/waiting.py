@@ -32,6 +32,7 @@ from overhead.words.report.host_shares import DOUBTS
 
 NO_WAIT = "No wait was measured."
 WAITS_TITLE = f"Cost without a wait, with a wait after each, and single-shot latency, {MICRO}"
+ALL_WAITS = "The page Synchronisation has all stacks and ways to wait."
 WAITS_READ_AS = (
     "wait-each: the CPU waits after every dispatch or launch. read-each: the CPU also reads a value"
     " back. An empty wait has nothing to wait for. p50 to p99: percentiles of the time of one"

@@ -184,7 +184,11 @@ def _add_reading(added: Any) -> None:
     )
     report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=paths)
     out = "folder to write index.html to"
-    report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help=out)
+    # A folder or a file: with both, argparse says that one is not allowed with the other.
+    written = report.add_mutually_exclusive_group()
+    written.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help=out)
+    one_file = "write all pages to this one file instead, which opens without any other file"
+    written.add_argument("--one-file", metavar="FILE.html", type=Path, help=one_file)
     reference = (
         "compare the machine with this reference: the file of a run, or the id or name of a machine"
         " in PATH"

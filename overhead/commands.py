@@ -274,14 +274,18 @@ def report_command(options: argparse.Namespace) -> int:
     from overhead.report import build, render
     from overhead.words.report.example_run import example_lines
 
+    # The parser takes only one of both.
+    one_file = options.one_file is not None
+    out = options.one_file if one_file else options.out
     # Files that were named, or else runs of this machine with the committed ones (``_REFERENCES``)
     # beside them. ``build`` reads files and draws their pages; ``render`` draws runs in memory.
     if options.paths or files_in_folder(LOCAL):
         page = build(
             options.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()],
-            options.out,
+            out,
             reference=options.reference,
-            example=True,
+            example=not one_file,
+            one_file=one_file,
         )
         return answer(options, lambda: {"page": str(page)}, [Text([f"page: {page}"])])
     if options.reference:
@@ -290,7 +294,7 @@ def report_command(options: argparse.Namespace) -> int:
             " overhead run"
         )
     example = example_run()
-    page = render([example], options.out)
+    page = render([example], out, one_file=one_file)
     return answer(
         options,
         lambda: {"page": str(page), "example": True},

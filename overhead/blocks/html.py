@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Table
 from overhead.reading.plain_text import plain
+from overhead.results import Fingerprint
 from overhead.words.printed import Printed
 
 if TYPE_CHECKING:
@@ -32,23 +33,48 @@ class PageSection:
     parts: Sequence[Any]
     printed: Sequence[Printed] = ()
     """The figures that became text while the parts were made."""
+    run: Fingerprint | None = None
+    """The run that all parts are of, if it is one."""
 
 
-def page(sections: Sequence[PageSection], **values: Any) -> str:
-    """The text of one page in HTML. ``values``: what else the template names, such as its
-    ``heading``.
+@dataclasses.dataclass(frozen=True)
+class Body:
+    """The head, the sections and the foot of a page, as HTML. ``id``: the page's anchor in a file
+    of several pages. ``scripted``: whether it has a table to sort, which needs the script.
     """
-    # A page without a table to sort needs no script.
-    has_sortable = any(_has_sortable_table(section) for section in sections)
-    script = _text("tables.js") if has_sortable else markup("")
-    shown = {
-        "sections": sections,
-        "css": _text("page.css"),
-        "script": script,
+
+    id: str
+    text: Markup
+    scripted: bool
+
+
+def body(sections: Sequence[PageSection], *, id: str = "", **values: Any) -> Body:
+    """The body of one page. ``values``: what else the template names, such as its ``heading``.
+
+    ``address_of``, one of them, gives the address of a file that a reader can download, by its
+    path; '' if there is none, and then the page has no link to it.
+    """
+    text = _template("body.html.j2").render(values, sections=sections)
+    scripted = any(_has_sortable_table(section) for section in sections)
+    return Body(id, markup(text), scripted)
+
+
+def document(bodies: Sequence[Body], *, heading: str, about: str, command: str) -> str:
+    """The text of one file in HTML, with one page, or with several of which it shows one at a time.
+    ``command``: the command of ours that writes it, by which the file is known again.
+    """
+    script = _text("tables.js") if any(one.scripted for one in bodies) else markup("")
+    text = _template("page.html.j2").render(
+        bodies=bodies,
+        heading=heading,
+        about=about,
+        command=command,
+        css=_text("page.css"),
+        script=script,
         # The policy of the page (a meta element) allows the script with this hash and no other.
-        "script_hash": _hash(script),
-    }
-    return str(_template().render(values, **shown))
+        script_hash=_hash(script),
+    )
+    return str(text)
 
 
 def _has_sortable_table(section: PageSection) -> bool:
@@ -63,8 +89,8 @@ def markup(text: str) -> Markup:
 
 
 @functools.cache
-def _template() -> Template:
-    """The template of a page: it escapes every text, and raises where a variable is missing. Its
+def _template(name: str) -> Template:
+    """A template of this folder: it escapes every text, and raises where a variable is missing. Its
     filter ``plain`` makes a text one line without control characters.
     """
     import jinja2
@@ -77,7 +103,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["plain"] = plain
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 @functools.cache

@@ -55,7 +55,10 @@ class Cell:
     """A table cell with more than text. ``stack``: its colour stands before the text.
 
     ``path``: a link to the page with this path; ``url``: a link to this https address; ``hover``:
-    text that a pointer shows; ``tone``: how what the cell names stands.
+    text that a pointer shows; ``tone``: how what the cell names stands. ``anchor``: in the first
+    cell of a row, the id of the row on its page. It is made of a name or a key, and not of a
+    position, so that a link to the row stays right. ``details``: paragraphs that a page shows when
+    the reader opens the text.
     """
 
     text: str
@@ -64,6 +67,8 @@ class Cell:
     url: str = ""
     hover: str = ""
     tone: Tone = ""
+    anchor: str = ""
+    details: Sequence[str] = ()
 
 
 class InMicroseconds(str):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from overhead.blocks.parts import Part
 from overhead.claims.judging import gather_evidence, judge_evidence
-from overhead.claims.show import values_table, verdict_blocks
+from overhead.claims.show import page_blocks
 from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import register_page
 from overhead.report.core.registry import register_across
@@ -19,5 +19,4 @@ register_page("claims", words.CLAIMS_PAGE, 80, words.ABOUT_CLAIMS)
 def claim_verdicts(machines: Machines) -> Iterator[Part]:
     """The verdict on each claim from all runs, with its reasons."""
     judged_claims = judge_evidence([run.once(gather_evidence) for run in machines.runs])
-    yield from verdict_blocks(judged_claims)
-    yield values_table(judged_claims)
+    yield from page_blocks(judged_claims)

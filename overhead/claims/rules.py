@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest
-from overhead.results import VALUED, Value
+from overhead.results import VALUED, Value, exactly
 
 ClaimVerdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
 VERDICTS: tuple[ClaimVerdict, ...] = (
@@ -171,6 +171,20 @@ def published(claim: Claim) -> PublishedFigures:
     if isinstance(claim.value, list):
         return PublishedFigures(float(claim.value[0]), float(claim.value[-1]))
     return PublishedFigures(float(claim.value), float(claim.value))
+
+
+def beside_published(claim: Claim, value: Value) -> Value:
+    """The measured value as a multiple of the published one; of a published range, of the end that
+    is nearer, and 1 inside of the range.
+    """
+    least, most = published(claim)
+    if value.value < least:
+        return value / least
+    if value.value > most:
+        return value / most
+    if least == most:
+        return value / least
+    return exactly(1.0)
 
 
 def verdict_on_value(claim: Claim, test: ClaimTest, value: ClaimValue) -> ClaimVerdict:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from overhead.blocks.parts import Cell, Part, Table, Text, Tone
+from overhead.claims.figure import claims_drawing
 from overhead.claims.judging import Judged, by_verdict
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import citation
@@ -30,6 +31,53 @@ def verdict_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
         yield _verdict_table(words.WITH_A_VERDICT, with_verdict, folded=False)
     if without_verdict:
         yield _verdict_table(words.WITHOUT_A_VERDICT, without_verdict, folded=True)
+
+
+def page_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
+    """The verdicts as a page shows them: how many claims have each, the picture, and a row for each
+    claim, which opens to all that is behind its verdict.
+    """
+    yield Text([words.summary(judged_claims)], lead=True)
+    yield Text([words.TOLERANCE], folded=words.WHAT_A_VERDICT_MEANS)
+    in_order = by_verdict(judged_claims)
+    drawing = claims_drawing(in_order)
+    if drawing is not None:
+        yield drawing
+    decided = [judged for judged in in_order if judged.verdict in words.VERDICT_GROUPS]
+    undecided = [judged for judged in in_order if judged.verdict not in words.VERDICT_GROUPS]
+    if decided:
+        yield _page_table(words.WITH_A_VERDICT, decided, folded=False)
+    if undecided:
+        yield _page_table(words.NOT_DECIDED, undecided, folded=True)
+    yield values_table(judged_claims)
+
+
+def _page_table(title: str, judged_claims: Sequence[Judged], *, folded: bool) -> Table:
+    """A row for each claim: what it says, the published figure with a link to its source, what we
+    measured, the verdict, and why. The id of the row is that of the claim.
+    """
+    rows: list[list[str | Cell]] = []
+    for judged in judged_claims:
+        claim = judged.claim
+        source = citation(judged.source)
+        figure = ""
+        measured = ""
+        if claim.test is None or claim.test.kind != "fails":
+            figure = words.published_figure(claim)
+        if claim.test is not None:
+            values = [judged_value.value for judged_value in judged.measured]
+            measured = words.measured_range(claim.test, values)
+        rows.append(
+            [
+                Cell(claim.said, anchor=claim.id),
+                Cell(figure or words.SOURCE, url=judged.source.where[0], hover=source),
+                measured,
+                Cell(judged.verdict, tone=_TONES.get(judged.verdict, "")),
+                Cell(words.in_short(judged), details=words.in_full(judged)),
+            ]
+        )
+    columns = ["claim", words.PUBLISHED, words.MEASURED, "verdict", "why"]
+    return Table(title, columns, rows, folded=folded, prose=True)
 
 
 def _verdict_table(title: str, judged_claims: Sequence[Judged], *, folded: bool) -> Table:

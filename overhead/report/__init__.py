@@ -27,6 +27,7 @@ def build(
     reference: str = "",
     *,
     example: bool = False,
+    one_file: bool = False,
 ) -> Path:
     """Write the pages of a report to the folder ``out``, from fingerprints (files of runs),
     journals and folders of them; returns the path of the first page.
@@ -36,7 +37,8 @@ def build(
     An output folder that cannot be written raises ``UsageError``. ``documents``: where the first
     page finds the documents, so that all pages link to them. ``reference``: the run that the
     machine is compared with: a file, or a part of the name of a machine. ``example``: beside the
-    pages of a machine without a GPU stand those of the example run, which has one.
+    pages of a machine without a GPU stand those of the example run, which has one. ``one_file``:
+    all pages go into the file ``out``, which needs no other file, in place of a folder.
     """
     require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_paths, with_example
@@ -45,27 +47,35 @@ def build(
     if example:
         machines = with_example(machines)
     report_skipped(machines.skipped)
-    return _write(machines, out, documents)
+    return _write(machines, out, documents, one_file=one_file)
 
 
-def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
+def render(
+    fingerprints: Iterable[Fingerprint],
+    out: Path,
+    skipped: Sequence[Skipped] = (),
+    *,
+    one_file: bool = False,
+) -> Path:
     """Write the pages of a report from runs in memory; returns the first page's path. The machine
     of the newest run is shown in full. ``skipped``: files that could not be read, which the page
-    lists.
+    lists. ``one_file``: as in ``build``.
     """
     require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_fingerprints
 
-    return _write(from_fingerprints(fingerprints, skipped), out)
+    return _write(from_fingerprints(fingerprints, skipped), out, one_file=one_file)
 
 
-def _write(machines: Machines, out: Path, documents: str = "") -> Path:
+def _write(machines: Machines, out: Path, documents: str = "", *, one_file: bool) -> Path:
     """Write the pages; a folder that cannot be written is an error of wrong use. ``documents``: as
     in ``build``; '' for no links.
     """
-    from overhead.report.core.pages import write_pages
+    from overhead.report.core.pages import write_one_file, write_pages
 
     try:
+        if one_file:
+            return write_one_file(machines, out)
         return write_pages(machines, out, documents)
     except OSError as error:
         raise UsageError(f"{out}: cannot write the page: {error.strerror or error}") from error

@@ -10,7 +10,7 @@ from overhead.claims import rules
 from overhead.claims.findings import ClaimsJudged
 from overhead.claims.judging import Judged
 from overhead.claims.measured import ClaimValue, MeasuredCase, MeasuringCommand
-from overhead.claims.registry import Claim, ClaimTest, Unit
+from overhead.claims.registry import Claim, ClaimTest, Unit, citation
 from overhead.claims.rules import VERDICTS, ClaimVerdict, published
 from overhead.devices import Processor
 from overhead.reading.plain_text import plain
@@ -20,6 +20,7 @@ from overhead.words.findings import FindingWords, words_for
 from overhead.words.format import (
     MICRO,
     TIMES,
+    between,
     count,
     listed,
     number,
@@ -39,7 +40,40 @@ CLAIMS_PAGE = "Claims"
 ABOUT_CLAIMS = "Figures that others published, and whether our measurements reproduce them."
 CLAIMS_JUDGED = "Published claims, judged"
 WITH_A_VERDICT = "Claims with a verdict"
+NOT_DECIDED = "Claims that are not decided here, and why"
 WITHOUT_A_VERDICT = "Claims that these files cannot judge"
+WHAT_A_VERDICT_MEANS = "What a verdict means"
+MEASURED_BESIDE_PUBLISHED = "Measured values beside published ones"
+MEASURED_OVER_PUBLISHED = "measured over published (log scale)"
+PUBLISHED, MEASURED, SOURCE = "published", "measured", "source"
+PUBLISHED_MARK = "published value"
+REPRODUCES, REPRODUCES_PARTLY = "reproduces it", "reproduces it partly"
+VERDICT_GROUPS: dict[rules.ClaimVerdict, str] = {
+    "reproduced": "Reproduced",
+    "partial": "Partly reproduced",
+    "refuted": "Refuted",
+}
+"""The headings of the claims in the picture."""
+BESIDE_CAPTION = (
+    "Each mark is a measured value, divided by the published one: of one machine, and of one stack"
+    " where the claim allows several. The line through it is its interval. Near 1 we measured what"
+    " was published. An arrow stands for a value beyond the axis, a hollow mark for a noisy value."
+)
+_FEW_PERCENT = 1.2
+"""Up to this factor, a difference is told in percent. Chosen, not measured."""
+_NOUNS: dict[Unit, str] = {
+    "ratio": "ratio",
+    "share": "share",
+    "1/s": "rate",
+    "dispatches": "number",
+}
+"""What a published value is; else it is a time."""
+_BY_FAILURE: dict[rules.ClaimVerdict, str] = {
+    "reproduced": "It fails as published.",
+    "partial": "It fails, but for another reason.",
+    "refuted": "It runs.",
+    "inconclusive": "It did not end within the time limit.",
+}
 ATTRIBUTION = "Attribution: whether the part that the source names really takes most of this time."
 REASONS = "The reasons of each verdict: overhead claims --verbose"
 _PROCESSORS: dict[Processor, str] = {
@@ -130,19 +164,109 @@ def explanation_with_flaw(judged: Judged) -> str:
     return f"{explained} The mistake of the source's method: {judged.claim.flaw}"
 
 
-def explanation(judged: Judged) -> str:
-    """The text that explains a verdict: what was measured, with the source's method too where that
-    has a flaw, how much of the time the part takes that the source names, and what restricts the
-    verdict. Without a measurement, how to make one.
+def in_short(judged: Judged) -> str:
+    """Why a claim has its verdict, in one line: how far the measured values lie from the published
+    one, and what the verdict on its method and on its cause are, where these say more.
     """
     claim = judged.claim
     test = claim.test
     if test is None:
-        return claim.untested  # the claim itself says why
+        return claim.untested
+    if test.kind == "implied":
+        return _implied(claim, test)
+    if not judged.measured:
+        return _not_measured(judged.measuring)
+    sentences = [_beside_published(judged, test)]
+    if _other_hardware(judged):
+        sentences.append(f"{_capital(_other_hardware(judged))}.")
+    if judged.as_published and judged.as_published != judged.verdict:
+        sentences.append(f"The source's method has a mistake; with it: {judged.as_published}.")
+    if judged.attribution == "wrong" and claim.attribution is not None:
+        share = measured_range(claim.attribution.test, judged.shares)
+        sentences.append(f"The named cause, {claim.attribution.said}, is only {share} of it.")
+    return " ".join(sentences)
+
+
+def _beside_published(judged: Judged, test: ClaimTest) -> str:
+    """How the measured values differ from the published one, or why that is not decided."""
+    if test.kind == "fails":
+        return _BY_FAILURE.get(judged.verdict, "")
+    known = [value.measured for value, _ in judged.measured if value.measured is not None]
+    if not known:
+        why = _reason(judged.measured[0].value)
+        return f"No value: {why}."
+    if all(value.software for value, _ in judged.measured) and test.software != "counts":
+        return "Only a software adapter was measured, which cannot judge this claim."
+    bounded = [value for value in known if value.bounded]
+    if not bounded:
+        return "One process alone measured it, so the interval is not known."
+    if test.no_effect:
+        return _difference_or_none(judged.verdict)
+    return _distance(judged, test, bounded)
+
+
+def _distance(judged: Judged, test: ClaimTest, values: Sequence[Value]) -> str:
+    """How far the measured values are from the published one, by the ends of their intervals."""
+    multiples = [rules.beside_published(judged.claim, value) for value in values]
+    noun = _NOUNS.get(test.unit, "time")
+    if judged.verdict == "reproduced":
+        return _agreement(multiples, noun)
+    least, most = min(each.floor for each in multiples), max(each.ceiling for each in multiples)
+    # A time or a ratio is above zero, even if its interval is not.
+    reach = between(least, most) if least > 0 else f"at most {number(most)}"
+    distance = f"{reach} times the published {noun}"
+    if judged.verdict == "inconclusive":
+        return f"The intervals are too wide to decide: {distance}."
+    if judged.size:
+        return f"The same direction, but a {judged.size} effect: {distance}."
+    different = {verdict for _, verdict in judged.measured} - {"inconclusive"}
+    if len(different) > 1:
+        return f"The verdict differs by machine or stack: {distance}."
+    # A ratio on the other side of 1 than the published one is the opposite effect.
+    least_published = published(judged.claim).least
+    is_opposite = all((value.value > 1) != (least_published > 1) for value in values)
+    if test.unit == "ratio" and is_opposite:
+        return f"The opposite effect: {distance}."
+    return f"{_capital(distance)}."
+
+
+def _difference_or_none(verdict: rules.ClaimVerdict) -> str:
+    """What a claim of no difference comes to."""
+    if verdict == "reproduced":
+        return "There is no difference, as published."
+    if verdict == "inconclusive":
+        return "The intervals are too wide to tell whether there is a difference."
+    return "There is a difference; the source found none."
+
+
+def _agreement(multiples: Sequence[Value], noun: str) -> str:
+    """How near the measured values are to the published one: the furthest end of their
+    intervals.
+    """
+    furthest = max(max(each.ceiling, 1 / each.floor) for each in multiples)
+    if furthest < _FEW_PERCENT:
+        return f"Within {number(100 * (furthest - 1))} % of the published {noun}."
+    return f"Within a factor of {number(furthest)} of the published {noun}."
+
+
+def explanation(judged: Judged) -> str:
+    """``explained`` as one text."""
+    return " ".join(explained(judged))
+
+
+def explained(judged: Judged) -> list[str]:
+    """The sentences that explain a verdict: what was measured, with the source's method too where
+    that has a flaw, how much of the time the part takes that the source names, and what restricts
+    the verdict. Without a measurement, how to make one.
+    """
+    claim = judged.claim
+    test = claim.test
+    if test is None:
+        return [claim.untested]  # the claim itself says why
     if test.kind == "implied":  # the published figures alone decide
         sentences = [_implied(claim, test)]
     elif not judged.measured:
-        return _not_measured(judged.measuring)
+        return [_not_measured(judged.measuring)]
     else:
         # Each value of ``measured`` has a verdict of its own beside it.
         sentences = [*_value_sentences(test, [value for value, _ in judged.measured])]
@@ -155,7 +279,22 @@ def explanation(judged: Judged) -> str:
     if claim.attribution and shares:
         sentences.append(f"The source says that {claim.attribution.said} takes this time.")
         sentences += _value_sentences(claim.attribution.test, shares)
-    return " ".join([*sentences, *_limits(judged, test)])
+    return [*sentences, *_limits(judged, test)]
+
+
+def in_full(judged: Judged) -> list[str]:
+    """All that is behind a verdict, a paragraph each: the name of the claim and its source, what
+    was measured, and the mistake of the source's method.
+    """
+    claim = judged.claim
+    paragraphs = [
+        f"{claim.id}, from {citation(judged.source)}; {claim.hardware}.",
+        f"How it was published: {claim.how}",
+        *explained(judged),
+    ]
+    if claim.flaw:
+        paragraphs.append(f"The mistake of the source's method: {claim.flaw}")
+    return paragraphs
 
 
 def _implied(claim: Claim, test: ClaimTest) -> str:
@@ -241,6 +380,21 @@ def published_figure(claim: Claim) -> str:
         return " to ".join(f"{100 * share:.10g} %" for share in figures)
     texts = [f"{figure:,.10g}" for figure in figures]
     return " to ".join(texts) + _MARKS[claim.unit]
+
+
+def without_a_row(judged_claims: Sequence[Judged]) -> str:
+    """How many claims the picture does not show, and where they are; '' for none."""
+    if not judged_claims:
+        return ""
+    claims = count(len(judged_claims), "claim")
+    stand = "stands" if len(judged_claims) == 1 else "stand"
+    return f" {claims} without a verdict or without a number {stand} only in the tables."
+
+
+def beside_alt(judged_claims: Sequence[Judged]) -> str:
+    """The picture for those who do not see it: each claim with its verdict."""
+    verdicts = [f"{judged.claim.id} {judged.verdict}" for judged in judged_claims]
+    return f"Measured over published: {'; '.join(verdicts)}."
 
 
 def publication(claim: Claim) -> str:

@@ -27,7 +27,7 @@ WRITES = {
     "browser": {"--out", "--page"},
     "explain": {"--out", "--html", "--chrome"},
     "show": {"--plot"},
-    "report": {"--out"},
+    "report": {"--out", "--one-file"},
 }
 """The options that name a file or folder to write, by command. Each is tried below."""
 READS = {"--trace", "--import", "--plugin"}

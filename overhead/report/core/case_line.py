@@ -104,8 +104,18 @@ def lines_path(stack: str) -> str:
 
 def panel_name(record: Record) -> str:
     """A name for the panel of the record: the same in every run, for files and anchors."""
+    return _name("line", record)
+
+
+def case_anchor(record: Record) -> str:
+    """The id of the row of the record in the table of all cases: the same in every run."""
+    return _name("case", record)
+
+
+def _name(kind: str, record: Record) -> str:
+    """A name that is made of the key of the record alone, safe for files and ids."""
     digest = hashlib.sha256(record.key.encode()).hexdigest()[:6]
-    return slug(" ".join(["line", record.stack, record.pattern, record.caller, digest]))
+    return slug(" ".join([kind, record.stack, record.pattern, record.caller, digest]))
 
 
 @dataclasses.dataclass(frozen=True)

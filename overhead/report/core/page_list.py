@@ -29,6 +29,13 @@ class ReportPage:
     parent: str = ""
     answers: str = ""
 
+    @property
+    def id(self) -> str:
+        """The name of the page among all pages: one of a stack may have the name of another page,
+        so it is told apart by the page that it belongs to.
+        """
+        return slug(f"{self.parent} {self.name}" if self.parent else self.name)
+
 
 _pages: dict[str, ReportPage] = {}
 

@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 import msgspec
 from markupsafe import Markup, escape
 
-from overhead.blocks.html import PageSection, page as page_text
+from overhead.blocks.html import Body, PageSection, body as page_body, document
 from overhead.blocks.parts import Drawing, Part, Table, Text, cell_text
 from overhead.errors import CannotWrite, one_line
 from overhead.export import csv_text
-from overhead.loading.files import make_folder, write_fingerprint
+from overhead.loading.files import make_folder, save_file, write_fingerprint
 from overhead.loading.outputs import Output, check_not_input, check_outputs, is_made, page_of
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.view import View
@@ -36,10 +36,10 @@ from overhead.report.core.machines import (
     data_path,
     example_alone,
 )
+from overhead.report.core.one_file import joined
 from overhead.report.core.page_facts import (
     AFTER_SECTIONS,
     BEFORE_SECTIONS,
-    Sources,
     numbers_of_page,
     sources_of,
 )
@@ -54,17 +54,19 @@ from overhead.report.core.page_list import (
 )
 from overhead.report.core.registry import (
     Build,
+    FromRun,
     PlannedSection,
     SectionOfEach,
     registered,
     registered_across,
     registered_each,
 )
-from overhead.results import StackFacts, facts_of
+from overhead.results import Fingerprint, StackFacts, facts_of
 from overhead.words.glossary import GLOSSARY, Term
-from overhead.words.printed import noting
+from overhead.words.printed import Printed, noting
 from overhead.words.report.example_run import BACK, example_heading, example_of_another
 from overhead.words.report.pages import (
+    about_machine,
     about_run,
     about_runs,
     drawn_from,
@@ -75,6 +77,8 @@ from overhead.words.report.pages import (
     title_with_number,
 )
 
+_COMMAND = "report"
+"""The command that writes the pages, by which they are known again."""
 _FIGURES_FOLDER = "figures"
 _FOLDERS = (_FIGURES_FOLDER, PAGES_FOLDER, DOWNLOADS_FOLDER)
 _REM_AN_INCH = 7.5
@@ -126,11 +130,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     """
     # First the files that the report was made from, which it must not overwrite; then the sections;
     # then the pages.
-    inputs = []
-    for view in machines.runs:
-        if view.path is not None and view.path.name:  # a run in memory has no file
-            inputs.append(view.path)
-    inputs += [skipped.path for skipped in machines.skipped]
+    inputs = _inputs(machines)
     _claim(out, inputs)
     for folder in _FOLDERS:
         make_folder(out / folder)
@@ -144,63 +144,146 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
         stacks=machines.stacks,
         is_example=machines.is_example,
     )
-    # Readers can download the file of each run that is shown.
-    for view in machines.views:
-        shown = view.fingerprint
-        # ``fresh``: the path to write to, after what was there is deleted.
-        write_fingerprint(site.fresh(data_path(shown)), shown)
-    # The style of the report for matplotlib; the user's settings are put back afterwards.
-    with draw.style():
-        sections_by_page = _sections(site, machines)
-
     sources = sources_of(view.fingerprint for view in machines.runs)
-    # The navigation on each page names the pages that have sections, so all sections come first.
-    pages = [page for page, sections in sections_by_page.items() if sections]
-    for page in pages:
-        _write_page(site, machines, pages, page, sections_by_page[page], sources)
+    for made in _made_pages(site, machines):
+        text = document([made.body], heading=made.heading, about=made.about, command=_COMMAND)
+        site.keep(made.page.path, text)
+        # The facts name, for each number on the page, the figures that it was formed from. By
+        # section, the figures that became text while it was made.
+        printed = {section.name: section.printed for section in made.sections}
+        printed[BEFORE_SECTIONS] = made.outside
+        printed[AFTER_SECTIONS] = made.outside
+        facts = numbers_of_page(text, printed, sources)
+        as_json = msgspec.json.format(msgspec.json.encode(facts), indent=1)
+        site.keep(f"{DOWNLOADS_FOLDER}/{made.page.id}.facts.json", as_json.decode())
     if machines.example is not None:
         write_pages(example_alone(machines.example), out / EXAMPLE_FOLDER)
     return out / FRONT.path
 
 
-def _write_page(
+def write_one_file(machines: Machines, file: Path) -> Path:
+    """Write a report, all its pages and tables, to one file that needs no other, and return its
+    path. Raises ``OSError``, and ``UsageError`` if the file is an input or somebody else's.
+    """
+    inputs = _inputs(machines)
+    check_outputs([Output(file, page_of(_COMMAND))], inputs)
+    site = Site(None, len(machines.views), inputs=inputs, stacks=machines.stacks)
+    made_pages = list(_made_pages(site, machines))
+    ids_by_path = {made.page.path: made.page.id for made in made_pages}
+    bodies = joined([made.body for made in made_pages], ids_by_path)
+    front = made_pages[0]
+    text = document(bodies, heading=front.heading, about=front.about, command=_COMMAND)
+    save_file(file, text.encode())
+    return file
+
+
+def _inputs(machines: Machines) -> list[Path]:
+    """The files that the report is made from, also those that could not be read."""
+    inputs = []
+    for view in machines.runs:
+        if view.path is not None and view.path.name:  # a run in memory has no file
+            inputs.append(view.path)
+    return inputs + [skipped.path for skipped in machines.skipped]
+
+
+def _data_path(machines: Machines, run: Fingerprint) -> str:
+    """Where the report has the file of a run: by its machine, and for a run beside the one that is
+    shown of this machine also by its time.
+    """
+    if any(view.fingerprint is run for view in machines.views):
+        return data_path(run)
+    name = slug(f"{run.machine.id} {run.created}")
+    return f"{DOWNLOADS_FOLDER}/{name}.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class _MadePage:
+    """A page that is ready to be written. ``heading`` and ``about`` are the lines at its top.
+
+    ``outside``: the figures that became text for its head and its foot.
+    """
+
+    page: ReportPage
+    sections: Sequence[PageSection]
+    body: Body
+    heading: str
+    about: str
+    outside: Sequence[Printed]
+
+
+def _made_pages(site: Site, machines: Machines) -> Iterator[_MadePage]:
+    """The pages that have sections, in the order of the navigation, ready to be written. The files
+    of their figures, tables and runs are kept by the ``site``.
+    """
+    # Readers can download the file of each run that is shown.
+    for view in machines.views:
+        site.keep_run(_data_path(machines, view.fingerprint), view.fingerprint)
+    # The style of the report for matplotlib; the user's settings are put back afterwards.
+    with draw.style():
+        sections_by_page = _sections(site, machines)
+    # The navigation on each page names the pages that have sections, so all sections come first.
+    pages = [page for page, sections in sections_by_page.items() if sections]
+    for page in pages:
+        yield _made_page(site, machines, pages, page, sections_by_page[page])
+
+
+def _made_page(
     site: Site,
     machines: Machines,
     pages: Sequence[ReportPage],
     page: ReportPage,
     sections: Sequence[PageSection],
-    sources: Sources,
-) -> None:
-    """Write one page, and a file of facts beside it. The facts name, for each number on the page,
-    the figures that it was formed from.
-
-    ``pages``: all pages, for the navigation; ``sources``: what each figure is in the files.
-    """
-    run = machines.own.fingerprint
+) -> _MadePage:
+    """One page, ready to be written. ``pages``: all pages, for the navigation."""
+    run = _run_of_page(machines, page, sections)
+    data = ""
+    if run is not None:
+        data = _data_path(machines, run)
+        site.keep_run(data, run)
+    # The head names a run only if it is that of the whole page: else each section names its own.
+    shown = [section if section.run is run else _with_run(section) for section in sections]
     # Each figure that becomes text is noted, so that it is known again in the finished page. Those
     # noted here, of headings, stand outside of the sections.
     with noting() as outside:
-        text = site.write_page(
-            page.path,
-            sections,
+        heading = _heading(machines, page)
+        about = _about(machines, page, run)
+        body = site.body(
+            page,
+            shown,
             site.navigation(pages, page),
-            heading=_heading(machines, page),
-            about=_about(machines, page),
+            heading=heading,
+            about=about,
             skipped=skipped_files(machines.skipped) if page.name in _PAGES_WITH_SKIPPED else (),
             linked=GlossaryLinks(page.path),
             answers=page.answers,
-            data=data_path(run),
+            data=data,
         )
-    # By section, the figures that became text while it was made.
-    printed = {section.name: section.printed for section in sections}
-    printed[BEFORE_SECTIONS] = outside
-    printed[AFTER_SECTIONS] = outside
-    facts = numbers_of_page(text, printed, sources)
-    # A page of a stack may have the name of another page: it is told apart by the page that it
-    # belongs to.
-    name = slug(f"{page.parent} {page.name}" if page.parent else page.name)
-    as_json = msgspec.json.format(msgspec.json.encode(facts), indent=1)
-    site.fresh(f"{DOWNLOADS_FOLDER}/{name}.facts.json").write_bytes(as_json)
+    return _MadePage(page, shown, body, heading, about, outside)
+
+
+def _run_of_page(
+    machines: Machines, page: ReportPage, sections: Sequence[PageSection]
+) -> Fingerprint | None:
+    """The run that a page is of, which its head names: the one that all its sections share. None if
+    they have several, or are over all machines, or if the page is of no run.
+    """
+    # The title of the first page is of the run shown. Its sections over other runs name these.
+    if page is FRONT:
+        return machines.own.fingerprint
+    if page is METHOD:
+        return None
+    first = sections[0].run
+    return first if all(section.run is first for section in sections) else None
+
+
+def _with_run(section: PageSection) -> PageSection:
+    """The section below a sentence that names its run. A section over several runs names them
+    itself.
+    """
+    if section.run is None:
+        return section
+    measured = Text([from_run(section.run)], quiet=True)
+    return dataclasses.replace(section, parts=[measured, *section.parts])
 
 
 def _heading(machines: Machines, page: ReportPage) -> str:
@@ -211,11 +294,20 @@ def _heading(machines: Machines, page: ReportPage) -> str:
     return example_heading(heading) if machines.is_example else heading
 
 
-def _about(machines: Machines, page: ReportPage) -> str:
-    """The line below the heading: which run or runs the page shows."""
-    if page.name == "machines":
-        return about_runs([view.fingerprint for view in machines.views])
-    about = about_run(machines.own.fingerprint)
+def _about(machines: Machines, page: ReportPage, run: Fingerprint | None) -> str:
+    """The line below the heading: which machine, run or runs the page shows. ``run``: the run of
+    the whole page, if it has one.
+    """
+    if run is not None:
+        about = about_run(run)
+    elif page is METHOD:
+        return ""
+    elif page.name == "machines":
+        about = about_runs([view.fingerprint for view in machines.views])
+    elif page.name == "claims":
+        about = about_runs([view.fingerprint for view in machines.runs])
+    else:
+        about = about_machine(machines.own.fingerprint)
     return example_of_another(about) if machines.is_example else about
 
 
@@ -228,7 +320,7 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     """
     front = out / FRONT.path
     # ``made``: tells by the beginning of a file whether it is a page that this command made.
-    made = page_of("report")
+    made = page_of(_COMMAND)
     # Refuses a first page that cannot be written, is one of the inputs, or has content of somebody
     # else; an empty file passes, because nothing is lost with it.
     check_outputs([Output(front, made)], inputs)
@@ -252,7 +344,7 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
             f" there; remove {folders}, or name another folder in --out"
         )
     front.unlink(missing_ok=True)  # an empty file, or a link to nothing
-    empty_page = rendered([], heading="", about="", drawn_from="")
+    empty_page = rendered([], heading="", about="", drawn_from="", command=_COMMAND)
     front.write_text(empty_page, encoding="utf-8")
 
 
@@ -332,23 +424,22 @@ def _named(build: Callable[[View, str], Iterable[Part]], name: str, view: View) 
     return build(view, name)
 
 
-def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Part]:
-    """The parts of a section, built from the run shown. Where that gives no table or drawing, they
-    are from the run among ``others`` that gives most, below a sentence that names this run.
+def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Part | FromRun]:
+    """The parts of a section behind the run that they are of: the run shown, or, where that gives
+    no table or drawing, the run among ``others`` that gives most.
     """
+    source = shown
     parts = list(build(shown))
-    if _amount(parts):
-        return parts
-    most = 0
-    for other in others:
-        other_parts = list(build(other))
-        # Drawings and rows of tables: the run that gives most is shown.
-        amount = _amount(other_parts)
-        if amount > most:
-            most = amount
-            source = Text([from_run(other.fingerprint)], quiet=True)
-            parts = [source, *other_parts]
-    return parts
+    most = _amount(parts)
+    if most == 0:
+        for other in others:
+            other_parts = list(build(other))
+            # Drawings and rows of tables: the run that gives most is shown.
+            amount = _amount(other_parts)
+            if amount > most:
+                most, source, parts = amount, other, other_parts
+    # A section without parts is left out.
+    return [FromRun(source.fingerprint), *parts] if parts else []
 
 
 def _amount(parts: Iterable[Part]) -> int:
@@ -366,18 +457,20 @@ def _amount(parts: Iterable[Part]) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What all pages of a report share, and the methods that write its files. ``out``: its folder;
-    ``machines``: their number; ``figures``, ``pages``, ``tables``: the names of figures, subpages
-    and files of tables that are in use.
+    """What all pages of a report share, and the methods that write its files. ``out``: its folder,
+    None if all is written to one file, and then ``inside`` has the texts of files that become part
+    of it, by their paths. ``machines``: their number; ``figures``, ``pages``, ``tables``: the names
+    of figures, subpages and files of tables that are in use.
 
     ``inputs``: the files that were read, which are never overwritten. ``documents``: see
     ``write_pages``. ``stacks``: the facts that the files carry. ``is_example``: see ``Machines``.
     """
 
-    out: Path
+    out: Path | None
     machines: int
     documents: str = ""
     inputs: Sequence[Path] = ()
+    inside: dict[str, str] = dataclasses.field(default_factory=dict)
     figures: set[str] = dataclasses.field(default_factory=set)
     pages: set[str] = dataclasses.field(default_factory=set)
     tables: set[str] = dataclasses.field(default_factory=set)
@@ -427,19 +520,22 @@ class Site:
             with noting() as printed:
                 # ``contained``: if the section raises, a sentence with the reason is its only part.
                 parts = contained(section.name, partial(self._ready, section.make, tables))
+            run = None
+            if parts and isinstance(parts[0], FromRun):
+                run = parts.pop(0).run
             # A section without parts has nothing to show, and gets no heading either.
             if parts:
-                made.append(PageSection(section.name, section.title, parts, printed))
+                made.append(PageSection(section.name, section.title, parts, printed, run))
         return made
 
-    def _ready(self, make: Callable[[], Iterable[Part]], tables: str) -> Iterator[Any]:
+    def _ready(self, make: Callable[[], Iterable[Part | FromRun]], tables: str) -> Iterator[Any]:
         """The parts of a section as the template needs them, after their files are written: for a
         drawing its picture and its table, for a table also the path of its CSV file.
 
         ``make``: builds the parts; ``tables``: what the names of the CSV files begin with.
         """
         for part in make():
-            if not isinstance(part, Part):
+            if not isinstance(part, Part | FromRun):
                 raise TypeError(f"{part!r} is no part of a section")
             # A drawing becomes a picture, and its table a file; a table gets a file too; texts
             # stay.
@@ -459,12 +555,14 @@ class Site:
         name = self.unused_name(drawing.name, self.figures)
         figure = drawing.draw()
         svg = draw.svg(figure)
-        self.fresh(f"{_FIGURES_FOLDER}/{name}.svg").write_text(svg, encoding="utf-8")
-        # The PNG gets the layout of the SVG, so it need not be laid out again.
-        figure.set_layout_engine("none")
-        # Saving draws the figure once more, so the style of the report must hold here too.
-        with draw.style():
-            figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
+        # In one file, readers save the picture itself.
+        if self.out is not None:
+            self.keep(f"{_FIGURES_FOLDER}/{name}.svg", svg)
+            # The PNG gets the layout of the SVG, so it need not be laid out again.
+            figure.set_layout_engine("none")
+            # Saving draws the figure once more, so the style of the report must hold here too.
+            with draw.style():
+                figure.savefig(self.fresh(self.out, f"{_FIGURES_FOLDER}/{name}.png"))
         # The page shows the figure at its own width, in rem (the size of its letters).
         inches = figure.get_figwidth()
         svg_narrow = ""
@@ -497,16 +595,31 @@ class Site:
         rows = [list(table.columns)]
         for row in table.rows:
             rows.append([cell_text(cell) for cell in row])
-        self.fresh(path).write_text(csv_text(rows), encoding="utf-8", newline="")
+        self.keep(path, csv_text(rows))
         return dataclasses.replace(table, file=path)
 
-    def fresh(self, name: str) -> Path:
+    def keep(self, name: str, text: str) -> None:
+        """Write a file of the report, or keep its text for the one file."""
+        if self.out is None:
+            self.inside[name] = text
+        else:
+            # Lines end as the text says, on Windows too.
+            self.fresh(self.out, name).write_text(text, encoding="utf-8", newline="")
+
+    def keep_run(self, name: str, run: Fingerprint) -> None:
+        """Write the file of a run, for readers to download. The one file has none: runs would be
+        half of its size.
+        """
+        if self.out is not None:
+            write_fingerprint(self.fresh(self.out, name), run)
+
+    def fresh(self, folder: Path, name: str) -> Path:
         """The path of a file to write in the report's folder, after what was there is deleted: else
         writing could go through a link to a file elsewhere, or wait for the reader of a pipe.
 
         Raises ``UsageError`` for a file that was read.
         """
-        path = self.out / name
+        path = folder / name
         check_not_input(path, self.inputs)
         path.unlink(missing_ok=True)
         return path
@@ -524,30 +637,38 @@ class Site:
         taken.add(name)
         return name
 
-    def write_page(
-        self, path: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any
-    ) -> str:
-        """Write one page to ``path`` in the folder, and return its text. ``links``: its navigation.
+    def body(
+        self,
+        page: ReportPage,
+        sections: Sequence[PageSection],
+        links: Sequence[Link],
+        **shown: Any,
+    ) -> Body:
+        """A page without the frame of its file. ``links``: its navigation.
 
         ``shown``: what else the template names: ``heading`` and ``about``; ``skipped`` files, each
-        with the reason; ``linked``, which adds links to the glossary to a text; and ``answers``,
-        the sentence at the top.
+        with the reason; ``linked``, which adds links to the glossary to a text; ``answers``, the
+        sentence at the top; and ``data``, the path of its run.
         """
-        text = rendered(
-            sections,
-            root=_way_up(path),
-            links=links,
-            drawn_from=drawn_from(self.machines),
-            stacks=self.stacks,
-            **shown,
-        )
-        self.fresh(path).write_text(text, encoding="utf-8")
-        return text
+        values = _usual(self.stacks) | shown
+        values["address_of"] = partial(self._address, _way_up(page.path))
+        values |= {"links": links, "drawn_from": drawn_from(self.machines)}
+        return page_body(sections, id=page.id, **values)
+
+    def _address(self, way_up: str, path: str) -> str:
+        """The address of a page or a file of the report, on a page that is so far below the
+        report's folder. '' for what is not in the one file.
+        """
+        is_page = path.partition("#")[0].endswith(".html")
+        if self.out is not None or is_page:
+            return way_up + path
+        text = self.inside.get(path)
+        return f"data:text/csv;charset=utf-8;base64,{_in_base64(text)}" if text is not None else ""
 
 
-def _in_base64(svg: str) -> str:
-    """The picture as the address of an image holds it."""
-    return base64.b64encode(svg.encode()).decode()
+def _in_base64(text: str) -> str:
+    """The text of a picture or a table as an address holds it."""
+    return base64.b64encode(text.encode()).decode()
 
 
 def _way_up(path: str) -> str:
@@ -556,13 +677,17 @@ def _way_up(path: str) -> str:
 
 
 def rendered(
-    sections: Sequence[PageSection],
-    *,
-    stacks: Mapping[str, StackFacts] | None = None,
-    **values: Any,
+    sections: Sequence[PageSection], *, command: str, heading: str, about: str, **values: Any
 ) -> str:
-    """One page as HTML, of a report or of another command. ``values``: what the template names,
-    such as its ``heading``, except its styles, its script and its colours.
+    """A page of one command alone, as HTML. ``values``: what else the template names."""
+    shown = {"heading": heading, "about": about, **values}
+    body = page_body(sections, **(_usual() | shown))
+    return document([body], heading=heading, about=about, command=command)
+
+
+def _usual(stacks: Mapping[str, StackFacts] | None = None) -> dict[str, Any]:
+    """What the template of a page needs, and not every page gives. ``linked`` is called with each
+    text: ``str`` returns it without links. ``address_of`` is called with each path.
 
     ``stacks``: facts of stacks, such as colours, that the files of runs carry for stacks that this
     version does not know.
@@ -571,19 +696,15 @@ def rendered(
     def colour(stack: str) -> str:
         return facts_of(stack, stacks).colour
 
-    # The template needs these, and not every page gives them. ``linked`` is called with each text:
-    # ``str`` returns it without links.
-    usual = {
-        "command": "report",
+    return {
+        "colour": colour,
         "answers": "",
         "data": "",
-        "root": "",
         "links": (),
         "skipped": (),
-        "place": str,
         "linked": str,
+        "address_of": str,
     }
-    return page_text(sections, colour=colour, **(usual | values))
 
 
 def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:

@@ -16,11 +16,19 @@ from overhead.reading.view import View
 from overhead.registry import Registry
 from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import page_named
+from overhead.results import Fingerprint
 
 Build = Callable[[View], Iterable[Part]]
 BuildEach = Callable[[View, str], Iterable[Part]]
 BuildAcross = Callable[[Machines], Iterable[Part]]
 B = TypeVar("B")
+
+
+@dataclasses.dataclass(frozen=True)
+class FromRun:
+    """Stands before the parts of a section that are all of one run."""
+
+    run: Fingerprint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +39,7 @@ class PlannedSection:
 
     name: str
     title: str
-    make: Callable[[], Iterable[Part]]
+    make: Callable[[], Iterable[Part | FromRun]]
     order: int = 0
 
 

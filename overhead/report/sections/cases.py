@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.plain_text import plain
 from overhead.reading.summary import missing_stacks
 from overhead.reading.view import TargetView, View, boards_of
-from overhead.report.core.case_line import line_link
+from overhead.report.core.case_line import case_anchor, line_link
 from overhead.report.core.registry import register
 from overhead.results import Caller, Figure, Fingerprint, LeftOut, Record, Scalar
 from overhead.words.format import held_range, micro_spread, spread
@@ -23,13 +24,17 @@ from overhead.words.next_run import next_run_text
 from overhead.words.reasons import notes_said, sentence
 from overhead.words.report.cases import (
     CASES_READ_AS,
+    HOW_TO_READ,
     NEEDS_NVIDIA,
     NO_CASE,
     NOTHING_MISSING,
+    OTHER_FIGURES,
+    answer,
     number_of_cases,
-    status,
+    targets_title,
     to_know,
     versions,
+    why_no_cost,
 )
 from overhead.words.report.machines import gpu_names, memory
 from overhead.words.summary import left_out_sentence
@@ -57,12 +62,11 @@ def machine(view: View) -> Iterator[Part]:
     run = view.fingerprint
     yield Table("The machine and the run", ["", ""], _machine_rows(run))
     state = [(name, _as_text(value)) for name, value in sorted(run.volatile.items())]
-    yield Table("State while measuring", ["", ""], state)
+    yield Table("State while measuring", ["", ""], state, folded=True)
     # ``flags``: what disturbed the run.
     if run.flags:
         yield Text([to_know(notes_said(run.flags))])
-    targets = [_target_row(target) for target in view.targets]
-    yield Table("Targets", ["target", "API", "adapter", "device", "kind", "environment"], targets)
+    yield _targets_table(view)
     yield Table("Versions", ["what", "version"], sorted(run.versions.items()), folded=True)
     yield Table(
         "Kernel sources (SHA-256)", ["kernel", "hash"], sorted(run.kernels.items()), folded=True
@@ -85,12 +89,23 @@ def _machine_rows(run: Fingerprint) -> list[tuple[str, str]]:
     ]
 
 
-def _target_row(target: TargetView) -> list[str | Cell]:
-    """A target: what its driver calls it, what it computes on, and the variables that were set."""
-    first = target.first
-    name = Cell(target.label, target.stack)
-    variables = _pairs(first.environment)
-    return [name, first.api, first.adapter, first.device, _target_kind(target), variables]
+def _targets_table(view: View) -> Table:
+    """The targets: what each computes on, and the variables that were set. The adapter of most of
+    them stands in the title alone.
+    """
+    adapters = Counter(target.first.adapter for target in view.targets)
+    (usual, number_of), *_ = [*adapters.most_common(1), ("", 0)]
+    if number_of < 2:
+        usual = ""
+    rows: list[list[str | Cell]] = []
+    for target in view.targets:
+        first = target.first
+        adapter = "" if first.adapter == usual else first.adapter
+        name = Cell(target.short, target.stack)
+        variables = _pairs(first.environment)
+        rows.append([name, first.api, adapter, first.device, _target_kind(target), variables])
+    columns = ["target", "API", "adapter", "device", "kind", "environment"]
+    return Table(targets_title(usual), columns, rows, folded=True).without_empty(1)
 
 
 def _target_kind(target: TargetView) -> str:
@@ -218,44 +233,53 @@ def _parameters(record: Record) -> str:
 
 @dataclass(frozen=True)
 class _CaseRow:
-    """A row of the table of all cases: a case, and its numbers as text.
+    """A row of a table of all cases: a case, and its numbers as text.
 
-    ``figures``: by the names of the figures that have a column. ``others``: the other figures, each
-    with its name.
+    ``figures``: by the names of the figures that have a column. ``others``: figures without a
+    column, each with its name.
     """
 
     record: Record
     figures: Mapping[str, str]
-    next_run: str
-    others: str
+    next_run: str = ""
+    others: str = ""
 
 
 @register("records", "All cases", 5, page="cases")
 def records(view: View) -> Iterator[Part]:
-    """A section with one table of every figure of every case of the run."""
+    """A section with every figure of every case of the run: the main ones in one table, and all
+    others in a folded one.
+    """
     if not view.fingerprint.records:
         yield Text([NO_CASE])
         return
-    yield Text([CASES_READ_AS], quiet=True)
+    yield Text([answer(view)], lead=True)
     rows = [_case_row(view, record) for record in view.fingerprint.records]
     yield table_of("All cases", _columns(view), rows, sortable=True)
+    others = [_others_row(record) for record in view.fingerprint.records]
+    yield table_of(OTHER_FIGURES, _other_columns(view), others, folded=True)
+    yield Text(CASES_READ_AS, folded=HOW_TO_READ)
 
 
 def _case_row(view: View, record: Record) -> _CaseRow:
-    """The row of a case, with all its figures as text: those with a column, and the others in one
-    cell. They become text in this order and not in that of the columns, because ``page_facts``,
-    which says what each number of the page is, finds them in this order.
+    """The row of a case with its main figures as text. They become text in the order of the
+    columns, because ``page_facts``, which says what each number of the page is, finds them in this
+    order.
     """
-    figures = {}
-    for name in (*_FIRST_FIGURES, *_MORE_FIGURES):
-        figures[name] = _with_interval(record.figure(name))
+    figures = {name: _with_interval(record.figure(name)) for name in _FIRST_FIGURES}
     # The range in which 9 of 10 runs on another machine of this kind put the cost.
     next_run = next_run_text(record, view.fingerprint.machine)
+    return _CaseRow(record, figures, next_run)
+
+
+def _others_row(record: Record) -> _CaseRow:
+    """The row of a case with its other figures: those with a column, and the rest in one cell."""
+    figures = {name: _with_interval(record.figure(name)) for name in _MORE_FIGURES}
     others = []
     for figure in record.figures:
-        if figure.name not in figures:
+        if figure.name not in figures and figure.name not in _FIRST_FIGURES:
             others.append(f"{figure_name(figure.name)} {_with_interval(figure)}")
-    return _CaseRow(record, figures, next_run, "; ".join(others))
+    return _CaseRow(record, figures, others="; ".join(others))
 
 
 def _with_interval(figure: Figure | None) -> str:
@@ -272,23 +296,30 @@ def _with_interval(figure: Figure | None) -> str:
 
 
 def _columns(view: View) -> list[Column[_CaseRow]]:
-    """The columns of the table of all cases: which case, its main figures, and all else at the
-    right. Some need the ``view``, to name a case among those of its target or to link to its page.
+    """The columns of the table of all cases: which case, and its main figures. Some need the
+    ``view``, to name a case among those of its target or to link to its page.
     """
-    first_figures = [_figure_column(name) for name in _FIRST_FIGURES]
-    more_figures = [_figure_column(name) for name in _MORE_FIGURES]
+    return [
+        Column("target", partial(_linked_target, view)),
+        Column("case", partial(_pattern_label, view)),
+        Column("called", _caller),
+        Column("status", partial(_linked_status, view)),
+        *[_figure_column(name) for name in _FIRST_FIGURES],
+        Column("run-to-run", attrgetter("next_run"), is_number=True),
+        Column("limit", attrgetter("record.bound")),
+    ]
+
+
+def _other_columns(view: View) -> list[Column[_CaseRow]]:
+    """The columns of the table of the other figures."""
     return [
         Column("target", partial(_short_target, view)),
         Column("case", partial(_pattern_label, view)),
         Column("called", _caller),
-        Column("status", partial(_linked_status, view)),
-        *first_figures,
-        Column("run-to-run", attrgetter("next_run"), is_number=True),
+        Column("per", attrgetter("record.unit")),
         # Up to which length of a chain the cost was seen to hold.
         Column("up to n", _held_range, is_number=True),
-        Column("limit", attrgetter("record.bound")),
-        Column("per", attrgetter("record.unit")),
-        *more_figures,
+        *[_figure_column(name) for name in _MORE_FIGURES],
         Column("workload and parameters", _workload_and_parameters),
         Column("other figures", attrgetter("others")),
         Column("timed", _timed),
@@ -302,6 +333,12 @@ def _figure_column(name: str) -> Column[_CaseRow]:
 
 def _figure_cell(name: str, row: _CaseRow) -> str:
     return row.figures[name]
+
+
+def _linked_target(view: View, row: _CaseRow) -> Cell:
+    """The target, with the id of the row."""
+    target = view.target(row.record)
+    return Cell(target.short, target.stack, anchor=case_anchor(row.record))
 
 
 def _short_target(view: View, row: _CaseRow) -> Cell:
@@ -318,8 +355,11 @@ def _caller(row: _CaseRow) -> str:
 
 
 def _linked_status(view: View, row: _CaseRow) -> Cell:
-    """The status, with a link to the times behind the figure."""
-    return Cell(status(row.record), path=line_link(view, row.record))
+    """The status, with a link to the times behind the figure. A pointer shows why there is no
+    cost.
+    """
+    path = line_link(view, row.record)
+    return Cell(row.record.status, path=path, hover=why_no_cost(row.record))
 
 
 def _held_range(row: _CaseRow) -> str:

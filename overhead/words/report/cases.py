@@ -2,26 +2,59 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from overhead.reading.missing_values import missing_case
 from overhead.reading.plain_text import plain
-from overhead.reading.view import TargetView
+from overhead.reading.view import TargetView, View
 from overhead.results import VALUED, Fingerprint, Record
+from overhead.words.format import count, listed
 from overhead.words.names import CALLER_WORDS
-from overhead.words.reasons import with_status
+from overhead.words.reasons import sentence
 
 NOTHING_MISSING = "Nothing is missing."
 NEEDS_NVIDIA = "it needs an NVIDIA GPU"
 NO_CASE = "The file holds no case."
+HOW_TO_READ = "How to read these tables"
 CASES_READ_AS = (
-    "Times are for one dispatch, launch, call or step, in µs, with 95 % intervals. These are for a"
-    " whole chain or call: one-off cost, empty wait, single-shot latency, preparation and first"
-    " call. A case is named by its pattern and by what differs from the first case of the target. A"
-    " status links to the times behind the figure. Unpinned: the median of several processes that"
-    " are not pinned to a CPU core, with their range. Up to n: the longest chain for which the cost"
-    " was seen to hold; of two numbers, the first is the shortest chain."
+    "Times are for one dispatch, launch, call or step, in µs, with 95 % intervals. In the table of"
+    " the other figures, these are for a whole chain or call: one-off cost, empty wait, single-shot"
+    " latency, preparation and first call.",
+    "A case is named by its pattern and by what differs from the first case of the target.",
+    "A status links to the times behind the figure.",
+    "Unpinned: the median of several processes that are not pinned to a CPU core, and their range.",
+    "Up to n: the longest chain for which the cost was seen to hold; of two numbers, the first is"
+    " the shortest chain.",
 )
+OTHER_FIGURES = "The other figures of each case"
+
+
+def answer(view: View) -> str:
+    """How many cases of how many stacks a run has, and how many of them have a figure."""
+    statuses = Counter(record.status for record in view.fingerprint.records)
+    with_figure = sum(number for status, number in statuses.items() if status in VALUED)
+    stacks = count(len(view.stacks), "stack")
+    cases = f"{count(statuses.total(), 'case')} of {stacks}"
+    texts = [f"{statuses['ok']:,} with an exact figure"]
+    if statuses["noisy"]:
+        texts.append(f"{statuses['noisy']:,} with a noisy one")
+    if statuses["bimodal"]:
+        texts.append(f"{statuses['bimodal']:,} with two speeds")
+    without = statuses.total() - with_figure
+    if without:
+        reasons = [
+            f"{number:,} {status}" for status, number in statuses.items() if status not in VALUED
+        ]
+        texts.append(f"{without:,} without a figure ({', '.join(reasons)})")
+    return f"{cases}: {listed(texts)}."
+
+
+def targets_title(adapter: str) -> str:
+    """The title of the table of targets. ``adapter``: that of most, which the rows leave out."""
+    return (
+        f"Targets; where no adapter is named, it is {plain(adapter, 80)}" if adapter else "Targets"
+    )
 
 
 def case_name(target: TargetView, record: Record) -> str:
@@ -50,9 +83,8 @@ def to_know(flags: Sequence[str]) -> str:
     return f"Notes on this run: {'. '.join(flags)}."
 
 
-def status(record: Record) -> str:
-    """The status of a case; where it has no cost, also why."""
+def why_no_cost(record: Record) -> str:
+    """Why a case has no cost; '' where it has one."""
     complete = record.figure("complete")
     has_cost = complete is not None and complete.measured is not None
-    why = "" if has_cost else missing_case(record).detail
-    return plain(with_status(record.status, why), 120)
+    return "" if has_cost else plain(sentence(missing_case(record).detail), 200)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from overhead.profiles import PROFILES
 from overhead.words.format import listed
 
+ANSWER = (
+    "The cost of a launch is the time that one more launch adds to a chain of n of them: the slope"
+    " of T(n), and not a total divided by n."
+)
 IDEA = (
     (
         "A case is a chain of n equal dispatches, launches, calls or steps. The chain is timed for"

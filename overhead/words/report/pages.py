@@ -23,13 +23,17 @@ def front_title(costs: DispatchCosts | None, run: Fingerprint) -> str:
     return f"Kernel launch overhead on {machine_name(run.machine)}"
 
 
-def about_run(run: Fingerprint) -> str:
-    """The machine of a page and when it was measured."""
+def about_machine(run: Fingerprint) -> str:
+    """The machine that a page of several runs is about."""
     gpus = [gpu.name for gpu in run.machine.gpus if not gpu.software]
     names = [plain(name, 60) for name in (*gpus, run.machine.cpu)]
+    return " ".join([*example_lines(run), ", ".join(names)])
+
+
+def about_run(run: Fingerprint) -> str:
+    """The machine of a page and when it was measured."""
     day, minute = run.created[:10], run.created[11:16]
-    measured = f"measured {day} at {minute} UTC, profile {run.profile}"
-    return " ".join([*example_lines(run), f"{', '.join(names)}; {measured}"])
+    return f"{about_machine(run)}; measured {day} at {minute} UTC, profile {run.profile}"
 
 
 def about_runs(runs: Sequence[Fingerprint]) -> str:
@@ -39,11 +43,8 @@ def about_runs(runs: Sequence[Fingerprint]) -> str:
 
 
 def from_run(run: Fingerprint) -> str:
-    """Which other run a section is of, where the page's own run has nothing for it."""
-    return (
-        f"This section is from another run ({run_time(run.created)}, profile"
-        f" {plain(run.profile, 40)})."
-    )
+    """Which run a section is of, on a page of several."""
+    return f"Measured {run_time(run.created)}, profile {plain(run.profile, 40)}."
 
 
 def drawn_from(machines: int) -> str:

@@ -243,8 +243,8 @@ def _points_over_batch(sweep: VariantSeries) -> list[tuple[float, Value]]:
     points: list[tuple[float, Value]] = []
     for variant in sweep:
         time = variant.complete
-        # A time whose interval reaches zero (it is not *resolved*) is left out.
-        if time is not None and time.resolved:
+        # A logarithmic axis has no place for what is not above zero.
+        if time is not None and time.value > 0:
             # ``by_interval``: the point is drawn as ``ok`` or ``noisy`` by its interval alone.
             points.append((variant.batch, by_interval(time / _NS_PER_MS)))
     return points
@@ -310,11 +310,11 @@ def _tokens_drawing(decoder: DecoderResults, table: Table) -> Drawing | None:
 
 
 def _token_rows(decoder: DecoderResults) -> list[_TokenRow]:
-    """The rows of the figure, without the times that may not be drawn."""
+    """The rows of the figure; a variant without a time above zero has no place in it."""
     # Variants of one stack that are handed over alike differ in their fusions.
     rows: dict[tuple[str, str, Caller], list[MeasuredVariant]] = {}
     for variant in decoder.variants:
-        if variant.is_resolved("complete"):
+        if variant.complete is not None and variant.complete.value > 0:
             key = (variant.target.key, row_name(variant), variant.record.caller)
             rows.setdefault(key, []).append(variant)
     made = []
@@ -335,13 +335,21 @@ def _dot_row(row: _TokenRow) -> DotRow:
     """
     times = ["", ""]
     for variant in row.variants:
-        assert variant.complete is not None
         if variant.is_fused:
-            times[1] = number(variant.complete / _NS_PER_MS)
+            times[1] = _short_time(variant)
         elif _fusions(variant) == 0:
-            times[0] = number(variant.complete / _NS_PER_MS)
+            times[0] = _short_time(variant)
     marks = [_mark(variant) for variant in row.variants]
     return DotRow(row_name(row.variants[0]), marks, columns=times)
+
+
+def _short_time(variant: MeasuredVariant) -> str:
+    """The time of a token in ms without its interval; of one whose interval reaches zero the
+    interval alone.
+    """
+    assert variant.complete is not None
+    time = variant.complete / _NS_PER_MS
+    return number(time) if time.resolved else range_of(time)
 
 
 def _mark(variant: MeasuredVariant) -> Mark:

@@ -314,12 +314,14 @@ def synchronised(view: View) -> list[Synchronised]:
 
 
 def item_after_each(view: View) -> Synchronised | None:
-    """``.item()`` after every step of a stack's base case, if what it adds is clear; None
-    without it.
+    """``.item()`` after every step of the base case of a stack that waits for a device, if what it
+    adds is clear; None without it.
     """
+    waiting = {target.key for target in waiting_targets(view)}
     for found in synchronised(view):
         is_of_base = found.alone is not None and found.alone.key == found.target.base.key
-        if found.act == "item" and found.every == 1 and is_of_base and found.is_costly:
+        is_after_each = found.act == "item" and found.every == 1
+        if is_after_each and is_of_base and found.target.key in waiting and found.is_costly:
             return found
     return None
 

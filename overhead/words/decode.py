@@ -215,7 +215,7 @@ def row_name(variant: MeasuredVariant) -> str:
     """The stack and how it hands a token over, without the fusions and the caller:
     ``Dawn, one pass per token``.
     """
-    stack = plain(variant.target.facts.label, 40).removeprefix("the ")
+    stack = stack_name(variant.target).removeprefix("the ")
     if variant.is_lowered:
         # The graphs of a stack are named by who makes them.
         if variant.target.facts.graphs and variant.record.pattern != "per-submit":
@@ -242,7 +242,7 @@ def whole_name(variant: MeasuredVariant) -> str:
         return f"eager {stack_name(variant.target)}"
     if not variant.is_lowered:
         return row_name(variant)
-    program = f"the {_fusions(int(record.params['fusions']))} program"
+    program = _program(int(record.params["fusions"]))
     stack = stack_name(variant.target)
     if variant.target.facts.graphs and record.pattern != "per-submit":
         stack = graph_maker(record, variant.target.facts)
@@ -300,6 +300,13 @@ def range_of(time: Value) -> str:
     if time.floor < _NEAR_ZERO * time.ceiling:
         return printed(f"at most {number(time.ceiling)}", time)
     return ends_text(time)
+
+
+def _program(fusions: int) -> str:
+    """The lowered program inside a sentence: ``the fused program``."""
+    if fusions in (0, len(FUSIONS)):
+        return f"the {_fusions(fusions)} program"
+    return f"the program with {_fusions(fusions)}"
 
 
 def dispatches(variant: MeasuredVariant) -> str:

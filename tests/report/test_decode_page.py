@@ -449,3 +449,20 @@ def test_the_batches_are_one_panel_with_a_labelled_line_for_each_variant() -> No
     assert drawing.draw_narrow is not None
     (legend,) = drawing.draw_narrow().legends
     assert {text.get_text() for text in legend.get_texts()} == names
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_a_token_whose_interval_reaches_zero_is_drawn_without_a_value() -> None:
+    eager = record("per-submit", 28.0, stack="torch", caller="binding")
+    unclear = with_figure(eager, "complete", low=-50e6, high=110e6)
+    run = view(level(0), level(6), unclear)
+    (drawing,) = token_drawings(run)
+    figure = drawing.draw()
+    assert len(labels(drawing)) == 2
+    texts: list[str] = []
+    for ax in figure.axes:
+        texts += [text.get_text() for text in ax.texts]
+    assert any("110" in text for text in texts)
+    assert "28" not in texts
+    (found,) = decoder_results(run)
+    assert [variant.record.stack for variant in cheapest_variants(found)] == ["dawn"]

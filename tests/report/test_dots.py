@@ -113,7 +113,7 @@ def test_on_a_phone_the_label_of_a_row_stands_above_its_marks_and_leaves_them_th
     label = "a label of thirty letters, or so"
     rows = [DotRow(label, [dot(3.0)]), DotRow("b", [dot(70.0, 60.0, 80.0)])]
     figure = narrow_dot_figure({"": rows}, "us", look=DotLook(line_at=10.0, joined=True))
-    (ax,) = figure.axes
+    ax: Any = figure.axes[0]
     laid_out(figure)
     assert ax.get_window_extent().width > 0.8 * figure.bbox.width
     (text,) = [text for text in ax.texts if text.get_text() == label]

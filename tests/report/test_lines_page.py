@@ -4,6 +4,8 @@ each is.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from overhead.blocks.parts import Drawing, Part, Text
@@ -54,7 +56,7 @@ def test_a_noisy_case_is_counted_under_one_reason() -> None:
 @pytest.mark.needs("matplotlib", "seaborn")
 def test_the_picture_has_a_mark_for_each_cost_hollow_unless_it_is_ok() -> None:
     drawing = next(part for part in parts_of(*RUN) if isinstance(part, Drawing))
-    (ax,) = drawing.draw().axes
+    ax: Any = drawing.draw().axes[0]
     marks = [line for line in ax.lines if line.get_marker() == "o"]
     percents = [line.get_xdata()[0] for line in marks]
     assert percents == pytest.approx([2.0] * len(marks)), "the fake has 2 % to both sides"

@@ -96,3 +96,13 @@ def test_a_noisy_time_is_a_range_in_the_picture() -> None:
     noisy = msgspec.structs.replace(clear, status="noisy", low=5_000.0, high=17_000.0)
     assert numbers(time_or_range(clear)) == ["11.0"]
     assert numbers(time_or_range(noisy)) == ["5", "17"]
+
+
+def test_item_on_the_cpu_is_not_what_the_page_opens_with() -> None:
+    on_cpu = [
+        msgspec.structs.replace(each, api="CPU", adapter="") for each in (TORCH, item(15_000.0))
+    ]
+    run = View(fingerprint(*on_cpu, base("torch", 6_000.0, 2_000.0), item(9_000.0)))
+    found = item_after_each(run)
+    assert found is not None
+    assert found.record.api == "CUDA"

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from overhead.results import Figure, Record, Status, codes_of
-from overhead.words.format import MICRO, count, listed, micro_spread, percent
+from overhead.words.format import MICRO, count, listed, micro_spread
+from overhead.words.printed import of_the_method
 from overhead.words.reasons import sentence
 
 QUARTILES_ONLY = "medians of all processes"
@@ -70,7 +71,7 @@ def sure_cases(statuses: Mapping[Status, int], precision: float) -> str:
     total = sum(statuses.values())
     others = [f"{number:,} {status}" for status, number in statuses.items() if status != "ok"]
     doubts = f" The others: {listed(others)}." if others else ""
-    wanted = percent(precision)
+    wanted = of_the_method(f"{100 * precision:.0f} %")
     return (
         f"{statuses.get('ok', 0):,} of {count(total, 'case')} are ok: fresh processes put the cost"
         f" within \u00b1{wanted}, and long chains have the same cost.{doubts}"

@@ -233,6 +233,14 @@ def unpinned_apart(record: Record) -> float | None:
     return median_ns / 1e3 if is_apart and times >= _VISIBLY_APART else None
 
 
+def has_unpinned_apart(costs: DispatchCosts) -> bool:
+    """Whether a cost of the run has an unpinned cost that lies visibly apart."""
+    for row in costs.rows:
+        if any(unpinned_apart(row.records[kind]) is not None for kind in row.marks):
+            return True
+    return False
+
+
 @dataclasses.dataclass(frozen=True)
 class FurtherStacks:
     """The rows of another run, of stacks that the run shown does not have. ``place``: where that

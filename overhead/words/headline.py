@@ -14,6 +14,7 @@ from overhead.reading.headline import (
     asked_for,
     batches,
     cheapest,
+    has_unpinned_apart,
     limited,
     most_overstated,
     not_told_apart,
@@ -53,10 +54,8 @@ _NO_MET = (
     "This run did not measure the unpinned cost: what a program pays if the operating system"
     " chooses its CPU core."
 )
-_PAYS_MORE = (
-    "A program that is not pinned to a CPU core pays more through some stacks: ticks show this"
-    " unpinned cost."
-)
+_PAYS_MORE = "A program that is not pinned to a CPU core pays more through some stacks"
+_TICKS = ": ticks show this unpinned cost"
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
@@ -302,7 +301,10 @@ def _unpinned(costs: DispatchCosts) -> str:
     """What programs that are not pinned to a processor paid, beside the undisturbed cost."""
     if not costs.has_unpinned:
         return _NO_MET
-    first = _PAYS_MORE if unpinned_pays_more(costs) else ""
+    first = ""
+    if unpinned_pays_more(costs):
+        ticks = _TICKS if has_unpinned_apart(costs) else ""
+        first = f"{_PAYS_MORE}{ticks}."
     return " ".join(filter(None, [first, _unpinned_less(costs)]))
 
 
@@ -316,7 +318,7 @@ def _unpinned_less(costs: DispatchCosts) -> str:
     for row, kind in unpinned_pays_less(costs):
         called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[row.records[kind].caller]
         below.append(f"{row.name} {called}")
-    return f"Unpinned it costs less in this run: {', '.join(below)}." if below else ""
+    return f"In this run, unpinned costs less: {', '.join(below)}." if below else ""
 
 
 def further_stacks_sentences(found: Sequence[FurtherStacks]) -> list[str]:

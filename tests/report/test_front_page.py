@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 from overhead.blocks.parts import Drawing, Table, cell_text
+from overhead.loading.files import read_fingerprint
 from overhead.reading import typical_run
 from overhead.reading.dispatch_costs import ROW_GROUPS, DispatchCosts, dispatch_costs
 from overhead.reading.next_run import case_of, committed_table, kind_of
@@ -50,6 +51,8 @@ from tests.report.report_page import Page, numbers
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
+
+DATA = Path(__file__).parents[2] / "reports" / "data"
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 
@@ -405,6 +408,20 @@ def test_the_value_of_a_leftmost_mark_with_two_speeds_does_not_lie_over_the_name
     names = [text for text in texts if text.text in labels]
     assert len(names) == len(costs.rows)
     assert value.box.x0 > max(name.box.x1 for name in names)
+
+
+def test_the_legend_of_a_run_with_all_signs_is_not_cut_off() -> None:
+    view = View(read_fingerprint(DATA / "nvidia-h100-all.json"))
+    costs = dispatch_costs(view)
+    assert costs is not None
+    with draw.style():
+        figure = headline_figure(costs)
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+    assert len(legend.get_texts()) >= 10
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
 
 
 def test_every_entry_of_the_legend_has_a_symbol_and_two_speeds_are_not_drawn_as_noise() -> None:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_ROWS = 12
+_MOST_COLUMNS = 5
+"""Of the legend: so many of its entries fit beside each other."""
 _PLACES: dict[Kind, dict[str, Any]] = {
     "python": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
     "browser": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
@@ -57,7 +59,7 @@ _PLACES: dict[Kind, dict[str, Any]] = {
 _BELOW_A_RING = (0, -7)
 _VALUE_TEXT = "value"
 """Marks the texts of values among those of the axes."""
-_ROW_INCHES = 0.43
+_ROW_INCHES = 0.42
 _HALF_STRIP = 0.15
 """Half the height of the range of other boards, in rows."""
 _TITLE_ROWS, _TITLE_ABOVE = 0.6, 0.73
@@ -172,8 +174,9 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         figure,
         entries,
         loc="outside upper left",
-        ncols=4,
-        columnspacing=1.4,
+        ncols=min(math.ceil(len(entries) / 2), _MOST_COLUMNS),
+        columnspacing=1.1,
+        handlelength=1.8,
         title=textwrap.fill(title(costs), _TITLE_LETTERS),
         title_fontproperties={"size": _FONT + 2.5, "weight": "bold"},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind
+from overhead.reading.headline import has_unpinned_apart
 from overhead.reading.plain_text import plain
 from overhead.reading.typical_run import other_boards
 from overhead.results import Fingerprint, MissingStack, Value, formed
@@ -14,7 +15,7 @@ from overhead.words.reasons import sentence
 
 LIMIT_WORDS = {
     "device": "ring: device-bound",
-    "balanced": "half ring: CPU or device-bound, not clear",
+    "balanced": "half ring: CPU or device, not clear",
 }
 _NOT_RESOLVED = "All costs of this run are too uncertain to draw."
 ONLY_NOISY = (
@@ -74,7 +75,7 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
         "From compiled code: the same calls from a C program. A line with ends: the interval of a"
         " cost. A thin line: from a batch to a single launch by the same caller."
     )
-    if costs.has_unpinned:
+    if has_unpinned_apart(costs):
         sentences.append(
             "A tick: the median cost in processes that are not pinned to a CPU core, where it"
             " differs."

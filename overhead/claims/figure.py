@@ -126,11 +126,13 @@ def _figure(shown: Sequence[Judged], layout: _Layout) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    groups = {
-        verdict: [_row(judged, layout) for judged in shown if judged.verdict == verdict]
-        for verdict in words.VERDICT_GROUPS
-    }
-    rows = [row for group in groups.values() for row in group]
+    groups: dict[ClaimVerdict, list[_Row]] = {}
+    for verdict in words.VERDICT_GROUPS:
+        of_verdict = [judged for judged in shown if judged.verdict == verdict]
+        groups[verdict] = [_row(judged, layout) for judged in of_verdict]
+    rows: list[_Row] = []
+    for group in groups.values():
+        rows += group
     headings = sum(_HEADING for group in groups.values() if group)
     height = sum(_height(row, layout) for row in rows) + headings
     # Room for the legend above, and for the labels of both axes.
@@ -183,7 +185,9 @@ def _height(row: _Row, layout: _Layout) -> float:
 
 def _ends(rows: Sequence[_Row]) -> tuple[float, float]:
     """The ends of the axis: it shows all values, and at least a factor of 8 on both sides."""
-    values = [value.value for row in rows for value in row.values]
+    values: list[float] = []
+    for row in rows:
+        values += [value.value for value in row.values]
     least = min(1 / 8, *values) / 1.3
     most = max(8.0, *values) * 1.3
     # A little further than the last tick.

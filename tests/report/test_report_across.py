@@ -285,6 +285,39 @@ def test_the_devices_of_a_row_that_do_not_fit_are_counted() -> None:
     assert devices_at_end(named).endswith("3 more")
 
 
+def comparison() -> Drawing:
+    """The picture that compares a run with a reference and with an earlier run."""
+    runs = [run(1, each=20_000.0 * day, day=day) for day in (1, 2)]
+    machines = from_fingerprints([*runs, run(2, "NVIDIA H100", each=90_000.0)])
+    (picture,) = [part for part in beside(machines) if isinstance(part, Drawing)]
+    return picture
+
+
+def test_each_panel_of_the_comparison_has_three_ticks_with_labels() -> None:
+    figure = comparison().draw()
+    figure.draw_without_rendering()
+    assert len(figure.axes) > 1
+    for ax in figure.axes:
+        low, high = ax.get_xlim()
+        shown = []
+        for place, text in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
+            if low <= place <= high and text.get_visible() and text.get_text():
+                shown.append(place)
+        assert len(shown) >= 3
+
+
+def test_the_columns_of_the_comparison_are_headed_by_the_runs_in_their_colours() -> None:
+    picture = comparison()
+    first = picture.draw().axes[0]
+    heads = [text for text in first.texts if "NVIDIA H100" in text.get_text()]
+    marks = [line.get_color() for line in first.lines if line.get_marker() in ("o", "s")]
+    assert [head.get_color() for head in heads] == [marks[0]]
+    assert picture.draw_narrow is not None
+    narrow = picture.draw_narrow()
+    in_legend = [text.get_text() for text in narrow.legends[0].get_texts()]
+    assert [text for text in in_legend if "NVIDIA H100" in text]
+
+
 def test_one_run_is_not_drawn_over_time() -> None:
     assert list(over_time(from_fingerprints([run(1)]))) == []
 

@@ -17,7 +17,7 @@ from overhead.words.format import count, whole
 from overhead.words.report.machines import machine_name
 
 NO_OTHER_RUN = "No other run is compared with this one. overhead report --reference RUN names one."
-UNIT = "This run divided by the other run. Left of 1: this run costs less."
+UNIT = "this run divided by the other run; left of 1: this run costs less"
 """Below the axis."""
 NOISY = "hollow: noisy, not judged"
 BAND = "run-to-run range: 9 of 10 runs"

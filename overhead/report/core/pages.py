@@ -449,8 +449,8 @@ class Site:
         inches = figure.get_figwidth()
         svg_narrow = ""
         if drawing.draw_narrow is not None:
-            # Its figures are those of the wide layout, which are noted; notes of no text in the page
-            # would be taken for those of other texts.
+            # Its figures are those of the wide layout, which are noted. Notes of no text in the
+            # page would be taken for those of other texts.
             with noting():
                 svg_narrow = _in_base64(draw.svg(drawing.draw_narrow()))
         return Drawn(

@@ -12,7 +12,7 @@ from overhead.reading.plain_text import plain
 from overhead.reading.view import parameter_texts
 from overhead.results import Record, Value, exactly, formed
 from overhead.words.chains import arm_label, elements_text, why_no_speed
-from overhead.words.format import MICRO, TIMES, listed, number, point, run_time, whole
+from overhead.words.format import MICRO, TIMES, listed, number, point, run_time
 from overhead.words.names import CALLER_WORDS
 from overhead.words.printed import named_in_a_file, printed
 from overhead.words.reasons import sentence
@@ -316,16 +316,18 @@ def row_label(row: WorkRow, shown: WayRow) -> str:
             others.append(times)
     if first is None or not others:
         return label
-    number_of = whole(len(others), formed("count", *(times.origin for times in others)))
+    # Noted with its noun, because a number alone would be taken for another on the page.
+    counted = Value(len(others), origin=formed("count", *(times.origin for times in others)))
+    more = printed(f"{len(others)} more", counted)
     slowest = max(others, key=_value)
     # Each is relative to the graph of its own run, so runs of two boards may be divided here.
     times_first = Value(
         slowest.value / first.value, origin=formed("/", slowest.origin, first.origin)
     )
     if all(_is_near(times, first) for times in others):
-        return f"{label} ({number_of} more {_WITHIN})"
+        return f"{label} ({more} {_WITHIN})"
     up_to = printed(f"{times_first.value:.3g}{TIMES}", times_first)
-    return f"{label} ({number_of} more, to {up_to})"
+    return f"{label} ({more}, to {up_to})"
 
 
 def _is_near(times: Value, first: Value) -> bool:

@@ -567,7 +567,10 @@ class Site:
         inches = figure.get_figwidth()
         svg_narrow = ""
         if drawing.draw_narrow is not None:
-            svg_narrow = _in_base64(draw.svg(drawing.draw_narrow()))
+            # Its figures are those of the wide layout, which are noted. Notes of no text in the
+            # page would be taken for those of other texts.
+            with noting():
+                svg_narrow = _in_base64(draw.svg(drawing.draw_narrow()))
         return Drawn(
             name=name,
             title=drawing.title,

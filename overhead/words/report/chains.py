@@ -8,9 +8,9 @@ from overhead.reading.chain_ways import ChainWay, WayGroup
 from overhead.reading.graph_or_fused import WorkRow
 from overhead.reading.missing_values import why
 from overhead.reading.plain_text import plain
-from overhead.results import Record, formed
+from overhead.results import Record, Value, formed
 from overhead.words.chains import elements_text
-from overhead.words.format import count, factor, listed, positive_spread, run_time, whole
+from overhead.words.format import count, factor, listed, positive_spread, run_time
 from overhead.words.graph_or_fused import (
     BEYOND,
     KINDS,
@@ -18,6 +18,7 @@ from overhead.words.graph_or_fused import (
     no_figure,
     variant_label,
 )
+from overhead.words.printed import printed
 from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 
@@ -86,7 +87,7 @@ def answer(found: Sequence[WorkRow]) -> str:
             others.append(f"{work_name(row)} ({in_a_sentence(kinds[0])})")
     text = (
         "One fused kernel is the fastest, or as fast as the fastest, in"
-        f" {_number_of(won)} of {_number_of(found)} workloads and sizes that have one"
+        f" {_number_of(won, 'of')} {_number_of(found, 'workloads')} and sizes that have one"
     )
     if not others:
         return f"{text}."
@@ -94,11 +95,12 @@ def answer(found: Sequence[WorkRow]) -> str:
     return f"{text}; {verb} {listed(others)}."
 
 
-def _number_of(found: Sequence[WorkRow]) -> str:
-    """How many workloads these are."""
+def _number_of(found: Sequence[WorkRow], word: str) -> str:
+    """How many workloads these are, with the word behind the number."""
     times = [row.fastest_kinds()[0].cost for row in found]
     origins = [time.origin if time is not None else None for time in times]
-    return whole(len(found), formed("count", *origins))
+    counted = Value(len(found), origin=formed("count", *origins))
+    return printed(f"{len(found)} {word}", counted)
 
 
 def work_name(row: WorkRow) -> str:

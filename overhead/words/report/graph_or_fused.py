@@ -22,12 +22,12 @@ NOTHING_BESIDE = (
 
 
 CAPTION = (
-    "A row has the variants of one kind: the label, bar and time are those of the fastest, and"
-    " small marks are the others, with what the slowest takes in brackets. Each time is for one"
-    " chain of the named number of steps and one wait, called from Python, without recording and"
-    " compiling. \u2248 marks a time that was not measured but calculated from shorter chains."
-    " Horizontal lines: all ratios within the intervals of the two times. Grey area: equal"
-    f" within {_WITHIN}. Hollow: noisy."
+    "A row has the variants of one kind: the label, bar and time are those of the fastest; small"
+    " marks are the others, and brackets tell what the slowest takes. Each time is for one chain of"
+    " the named number of steps and one wait, called from Python, without recording and compiling."
+    " \u2248 marks a time that was not measured but calculated from shorter chains. Horizontal"
+    " lines: all ratios within the intervals of the two times. Grey area: equal within"
+    f" {_WITHIN}. Hollow: noisy."
 )
 
 

@@ -314,7 +314,7 @@ def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolv
     )
     assert limits_of(run) == [NOT_RESOLVED, BY_DEVICE]
     host_time = batch_table(run)[0][4]
-    assert numbers(host_time) == ["2.0", "8.0"]
+    assert [float(number) for number in numbers(host_time)] == [2, 8]
 
 
 def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() -> None:

@@ -194,6 +194,13 @@ def test_the_answer_has_the_outermost_ends_and_names_the_smaller_groups() -> Non
     assert names["torch"] not in said
 
 
+def test_where_nothing_is_clear_the_answer_says_how_far_the_intervals_reach() -> None:
+    wide = peers("dawn", costs_us={1: 10.0, 16: 20.0}, way="busy", status="noisy", width=0.6)
+    said = answer("busy", rows_of(view(wide), "busy"))
+    # Twice as slow, with 60 % on both sides.
+    assert "0.8 to 3.2×" in said
+
+
 def test_without_an_interval_nothing_is_answered() -> None:
     once = peers("torch", costs_us={1: 10.0, 8: 20.0})
     for i, one in enumerate(once):

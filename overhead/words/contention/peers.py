@@ -243,7 +243,10 @@ def answer(way: Way, found: PeersVerdicts, limits: Sequence[Limit]) -> str:
     # Of groups of one size the first stays first.
     (main, how), *others = sorted(groups, key=_fewer_cases)
     if how == "even":
-        sentence = f"{begin} neither clearly more nor clearly less than {_ALONE[way]}"
+        sentence = (
+            f"{begin} neither clearly more nor clearly less than {_ALONE[way]}, with intervals of"
+            f" {_range(main)}"
+        )
     else:
         sentence = f"{begin} {_range(main)} {end}"
     exceptions = []

@@ -63,7 +63,7 @@ class _Layout:
 
 
 _WIDE = _Layout(WIDE_INCHES, 4.35, 7.7, 8.6, 0.1, 0.135, 76, above=False)
-_NARROW = _Layout(NARROW_INCHES, 0.05, 2.95, 2.95, 0.2, 0.14, 47, above=True)
+_NARROW = _Layout(NARROW_INCHES, 0.15, 2.85, 2.95, 0.2, 0.14, 47, above=True)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def claims_drawings(judged_claims: Sequence[Judged]) -> Iterator[Drawing]:
             draw=partial(_figure, shown, verdict, _WIDE),
             draw_narrow=partial(_figure, shown, verdict, _NARROW),
         )
-        caption = words.AS_ABOVE
+        caption = words.READ_AS_ABOVE
 
 
 def _multiples(judged: Judged) -> list[Value]:

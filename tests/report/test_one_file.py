@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead.blocks.html import Body, markup
+from overhead.blocks.html import PageBody, markup
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.claims.judging import judge_runs
 from overhead.claims.show import page_blocks
@@ -113,7 +113,7 @@ def test_a_folder_and_a_file_together_are_refused(
 def test_an_id_that_two_pages_have_gets_the_name_of_its_page() -> None:
     first = markup('<h2 id="a">A</h2><a href="#a">up</a><a href="../pages/two.html#a">two</a>')
     second = markup('<h2 id="a">A</h2><a href="#a">up</a><a href="pages/three.html">gone</a>')
-    bodies = [Body("one", first, scripted=False), Body("two", second, scripted=False)]
+    bodies = [PageBody("one", first, scripted=False), PageBody("two", second, scripted=False)]
     one, two = joined(bodies, {"index.html": "one", "pages/two.html": "two"})
     assert one.text == '<h2 id="a">A</h2><a href="#a">up</a><a href="#two-a">two</a>'
     assert two.text == '<h2 id="two-a">A</h2><a href="#two-a">up</a><a>gone</a>'

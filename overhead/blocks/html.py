@@ -38,7 +38,7 @@ class PageSection:
 
 
 @dataclasses.dataclass(frozen=True)
-class Body:
+class PageBody:
     """The head, the sections and the foot of a page, as HTML. ``id``: the page's anchor in a file
     of several pages. ``scripted``: whether it has a table to sort, which needs the script.
     """
@@ -48,7 +48,7 @@ class Body:
     scripted: bool
 
 
-def body(sections: Sequence[PageSection], *, id: str = "", **values: Any) -> Body:
+def body(sections: Sequence[PageSection], *, id: str = "", **values: Any) -> PageBody:
     """The body of one page. ``values``: what else the template names, such as its ``heading``.
 
     ``address_of``, one of them, gives the address of a file that a reader can download, by its
@@ -56,10 +56,10 @@ def body(sections: Sequence[PageSection], *, id: str = "", **values: Any) -> Bod
     """
     text = _template("body.html.j2").render(values, sections=sections)
     scripted = any(_has_sortable_table(section) for section in sections)
-    return Body(id, markup(text), scripted)
+    return PageBody(id, markup(text), scripted)
 
 
-def document(bodies: Sequence[Body], *, heading: str, about: str, command: str) -> str:
+def document(bodies: Sequence[PageBody], *, heading: str, about: str, command: str) -> str:
     """The text of one file in HTML, with one page, or with several of which it shows one at a time.
     ``command``: the command of ours that writes it, by which the file is known again.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Drawing
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_HEADING = 0.32
-"""Inches of the heading of a verdict."""
 _REPRODUCES, _PARTLY = "#c3d7ea", "#e9f0f7"
 _COLOURS: dict[ClaimVerdict, str] = {
     "reproduced": "#1f6f3a",
@@ -37,7 +36,9 @@ _COLOURS: dict[ClaimVerdict, str] = {
     "refuted": "#b3261e",
 }
 _FURTHEST = 64.0
-"""The axis reaches from 1/64 to 64 at most; what lies beyond stands at its end as an arrow."""
+"""The axis reaches from 1/64 to 64, the same in all pictures; what lies beyond stands at its end as
+an arrow. Chosen, not measured.
+"""
 _TICKS = {1 / 64: "1/64", 1 / 8: "1/8", 1.0: "1", 8.0: "8", 64.0: "64"}
 _MORE_TICKS = {1 / 32: "1/32", 1 / 16: "1/16", 1 / 4: "1/4", 1 / 2: "1/2"} | {
     float(multiple): str(multiple) for multiple in (2, 4, 16, 32)
@@ -62,7 +63,7 @@ class _Layout:
 
 
 _WIDE = _Layout(WIDE_INCHES, 4.35, 7.7, 8.6, 0.1, 0.135, 76, above=False)
-_NARROW = _Layout(NARROW_INCHES, 0.05, 2.95, 2.95, 0.2, 0.14, 47, above=True)
+_NARROW = _Layout(NARROW_INCHES, 0.15, 2.85, 2.95, 0.2, 0.14, 47, above=True)
 
 
 @dataclass(frozen=True)
@@ -75,32 +76,26 @@ class _Row:
     values: Sequence[Value]
 
 
-def shown_in_figure(judged: Judged) -> bool:
-    """Whether the picture has a row for the claim: it has a verdict, from measured numbers."""
-    return judged.verdict in words.VERDICT_GROUPS and bool(_multiples(judged))
-
-
-def claims_drawing(judged_claims: Sequence[Judged]) -> Drawing | None:
-    """The picture of these claims; None if none has measured numbers and a verdict."""
-    shown = [judged for judged in judged_claims if shown_in_figure(judged)]
-    others = [judged for judged in judged_claims if not shown_in_figure(judged)]
-    if not shown:
-        return None
-
-    def wide() -> Figure:
-        return _figure(shown, _WIDE)
-
-    def narrow() -> Figure:
-        return _figure(shown, _NARROW)
-
-    return Drawing(
-        name="claims",
-        title=words.MEASURED_BESIDE_PUBLISHED,
-        alt=words.beside_alt(shown),
-        caption=words.BESIDE_CAPTION + words.without_a_row(others),
-        draw=wide,
-        draw_narrow=narrow,
-    )
+def claims_drawings(judged_claims: Sequence[Judged]) -> Iterator[Drawing]:
+    """For each verdict the picture of its claims, as far as they have measured numbers: one picture
+    of all would be longer than a printed page.
+    """
+    caption = words.BESIDE_CAPTION
+    for verdict, title in words.VERDICT_GROUPS.items():
+        of_verdict = [judged for judged in judged_claims if judged.verdict == verdict]
+        shown = [judged for judged in of_verdict if _multiples(judged)]
+        if not shown:
+            continue
+        without_numbers = len(of_verdict) - len(shown)
+        yield Drawing(
+            name=f"claims-{verdict}",
+            title=words.figure_title(title, len(shown)),
+            alt=words.beside_alt(shown),
+            caption=caption + words.without_numbers(without_numbers),
+            draw=partial(_figure, shown, verdict, _WIDE),
+            draw_narrow=partial(_figure, shown, verdict, _NARROW),
+        )
+        caption = words.READ_AS_ABOVE
 
 
 def _multiples(judged: Judged) -> list[Value]:
@@ -120,53 +115,41 @@ def _middle(judged: Judged) -> float:
 
 
 @style()
-def _figure(shown: Sequence[Judged], layout: _Layout) -> Figure:
-    """The picture in one of two layouts. It has one axis, and the rows below each other, each as
-    high as its label; a heading stands above the rows of each verdict.
+def _figure(shown: Sequence[Judged], verdict: ClaimVerdict, layout: _Layout) -> Figure:
+    """The picture of the claims with one verdict, in one of two layouts. It has one axis, and the
+    rows below each other, each as high as its label.
     """
     from matplotlib.figure import Figure
 
-    groups: dict[ClaimVerdict, list[_Row]] = {}
-    for verdict in words.VERDICT_GROUPS:
-        of_verdict = [judged for judged in shown if judged.verdict == verdict]
-        groups[verdict] = [_row(judged, layout) for judged in of_verdict]
-    rows: list[_Row] = []
-    for group in groups.values():
-        rows += group
-    headings = sum(_HEADING for group in groups.values() if group)
-    height = sum(_height(row, layout) for row in rows) + headings
-    # Room for the legend above, and for the labels of both axes.
-    top, bottom = (0.85, 0.45) if layout.above else (0.62, 0.45)
+    rows = [_row(judged, layout) for judged in shown]
+    height = sum(_height(row, layout) for row in rows) + 0.05
+    # Room for the heading, the legend and the upper labels of the axis, and for the lower ones.
+    top, bottom = (0.95, 0.42) if layout.above else (0.72, 0.42)
     total = height + top + bottom
     figure = Figure(figsize=(layout.width, total))
     left, right = layout.axis_left / layout.width, layout.axis_right / layout.width
     axes = figure.add_axes((left, bottom / total, right - left, height / total))
     axes.set_xscale("log")
-    axes.set_xlim(*_ends(rows))
+    # A little further than the last tick.
+    axes.set_xlim(0.9 / _FURTHEST, 1.1 * _FURTHEST)
     # The vertical axis is in inches, from the top down.
     axes.set_ylim(height, 0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     ticks = _TICKS if layout.above else _TICKS | _MORE_TICKS
-    lowest, highest = axes.get_xlim()
-    shown_ticks = {at: label for at, label in ticks.items() if lowest <= at <= highest}
-    axes.set_xticks(list(shown_ticks), list(shown_ticks.values()), minor=False)
+    axes.set_xticks(list(ticks), list(ticks.values()), minor=False)
     axes.set_xticks([], minor=True)
     axes.tick_params(axis="x", top=True, labeltop=True, labelsize=SMALL, length=0)
     axes.set_xlabel(words.MEASURED_OVER_PUBLISHED)
-    y = 0.0
-    for verdict, group in groups.items():
-        if not group:
-            continue
-        y += _HEADING
-        heading = f"{words.VERDICT_GROUPS[verdict]}: {len(group)}"
-        look = {"color": _COLOURS[verdict], "fontweight": "bold", "fontsize": 8.5}
-        _text(axes, layout, 0.0, y - 0.1, heading, **look)
-        for row in group:
-            _draw(axes, layout, row, y)
-            y += _height(row, layout)
+    heading = f"{words.VERDICT_GROUPS[verdict]}: {len(rows)}"
+    look: dict[str, Any] = {"color": _COLOURS[verdict], "fontweight": "bold", "fontsize": 9.5}
+    figure.text(0.0, 1.0, heading, va="top", **look)
+    y = 0.05
+    for row in rows:
+        _draw(axes, layout, row, y)
+        y += _height(row, layout)
     _columns(axes, layout)
-    _legend(figure, layout)
+    _legend(figure, layout, 1 - 0.22 / total)
     return figure
 
 
@@ -181,17 +164,6 @@ def _height(row: _Row, layout: _Layout) -> float:
     if layout.above:
         return text + 2 * layout.line + layout.row
     return text + layout.row
-
-
-def _ends(rows: Sequence[_Row]) -> tuple[float, float]:
-    """The ends of the axis: it shows all values, and at least a factor of 8 on both sides."""
-    values: list[float] = []
-    for row in rows:
-        values += [value.value for value in row.values]
-    least = min(1 / 8, *values) / 1.3
-    most = max(8.0, *values) * 1.3
-    # A little further than the last tick.
-    return max(least, 0.9 / _FURTHEST), min(most, 1.1 * _FURTHEST)
 
 
 def _draw(axes: Axes, layout: _Layout, row: _Row, top: float) -> None:
@@ -269,8 +241,8 @@ def _text(axes: Axes, layout: _Layout, x: float, y: float, text: str, **look: An
     axes.text(across, y, "\n".join(lines), transform=transform, **(usual | look))
 
 
-def _legend(figure: Figure, layout: _Layout) -> None:
-    """What the marks and the bands are."""
+def _legend(figure: Figure, layout: _Layout, top: float) -> None:
+    """What the marks and the bands are, from ``top`` down, a part of the height."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -286,7 +258,7 @@ def _legend(figure: Figure, layout: _Layout) -> None:
     figure.legend(
         handles=handles,
         loc="upper left",
-        bbox_to_anchor=(0.0, 1.0),
+        bbox_to_anchor=(0.0, top),
         ncols=columns,
         fontsize=SMALL,
         handletextpad=0.4,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from overhead.blocks.parts import Cell, Part, Table, Text, Tone
-from overhead.claims.figure import claims_drawing
+from overhead.claims.figure import claims_drawings
 from overhead.claims.judging import Judged, by_verdict
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import citation
@@ -40,9 +40,7 @@ def page_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
     yield Text([words.summary(judged_claims)], lead=True)
     yield Text([words.TOLERANCE], folded=words.WHAT_A_VERDICT_MEANS)
     in_order = by_verdict(judged_claims)
-    drawing = claims_drawing(in_order)
-    if drawing is not None:
-        yield drawing
+    yield from claims_drawings(in_order)
     decided = [judged for judged in in_order if judged.verdict in words.VERDICT_GROUPS]
     undecided = [judged for judged in in_order if judged.verdict not in words.VERDICT_GROUPS]
     if decided:

@@ -43,7 +43,8 @@ WITH_A_VERDICT = "Claims with a verdict"
 NOT_DECIDED = "Claims that are not decided here, and why"
 WITHOUT_A_VERDICT = "Claims that these files cannot judge"
 WHAT_A_VERDICT_MEANS = "What a verdict means"
-MEASURED_BESIDE_PUBLISHED = "Measured values beside published ones"
+MEASURED_BESIDE_PUBLISHED = "measured values beside published ones"
+READ_AS_ABOVE = "Read as the picture above."
 MEASURED_OVER_PUBLISHED = "measured over published (log scale)"
 PUBLISHED, MEASURED, SOURCE = "published", "measured", "source"
 PUBLISHED_MARK = "published value"
@@ -382,13 +383,16 @@ def published_figure(claim: Claim) -> str:
     return " to ".join(texts) + _MARKS[claim.unit]
 
 
-def without_a_row(judged_claims: Sequence[Judged]) -> str:
-    """How many claims the picture does not show, and where they are; '' for none."""
-    if not judged_claims:
+def figure_title(verdict: str, number_of: int) -> str:
+    """The title of the picture of the claims with one verdict."""
+    return f"{verdict}, {count(number_of, 'claim')}: {MEASURED_BESIDE_PUBLISHED}"
+
+
+def without_numbers(number_of: int) -> str:
+    """How many claims of this verdict the picture does not show; '' for none."""
+    if not number_of:
         return ""
-    claims = count(len(judged_claims), "claim")
-    stand = "stands" if len(judged_claims) == 1 else "stand"
-    return f" {claims} without a verdict or without a number {stand} only in the tables."
+    return f" {count(number_of, 'claim')} without a measured number: only in the table."
 
 
 def beside_alt(judged_claims: Sequence[Judged]) -> str:

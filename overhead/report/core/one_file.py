@@ -11,7 +11,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 
-from overhead.blocks.html import Body, markup
+from overhead.blocks.html import PageBody, markup
 
 _TAG = re.compile(r"<[a-z][^>]*>")
 _ID = re.compile(r' id="([^"]*)"')
@@ -20,7 +20,7 @@ _OUTSIDE = ("https://", "data:")
 """How the addresses begin that stay as they are."""
 
 
-def joined(bodies: Sequence[Body], ids_by_path: Mapping[str, str]) -> list[Body]:
+def joined(bodies: Sequence[PageBody], ids_by_path: Mapping[str, str]) -> list[PageBody]:
     """The pages with ids that are unique in the file, and with links to these.
 
     ``ids_by_path``: by the path that a page has in a report of several files, its id.
@@ -34,7 +34,7 @@ def joined(bodies: Sequence[Body], ids_by_path: Mapping[str, str]) -> list[Body]
     return pages
 
 
-def _unique_ids(bodies: Sequence[Body]) -> dict[str, dict[str, str]]:
+def _unique_ids(bodies: Sequence[PageBody]) -> dict[str, dict[str, str]]:
     """By page, and by each id on it, the id that is unique in the file.
 
     An id stays as it is where it can, so that a link to ``FILE.html#figure-headline`` or

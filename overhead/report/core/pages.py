@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import msgspec
 from markupsafe import Markup, escape
 
-from overhead.blocks.html import Body, PageSection, body as page_body, document
+from overhead.blocks.html import PageBody, PageSection, body as page_body, document
 from overhead.blocks.parts import Drawing, Part, Table, Text, cell_text
 from overhead.errors import CannotWrite, one_line
 from overhead.export import csv_text
@@ -205,7 +205,7 @@ class _MadePage:
 
     page: ReportPage
     sections: Sequence[PageSection]
-    body: Body
+    body: PageBody
     heading: str
     about: str
     outside: Sequence[Printed]
@@ -646,7 +646,7 @@ class Site:
         sections: Sequence[PageSection],
         links: Sequence[Link],
         **shown: Any,
-    ) -> Body:
+    ) -> PageBody:
         """A page without the frame of its file. ``links``: its navigation.
 
         ``shown``: what else the template names: ``heading`` and ``about``; ``skipped`` files, each

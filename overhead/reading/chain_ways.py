@@ -52,7 +52,7 @@ library recorded from its eager operations, or that a compiler made. ``loop``: a
 with all steps in a loop, in as many kernels as its compiler likes. ``fused-cuda``, ``fused-wgsl``:
 one kernel with all steps. ``fused-graph``: a CUDA graph of fused kernels.
 """
-FUSED: tuple[WayGroup, ...] = ("fused-cuda", "fused-graph", "fused-wgsl")
+FUSED_KINDS: tuple[WayGroup, ...] = ("fused-cuda", "fused-graph", "fused-wgsl")
 _WITHOUT_REASON = ("launches", "wgsl")
 """Ways that are only there to compare with: nobody is told why they are missing."""
 _OWN_GRAPH = ("mode", "reduce-overhead")
@@ -91,7 +91,7 @@ class ChainWay:
     @property
     def is_fused(self) -> bool:
         """Whether one kernel does all steps."""
-        return self.kind in FUSED
+        return self.kind in FUSED_KINDS
 
     @property
     def is_compared(self) -> bool:

@@ -24,7 +24,7 @@ from overhead.words.graph_or_fused import (
     variant_label,
 )
 from overhead.words.report.graph_or_fused import (
-    CAPTION,
+    WORK_CAPTION,
     NO_FUSED,
     NOTHING_BESIDE,
     axis_label,
@@ -71,7 +71,7 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
         name="graph-or-fused",
         title=caption_title(run.machine, with_graph=with_graph),
         alt=answered,
-        caption=CAPTION,
+        caption=WORK_CAPTION,
         draw=partial(draw_wide, picture),
         draw_narrow=partial(draw_narrow, picture),
         table=_table(found, run.created),

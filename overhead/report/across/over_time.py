@@ -65,9 +65,9 @@ def over_time(machines: Machines) -> Iterator[Part]:
     yield Text([answer], lead=True)
     yield Drawing(
         name="over-time",
-        title=words.TITLE,
+        title=words.OVER_TIME_TITLE,
         alt=answer,
-        caption=words.CAPTION,
+        caption=words.OVER_TIME_CAPTION,
         draw=partial(_figure, courses, shown),
         table=_values(courses, shown),
     )

@@ -28,12 +28,12 @@ from overhead.words.report.example_run import example_link
 from overhead.words.report.headline_figure import HOLLOW
 from overhead.words.report.without_gpu import (
     AXIS,
-    CAPTION,
+    WITHOUT_GPU_CAPTION,
     NO_GPU,
     ON_CPU,
     ON_SOFTWARE,
     SECTION_TITLE,
-    TITLE,
+    WITHOUT_GPU_TITLE,
     alternative,
     costs_sentence,
     kind_title,
@@ -90,9 +90,9 @@ def _drawing(costs: DispatchCosts) -> Drawing:
     look = DotLook(hollow=HOLLOW if is_any_hollow else "")
     return Drawing(
         name="without-gpu",
-        title=TITLE,
+        title=WITHOUT_GPU_TITLE,
         alt=alternative(costs),
-        caption=CAPTION,
+        caption=WITHOUT_GPU_CAPTION,
         draw=partial(dot_figure, in_order, AXIS, shapes, width=WIDE_INCHES, look=look),
         draw_narrow=partial(narrow_dot_figure, in_order, AXIS, shapes, look=look),
     )

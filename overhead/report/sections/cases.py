@@ -24,7 +24,7 @@ from overhead.words.next_run import next_run_text
 from overhead.words.reasons import notes_said, sentence
 from overhead.words.report.cases import (
     CASES_READ_AS,
-    HOW_TO_READ,
+    HOW_TO_READ_TABLES,
     NEEDS_NVIDIA,
     NO_CASE,
     NOTHING_MISSING,
@@ -258,7 +258,7 @@ def records(view: View) -> Iterator[Part]:
     yield table_of("All cases", _columns(view), rows, sortable=True)
     others = [_others_row(record) for record in view.fingerprint.records]
     yield table_of(OTHER_FIGURES, _other_columns(view), others, folded=True)
-    yield Text(CASES_READ_AS, folded=HOW_TO_READ)
+    yield Text(CASES_READ_AS, folded=HOW_TO_READ_TABLES)
 
 
 def _case_row(view: View, record: Record) -> _CaseRow:

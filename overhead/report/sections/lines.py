@@ -31,7 +31,7 @@ from overhead.report.core.registry import register, register_each
 from overhead.results import Record, Status, Value
 from overhead.words.report.cases import case_title
 from overhead.words.report.lines import (
-    HOW_TO_READ,
+    HOW_TO_READ_PANELS,
     LINES_READ_AS,
     NO_INTERVAL,
     PRECISION_AXIS,
@@ -103,7 +103,7 @@ def lines(view: View) -> Iterator[Part]:
         table=table_of(title, _columns(), rows),
     )
     yield from _widest(view, noisy)
-    yield Text(LINES_READ_AS, folded=HOW_TO_READ)
+    yield Text(LINES_READ_AS, folded=HOW_TO_READ_PANELS)
 
 
 def _precision_row(view: View, stack: _Stack) -> DotRow:
@@ -204,7 +204,7 @@ def stack_lines(view: View, stack: str) -> Iterator[Part]:
     each case that is noisy, nonlinear or bimodal.
     """
     panels = panels_of(view, stack)
-    yield Text(LINES_READ_AS, folded=HOW_TO_READ)
+    yield Text(LINES_READ_AS, folded=HOW_TO_READ_PANELS)
     not_drawn = len(panels) - MOST_PANELS
     if not_drawn > 0:
         yield Text([more_in_doubt(not_drawn)])

@@ -16,7 +16,7 @@ from overhead.words.reasons import sentence
 NOTHING_MISSING = "Nothing is missing."
 NEEDS_NVIDIA = "it needs an NVIDIA GPU"
 NO_CASE = "The file holds no case."
-HOW_TO_READ = "How to read these tables"
+HOW_TO_READ_TABLES = "How to read these tables"
 CASES_READ_AS = (
     "Times are for one dispatch, launch, call or step, in µs, with 95 % intervals. In the table of"
     " the other figures, these are for a whole chain or call: one-off cost, empty wait, single-shot"

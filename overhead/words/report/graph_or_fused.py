@@ -21,7 +21,7 @@ NOTHING_BESIDE = (
 )
 
 
-CAPTION = (
+WORK_CAPTION = (
     "A row has the variants of one kind: the label, bar and time are those of the fastest; small"
     " marks are the others, and brackets tell what the slowest takes. Each time is for one chain of"
     " the named number of steps and one wait, called from Python, without recording and compiling."

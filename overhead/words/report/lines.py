@@ -39,7 +39,7 @@ LINES_READ_AS = (
 
 
 NO_INTERVAL = "no cost with an interval"
-HOW_TO_READ = "How to read the panels of T(n)"
+HOW_TO_READ_PANELS = "How to read the panels of T(n)"
 PRECISION_TITLE = "How precise each cost is"
 PRECISION_AXIS = "half of the interval, in % of the cost"
 PRECISION_CAPTION = (

@@ -8,7 +8,7 @@ from overhead.reading.beside import Pair
 from overhead.words.format import TIMES, count, listed, number
 from overhead.words.key_figures import label, value_text
 
-TITLE = "Key figures from run to run"
+OVER_TIME_TITLE = "Key figures from run to run"
 RUNS_TABLE_TITLE = "Key figures of each run"
 VERSIONS_TITLE = "Versions that changed"
 VERSIONS_COLUMNS = ("run", "changes since the run before")
@@ -16,7 +16,7 @@ FIGURE_COLUMN = "figure"
 RATIO_COLUMN = "newest over first"
 VERDICT_COLUMN = "more than run-to-run variation"
 OVER_TIME_UNIT = "divided by the figure of the first run; left of 1: costs less"
-CAPTION = (
+OVER_TIME_CAPTION = (
     "A mark is a run, relative to the first run that has the figure. Blue area: the run-to-run"
     " range, which holds 9 of 10 runs. Red: outside of this range. Hollow: noisy, so not judged."
     " Rented machines of one kind can have different boards, so the board can be the cause of a"

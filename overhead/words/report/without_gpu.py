@@ -16,8 +16,8 @@ ON_CPU = "On the CPU"
 ON_SOFTWARE = "(software): computes on the CPU, says nothing about a GPU"
 """The titles of the panels."""
 AXIS = f"Cost of one more call, {MICRO} (log scale)"
-TITLE = "What one more call costs without a GPU"
-CAPTION = (
+WITHOUT_GPU_TITLE = "What one more call costs without a GPU"
+WITHOUT_GPU_CAPTION = (
     "All values are from one run. The line through a mark is the interval of the cost. Two marks in"
     " a row: processes ran at two speeds, or a call in a long chain has another cost."
 )
@@ -78,4 +78,4 @@ def alternative(costs: DispatchCosts) -> str:
         for kind, marks in row.marks.items():
             where = row.place if row.software else ""
             rows.append(f"{row_label(row, kind)}{where} {rounded(marks)}")
-    return f"{TITLE}, {MICRO}: {'; '.join(rows)}."
+    return f"{WITHOUT_GPU_TITLE}, {MICRO}: {'; '.join(rows)}."

@@ -5,6 +5,7 @@ verdicts.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -638,3 +639,19 @@ def test_each_run_has_a_sentence_with_its_machine_and_value_and_the_cases_stand_
     assert words.case_label(value) not in words.explanation(one)
     (row,) = values_table([one]).rows
     assert words.case_label(value) in row
+
+
+def test_each_claim_has_a_reason_in_short_and_all_that_is_behind_it(
+    everything: Fingerprint,
+) -> None:
+    for one in judge_runs([everything]):
+        assert words.in_short(one)
+        assert words.explanation(one) in " ".join(words.in_full(one))
+
+
+def test_the_reason_in_short_reaches_as_far_as_the_intervals_over_the_published_value() -> None:
+    # Published are 13 µs; measured are 39, with an interval of a quarter on both sides.
+    triton = record("triton", api="CUDA", adapter=GPU, params={"entry": "jit"})
+    cost = figure("complete", 39_000.0, width=0.25)
+    one = judged("triton-13us", fingerprint(msgspec.structs.replace(triton, figures=[cost])))
+    assert re.findall(r"[\d.]+", words.in_short(one))[:2] == ["2.2", "3.8"]

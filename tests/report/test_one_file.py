@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -119,7 +119,7 @@ def test_an_id_that_two_pages_have_gets_the_name_of_its_page() -> None:
     assert two.text == '<h2 id="two-a">A</h2><a href="#two-a">up</a><a>gone</a>'
 
 
-def anchors(blocks: Iterator[Part]) -> list[str]:
+def anchors(blocks: Iterable[Part]) -> list[str]:
     """The ids of the rows of all tables."""
     found = []
     for block in blocks:

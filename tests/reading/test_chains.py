@@ -400,7 +400,7 @@ def test_the_picture_names_what_has_no_figure_and_why() -> None:
         drawn = [drawn.get_text() for drawn in axes.texts]
         assert any("recurrence" in one for one in drawn)
         # The label of the fastest is in bold.
-        bold = [one.get_text() for one in axes.texts if one.get_weight() == "bold"]
+        bold = [one.get_text() for one in axes.texts if one.get_fontweight() == "bold"]
         assert any(one.startswith("CUDA graph, PyTorch") for one in bold)
         with draw.style():
             figure.savefig(io.BytesIO(), format="svg")
@@ -455,7 +455,7 @@ def test_the_first_page_and_the_page_of_chains_show_the_same_run() -> None:
     newer.append(arm("cuda-driver", "fused", step_ns=41.0, fixed_ns=9.0))
     newer.append(arm("dawn", "fused", step_ns=51.0, fixed_ns=9.0))
     runs = [View(fingerprint(*newer, created="2026-03-01T00:00:00Z")), View(gpu())]
-    (front,) = rows(*runs[:1], runs[1:])
+    (front,) = rows(runs[0], runs[1:])
     (page,) = (row for row in chain_rows(runs[0], runs[1:]) if row.work == ChainWork(1500, 4096))
     assert front.run == page.run == ""
     of_front = {way.stack: way.run for way in front.ways}

@@ -268,5 +268,7 @@ def test_a_user_s_own_run_is_shown_even_if_published_runs_of_its_kind_of_machine
 
 def test_a_single_published_run_is_shown_as_it_is() -> None:
     machines = from_paths([DATA / "nvidia-h100-stacks.json", DATA])
-    assert machines.own.path.name == "nvidia-h100-stacks.json"
+    shown = machines.own.path
+    assert shown is not None
+    assert shown.name == "nvidia-h100-stacks.json"
     assert not machines.is_chosen

@@ -339,7 +339,8 @@ def test_each_mark_has_the_range_of_the_other_boards_and_the_legend_and_caption_
         figure = headline_figure(found)
     (band,) = figure.axes[0].collections
     (path,) = band.get_paths()
-    places = {round(float(x), 3) for x in path.vertices[:, 0]}
+    outline: Any = path.vertices
+    places = {round(float(x), 3) for x, _ in outline}
     assert places == {3.7, 5.1}
     (legend,) = figure.legends
     assert OTHER_BOARDS in [text.get_text() for text in legend.get_texts()]
@@ -357,7 +358,8 @@ def test_python_s_share_stands_outside_of_the_bar_and_the_cpu_time_at_its_other_
         figure.draw_without_rendering()
         of_costs, of_shares = figure.axes
         share_text, time_text = of_shares.texts
-        bars = [bar.get_window_extent() for bar in of_shares.patches if bar.get_width() > 0]
+        patches: Any = of_shares.patches
+        bars = [bar.get_window_extent() for bar in patches if bar.get_width() > 0]
     assert "%" in share_text.get_text()
     assert numbers(time_text.get_text())
     for text in (share_text, time_text):

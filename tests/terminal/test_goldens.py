@@ -23,6 +23,7 @@ from rich.console import Console
 from overhead.blocks.markdown import escaped, markdown
 from overhead.blocks.parts import (
     Cell,
+    GroupedAdvice,
     Heading,
     Listing,
     Part,
@@ -110,6 +111,12 @@ def facts(block: Part) -> dict[str, Any]:
         case Listing():
             items = [sorted_numbers(f"{title} {detail}") for title, detail in block.items]
             return {"kind": block.kind, "numbers": items}
+        case GroupedAdvice():
+            items = []
+            for group in block.groups:
+                for advice in (*group.first, *group.more):
+                    items.append(sorted_numbers(f"{advice.title} {advice.detail}"))
+            return {"kind": block.kind, "numbers": items}
         case StatusLine():
             return {"kind": block.kind, "tone": block.tone, "details": len(block.details)}
         case Text():
@@ -176,6 +183,12 @@ def shown_texts(block: Part) -> Iterator[str]:
             for title, detail in block.items:
                 yield title
                 yield detail
+        case GroupedAdvice():
+            for group in block.groups:
+                yield group.reader
+                for advice in (*group.first, *group.more):
+                    yield advice.title
+                    yield advice.detail
         case StatusLine():
             yield block.head
             yield block.text

@@ -171,6 +171,14 @@ def test_an_answer_holds_the_recorded_facts(name: str) -> None:
     assert held(name) == (GOLDENS / f"{name}.jsonl").read_text(encoding="utf-8")
 
 
+def texts_of_advice(block: GroupedAdvice) -> Iterator[str]:
+    for group in block.groups:
+        yield group.reader
+        for advice in (*group.first, *group.more):
+            yield advice.title
+            yield advice.detail
+
+
 def shown_texts(block: Part) -> Iterator[str]:
     """Every text of a block that a terminal shows."""
     match block:
@@ -184,11 +192,7 @@ def shown_texts(block: Part) -> Iterator[str]:
                 yield title
                 yield detail
         case GroupedAdvice():
-            for group in block.groups:
-                yield group.reader
-                for advice in (*group.first, *group.more):
-                    yield advice.title
-                    yield advice.detail
+            yield from texts_of_advice(block)
         case StatusLine():
             yield block.head
             yield block.text

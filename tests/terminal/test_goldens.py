@@ -23,6 +23,7 @@ from rich.console import Console
 from overhead.blocks.markdown import escaped, markdown
 from overhead.blocks.parts import (
     Cell,
+    GroupedAdvice,
     Heading,
     Listing,
     Part,
@@ -110,6 +111,12 @@ def facts(block: Part) -> dict[str, Any]:
         case Listing():
             items = [sorted_numbers(f"{title} {detail}") for title, detail in block.items]
             return {"kind": block.kind, "numbers": items}
+        case GroupedAdvice():
+            items = []
+            for group in block.groups:
+                for advice in (*group.first, *group.more):
+                    items.append(sorted_numbers(f"{advice.title} {advice.detail}"))
+            return {"kind": block.kind, "numbers": items}
         case StatusLine():
             return {"kind": block.kind, "tone": block.tone, "details": len(block.details)}
         case Text():
@@ -164,6 +171,14 @@ def test_an_answer_holds_the_recorded_facts(name: str) -> None:
     assert held(name) == (GOLDENS / f"{name}.jsonl").read_text(encoding="utf-8")
 
 
+def texts_of_advice(block: GroupedAdvice) -> Iterator[str]:
+    for group in block.groups:
+        yield group.reader
+        for advice in (*group.first, *group.more):
+            yield advice.title
+            yield advice.detail
+
+
 def shown_texts(block: Part) -> Iterator[str]:
     """Every text of a block that a terminal shows."""
     match block:
@@ -176,6 +191,8 @@ def shown_texts(block: Part) -> Iterator[str]:
             for title, detail in block.items:
                 yield title
                 yield detail
+        case GroupedAdvice():
+            yield from texts_of_advice(block)
         case StatusLine():
             yield block.head
             yield block.text

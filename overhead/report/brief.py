@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+import msgspec
+
 from overhead.blocks.parts import (
     Column,
     Heading,
@@ -23,6 +25,7 @@ from overhead.reading.dispatch_costs import dispatch_costs, unpinned_range
 from overhead.reading.findings import RunsAtHand
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
+from overhead.reading.summary import missing_stacks
 from overhead.reading.view import TargetView, View, base_cases, by_patterns, without_device
 from overhead.report.across.beside import key_figure_table
 from overhead.report.sections.browser_tax import tax_tables
@@ -274,7 +277,13 @@ def _missing(run: Fingerprint) -> Iterator[Part]:
     """Which stacks are missing and why, the notes of the run, and how many cases its plan left
     out.
     """
-    yield from missing_blocks(run.unavailable)
+    for_nvidia = missing_stacks(View(run)).for_nvidia
+    unavailable = []
+    for missing in run.unavailable:
+        # No command adds a stack of an NVIDIA GPU to a machine that has none.
+        needs_nvidia = missing in for_nvidia
+        unavailable.append(msgspec.structs.replace(missing, mend="") if needs_nvidia else missing)
+    yield from missing_blocks(unavailable)
     # ``flags``: codes of what was unusual in this run; each becomes a sentence.
     remarks = [note(text) for text in notes_said(run.flags)]
     left_out = left_out_sentence(len(run.left_out))

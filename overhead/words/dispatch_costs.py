@@ -36,8 +36,8 @@ def title(costs: DispatchCosts) -> str:
 
 
 def device_name(costs: DispatchCosts) -> str:
-    """The GPU, or the CPU where there is no GPU."""
-    return costs.device if costs.hardware else f"{costs.device}, no GPU"
+    """The GPU or CPU that the costs are of; a CPU with the words "no GPU" where there is none."""
+    return costs.device if costs.view.has_gpu else f"{costs.device}, no GPU"
 
 
 def why_unresolved(record: Record) -> str:

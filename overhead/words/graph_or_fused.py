@@ -326,6 +326,9 @@ def row_label(row: WorkRow, shown: WayRow) -> str:
     )
     if all(_is_near(times, first) for times in others):
         return f"{label} ({more} {_WITHIN})"
+    # A variant of another run that is not surely faster stands behind one of the main run.
+    if times_first.value < 1:
+        return f"{label} ({more}, not surely faster)"
     up_to = printed(f"{times_first.value:.3g}{TIMES}", times_first)
     return f"{label} ({more}, to {up_to})"
 

@@ -4,20 +4,27 @@ there.
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from overhead.blocks.parts import Drawing
+from overhead.blocks.terminal import show
 from overhead.loading.files import read_fingerprint, write_fingerprint
+from overhead.reading.dispatch_costs import dispatch_costs
+from overhead.reading.view import View
 from overhead.report import build, render
 from overhead.report.across.without_gpu import without_gpu
+from overhead.report.brief import brief_blocks
 from overhead.report.core import machines as machines_module
 from overhead.report.core.draw import NARROW_INCHES
 from overhead.report.core.machines import EXAMPLE_FOLDER, from_fingerprints
 from overhead.results import Fingerprint, MissingStack, Record, because
+from overhead.words.dispatch_costs import device_name
 from overhead.words.reasons import sentence
 from overhead.words.report.machines import machine_name
 from overhead.words.report.without_gpu import ON_CPU, ON_SOFTWARE
@@ -131,6 +138,22 @@ def test_a_run_whose_cases_failed_has_the_reasons_in_place_of_the_picture() -> N
 def test_no_page_tells_to_install_the_driver_of_a_gpu_that_is_not_there(out: Path) -> None:
     for path in out.rglob("*.html"):
         assert sentence(DRIVER) not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_a_terminal_tells_no_command_for_a_stack_of_a_gpu_that_is_not_there() -> None:
+    console = Console(width=120, record=True, file=io.StringIO())
+    show(brief_blocks(run_without_gpu()), console)
+    printed = console.export_text()
+    assert "cuda-driver" in printed
+    assert sentence(DRIVER) not in printed
+
+
+def test_a_run_of_the_cpu_alone_does_not_say_that_the_machine_has_no_gpu() -> None:
+    run = msgspec.structs.replace(run_without_gpu(), machine=fingerprint(record("dawn")).machine)
+    cpu_alone = msgspec.structs.replace(run, records=[on_cpu("numpy", 441.0)])
+    costs = dispatch_costs(View(cpu_alone))
+    assert costs is not None
+    assert device_name(costs) == costs.device
 
 
 def test_a_changed_speed_of_the_cpu_is_said_once() -> None:

@@ -24,9 +24,9 @@ from overhead.words.graph_or_fused import (
     variant_label,
 )
 from overhead.words.report.graph_or_fused import (
-    WORK_CAPTION,
     NO_FUSED,
     NOTHING_BESIDE,
+    WORK_CAPTION,
     axis_label,
     caption_title,
     picture_note,

@@ -28,11 +28,11 @@ from overhead.words.report.example_run import example_link
 from overhead.words.report.headline_figure import HOLLOW
 from overhead.words.report.without_gpu import (
     AXIS,
-    WITHOUT_GPU_CAPTION,
     NO_GPU,
     ON_CPU,
     ON_SOFTWARE,
     SECTION_TITLE,
+    WITHOUT_GPU_CAPTION,
     WITHOUT_GPU_TITLE,
     alternative,
     costs_sentence,

@@ -149,7 +149,7 @@ def test_a_row_of_a_page_has_a_permalink(page: Page) -> None:
     assert {f"#{name}" for name in cases} <= set(page.links)
 
 
-SHOWN, OTHER = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
+SHOWN, NEWER, OTHER = "2026-01-03T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture
@@ -196,3 +196,27 @@ def test_the_head_of_a_page_names_a_run_only_if_all_its_sections_share_it(
     assert about_run(shown) not in mixed
     assert from_run(other) in mixed
     assert from_run(shown) in mixed
+
+
+@pytest.mark.parametrize(("rows_of_newer", "is_source"), [(1, False), (2, True)])
+def test_a_section_is_of_the_newest_run_that_has_at_least_half_of_its_rows(
+    tmp_path: Path, rows_of_newer: int, is_source: bool
+) -> None:
+    rows = {OTHER: 4, NEWER: rows_of_newer}
+
+    def table(view: View) -> list[Part]:
+        count = rows.get(view.fingerprint.created, 0)
+        return [Table("t", ["c"], [["x"]] * count)] if count else []
+
+    pages()  # those of slices too
+    register("rows", "rows", 10, page="decode", any_run=True)(table)
+    try:
+        # The newest of all has most cases, so it is the one that the report shows.
+        numpy = record("numpy", api="CPU")
+        runs = [fingerprint(numpy, created=created) for created in (SHOWN, NEWER, OTHER)]
+        render(runs, tmp_path)
+    finally:
+        del registry._sections._items["rows"]
+    text = (tmp_path / "pages" / "decode.html").read_text(encoding="utf-8")
+    assert (about_run(runs[1]) in text) == is_source
+    assert (about_run(runs[2]) in text) != is_source

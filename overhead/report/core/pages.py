@@ -87,6 +87,10 @@ _SMALL_INCHES = 4.0
 """Narrower figures stand beside each other."""
 _LINK = Markup('<a class="term" href="%s#%s">%s</a>')
 """A term with a link to the glossary: its page, its place there, and the text."""
+_ENOUGH = 0.5
+"""A run has enough for a section if it gives this share of the rows and drawings that the run with
+most of them gives. Chosen, not measured.
+"""
 _PAGES_WITH_SKIPPED = (FRONT.name, "machines")
 """Pages that list the files that could not be read."""
 
@@ -426,18 +430,19 @@ def _named(build: Callable[[View, str], Iterable[Part]], name: str, view: View) 
 
 def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Part | FromRun]:
     """The parts of a section behind the run that they are of: the run shown, or, where that gives
-    no table or drawing, the run among ``others`` that gives most.
+    no table or drawing, the newest of the ``others`` that gives at least half as much as the one
+    that gives most. ``others``: the newest first.
     """
     source = shown
     parts = list(build(shown))
-    most = _amount(parts)
-    if most == 0:
-        for other in others:
-            other_parts = list(build(other))
-            # Drawings and rows of tables: the run that gives most is shown.
+    if _amount(parts) == 0:
+        found = [(other, list(build(other))) for other in others]
+        most = max((_amount(other_parts) for _, other_parts in found), default=0)
+        for other, other_parts in found:
             amount = _amount(other_parts)
-            if amount > most:
-                most, source, parts = amount, other, other_parts
+            if amount > 0 and amount >= _ENOUGH * most:
+                source, parts = other, other_parts
+                break
     # A section without parts is left out.
     return [FromRun(source.fingerprint), *parts] if parts else []
 

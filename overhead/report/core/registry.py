@@ -101,7 +101,8 @@ def register(
     tables, drawings.
 
     Raises ``UsageError`` if the name is taken or there is no such page. ``any_run``: where the run
-    shown gives it no table or drawing, the run of the machine that gives it most is its source.
+    shown gives it no table or drawing, its source is the newest run of the machine that gives it
+    at least half as much as the run that gives it most.
     ``gpu``: True for a section on a GPU, which a machine without one does not get; False for one
     that only such a machine gets.
     """

@@ -370,37 +370,42 @@ def _read_off(record: Record, steps: int) -> Value | None:
     """The time of so many steps where T(n), the time of n steps, bends, so that no line tells it:
     between the measured lengths, with their quartiles.
 
-    For more steps than were measured, the costs of a further step (the figure's modes) tell the
-    rest. None if the case does not bend, or if these are unknown or the time is not above 0.
+    For more or fewer steps than were measured, the costs of a further step (the figure's modes)
+    tell the rest. None if the case does not bend, or if these are unknown or the time is not above 0.
     """
     figure = record.figure("complete")
     if figure is None or figure.status != "nonlinear" or not record.curve:
         return None
-    # First between two measured lengths; beyond the longest by the costs of a further step.
+    # First between two measured lengths; beyond these by the costs of a further step.
     measured = measured_time(record, steps)
     # Two modes: the cost of a step in shorter chains, and that in the longest.
-    if measured is None and len(figure.modes) > 1:
-        measured = _beyond_longest(record, steps, figure.modes)
+    has_chain = any(point.n > 0 for point in record.curve)
+    if measured is None and has_chain and len(figure.modes) > 1:
+        measured = _beyond_measured(record, steps, figure.modes)
     if measured is None or measured.value <= 0:
         return None
     return dataclasses.replace(measured, status="nonlinear", reason=figure.reason)
 
 
-def _beyond_longest(record: Record, steps: int, modes: Sequence[float]) -> Value:
-    """The time of more steps than were measured: that of the longest chain, and the cost of a step
-    for each further one.
+def _beyond_measured(record: Record, steps: int, modes: Sequence[float]) -> Value:
+    """The time of more steps than were measured, or of fewer: that of the nearest measured chain,
+    and the cost of a step for each step of the difference.
 
     ``modes``: the costs of a step that were found, of which the first is taken. The interval goes
     from the cheapest to the most expensive.
     """
-    # ``total``: the time of a chain with its wait.
-    longest = max(record.curve, key=lambda point: point.n)
-    # Quartiles of the longest chain (``q1``, ``q3``) with the cheapest and the dearest step.
-    more = steps - longest.n
+    # An empty chain has the wait alone: its time tells nothing of a step.
+    chains = [point for point in record.curve if point.n > 0]
+    nearest = min(chains, key=lambda point: abs(point.n - steps))
+    more = steps - nearest.n
+    # The first cost of a step, and the ends: fewer steps than measured are subtracted, so there the
+    # most expensive step gives the low end.
+    differences = sorted([more * min(modes), more * max(modes)])
+    # ``total``: the time of a chain with its wait; ``q1``, ``q3``: its quartiles.
     return Value(
-        longest.total + more * modes[0],
-        longest.q1 + more * min(modes),
-        longest.q3 + more * max(modes),
+        nearest.total + more * modes[0],
+        nearest.q1 + differences[0],
+        nearest.q3 + differences[1],
         unit="ns",
         source=record.device,
         origin=time_of_units(record, steps),

@@ -199,9 +199,11 @@ def measured_time(record: Record, steps: float) -> Value | None:
     """The time in ns of a chain of so many steps, with its quartiles: on the straight line between
     the next shorter and the next longer chain that were measured.
 
-    None where no measured length lies below, or none above.
+    None where no measured length lies below, or none above. An empty chain is none of these
+    lengths: it has the wait alone, and no fit uses it.
     """
-    points = sorted(record.curve, key=lambda point: point.n)
+    chains = [point for point in record.curve if point.n > 0]
+    points = sorted(chains, key=lambda point: point.n)
     lengths = [point.n for point in points]
     if not points or not lengths[0] <= steps <= lengths[-1]:
         return None

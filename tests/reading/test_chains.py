@@ -343,6 +343,8 @@ def bending_way(times_ns: Mapping[int, float]) -> ChainWay:
         pytest.param({1000: 90e3, 2000: 110e3}, 100e3, id="between two measured lengths"),
         # 500 more steps at 30 ns, the first of its two costs of a step.
         pytest.param({1000: 90e3}, 90e3 + 500 * 30, id="beyond the longest"),
+        # The empty chain is no measured length: 500 steps less than the shortest one.
+        pytest.param({0: 50e3, 2000: 110e3}, 110e3 - 500 * 30, id="below the shortest"),
     ],
 )
 def test_a_time_that_bends_is_read_from_the_measured_lengths_beside_it(

@@ -57,6 +57,15 @@ def test_a_stack_whose_empty_wait_is_far_longer_is_named_apart() -> None:
     assert [target.stack for target, _ in found.far] == ["vulkan"]
 
 
+def test_the_empty_wait_of_a_stack_is_the_shortest_of_its_cases() -> None:
+    after_each = msgspec.structs.replace(
+        waited("cupy", 9_000.0), figures=[figure("empty_wait", 1_500.0), figure("p50", 9_000.0)]
+    )
+    found = empty_waits(View(fingerprint(TORCH, CUPY, after_each)))
+    shortest = {target.stack: wait.value for target, wait in found.near}
+    assert shortest["cupy"] == 1_500.0
+
+
 def test_item_that_adds_nothing_clear_is_not_what_the_page_opens_with() -> None:
     assert item_after_each(View(fingerprint(TORCH, item(15_000.0)))) is not None
     assert item_after_each(View(fingerprint(TORCH, item(5_000.0)))) is None

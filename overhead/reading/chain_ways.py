@@ -371,7 +371,8 @@ def _read_off(record: Record, steps: int) -> Value | None:
     between the measured lengths, with their quartiles.
 
     For more or fewer steps than were measured, the costs of a further step (the figure's modes)
-    tell the rest. None if the case does not bend, or if these are unknown or the time is not above 0.
+    tell the rest. None if the case does not bend, if these are unknown, or if the time is not above
+    0.
     """
     figure = record.figure("complete")
     if figure is None or figure.status != "nonlinear" or not record.curve:

@@ -251,14 +251,17 @@ class Files:
         return math.exp(t * spread["s"] * math.sqrt(2))
 
     def time_of_units(self, of: Source) -> Interval:
-        """T(n) between two measured n, with the quartiles; beyond the last one with the cost of a
-        unit.
+        """T(n) between two measured n, with the quartiles; beyond the last one, or below the first
+        chain that is not empty, with the cost of a unit.
         """
         n = of["parts"][0]
-        curve = sorted(self.record(of)["curve"], key=lambda point: point["n"])
-        last = curve[-1]
+        chains = [point for point in self.record(of)["curve"] if point["n"] > 0]
+        curve = sorted(chains, key=lambda point: point["n"])
+        first, last = curve[0], curve[-1]
         if n > last["n"]:
             return self._beyond(of, last, n - last["n"])
+        if n < first["n"]:
+            return self._beyond(of, first, n - first["n"])
         above = next(point for point in curve if point["n"] >= n)
         below = curve[max(0, curve.index(above) - 1)]
         share = 0.0
@@ -269,13 +272,12 @@ class Files:
             ends.append(below[part] + share * (above[part] - below[part]))
         return Interval(*ends)
 
-    def _beyond(self, of: Source, last: Source, more: float) -> Interval:
-        """The time of the longest measured chain, and of so many units more."""
+    def _beyond(self, of: Source, nearest: Source, more: float) -> Interval:
+        """The time of the nearest measured chain, and of so many units more; below 0 for fewer."""
         modes = figure_named(self.record(of), "complete")["modes"]
+        least, most = sorted([more * min(modes), more * max(modes)])
         return Interval(
-            last["total"] + more * modes[0],
-            last["q1"] + more * min(modes),
-            last["q3"] + more * max(modes),
+            nearest["total"] + more * modes[0], nearest["q1"] + least, nearest["q3"] + most
         )
 
     def other_boards(self, of: Source) -> dict[str, float]:

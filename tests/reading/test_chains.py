@@ -20,6 +20,7 @@ from overhead.report.across.graph_or_fused import graph_or_fused
 from overhead.report.core import draw
 from overhead.report.core.machines import from_fingerprints
 from overhead.results import Api, Figure, Fingerprint, LeftOut, Point, Record, Value
+from overhead.words.format import run_time
 from overhead.words.graph_or_fused import (
     WAY_VERDICTS,
     answer,
@@ -454,6 +455,7 @@ def test_the_picture_names_what_has_no_figure_and_why() -> None:
         (axes,) = figure.axes
         drawn = [drawn.get_text() for drawn in axes.texts]
         assert any("recurrence" in one for one in drawn)
+        assert any(run_time(run.created) in one for one in drawn), "on one line"
         if make is drawing.draw_narrow:
             assert "1×" in drawn, "the numbers of the axis, beside the rows"
         # The label of the fastest is in bold.

@@ -7,6 +7,7 @@ whatever the texts are.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ _TICK_INCHES = 0.2
 """Height of the labels of the axis."""
 _FURTHEST = 1e3
 """An interval is drawn down to this part of its value: a logarithmic axis has no zero."""
+_IN_A_MOMENT = re.compile(r"(?<=\d{4}-\d\d-\d\d) (?=\d\d:)|(?<=\d\d:\d\d) (?=UTC)")
+"""The spaces in the moment of a run."""
 _BAR_POINTS, _MARK_POINTS, _SMALL_MARK_POINTS = 3.5, 5.5, 3.2
 
 
@@ -92,7 +95,7 @@ _WIDE = _Layout(
     group_inches=0.245,
     title_points=11.0,
     letters=64,
-    line_letters=165,
+    line_letters=174,
     most_ticks=9,
     bar_place=0.5,
     title_place=0.135,
@@ -173,7 +176,11 @@ def _draw(picture: WorkPicture, layout: _Layout) -> Figure:
 
 
 def _wrapped(text: str, letters: int) -> str:
-    return textwrap.fill(plain(text, 1200), letters)
+    """The text in lines, of which none ends within a moment such as ``2026-11-24 22:24 UTC``."""
+    # ``textwrap`` breaks at no such space.
+    kept = _IN_A_MOMENT.sub("\u00a0", plain(text, 1200))
+    filled = textwrap.fill(kept, letters, break_on_hyphens=False)
+    return filled.replace("\u00a0", " ")
 
 
 def _lines(text: str) -> int:

@@ -81,7 +81,7 @@ def time_cell(variant: ChainWay) -> str:
     calculated from shorter chains. Without a time, why.
     """
     if variant.cost is None:
-        return no_figure(variant, 400)
+        return no_figure(variant, 60)
     time = positive_spread(variant.cost / 1e3)
     return f"{BEYOND}{time}" if variant.beyond else time
 

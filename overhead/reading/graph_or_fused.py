@@ -31,8 +31,8 @@ SAME_WITHIN = 0.05
 measured.
 """
 _MOST_SPREAD = 1.5
-"""If the interval of a ratio is wider than this factor and holds 1, the verdict is "unclear" and
-not "tie". Chosen, not measured.
+"""If the interval of a ratio is wider than this factor, a ratio near 1 is "unclear" and not a
+"tie". Chosen, not measured.
 """
 _LEAST_KERNEL_RATIO = 1.3
 """If a step in WGSL takes this many times as long as in CUDA, the slow kernel is given as the
@@ -159,8 +159,8 @@ class WorkRow:
         both; None without times.
 
         ``cheaper`` and ``dearer`` need a ratio whose interval does not hold 1, and that lies so far
-        from 1 that another run would not reverse it. Else it is a ``tie``, or ``unclear`` if the
-        interval is wide.
+        from 1 that another run would not reverse it. A ratio near 1 is a ``tie``, unless its
+        interval is wide. All others are ``unclear``.
         """
         times = self.relative(way)
         if times is None:
@@ -170,11 +170,12 @@ class WorkRow:
             return "cheaper"
         if times.floor > 1 and times.value > 1 + SAME_WITHIN:
             return "dearer"
-        # The ratio is near 1 or its interval holds 1: a tie, if the interval is narrow.
+        # A ratio further from 1 is no tie, whatever its interval.
+        is_near = 1 / (1 + SAME_WITHIN) <= times.value <= 1 + SAME_WITHIN
         # ``floor``, ``ceiling``: the ends of the interval; a width as a factor needs a low end
         # above 0.
         is_narrow = times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor
-        return "tie" if is_narrow else "unclear"
+        return "tie" if is_near and is_narrow else "unclear"
 
     def cheaper_from(self, way: ChainWay) -> Value | None:
         """The smallest number of steps at which the way is cheaper than its base; None if a step of

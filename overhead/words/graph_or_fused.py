@@ -123,9 +123,22 @@ def answer(found: Sequence[WorkRow]) -> str:
 
 def _with_gain(row: WorkRow, way: ChainWay) -> str:
     """``a CUDA graph by torch.compile (3.0 times faster than the driver's graph)``."""
+    named = in_a_sentence(way)
+    if way.kind == "fused-graph" and isinstance(row.work, ProgramWork):
+        named = _of_merged_kernels(row.work)
     if row.graph is None or way is row.graph:
-        return in_a_sentence(way)
-    return f"{in_a_sentence(way)} ({compared(row, way)})"
+        return named
+    return f"{named} ({compared(row, way)})"
+
+
+def _of_merged_kernels(program: ProgramWork) -> str:
+    """A graph of a program with fewer kernels. Not "fused", which beside it in the answer is one
+    kernel for all steps.
+    """
+    if not program.dispatches or not program.fused:
+        return "a CUDA graph of merged kernels"
+    numbers = named_in_a_file(f"{program.fused:,} in place of {program.dispatches:,}")
+    return f"a CUDA graph of merged kernels, {numbers}"
 
 
 def _fused_or_graph(found: Sequence[WorkRow]) -> str:
@@ -243,18 +256,20 @@ def row_title(row: WorkRow) -> str:
 
 
 def _size(row: WorkRow) -> str:
-    """``1,500 steps of 4,096 elements``, ``qwen2.5-0.5b, 881 dispatches, 252 when fused``."""
+    """``1,500 steps of 4,096 elements``, or of a program its name and its dispatches."""
     if isinstance(row.work, ProgramWork):
         return _program_size(row.work)
     return f"{row.work.steps:,} steps of {elements_text(row.work.elements)}"
 
 
 def _program_size(program: ProgramWork) -> str:
-    """``qwen2.5-0.5b, 881 dispatches, 252 when fused``; a question mark for an unknown number."""
+    """``qwen2.5-0.5b, 881 dispatches, 252 when fused (neighbouring kernels merged)``; a question
+    mark for an unknown number.
+    """
     unfused = f"{program.dispatches:,}" if program.dispatches else "?"
     fused = f"{program.fused:,}" if program.fused else "?"
     size = named_in_a_file(f"{unfused} dispatches, {fused} when fused")
-    return f"{program.name}, {size}"
+    return f"{program.name}, {size} (neighbouring kernels merged)"
 
 
 def variant_label(variant: ChainWay) -> str:
@@ -303,9 +318,12 @@ def in_a_sentence(variant: ChainWay) -> str:
     return _IN_A_SENTENCE[variant.kind].format(maker or variant.through)
 
 
-def row_label(row: WorkRow, shown: WayRow) -> str:
-    """The label of a row of the picture: its fastest variant, how many more of the kind the row
-    has, and what the slowest takes, as a multiple: ``fused CUDA, CuPy (2 more, to 1.5×)``.
+def row_label(row: WorkRow, shown: WayRow, *, is_short: bool = False) -> str:
+    """The label of a row of the picture: the variant that stands for its kind, how many more the
+    row has, and how the slowest of them compares with it: ``fused CUDA, CuPy (2 more, up to 1.5×
+    slower)``.
+
+    ``is_short``: without the last, where there is no room.
     """
     label = variant_label(shown.first)
     first = row.relative(shown.first)
@@ -319,18 +337,21 @@ def row_label(row: WorkRow, shown: WayRow) -> str:
     # Noted with its noun, because a number alone would be taken for another on the page.
     counted = Value(len(others), origin=formed("count", *(times.origin for times in others)))
     more = printed(f"{len(others)} more", counted)
+    if is_short:
+        return f"{label} ({more})"
+    if all(_is_near(times, first) for times in others):
+        return f"{label} ({more} {_WITHIN})"
     slowest = max(others, key=_value)
     # Each is relative to the graph of its own run, so runs of two boards may be divided here.
     times_first = Value(
         slowest.value / first.value, origin=formed("/", slowest.origin, first.origin)
     )
-    if all(_is_near(times, first) for times in others):
-        return f"{label} ({more} {_WITHIN})"
-    # A variant of another run that is not surely faster stands behind one of the main run.
-    if times_first.value < 1:
-        return f"{label} ({more}, not surely faster)"
-    up_to = printed(f"{times_first.value:.3g}{TIMES}", times_first)
-    return f"{label} ({more}, to {up_to})"
+    if times_first.value > 1 + SAME_WITHIN:
+        return f"{label} ({more}, up to {point(times_first)}{TIMES} slower)"
+    # None is slower. What is faster has no checks, or is of another run and not surely faster.
+    if not any(way.is_usual for way in shown.others):
+        return f"{label} ({more}, without its checks)"
+    return f"{label} ({more}, perhaps faster)"
 
 
 def _is_near(times: Value, first: Value) -> bool:
@@ -339,10 +360,12 @@ def _is_near(times: Value, first: Value) -> bool:
 
 
 def run_marks(found: Sequence[WorkRow]) -> dict[str, str]:
-    """A mark for each run that rows have variants of besides their main run, the newest first."""
+    """A mark for each run that a label names a variant of besides its main run, the newest
+    first.
+    """
     runs: set[str] = set()
     for row in found:
-        runs |= {way.run for way in row.ways if way.run}
+        runs |= {shown.first.run for shown in row.shown if shown.first.run}
     marks = {}
     for place, run in enumerate(sorted(runs, reverse=True)):
         marks[run] = _RUN_MARKS[place] if place < len(_RUN_MARKS) else "*"
@@ -350,8 +373,8 @@ def run_marks(found: Sequence[WorkRow]) -> dict[str, str]:
 
 
 def runs_text(found: Sequence[WorkRow], shown_run: str) -> str:
-    """Which runs the times are of, and what the marks of other runs mean. ``shown_run``: when the
-    run of the page began.
+    """Which runs the times are of, what the marks of other runs at labels mean, and of which runs
+    small marks are. ``shown_run``: when the run of the page began.
     """
     by_run: dict[str, list[str]] = {}
     for row in found:
@@ -360,11 +383,24 @@ def runs_text(found: Sequence[WorkRow], shown_run: str) -> str:
     if len(by_run) == 1:
         (run,) = by_run
         mains = [f"run of {run_time(run)}"]
-    text = f"Measured: {'; '.join(mains)}."
-    marks = [f"{mark} run of {run_time(run)}" for run, mark in run_marks(found).items()]
-    if not marks:
-        return text
-    return f"{text} {'; '.join(marks)}: compared with the CUDA driver's graph of that run."
+    said = [f"Measured: {'; '.join(mains)}."]
+    others = [f"{mark} run of {run_time(run)}" for run, mark in run_marks(found).items()]
+    days = _days_of_small_marks(found)
+    if days:
+        others.append(f"some small marks: runs of {listed(days)}")
+    if others:
+        text = f"{'; '.join(others)}; each compared with the CUDA driver's graph of its own run."
+        said.append(f"{text[0].upper()}{text[1:]}")
+    return " ".join(said)
+
+
+def _days_of_small_marks(found: Sequence[WorkRow]) -> list[str]:
+    """The days of the other runs that variants without a label are of."""
+    days: set[str] = set()
+    for row in found:
+        for shown in row.shown:
+            days |= {way.run[:10] for way in shown.others if way.run}
+    return sorted(days)
 
 
 def no_figure(variant: ChainWay, limit: int) -> str:

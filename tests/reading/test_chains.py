@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Mapping
 from typing import Any
@@ -18,14 +19,26 @@ from overhead.report.across.chains import chains_section
 from overhead.report.across.graph_or_fused import graph_or_fused
 from overhead.report.core import draw
 from overhead.report.core.machines import from_fingerprints
-from overhead.results import Api, Figure, Fingerprint, LeftOut, Point, Record
-from overhead.words.graph_or_fused import answer, bullets
+from overhead.results import Api, Figure, Fingerprint, LeftOut, Point, Record, Value
+from overhead.words.format import run_time
+from overhead.words.graph_or_fused import (
+    WAY_VERDICTS,
+    answer,
+    bullets,
+    compared,
+    row_label,
+    run_marks,
+    runs_text,
+)
 from overhead.words.reasons import with_status
 from overhead.words.report.chains import without_gpu
+from overhead.words.report.graph_or_fused import verdict_at_end
 from tests.fakes.report import fingerprint, record
 
 APIS: dict[str, Api] = {"dawn": "Vulkan", "wgpu-native": "Vulkan", "numpy": "CPU"}
 """Of the stacks that are not of CUDA."""
+SUPERSCRIPTS = "\u00b9\u00b2\u00b3"
+"""Marks of other runs."""
 
 
 def arm(
@@ -220,6 +233,49 @@ def test_ties_and_losses_are_told_with_the_reason_that_the_steps_give() -> None:
     assert "50 µs" in webgpu, "the cost of a step of both"
 
 
+def test_a_ratio_outside_of_five_per_cent_is_no_tie_though_its_interval_holds_1() -> None:
+    """The graph takes 1.0 ms; the interval of each time is 20 % wide."""
+    for fused_ns, verdict in ((0.92e6, "unclear"), (0.97e6, "tie"), (1.08e6, "unclear")):
+        (row,) = rows_of(*gpu().records)
+        graph = row.graph
+        assert graph is not None
+        base = dataclasses.replace(graph, cost=Value(1e6, 0.9e6, 1.1e6))
+        way = dataclasses.replace(
+            way_of(row, "fused-cuda"), cost=Value(fused_ns, 0.9 * fused_ns, 1.1 * fused_ns)
+        )
+        of_both = dataclasses.replace(row, ways=(base, way))
+        assert of_both.verdict(way) == verdict
+        said = verdict_at_end(of_both, way, Value(fused_ns / 1e6))
+        assert (WAY_VERDICTS["tie"] in said) == (verdict == "tie")
+
+
+def test_a_footnote_of_another_run_has_its_mark_at_a_label() -> None:
+    """Fused CUDA of another run: labelled where it is much faster, else a small mark."""
+    graph = arm("cuda-graph", "replay", step_ns=2_000.0, fixed_ns=20_000.0)
+    for step_ns, is_labelled in ((39.9, False), (20.0, True)):
+        of_cupy = arm("cupy", "fused", step_ns=step_ns, fixed_ns=15_000.0)
+        older = View(fingerprint(graph, of_cupy, created="2025-01-01T00:00:00Z"))
+        found = rows(View(gpu()), [older])
+        labelled = {shown.first.run for row in found for shown in row.shown}
+        assert set(run_marks(found)) == labelled - {""}
+        assert bool(run_marks(found)) == is_labelled
+        said = runs_text(found, gpu().created)
+        assert "2025-01-01" in said, "also the run of a small mark is named"
+        assert any(mark in said for mark in SUPERSCRIPTS) == is_labelled
+
+
+def test_a_label_tells_the_slowest_of_its_kind_and_no_faster_one_as_slower() -> None:
+    (row,) = rows_of(*gpu().records, arm("cupy", "fused", step_ns=80.0, fixed_ns=30_000.0))
+    by_kind = {shown.first.kind: shown for shown in row.shown}
+    # 15 + 1,500 * 0.04 = 75 us; 30 + 1,500 * 0.08 = 150 us.
+    assert "2.0×" in row_label(row, by_kind["fused-cuda"])
+    assert "2.0×" not in row_label(row, by_kind["fused-cuda"], is_short=True)
+    # The other one is faster, because it has no checks.
+    of_wgsl = row_label(row, by_kind["fused-wgsl"])
+    assert "1 more" in of_wgsl
+    assert "×" not in of_wgsl
+
+
 def test_the_time_of_a_chain_is_the_measured_one_and_not_that_of_the_line() -> None:
     """As the fused simulation of an H100: the line is 4.5 % low at 1,500 steps and its intercept 8
     times T(1).
@@ -401,6 +457,9 @@ def test_the_picture_names_what_has_no_figure_and_why() -> None:
         (axes,) = figure.axes
         drawn = [drawn.get_text() for drawn in axes.texts]
         assert any("recurrence" in one for one in drawn)
+        assert any(run_time(run.created) in one for one in drawn), "on one line"
+        if make is drawing.draw_narrow:
+            assert "1×" in drawn, "the numbers of the axis, beside the rows"
         # The label of the fastest is in bold.
         bold = [one.get_text() for one in axes.texts if one.get_fontweight() == "bold"]
         assert any(one.startswith("CUDA graph, PyTorch") for one in bold)
@@ -442,6 +501,14 @@ def test_the_picture_of_the_page_has_a_row_for_each_size_with_several_kinds() ->
         labels = [text.get_text() for text in axes.texts]
         assert any("4,096" in label for label in labels)
         assert not any("1,000,000" in label for label in labels), "it has fused WGSL alone"
+
+
+def test_the_table_of_the_fastest_compares_them_in_the_words_of_the_first_page() -> None:
+    (overview, _), _, _ = parts_of_the_page(gpu())
+    (row,) = (row for row in rows_of(*gpu().records) if row.is_chain)
+    fastest = row.fastest
+    assert fastest is not None
+    assert compared(row, fastest) in [cell_text(cell) for cell in overview.rows[0]]
 
 
 def test_without_a_gpu_the_cheapest_way_is_marked_as_on_the_processor() -> None:

@@ -396,6 +396,7 @@ def programs_of(run: Source) -> set[str]:
         for unfused in of_program.get(0, ()):
             for fused in of_program[most_fusions]:
                 programs.add(f"{unfused:,} dispatches, {fused:,} when fused")
+                programs.add(f"{fused:,} in place of {unfused:,}")
     return programs
 
 

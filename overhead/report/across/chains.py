@@ -42,6 +42,7 @@ from overhead.words.report.chains import (
     label,
     more_cases,
     next_label,
+    over_graph,
     run,
     time,
     without_figure,
@@ -160,7 +161,7 @@ def _steps(row: WorkRow) -> int:
 @dataclass(frozen=True)
 class _Fastest:
     """A row of the overview: the fastest variant of a workload, and that of the next stack, if
-    there is one. ``relative``, ``next_relative``: the times over that of the CUDA graph.
+    there is one. ``relative``, ``next_relative``: how they compare with the CUDA graph.
     """
 
     row: WorkRow
@@ -230,10 +231,10 @@ _OVERVIEW_COLUMNS: list[Column[_Fastest]] = [
     Column("steps", _row_steps, is_number=True),
     Column("fastest variant", attrgetter("variant")),
     Column(MICRO, attrgetter("time"), is_number=True),
-    Column("vs. CUDA graph", attrgetter("relative"), is_number=True, only_if_filled=True),
+    Column("vs. CUDA graph", attrgetter("relative"), only_if_filled=True),
     Column("fastest of another stack", attrgetter("next_variant")),
     Column(f"{MICRO} ", attrgetter("next_time"), is_number=True),
-    Column("vs. CUDA graph ", attrgetter("next_relative"), is_number=True, only_if_filled=True),
+    Column("vs. CUDA graph ", attrgetter("next_relative"), only_if_filled=True),
     Column("run", attrgetter("run"), only_if_filled=True),
 ]
 
@@ -276,7 +277,7 @@ def _variant_row(way: ChainWay, row: WorkRow, shown_run: str) -> _VariantRow:
         row=row,
         variant=Cell(label(way), way.stack),
         time=time(way),
-        relative=beside_graph(row, way),
+        relative=over_graph(row, way),
         step=number(way.step / 1e3) if way.step is not None else "",
         one_off=spread(way.fixed / 1e3) if way.fixed is not None else "",
         run=run(way, row, shown_run),
@@ -297,7 +298,7 @@ _COLUMNS: list[Column[_VariantRow]] = [
     Column("steps", _variant_steps, is_number=True),
     Column("variant", attrgetter("variant")),
     Column(f"all steps, {MICRO}", attrgetter("time"), is_number=True),
-    Column("vs. CUDA graph", attrgetter("relative"), is_number=True, only_if_filled=True),
+    Column("time \u00f7 CUDA graph", attrgetter("relative"), is_number=True, only_if_filled=True),
     Column(f"each step, {MICRO}", attrgetter("step"), is_number=True),
     Column(f"one-off, {MICRO}", attrgetter("one_off"), is_number=True),
     Column("run", attrgetter("run"), only_if_filled=True),

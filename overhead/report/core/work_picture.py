@@ -7,12 +7,13 @@ whatever the texts are.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.graph_or_fused import SAME_WITHIN, WayRow, WorkRow
+from overhead.reading.graph_or_fused import WayRow, WorkRow
 from overhead.reading.plain_text import plain
 from overhead.report.core.draw import (
     GRID_COLOUR,
@@ -36,10 +37,14 @@ if TYPE_CHECKING:
 _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
 _LINE_INCHES = 0.15
 """Height of a line of text."""
+_TITLE_LINE_INCHES = 0.14
+"""Height of a further line of the title of a group."""
 _TICK_INCHES = 0.2
 """Height of the labels of the axis."""
 _FURTHEST = 1e3
 """An interval is drawn down to this part of its value: a logarithmic axis has no zero."""
+_IN_A_MOMENT = re.compile(r"(?<=\d{4}-\d\d-\d\d) (?=\d\d:)|(?<=\d\d:\d\d) (?=UTC)")
+"""The spaces in the moment of a run."""
 _BAR_POINTS, _MARK_POINTS, _SMALL_MARK_POINTS = 3.5, 5.5, 3.2
 
 
@@ -60,8 +65,11 @@ class _Layout:
     """Where things stand, in inches from the left: the plot between its two ends; a label ends at
     ``label_right``, and a time at ``time_right``, with the verdict behind it.
 
-    None: the label stands above its bar, and time and verdict end at the right edge. ``letters``:
-    of a label; ``line_letters``: of a line of text across the whole picture.
+    None: the label stands above its bar, and time and verdict end at the right edge; then each
+    group has the numbers of the axis, because the axis itself is far away. ``bar_place``: how far
+    down in its row a bar is. ``title_place``: the inches from the top of a group to the middle of
+    a title of one line. ``letters``: of a label; ``line_letters``: of a line of text across the
+    whole picture.
     """
 
     width: float
@@ -73,6 +81,8 @@ class _Layout:
     letters: int
     line_letters: int
     most_ticks: int
+    bar_place: float
+    title_place: float
     label_right: float | None = None
     time_right: float | None = None
 
@@ -81,12 +91,14 @@ _WIDE = _Layout(
     width=WIDE_INCHES,
     plot_left=3.65,
     plot_right=7.4,
-    row_inches=0.147,
-    group_inches=0.27,
+    row_inches=0.134,
+    group_inches=0.245,
     title_points=11.0,
     letters=64,
-    line_letters=150,
+    line_letters=174,
     most_ticks=9,
+    bar_place=0.5,
+    title_place=0.135,
     label_right=3.57,
     time_right=8.3,
 )
@@ -94,12 +106,14 @@ _NARROW = _Layout(
     width=NARROW_INCHES,
     plot_left=0.06,
     plot_right=1.3,
-    row_inches=0.265,
-    group_inches=0.44,
+    row_inches=0.31,
+    group_inches=0.47,
     title_points=9.0,
     letters=54,
     line_letters=50,
     most_ticks=4,
+    bar_place=0.58,
+    title_place=0.18,
 )
 
 
@@ -131,7 +145,7 @@ def _draw(picture: WorkPicture, layout: _Layout) -> Figure:
     title_inches = 0.19 * _lines(title) + 0.1 + directions_inches
     rows_inches = 0.0
     for work in picture.works:
-        rows_inches += layout.group_inches + layout.row_inches * len(work.shown)
+        rows_inches += _inches_above_rows(work, layout) + layout.row_inches * len(work.shown)
     foot_inches = _TICK_INCHES + _LINE_INCHES * _lines(foot) + 0.05
     height = title_inches + rows_inches + foot_inches
 
@@ -162,11 +176,26 @@ def _draw(picture: WorkPicture, layout: _Layout) -> Figure:
 
 
 def _wrapped(text: str, letters: int) -> str:
-    return textwrap.fill(plain(text, 1200), letters)
+    """The text in lines, of which none ends within a moment such as ``2026-11-24 22:24 UTC``."""
+    # ``textwrap`` breaks at no such space.
+    kept = _IN_A_MOMENT.sub("\u00a0", plain(text, 1200))
+    filled = textwrap.fill(kept, letters, break_on_hyphens=False)
+    return filled.replace("\u00a0", " ")
 
 
 def _lines(text: str) -> int:
     return text.count("\n") + 1
+
+
+def _work_title(work: WorkRow, layout: _Layout) -> str:
+    """The name of a work, which stands above its rows."""
+    return _wrapped(row_title(work), int(layout.line_letters * SMALL / 9.5))
+
+
+def _inches_above_rows(work: WorkRow, layout: _Layout) -> float:
+    """The height of a group of rows above the first: its title, of one line or more."""
+    more_lines = _lines(_work_title(work, layout)) - 1
+    return layout.group_inches + _TITLE_LINE_INCHES * more_lines
 
 
 def _ends(works: Sequence[WorkRow]) -> tuple[float, float]:
@@ -234,19 +263,20 @@ class _Drawer:
         """Draw the group of a work, and return where the next one begins."""
         layout = self._layout
         shown = work.shown
-        first_row = top + layout.group_inches
+        first_row = top + _inches_above_rows(work, layout)
         end = first_row + layout.row_inches * len(shown)
         self._draw_title(work, top)
         if layout.label_right is not None:
             self._draw_grid(first_row - 0.02, end)
+        else:
+            self._draw_tick_labels(first_row - 0.09)
         for place, row in enumerate(shown):
             row_top = first_row + place * layout.row_inches
-            # Where labels stand above bars, a bar is in the lower half of its row.
-            below = 0.5
+            y = row_top + layout.bar_place * layout.row_inches
             if layout.label_right is None:
-                below = 0.75
-                self._draw_grid(row_top + 0.52 * layout.row_inches, row_top + layout.row_inches)
-            self._draw_row(work, row, row_top + below * layout.row_inches)
+                # Beside the bar alone, so that no line runs through a label.
+                self._draw_grid(y - 0.055, y + 0.055)
+            self._draw_row(work, row, y)
             if place == 0 and work.relative(row.first) is not None:
                 self._draw_label(work, row, row_top, weight="bold")
             else:
@@ -256,7 +286,7 @@ class _Drawer:
     def draw_directions(self) -> None:
         """At the top, to which side faster and slower variants lie."""
         is_wide = self._layout.label_right is not None
-        y = 0.55 * self._layout.group_inches if is_wide else -0.06
+        y = self._layout.title_place if is_wide else -0.06
         look: dict[str, Any] = {"weight": "bold", "fontsize": SMALL, "va": "center"}
         for verdict, x, side in (("cheaper", 0.85, "right"), ("dearer", 1.18, "left")):
             colour = _COLOURS[verdict]
@@ -265,9 +295,10 @@ class _Drawer:
     def _draw_title(self, work: WorkRow, top: float) -> None:
         """The name of a work, left of everything, with a line above."""
         look: dict[str, Any] = {"fontsize": 8.5, "weight": "bold", "va": "center"}
-        letters = int(self._layout.line_letters * SMALL / 9.5)
-        title = _wrapped(row_title(work), letters)
-        self.text(0.05, top + 0.55 * self._layout.group_inches, title, **look)
+        title = _work_title(work, self._layout)
+        more_inches = _TITLE_LINE_INCHES * (_lines(title) - 1)
+        middle = top + self._layout.title_place + more_inches / 2
+        self.text(0.05, middle, title, **look)
         if top > 0:
             ends = []
             for inches in (0.05, self._layout.width - 0.05):
@@ -277,23 +308,25 @@ class _Drawer:
             line: dict[str, Any] = {"color": GRID_COLOUR, "linewidth": 0.8, "clip_on": False}
             self._ax.plot(ends, [top + 0.05] * 2, transform=across, **line)
 
+    def _draw_tick_labels(self, y: float) -> None:
+        """The numbers of the axis above the rows of one group."""
+        look: dict[str, Any] = {"fontsize": SMALL, "color": MUTED, "va": "center", "ha": "center"}
+        for tick in self._ticks:
+            self._ax.text(tick, y, _times_tick(tick), **look)
+
     def _draw_grid(self, top: float, bottom: float) -> None:
-        """The lines of the axis over the rows of one group, the base at 1, and in grey where a time
-        counts as equal to it.
-        """
+        """The lines of the axis over the rows of one group, and the base at 1."""
         for tick in self._ticks:
             line: dict[str, Any] = {"color": GRID_COLOUR, "linewidth": 0.6, "zorder": 0}
             self._ax.plot([tick, tick], [top, bottom], **line)
-        # ``SAME_WITHIN``: up to this share of difference two times count as equal.
-        low, high = 1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN
-        self._ax.fill_betweenx([top, bottom], low, high, color=GRID_COLOUR, linewidth=0)
         self._ax.plot([1, 1], [top, bottom], color=INK, linewidth=1.0, zorder=1)
 
     def _draw_label(self, work: WorkRow, row: WayRow, row_top: float, weight: str) -> None:
         """The label of a row, with the mark of its run if that is not the main one."""
         layout = self._layout
         mark = self._marks.get(row.first.run, "")
-        name = plain(row_label(work, row), layout.letters)
+        is_short = layout.label_right is None
+        name = plain(row_label(work, row, is_short=is_short), layout.letters)
         label = f"{name} {mark}".strip()
         look: dict[str, Any] = {"fontsize": SMALL, "weight": weight}
         if layout.label_right is not None:

@@ -20,6 +20,7 @@ from overhead.words.graph_or_fused import (
 )
 from overhead.words.printed import printed
 from overhead.words.reasons import one_line
+from overhead.words.report.graph_or_fused import verdict_at_end
 from overhead.workloads import workloads
 
 METHOD_NOTE = (
@@ -129,8 +130,18 @@ def time(variant: ChainWay) -> str:
 
 
 def beside_graph(row: WorkRow, variant: ChainWay) -> str:
-    """The time of the variant over that of the CUDA driver's graph of the same run; '' without a
-    graph there.
+    """How the variant compares with the CUDA driver's graph of the same run, in the words of the
+    first page: ``5.9 times faster``; '' without a graph there.
+    """
+    times = row.relative(variant)
+    if row.graph is None or times is None:
+        return ""
+    return verdict_at_end(row, variant, times)
+
+
+def over_graph(row: WorkRow, variant: ChainWay) -> str:
+    """The time of the variant over that of the CUDA driver's graph of the same run, which sorts; ''
+    without a graph there.
     """
     if row.graph is None:
         return ""

@@ -22,12 +22,11 @@ NOTHING_BESIDE = (
 
 
 WORK_CAPTION = (
-    "A row has the variants of one kind: the label, bar and time are those of the fastest; small"
-    " marks are the others, and brackets tell what the slowest takes. Each time is for one chain of"
-    " the named number of steps and one wait, called from Python, without recording and compiling."
-    " \u2248 marks a time that was not measured but calculated from shorter chains. Horizontal"
-    " lines: all ratios within the intervals of the two times. Grey area: equal within"
-    f" {_WITHIN}. Hollow: noisy."
+    "A row has the variants of one kind. Label, bar and time: the fastest of the main run that"
+    " keeps its library\u2019s checks (of another run only if surely faster). Small marks: others,"
+    " counted in brackets (\u201cslower\u201d: than the label\u2019s). A time is for one chain and"
+    " one wait, without recording and compiling; \u2248: calculated from shorter chains."
+    f" Lines with ends: intervals. Equal: within {_WITHIN}. Hollow: noisy."
 )
 
 

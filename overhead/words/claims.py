@@ -104,18 +104,20 @@ TOLERANCE = (
 )
 """The rules, the same for all claims."""
 RULE = (
-    "Reproduced: the whole interval lies within"
-    f" {rules.REPRODUCED_WITHIN:g} times the published value, up or down; partial: within"
-    f" {rules.PARTIAL_WITHIN:g} times; refuted: all of it lies outside. A ratio must also have the"
-    f" published gain (its logarithm) within {rules.REPRODUCED_WITHIN:g} times, partial"
-    f" {rules.PARTIAL_GAIN:g} times; a count must agree within"
-    f" {100 * (rules.SAME_DIRECTION - 1):.0f} %, partial {rules.REPRODUCED_WITHIN:g} times."
+    "Reproduced: the whole interval lies within a factor of"
+    f" {rules.REPRODUCED_WITHIN:g} of the published value; partial: within a factor of"
+    f" {rules.PARTIAL_WITHIN:g}; refuted: all of it lies outside.",
+    "For a ratio, its gain (logarithm) must agree too, within a factor of"
+    f" {rules.REPRODUCED_WITHIN:g} (partial: {rules.PARTIAL_GAIN:g}). A count must agree within"
+    f" {100 * (rules.SAME_DIRECTION - 1):.0f} % (partial: a factor of"
+    f" {rules.REPRODUCED_WITHIN:g}).",
 )
 """The rules in short, which a page shows above its pictures."""
 MEASURED_IN = (
-    "Measured: one run of each kind of machine, the newest of its large runs; where that has no"
-    " value for a claim, the newest run that has one. Other runs, such as the typical one that the"
-    " first page draws, differ by run-to-run variation."
+    "Measured values are of one run of each kind of machine, the newest of its large runs; where"
+    " that has no value for a claim, of the newest run that has one.",
+    "Other runs, such as the typical one that the first page draws, differ by run-to-run"
+    " variation.",
 )
 """Which runs the column of measured values is from."""
 
@@ -199,9 +201,7 @@ def in_short(judged: Judged) -> str:
         sentences.append(f"{_capital(_other_hardware(judged))}.")
     if judged.as_published and judged.as_published != judged.verdict:
         mistake = claim.mistake or "see inside"
-        sentences.append(
-            f"The source's method has a mistake ({mistake}); with it: {judged.as_published}."
-        )
+        sentences.append(f"With the source's mistake ({mistake}): {judged.as_published}.")
     if judged.attribution == "wrong" and claim.attribution is not None:
         share = measured_range(claim.attribution.test, judged.shares)
         sentences.append(f"The named cause, {claim.attribution.said}, is only {share} of it.")

@@ -16,11 +16,11 @@ from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetView, View, without_device
 from overhead.report.core.registry import register
 from overhead.words.format import MICRO, micro_spread, percent, positive_spread
+from overhead.words.names import LAYERS
 from overhead.words.report.host_shares import (
     ALL_OF_IT,
     CALLS_TITLE,
     DOUBTS,
-    LAYERS,
     MINIMAL_PROGRAM,
     NO_LAYER,
     NOT_RESOLVED,

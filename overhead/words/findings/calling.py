@@ -8,8 +8,7 @@ from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import cost, instead, intervals, others, sentences, stack
 from overhead.words.format import MICRO, listed, percent, percent_spread
-from overhead.words.names import CALLER_WORDS
-from overhead.words.report.host_shares import LAYERS
+from overhead.words.names import CALLER_WORDS, LAYERS
 
 
 @words_for(CompiledCodePays)

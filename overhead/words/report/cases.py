@@ -56,9 +56,8 @@ def not_counted(view: View) -> str:
             run_nothing += len(target.records)
     texts = []
     if empty_calls:
-        texts.append(
-            f"{count(empty_calls, 'case')} of {listed([*dict.fromkeys(names)])}, an empty call"
-        )
+        named = listed([*dict.fromkeys(names)])
+        texts.append(f"{count(empty_calls, 'case')} of {named}, an empty call")
     if run_nothing:
         texts.append(f"{count(run_nothing, 'case')} on devices that run nothing")
     return f"Not counted, since no stack runs: {listed(texts)}." if texts else ""

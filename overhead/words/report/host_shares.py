@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from overhead.reading.host_shares import HostShares, Layer, ShareDoubt
+from overhead.reading.host_shares import HostShares, ShareDoubt
 from overhead.results import Caller
 from overhead.words.format import MICRO
 from overhead.words.names import CALLER_WORDS
 
-LAYERS: dict[Layer, str] = {
-    "binding": "wrapper objects",
-    "interpreter": "interpreter",
-    "python": "Python",
-    "api and driver": "library and driver",
-    "driver": "driver",
-    "library": "library",
-    "rest": "rest, not split",
-}
 DOUBTS: dict[ShareDoubt, str] = {"": "", "below-zero": "below zero", "unclear": "too uncertain"}
 NOT_RESOLVED = "not resolved"
 """What stands in place of a share whose interval reaches below zero."""

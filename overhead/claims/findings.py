@@ -15,9 +15,10 @@ TOLD: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted")
 
 @dataclasses.dataclass(frozen=True)
 class ClaimsJudged:
-    """The published claims by the verdict on them, of ``TOLD`` alone."""
+    """The published claims by the verdict on them, of ``TOLD`` alone, and ``every`` claim."""
 
     by_verdict: dict[ClaimVerdict, list[Judged]]
+    every: list[Judged]
 
 
 @rule_of_runs("claims", "figures", place=1, page="claims")
@@ -36,4 +37,4 @@ def published_claims(runs: RunsAtHand) -> Finding | None:
     told = itertools.chain.from_iterable(by_verdict.values())
     if all(claim.is_implied for claim in told):
         return None
-    return Finding(ClaimsJudged(by_verdict), 1.0, ())
+    return Finding(ClaimsJudged(by_verdict, judged_claims), 1.0, ())

@@ -88,9 +88,9 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     from ``parts``.
 
     ``hardware``: has the word CPU if a CPU did the work. ``attribution``: what the number is said
-    to be the cost of. ``flaw``: what is wrong with the published method; ``flawed``: a test that
-    repeats it. ``cross``: the published ratio compares two machines. ``withdrawn``: the author's
-    later statement. ``untested``: why there is no ``test``.
+    to be the cost of. ``flaw``: what is wrong with the published method; ``mistake``: the same in
+    few words; ``flawed``: a test that repeats it. ``cross``: the published ratio compares two
+    machines. ``withdrawn``: the author's later statement. ``untested``: why there is no ``test``.
     """
 
     id: Id
@@ -103,6 +103,7 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     formula: str = ""
     how: ClaimText
     flaw: str = ""
+    mistake: str = ""
     cross: bool = False
     withdrawn: str = ""
     test: ClaimTest | None = None

@@ -38,12 +38,14 @@ def page_blocks(judged_claims: Sequence[Judged]) -> Iterator[Part]:
     claim, which opens to all that is behind its verdict.
     """
     yield Text([words.summary(judged_claims)], lead=True)
+    yield Text(words.RULE)
     yield Text([words.TOLERANCE], folded=words.WHAT_A_VERDICT_MEANS)
     in_order = by_verdict(judged_claims)
     yield from claims_drawings(in_order)
     decided = [judged for judged in in_order if judged.verdict in words.VERDICT_GROUPS]
     undecided = [judged for judged in in_order if judged.verdict not in words.VERDICT_GROUPS]
     if decided:
+        yield Text(words.MEASURED_IN)
         yield _page_table(words.WITH_A_VERDICT, decided, folded=False)
     if undecided:
         yield _page_table(words.NOT_DECIDED, undecided, folded=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -56,6 +57,29 @@ def samples_file(run: Fingerprint, path: Path | None) -> Path | None:
             if isinstance(header, HeaderEntry) and _is_of_run(header, run):
                 return file
     return None
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplesPlace:
+    """Where a file of raw samples is, as a page may tell it: without folders that only this machine
+    has. ``path``: from the current folder; with ``is_from_run`` from the folder of the run's file.
+    '' where the file was not found.
+    """
+
+    path: str
+    is_from_run: bool = False
+
+
+def place_of_samples(samples: Path | None, run: Path | None) -> SamplesPlace:
+    """Where the samples are that ``samples_file`` found for the run, whose own file is ``run``."""
+    if samples is None or run is None:
+        return SamplesPlace("")
+    path = samples.absolute()
+    here = Path.cwd()
+    if path.is_relative_to(here):
+        return SamplesPlace(path.relative_to(here).as_posix())
+    from_run = os.path.relpath(path, run.absolute().parent)
+    return SamplesPlace(Path(from_run).as_posix(), is_from_run=True)
 
 
 def _places(path: Path) -> list[Path]:

@@ -291,6 +291,16 @@ class View:
         return [t for t in self.executing if "reference" not in t.facts.roles]
 
     @cached_property
+    def counted(self) -> list[Record]:
+        """The cases that sentences count: those of stacks, without a call that does nothing and
+        without targets that run nothing.
+        """
+        cases: list[Record] = []
+        for target in self.without_floor:
+            cases += target.records
+        return cases
+
+    @cached_property
     def _by_key(self) -> dict[str, TargetView]:
         return {t.key: t for t in self.targets}
 

@@ -11,7 +11,7 @@ from overhead.claims.findings import ClaimsJudged
 from overhead.claims.judging import Judged
 from overhead.claims.measured import ClaimValue, MeasuredCase, MeasuringCommand
 from overhead.claims.registry import Claim, ClaimTest, Unit, citation
-from overhead.claims.rules import VERDICTS, ClaimVerdict, published
+from overhead.claims.rules import VERDICTS, published
 from overhead.devices import Processor
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel
@@ -103,27 +103,46 @@ TOLERANCE = (
     " all cases the whole interval must lie inside the limit."
 )
 """The rules, the same for all claims."""
+RULE = (
+    "Reproduced: the whole interval lies within a factor of"
+    f" {rules.REPRODUCED_WITHIN:g} of the published value; partial: within a factor of"
+    f" {rules.PARTIAL_WITHIN:g}; refuted: all of it lies outside.",
+    "For a ratio, its gain (logarithm) must agree too, within a factor of"
+    f" {rules.REPRODUCED_WITHIN:g} (partial: {rules.PARTIAL_GAIN:g}). A count must agree within"
+    f" {100 * (rules.SAME_DIRECTION - 1):.0f} % (partial: a factor of"
+    f" {rules.REPRODUCED_WITHIN:g}).",
+)
+"""The rules in short, which a page shows above its pictures."""
+MEASURED_IN = (
+    "Measured values are of one run of each kind of machine, the newest of its large runs; where"
+    " that has no value for a claim, of the newest run that has one.",
+    "Other runs, such as the typical one that the first page draws, differ by run-to-run"
+    " variation.",
+)
+"""Which runs the column of measured values is from."""
 
 
 def summary(found: Sequence[Judged]) -> str:
-    """How many published claims have each verdict, ``12 published claims: 5 reproduced, ...``, and
-    how many name a wrong part as the cause. Claims whose own published figures decide (implied) are
-    counted apart.
+    """How many published claims have each verdict, ``12 published claims: 5 reproduced, ...``, how
+    many of the refuted ones their own published figures refute (implied), and how many claims name
+    a wrong part as the cause.
     """
-    implied = [claim for claim in found if claim.is_implied]
-    counts = Counter(claim.verdict for claim in found if not claim.is_implied)
+    counts = Counter(claim.verdict for claim in found)
     texts = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
-    for words, number_of in Counter(map(verdict, implied)).items():
-        texts.append(f"{number_of} {words}")
-    summed_up = f"{len(found)} published claims: {', '.join(texts)}."
+    sentences = [f"{len(found)} published claims: {', '.join(texts)}."]
+
+    refuted = [claim for claim in found if claim.verdict == "refuted"]
+    implied = [claim for claim in refuted if claim.is_implied]
+    if implied:
+        sentences.append(f"{len(implied)} of the refuted by its own published figures.")
 
     # ``attribution``: the verdict on the part that the source names as the cause of its number.
     wrong = [claim for claim in found if claim.attribution == "wrong"]
-    if not wrong:
-        return summed_up
-    claims = count(len(wrong), "claim")
-    name = "names" if len(wrong) == 1 else "name"
-    return f"{summed_up} {claims} {name} a part that does not take most of the time."
+    if wrong:
+        claims = count(len(wrong), "claim")
+        name = "names" if len(wrong) == 1 else "name"
+        sentences.append(f"{claims} {name} a part that does not take most of the time.")
+    return " ".join(sentences)
 
 
 def verdict(judged: Judged) -> str:
@@ -181,7 +200,8 @@ def in_short(judged: Judged) -> str:
     if _other_hardware(judged):
         sentences.append(f"{_capital(_other_hardware(judged))}.")
     if judged.as_published and judged.as_published != judged.verdict:
-        sentences.append(f"The source's method has a mistake; with it: {judged.as_published}.")
+        mistake = claim.mistake or "see inside"
+        sentences.append(f"With the source's mistake ({mistake}): {judged.as_published}.")
     if judged.attribution == "wrong" and claim.attribution is not None:
         share = measured_range(claim.attribution.test, judged.shares)
         sentences.append(f"The named cause, {claim.attribution.said}, is only {share} of it.")
@@ -546,21 +566,17 @@ def _without_adapter(target: TargetLabel, adapter: str) -> str:
     return target.stack + target.more if target.adapter == adapter else target.text
 
 
-_TOLD: dict[ClaimVerdict, str] = {
-    "reproduced": "{} reproduced",
-    "partial": "{} in part",
-    "refuted": "{} refuted",
-}
-
-
 @words_for(ClaimsJudged)
 def claims_judged(found: ClaimsJudged) -> FindingWords:
-    """How many published figures the runs reproduce and refute."""
+    """How many published claims there are, and how many of them the runs reproduce and refute, in
+    the words of the page of claims.
+    """
     counted = []
     for verdict_given, judged_claims in found.by_verdict.items():
         number_of = whole(len(judged_claims), _counted(judged_claims))
-        counted.append(_TOLD[verdict_given].format(number_of))
-    title = f"Published figures, measured again: {listed(counted)}."
+        counted.append(f"{number_of} {verdict_given}")
+    total = whole(len(found.every), _counted(found.every))
+    title = f"{total} published claims, measured again: {listed(counted)}."
     detail = (
         "Each with its source, the measured values and the rule. The others cannot be judged from"
         " these runs."

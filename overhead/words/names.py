@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from overhead.reading.host_shares import Layer
 from overhead.results import Caller
 
 CALLER_WORDS: dict[Caller, str] = {
@@ -11,3 +12,13 @@ CALLER_WORDS: dict[Caller, str] = {
     "native": "from compiled code",
 }
 """Who makes the calls."""
+LAYERS: dict[Layer, str] = {
+    "binding": "wrapper objects",
+    "interpreter": "interpreter",
+    "python": "Python",
+    "api and driver": "library and driver",
+    "driver": "driver",
+    "library": "library",
+    "rest": "rest, not split",
+}
+"""Who takes a part of the CPU time of a call."""

@@ -68,6 +68,7 @@ def test_the_number_by_the_published_method_gets_a_verdict_of_its_own() -> None:
     assert one.verdict == "refuted"
     assert one.as_published == "reproduced"
     assert one.attribution == "wrong"
+    assert one.claim.mistake in words.in_short(one)
 
 
 def test_a_claim_is_judged_by_the_run_that_the_page_shows_and_not_by_a_newer_partial_run() -> None:

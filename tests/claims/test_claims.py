@@ -14,6 +14,7 @@ import pytest
 
 from overhead.blocks.markdown import markdown
 from overhead.blocks.terminal import show
+from overhead.claims.findings import published_claims
 from overhead.claims.judging import Judged, judge, judge_runs
 from overhead.claims.measured import ClaimValue, against_of, failure_of
 from overhead.claims.registry import Claim, ClaimTest, Selector, Unit, claims, sources
@@ -30,7 +31,9 @@ from overhead.errors import BadFile
 from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
 from overhead.probes import registry, space_of
+from overhead.reading.findings import RunsAtHand
 from overhead.reading.published import publications
+from overhead.reading.view import View
 from overhead.results import (
     Api,
     Case,
@@ -47,6 +50,7 @@ from overhead.results import (
     because,
 )
 from overhead.words import claims as words
+from overhead.words.findings import finding_words
 from overhead.words.reasons import in_words
 from overhead.workloads import UNROLLED
 from tests.fakes.report import figure, fingerprint, record, share
@@ -145,6 +149,7 @@ def test_the_registry_has_25_claims_with_unique_ids_and_all_sources() -> None:
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
 def test_the_fields_of_a_claim_agree_with_each_other(claim: Claim) -> None:
     assert (claim.test is None) == bool(claim.untested)
+    assert bool(claim.mistake) == bool(claim.flaw and claim.flawed)
     low, high = published(claim)
     assert low <= high
     if claim.attribution:
@@ -655,3 +660,14 @@ def test_the_reason_in_short_reaches_as_far_as_the_intervals_over_the_published_
     cost = figure("complete", 39_000.0, width=0.25)
     one = judged("triton-13us", fingerprint(msgspec.structs.replace(triton, figures=[cost])))
     assert re.findall(r"[\d.]+", words.in_short(one))[:2] == ["2.2", "3.8"]
+
+
+def test_the_first_page_and_the_page_of_claims_count_the_same_claims(
+    everything: Fingerprint,
+) -> None:
+    finding = published_claims(RunsAtHand(View(everything)))
+    assert finding is not None
+    on_first_page = re.findall(r"(\d+) (\w+)", finding_words(finding).title)
+    on_claims_page = re.findall(r"(\d+) (\w+)", words.summary(judge_runs([everything])))
+    assert (str(len(CLAIMS)), "published") in on_first_page
+    assert set(on_first_page) <= set(on_claims_page)

@@ -10,6 +10,7 @@ import pytest
 
 from overhead.blocks.parts import Drawing, Part, Text
 from overhead.reading.view import View
+from overhead.report.sections.cases import records
 from overhead.report.sections.lines import lines
 from overhead.results import Record, because, together
 from overhead.words.report.lines import why_noisy
@@ -70,3 +71,19 @@ def test_the_noisiest_cases_are_drawn_on_the_first_page_too() -> None:
     assert len(drawings) == 2, "how precise each is, and the noisy one"
     only_ok = [part for part in parts_of(RUN[0]) if isinstance(part, Drawing)]
     assert len(only_ok) == 1
+
+
+def test_both_pages_count_the_same_cases_and_name_those_that_they_do_not_count() -> None:
+    empty = record("floor", api="CPU", unit="call")
+    run = (*RUN, empty)
+    (on_lines,) = numbers_of_cases(parts_of(*run))
+    (on_cases,) = numbers_of_cases(list(records(View(fingerprint(*run)))))
+    for text in (on_lines, on_cases):
+        assert "1 case of floor" in text
+    assert numbers(on_lines)[:2] == ["1", "3"]
+    assert numbers(on_cases)[:3] == ["3", "3", "1"]
+
+
+def numbers_of_cases(parts: list[Part]) -> list[str]:
+    """The first sentence of a page, with its numbers of cases."""
+    return [part.paragraphs[0] for part in parts if isinstance(part, Text) and part.lead]

@@ -98,7 +98,8 @@ def rule(
     is taken.
 
     ``place``: the findings of a reader stand in this order; of one place, that which saves most
-    comes first. ``page``: name of the report's page with more about it. ``any_run``: where the run
+    comes first. ``page``: name of the report's page with more about it, and after a ``#`` the name
+    of a section there. ``any_run``: where the run
     shown has no such finding, the newest other run of the machine that has one gives it.
     """
 

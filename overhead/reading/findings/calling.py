@@ -15,8 +15,10 @@ from overhead.reading.findings._changes import (
     variant,
 )
 from overhead.reading.headline import PythonShare, python_shares
+from overhead.reading.host_shares import HostShares, host_shares
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetView, View
+from overhead.results import Record
 
 _LEAST_TIMES = 1.3
 """Another way to call must be surely this many times as cheap. Chosen, not measured."""
@@ -26,10 +28,15 @@ _LEAST_TIMES = 1.3
 class CompiledCodePays:
     """The same calls cost less from compiled code than from Python: the largest saving first.
     ``shares``: of these stacks, how much of the CPU time of a call Python takes.
+
+    Of the first change: ``layers``, how the CPU time from Python splits, None where that was not
+    measured; ``without_wrappers``, the case of the same calls from Python without wrapper objects.
     """
 
     changes: tuple[Change, ...]
     shares: tuple[PythonShare, ...]
+    layers: HostShares | None
+    without_wrappers: Record | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +49,7 @@ class ShortWayPays:
     advice: str
 
 
-@rule("compiled", "webgpu", place=2, page="cases")
+@rule("compiled", "webgpu", place=2, page="cases#ladder")
 def from_compiled_code(view: View) -> Finding | None:
     """Advise calls from compiled code where they surely cost less than the same calls from Python;
     else None.
@@ -64,7 +71,24 @@ def from_compiled_code(view: View) -> Finding | None:
     shares = []
     if costs is not None:
         shares = [share for share in python_shares(costs) if share.row.stack in stacks]
-    return changes_finding(CompiledCodePays(tuple(found), tuple(shares)), found)
+    if not found:
+        return None
+    first = found[0]
+    facts = CompiledCodePays(
+        tuple(found),
+        tuple(shares),
+        _layers(view, first.before),
+        variant(first.target, caller="ffi"),
+    )
+    return changes_finding(facts, found)
+
+
+def _layers(view: View, record: Record) -> HostShares | None:
+    """How the CPU time of the case splits; None where it does not."""
+    for shares in view.once(host_shares):
+        if shares.top.key == record.key and shares.is_split:
+            return shares
+    return None
 
 
 @rule("short-way", page="cases")

@@ -40,7 +40,7 @@ class StagesTold:
     found: tuple[LongestStage, ...]
 
 
-@rule("stage", "webgpu", place=3, page="cases")
+@rule("stage", "webgpu", place=3, page="cases#ladder")
 def longest_stage(view: View) -> Finding | None:
     """Tell which call of a dispatch of WebGPU takes most time; None where the calls were not timed,
     or where none surely takes most. A warning: it saves nothing by itself.
@@ -61,18 +61,25 @@ def longest_stage(view: View) -> Finding | None:
 
 def _longest(target: TargetView) -> LongestStage | None:
     """The longest call of the target's usual case; None if another one may take as long."""
-    stages = []
-    for figure in target.base.figures:
-        time = figure.measured
-        if figure.name.startswith(_STAGE) and time is not None and time.bounded:
-            stages.append(Stage(figure.name.removeprefix(_STAGE), time))
-    stages.sort(key=_time, reverse=True)
+    stages = sorted(stages_of(target.base), key=_time, reverse=True)
     if len(stages) < 2:
         return None
     first, second, *_ = stages
     if any(first.time.floor <= other.time.ceiling for other in stages[1:]):
         return None
     return LongestStage(target, target.base, first, second)
+
+
+def stages_of(record: Record) -> list[Stage]:
+    """The calls of a unit of the case that were timed one by one and have an interval, in the order
+    of the file.
+    """
+    stages = []
+    for figure in record.figures:
+        time = figure.measured
+        if figure.name.startswith(_STAGE) and time is not None and time.bounded:
+            stages.append(Stage(figure.name.removeprefix(_STAGE), time))
+    return stages
 
 
 def _time(stage: Stage) -> float:

@@ -29,7 +29,7 @@ from overhead.report.core.lines import measured_points
 from overhead.report.core.page_list import page_named
 from overhead.report.core.registry import register, register_each
 from overhead.results import Record, Status, Value
-from overhead.words.report.cases import case_title
+from overhead.words.report.cases import case_title, not_counted
 from overhead.words.report.lines import (
     HOW_TO_READ_PANELS,
     LINES_READ_AS,
@@ -82,12 +82,11 @@ def lines(view: View) -> Iterator[Part]:
     if not rows:
         return
 
-    every: list[Record] = []
-    for row in rows:
-        every += row.cases
+    every = view.counted
     precision = profiles()[view.fingerprint.profile].precision
     noisy = [record for record in every if record.status == "noisy"]
-    answers = [sure_cases(_statuses(every), precision), why_noisy(noisy)]
+    sure = " ".join(filter(None, [sure_cases(_statuses(every), precision), not_counted(view)]))
+    answers = [sure, why_noisy(noisy)]
     answers = [answer for answer in answers if answer]
     yield Text(answers, lead=True)
     drawn = {"": [_precision_row(view, row) for row in rows]}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from overhead.blocks.parts import Advice, AdviceGroup, GroupedAdvice, Part, Text
-from overhead.loading.samples import samples_file
+from overhead.loading.samples import place_of_samples, samples_file
 from overhead.reading.findings import Finding, Reader, RunsAtHand, findings_of
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines, data_path
@@ -80,10 +80,12 @@ def _group(title: str, told: Sequence[Advice]) -> AdviceGroup:
 
 def _answer(finding: Finding) -> Advice:
     words = finding_words(finding)
+    name, hash_sign, section = finding.page.partition("#")
     # ``pages`` knows those of slices too.
     for page in pages():
-        if page.name == finding.page:
-            return Advice(words.title, words.detail, page.path, page.title)
+        if page.name == name:
+            path = f"{page.path}{hash_sign}{section}"
+            return Advice(words.title, words.detail, path, page.title)
     return Advice(words.title, words.detail)
 
 
@@ -91,5 +93,6 @@ def _checks(view: View) -> list[Advice]:
     """Where the numbers of the run come from, and how to cite them."""
     run = view.fingerprint
     samples = samples_file(run, view.path)
-    title, detail = how_to_check(samples.name if samples is not None else "")
+    place = place_of_samples(samples, view.path)
+    title, detail = how_to_check(place.path, beside_run=place.is_from_run)
     return [Advice(title, detail, data_path(run), RUN_AS_JSON), Advice(*how_to_cite(run))]

@@ -47,6 +47,7 @@ from overhead.words.report.waiting import (
     ALL_WAITS,
     NO_WAIT,
     ONE_BY_ONE_TITLE,
+    STACK_AND_WAIT,
     SYNCHRONISATIONS_CAPTION,
     WAIT_FIGURES,
     WAIT_KINDS,
@@ -61,7 +62,9 @@ from overhead.words.report.waiting import (
     empty_waits_cost,
     how_to_read,
     item_adds,
+    micro_interval,
     positive_range,
+    stack_and_act,
     step_text,
     synchronised_remark,
     time_or_range,
@@ -229,11 +232,8 @@ def _rows_in_sentences(view: View, rows: Sequence[_Row]) -> list[_Row]:
 
 
 def _stack_cell(row: _Row) -> Cell:
-    return Cell(caller_name(row.target), row.target.stack)
-
-
-def _act_cell(row: _Row) -> Cell:
-    return Cell(act_name(row.act))
+    """The stack and the act, in one cell, so that the table fits a phone."""
+    return Cell(stack_and_act(row.target, row.act), row.target.stack)
 
 
 def _without_cell(row: _Row) -> str:
@@ -256,13 +256,18 @@ def _with_cell(row: _Row) -> str | Cell:
     return Cell(micro(figure), hover=cost)
 
 
-def _single_shot_cell(row: _Row) -> str:
-    return positive_range(row.alone) if row.alone is not None else ""
+def _single_shot_cell(row: _Row) -> str | Cell:
+    """T(1), the interval of a noisy one alone; else a pointer over the cell shows the interval."""
+    if row.alone is None:
+        return ""
+    figure = row.target.base.figure("naive")
+    if figure is None or figure.status != "ok":
+        return positive_range(row.alone)
+    return Cell(micro(figure), hover=micro_interval(row.alone))
 
 
 _WAITING_COLUMNS: list[Column[_Row]] = [
-    Column("stack", _stack_cell),
-    Column("after each", _act_cell),
+    Column(STACK_AND_WAIT, _stack_cell),
     Column("without", _without_cell, is_number=True),
     Column("with", _with_cell, is_number=True),
     Column("single-shot", _single_shot_cell, is_number=True),

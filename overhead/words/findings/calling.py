@@ -8,6 +8,7 @@ from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import cost, instead, intervals, others, sentences, stack
 from overhead.words.format import MICRO, listed, percent, percent_spread
+from overhead.words.names import CALLER_WORDS, LAYERS
 
 
 @words_for(CompiledCodePays)
@@ -28,7 +29,27 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
             title = f"{title}, which takes {percent(python.share)} of the CPU time"
     title = f"{title}."
     share = f"Python's share of the CPU time of a call: {listed(shares)}." if shares else ""
-    return FindingWords(title, sentences(intervals(first), others(found.changes), share))
+    layers = _layers(found)
+    return FindingWords(title, sentences(intervals(first), others(found.changes), share, layers))
+
+
+def _layers(found: CompiledCodePays) -> str:
+    """What the wrapper objects of the first stack cost: its CPU time by layer, and the cost without
+    them; '' where neither was measured.
+    """
+    name = stack(found.changes[0])
+    texts = []
+    if found.layers is not None:
+        shares = []
+        for layer in found.layers.shares:
+            if not layer.doubt:
+                shares.append(f"{LAYERS[layer.name]} {percent(layer.of_host)}")
+        texts.append(f"CPU time through {name} by layer: {listed(shares)}.")
+    without = found.without_wrappers
+    if without is not None and without.measured("complete") is not None:
+        caller = CALLER_WORDS[without.caller]
+        texts.append(f"{name} {caller}: {cost(without)} {MICRO} a {without.unit}.")
+    return sentences(*texts)
 
 
 @words_for(ShortWayPays)

@@ -10,10 +10,11 @@ from overhead.reading.findings.options import (
     IndirectCosts,
     TinyCompiledCosts,
 )
-from overhead.results import exactly, formed
+from overhead.results import Value, exactly, formed
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import called, cost, intervals, others, sentences, stack
 from overhead.words.format import MICRO, spread, whole
+from overhead.words.printed import printed
 
 
 @words_for(IndirectCosts)
@@ -60,22 +61,28 @@ def compiled_steps_meet(found: CompiledStepsMeet) -> FindingWords:
     """The finding from about how many operations on a step of torch.compile is faster than the same
     operations in eager mode.
     """
-    pays_from = whole(math.ceil(found.meet_at.value), formed("ceil", found.meet_at.origin))
     # Each a step of one operation, and one of more.
     compiled_one, compiled_many = found.compiled
     eager_one, eager_many = found.eager
     operations = whole(found.operations, exactly(found.operations).origin)
     title = (
-        f"Use torch.compile for steps of about {pays_from} small operations or more:"
-        f" {operations} take {cost(compiled_many)} {MICRO} compiled and {cost(eager_many)} {MICRO}"
-        " in eager mode."
+        f"Use torch.compile from about {_pays_from(found.meet_at)} small operations on: one takes"
+        f" {cost(compiled_one)} {MICRO} compiled, {cost(eager_one)} {MICRO} in eager mode;"
+        f" {operations} take {cost(compiled_many)} and {cost(eager_many)} {MICRO}."
     )
     meet_at = spread(found.meet_at)
-    detail = (
-        f"One takes {cost(compiled_one)} and {cost(eager_one)} {MICRO}. The two lines meet at"
-        f" {meet_at} operations. {_LARGER_OPERATIONS}"
-    )
+    detail = f"The two lines meet at {meet_at} operations. {_LARGER_OPERATIONS}"
     return FindingWords(title, detail)
+
+
+def _pays_from(meet_at: Value) -> str:
+    """From how many operations on compiling pays: ``4 to 8``, the ends of the interval in whole
+    operations; one number where both ends give it, or where there is no interval.
+    """
+    least, most = round(meet_at.floor), round(meet_at.ceiling)
+    if not meet_at.bounded or least == most:
+        return whole(math.ceil(meet_at.value), formed("ceil", meet_at.origin))
+    return printed(f"{least:,} to {most:,}", meet_at)
 
 
 @words_for(TinyCompiledCosts)
@@ -88,7 +95,7 @@ def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
     # ratio of both costs, rounded up.
     pays_from = whole(found.pays_from, formed("ceil", slower.times.origin))
     title = (
-        f"Use torch.compile for steps of about {pays_from} small operations or more: one takes"
-        f" {cost(slower.before)} {MICRO} compiled and {cost(slower.after)} {MICRO} in eager mode."
+        f"Use torch.compile from about {pays_from} small operations on: one takes"
+        f" {cost(slower.before)} {MICRO} compiled, {cost(slower.after)} {MICRO} in eager mode."
     )
     return FindingWords(title, sentences(intervals(slower, before_first=True), _LARGER_OPERATIONS))

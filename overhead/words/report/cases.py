@@ -31,23 +31,36 @@ OTHER_FIGURES = "The other figures of each case"
 
 
 def answer(view: View) -> str:
-    """How many cases of how many stacks a run has, and how many of them have a figure."""
-    statuses = Counter(record.status for record in view.fingerprint.records)
-    with_figure = sum(number for status, number in statuses.items() if status in VALUED)
+    """How many cases of how many stacks a run has, and how many of them have which status."""
+    statuses = Counter(record.status for record in view.counted)
     stacks = count(len(view.stacks), "stack")
     cases = f"{count(statuses.total(), 'case')} of {stacks}"
-    texts = [f"{statuses['ok']:,} with an exact figure"]
-    if statuses["noisy"]:
-        texts.append(f"{statuses['noisy']:,} with a noisy one")
-    if statuses["bimodal"]:
-        texts.append(f"{statuses['bimodal']:,} with two speeds")
-    without = statuses.total() - with_figure
-    if without:
-        reasons = [
-            f"{number:,} {status}" for status, number in statuses.items() if status not in VALUED
-        ]
-        texts.append(f"{without:,} without a figure ({', '.join(reasons)})")
-    return f"{cases}: {listed(texts)}."
+    others = [f"{number:,} {status}" for status, number in statuses.items() if status != "ok"]
+    ok = f"{statuses['ok']:,} ok"
+    answered = f"{cases}: {listed([ok, *others])}."
+    return " ".join(filter(None, [answered, not_counted(view)]))
+
+
+def not_counted(view: View) -> str:
+    """Which cases of the run sentences do not count, because they measure no stack; '' for none."""
+    counted = {record.key for record in view.counted}
+    empty_calls = 0
+    names: list[str] = []
+    run_nothing = 0
+    for target in view.targets:
+        if target.executes:
+            empty = [record for record in target.records if record.key not in counted]
+            empty_calls += len(empty)
+            names += [record.stack for record in empty]
+        else:
+            run_nothing += len(target.records)
+    texts = []
+    if empty_calls:
+        named = listed([*dict.fromkeys(names)])
+        texts.append(f"{count(empty_calls, 'case')} of {named}, an empty call")
+    if run_nothing:
+        texts.append(f"{count(run_nothing, 'case')} on devices that run nothing")
+    return f"Not counted, since no stack runs: {listed(texts)}." if texts else ""
 
 
 def targets_title(adapter: str) -> str:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from overhead.reading.host_shares import HostShares, Layer, ShareDoubt
+from overhead.reading.host_shares import HostShares, ShareDoubt
+from overhead.results import Caller
+from overhead.words.format import MICRO
 from overhead.words.names import CALLER_WORDS
 
-LAYERS: dict[Layer, str] = {
-    "binding": "wrapper objects",
-    "interpreter": "interpreter",
-    "python": "Python",
-    "api and driver": "library and driver",
-    "driver": "driver",
-    "library": "library",
-    "rest": "rest, not split",
-}
 DOUBTS: dict[ShareDoubt, str] = {"": "", "below-zero": "below zero", "unclear": "too uncertain"}
 NOT_RESOLVED = "not resolved"
 """What stands in place of a share whose interval reaches below zero."""
 ALL_OF_IT = "all CPU time"
 PART_OF_ANOTHER, NO_LAYER = "part of a layer above", "for comparison only"
+CALLS_TITLE = f"The calls of a dispatch, each timed by itself, {MICRO}"
 MINIMAL_PROGRAM = "a minimal Vulkan program"
 
 
@@ -27,6 +21,11 @@ def case(shares: HostShares) -> str:
     label = shares.target.pattern_label(shares.top)
     caller = shares.top.caller
     return label if caller == "binding" else f"{label}, {CALLER_WORDS[caller]}"
+
+
+def called_through(target: str, caller: Caller) -> str:
+    """The heading of a column: a library, and who calls it."""
+    return f"{target}, {CALLER_WORDS[caller]}"
 
 
 def title(device: str) -> str:

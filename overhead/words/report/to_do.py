@@ -17,12 +17,16 @@ MORE = "More findings"
 """The words above those that a page folds."""
 
 
-def how_to_check(samples: str) -> tuple[str, str]:
-    """What to do to check the numbers, and the details. ``samples``: the name of the file of raw
-    samples; '' where it was not found.
+def how_to_check(samples: str, *, beside_run: bool) -> tuple[str, str]:
+    """What to do to check the numbers, and the details. ``samples``: the path of the file of raw
+    samples, from the current folder; with ``beside_run`` from the folder of the run's file. ''
+    where it was not found.
     """
     title = "Compute a number again: the run's file has every figure, its interval and its status."
-    return title, f"Raw samples: {named_in_a_file(samples)}." if samples else ""
+    if not samples:
+        return title, ""
+    from_run = ", beside the file of the run" if beside_run else ""
+    return title, f"Raw samples: {named_in_a_file(samples)}{from_run}."
 
 
 def how_to_cite(run: Fingerprint) -> tuple[str, str]:
@@ -32,4 +36,5 @@ def how_to_cite(run: Fingerprint) -> tuple[str, str]:
         f"Cite a number as: overhead, method {run.method_version}, run of {created}, profile"
         f" {run.profile}, machine {run.machine.id}."
     )
-    return title, f"{machine_name(run.machine)}."
+    others = "Numbers of other runs name their own run: cite that one."
+    return title, f"{machine_name(run.machine)}. {others}"

@@ -32,6 +32,7 @@ from overhead.words.report.host_shares import DOUBTS
 
 NO_WAIT = "No wait was measured."
 WAITS_TITLE = f"Cost without a wait, with a wait after each, and single-shot latency, {MICRO}"
+STACK_AND_WAIT = "stack, and the wait after each"
 ALL_WAITS = "The page Synchronisation has all stacks and ways to wait."
 WAITS_READ_AS = (
     "wait-each: the CPU waits after every dispatch or launch. read-each: the CPU also reads a value"
@@ -79,14 +80,18 @@ _STEPS = {
     "mlp-train": "MLP training step",
 }
 _READ_AS = (
-    "All calls are from Python, unless the row says otherwise. A range without a value is noisy;"
-    " single-shot latency is always a range."
+    "All calls are from Python, unless the row says otherwise. A range without a value is noisy."
 )
 
 
 def act_name(act: str) -> str:
     """The act as readers know it: ``.item()``, ``stream synchronize``."""
     return _ACTS.get(act, plain(act, 40))
+
+
+def stack_and_act(target: TargetView, act: str) -> str:
+    """The stack, who calls it if that is not Python, and what follows each unit."""
+    return f"{caller_name(target)}, {act_name(act)}"
 
 
 def step_text(step: StepKind) -> str:
@@ -132,7 +137,9 @@ def waiting_sentence(
         return (
             f"{costs} With {act_name(act)} after each {unit}, a {unit} costs {with_wait} {MICRO}."
         )
-    alone = positive_range(single) if single is not None else ""
+    alone = ""
+    if single is not None:
+        alone = micro_interval(single) if single.status == "ok" else positive_range(single)
     return f"{costs} The single-shot latency of a {unit}, with its wait, is {alone} {MICRO}."
 
 

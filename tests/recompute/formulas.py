@@ -236,10 +236,6 @@ class Files:
         factor = self._factor_between_runs(of)
         return Interval(value, value / factor, value * factor)
 
-    def spread_factor(self, of: Source) -> Interval:
-        """By how much another run may differ, as a share."""
-        return Interval(self._factor_between_runs(of) - 1)
-
     def _factor_between_runs(self, of: Source) -> float:
         """The factor by which two runs differ at most in 9 of 10 cases.
 
@@ -422,7 +418,6 @@ def state_of_run(files: Files, of: Source) -> Interval:
 
 OF_RUN: dict[str, Callable[[Files, Source], Interval]] = {
     "run-to-run range": Files.run_to_run,
-    "run-to-run share": Files.spread_factor,
     "time of units": Files.time_of_units,
     "times of other boards": Files.times_of_other_boards,
     "below other boards": Files.below_other_boards,

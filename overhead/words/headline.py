@@ -304,9 +304,9 @@ def _unpinned_less(costs: DispatchCosts) -> str:
         texts.append(_by_caller(with_tick))
     if without_tick:
         # As close as that, the figure has no tick.
-        close = of_the_method(f"{100 * (VISIBLY_APART - 1):.0f} %")
+        close = of_the_method(f"than {100 * (VISIBLY_APART - 1):.0f} %")
         no_tick = ", so without a tick" if has_unpinned_apart(costs) else ""
-        texts.append(f"{_by_caller(without_tick)} (by less than {close}{no_tick})")
+        texts.append(f"{_by_caller(without_tick)} (by less {close}{no_tick})")
     return f"Unpinned costs less through {'; '.join(texts)}." if texts else ""
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 SHOWN = r"[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 """A number as pages print it: ``−1,234.5``."""
-STUDENT = {13: 1.7709, 14: 1.7613, 15: 1.7531, 16: 1.7459}
+STUDENT = {13: 1.7709, 14: 1.7613, 15: 1.7531, 16: 1.7459, 17: 1.7396}
 """The 95th percentile of Student's t, by degrees of freedom."""
 STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
 """The steps that a workload has, where a page tells them."""

@@ -143,31 +143,46 @@ def python_shares(costs: DispatchCosts) -> list[PythonShare]:
 
 @dataclasses.dataclass(frozen=True)
 class Overstated:
-    """A row, and the time of a single dispatch and its wait over its cost."""
+    """A cost, by its row and kind, and the time of a single dispatch and its wait over it."""
 
     row: DispatchRow
+    kind: Kind
     times: Value
+
+    @property
+    def record(self) -> Record:
+        """The case whose cost it is."""
+        return self.row.records[self.kind]
 
 
 def most_overstated(costs: DispatchCosts) -> Overstated | None:
-    """The row where who times a single dispatch with its wait overstates the cost of a dispatch by
-    the largest factor; None without one.
+    """The cost that who times a single dispatch with its wait surely overstates most: that whose
+    factor has the highest lower end; None without one above 1.
 
     Only where the CPU bounds the cost, because a chain that the device bounds hides what one
-    dispatch costs the CPU; and where both figures are precise. On the CPU there is nothing to wait
-    for.
+    dispatch costs the CPU. A noisy cost counts too: its interval says how far it may be off. On the
+    CPU there is nothing to wait for.
     """
     found = []
     for row in costs.rows:
-        # "naive": the time of one dispatch with its wait; here over the cost of a dispatch.
-        times = overstatement(row.records[row.first], "naive") if row.marks else None
-        if times is None or times.status != "ok" or times.floor <= 1:
-            continue
-        # ``is_resolved``: not noisy, of one speed, and above zero with its interval. ``limit`` is
-        # ``host`` where the CPU bounds the cost.
-        if row.is_resolved(row.first) and row.limit(row.first) == "host":
-            found.append(Overstated(row, times))
-    return max(found, key=lambda one: one.times.value, default=None)
+        for kind in row.marks:
+            # A batch is no single dispatch. ``limit`` is ``host`` where the CPU bounds the cost.
+            if kind == "batched" or row.limit(kind) != "host":
+                continue
+            # "naive": the time of one dispatch with its wait; here over the cost of a dispatch.
+            times = overstatement(row.records[kind], "naive")
+            # ``floor``: minus infinity for a factor without an interval.
+            if times is not None and times.floor > 1 and _has_one_cost(row.records[kind]):
+                found.append(Overstated(row, kind, times))
+    return max(found, key=lambda one: one.times.floor, default=None)
+
+
+def _has_one_cost(record: Record) -> bool:
+    """Whether the case has one cost, noisy or not: neither two speeds nor another cost in long
+    chains.
+    """
+    figure = record.figure("complete")
+    return figure is not None and figure.status in ("ok", "noisy")
 
 
 def limited(costs: DispatchCosts, limit: Literal["device", "balanced"]) -> list[DispatchRow]:
@@ -204,14 +219,16 @@ def unpinned_pays_more(costs: DispatchCosts) -> bool:
 
 
 def unpinned_pays_less(costs: DispatchCosts) -> list[tuple[DispatchRow, Kind]]:
-    """The costs that unpinned processes all stayed below, each by its row and kind."""
+    """The costs that unpinned processes all stayed below, each by its row and kind.
+    ``unpinned_apart`` tells which of them lie visibly below.
+    """
     found: list[tuple[DispatchRow, Kind]] = []
     for row in costs.rows:
         found += [(row, kind) for kind, record in row.records.items() if unpinned_below(record)]
     return found
 
 
-_VISIBLY_APART = 1.1
+VISIBLY_APART = 1.1
 """Closer to its cost an unpinned cost is hidden behind the mark. Chosen by eye."""
 
 
@@ -230,7 +247,7 @@ def unpinned_apart(record: Record) -> float | None:
     # ``floor`` and ``ceiling`` are in ns.
     is_apart = lowest_us > undisturbed.ceiling / 1e3 or highest_us < undisturbed.floor / 1e3
     times = max(median_ns / undisturbed.value, undisturbed.value / median_ns)
-    return median_ns / 1e3 if is_apart and times >= _VISIBLY_APART else None
+    return median_ns / 1e3 if is_apart and times >= VISIBLY_APART else None
 
 
 def has_unpinned_apart(costs: DispatchCosts) -> bool:

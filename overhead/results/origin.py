@@ -30,7 +30,6 @@ HowFormed = Literal[
     "of the method",
     "point",
     "run-to-run range",
-    "run-to-run share",
     "share saved",
     "state of the run",
     "time of units",

@@ -64,6 +64,9 @@ def _range(found: Beside, limit: str) -> str:
     # The origins of what is counted, by which the check of a page's numbers counts them again.
     origin = formed("count", *(ratio.origin for ratio in times))
     figures = count(len(times), "figure", origin)
+    # Noisy ones are drawn beside them, so a reader who counts the rows must know.
+    if any(pair.limit == limit and pair.ratio.status != "ok" for pair in found.pairs.values()):
+        figures += " that are not noisy" if len(times) > 1 else " that is not noisy"
     return f"{shown} times as long where {_WHERE[limit]} ({figures})"
 
 

@@ -105,8 +105,8 @@ def notes(row: DispatchRow, split: str) -> str:
     """
     texts = [other_unit(row)]
     if row.operand is not None:
-        of_other = f"compiled code, {split}" if row.python is not None else "compiled code"
-        texts.append(f"{of_other}: {row.operand.operation}")
+        of_other = f" and in the {split}" if row.python is not None else ""
+        texts.append(f"from compiled code{of_other}: {row.operand.operation}")
     return "; ".join(filter(None, texts))
 
 

@@ -5,20 +5,21 @@ that are drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, doubt_of
 from overhead.reading.headline import (
+    VISIBLY_APART,
     FurtherStacks,
     asked_for,
     batches,
     cheapest,
     has_unpinned_apart,
     limited,
-    most_overstated,
     not_told_apart,
     python_shares,
+    unpinned_apart,
     unpinned_pays_less,
     unpinned_pays_more,
     webgpu_rows,
@@ -32,11 +33,9 @@ from overhead.words.format import (
     cost_text,
     costs_text,
     ends_text,
-    factor_spread,
     listed,
     micro,
     number,
-    percent,
     percent_spread,
     run_time,
     within,
@@ -59,7 +58,7 @@ _TICKS = ": ticks show this unpinned cost"
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
-    """Up to six sentences on what a launch costs through each stack, for a reader who does not see
+    """Up to five sentences on what a launch costs through each stack, for a reader who does not see
     the headline figure. Those whose figures are missing are left out.
     """
     sentences = [
@@ -68,19 +67,16 @@ def lead_sentences(costs: DispatchCosts) -> list[str]:
         _from_compiled_code(costs),
         _batches(costs),
         _python(costs),
-        _overstated(costs),
     ]
     return [sentence for sentence in sentences if sentence]
 
 
 def answer_sentences(costs: DispatchCosts, *, is_chosen: bool) -> list[str]:
-    """Up to three sentences above the headline figure: what a launch costs, how typical this run
-    is, and what a stopwatch would show. The figure shows the rest. ``is_chosen``: see
-    ``place_sentence``.
+    """Up to two sentences above the headline figure: what a launch costs, and how typical this run
+    is. The figure shows the rest. ``is_chosen``: see ``place_sentence``.
     """
     first = _from_python(costs) or _from_compiled_code(costs) or _from_other_callers(costs)
-    place = place_sentence(costs, is_chosen=is_chosen)
-    sentences = [first, place, _overstated(costs)]
+    sentences = [first, place_sentence(costs, is_chosen=is_chosen)]
     return [sentence for sentence in sentences if sentence]
 
 
@@ -218,24 +214,6 @@ def _python(costs: DispatchCosts) -> str:
     return f"Of the CPU time of a call from Python, Python itself takes {listed(texts)}."
 
 
-def _overstated(costs: DispatchCosts) -> str:
-    """A sentence on how far timing one launch with its wait overstates the cost of a launch, for
-    the stack where it does so most; '' where that is not known.
-    """
-    found = most_overstated(costs)
-    if found is None:
-        return ""
-    row = found.row
-    caller = row.records[row.first].caller  # the first kind of caller that has a cost
-    through = f"{row.name}, {CALLER_WORDS[caller]}"
-    # ``times``: the time of one launch with its wait, over the cost of a launch; with its interval.
-    times = factor_spread(found.times)
-    return (
-        f"A stopwatch around one launch and its wait shows up to {times} the cost of one more"
-        f" launch ({through})."
-    )
-
-
 def limit_sentences(costs: DispatchCosts) -> list[str]:
     """Up to two sentences on calls from compiled code: on the stacks whose launches wait for the
     device, and on those where it is not clear whether the CPU or the device is the limit.
@@ -287,13 +265,13 @@ def _another_run(machine: Machine) -> str:
     if spread is None:
         return next_run_sentence(machine)
     runs = of_the_method("9 of 10 runs")  # numbers that no run gives
-    # The half-width is one of logarithms of costs, so its exponential is a factor: 1.1 is 10 %.
-    share = math.exp(half_width(spread)) - 1
-    origin = formed("run-to-run share", words=f"host, {kind_of(machine)}")
-    within_share = percent(Value(share, origin=origin))
+    # The half-width is one of logarithms of costs, so its exponential is a factor, up and down.
+    times = math.exp(half_width(spread))
+    origin = formed("run-to-run range", 1, words=f"host, {kind_of(machine)}")
+    range_here = ends_text(Value(1.0, 1 / times, times, origin=origin))
     return (
-        f"On another such machine, {runs} find a CPU-bound cost within {within_share} of the one"
-        " here. On other hardware, measure again."
+        f"On another such machine, {runs} find a CPU-bound cost of {range_here} times the one here."
+        " On other hardware, measure again."
     )
 
 
@@ -312,13 +290,29 @@ def _unpinned_less(costs: DispatchCosts) -> str:
     """A sentence on the stacks where all processes that were not pinned to a CPU core paid less
     than the cost on a core that nothing disturbs; '' where there are none.
     """
-    below = []
     # ``kind``: who calls (Python, compiled code, a browser), or "batched" for one dispatch of many
     # in a batch.
+    with_tick: dict[str, list[str]] = {}
+    without_tick: dict[str, list[str]] = {}
     for row, kind in unpinned_pays_less(costs):
         called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[row.records[kind].caller]
-        below.append(f"{row.name} {called}")
-    return f"In this run, unpinned costs less: {', '.join(below)}." if below else ""
+        has_tick = unpinned_apart(row.records[kind]) is not None
+        by_caller = with_tick if has_tick else without_tick
+        by_caller.setdefault(called, []).append(row.name)
+    texts = []
+    if with_tick:
+        texts.append(_by_caller(with_tick))
+    if without_tick:
+        # As close as that, the figure has no tick.
+        close = of_the_method(f"than {100 * (VISIBLY_APART - 1):.0f} %")
+        no_tick = ", so without a tick" if has_unpinned_apart(costs) else ""
+        texts.append(f"{_by_caller(without_tick)} (by less {close}{no_tick})")
+    return f"Unpinned costs less through {'; '.join(texts)}." if texts else ""
+
+
+def _by_caller(stacks: Mapping[str, list[str]]) -> str:
+    """``raw Vulkan and wgpu-native from compiled code``. ``stacks``: their names by caller."""
+    return "; ".join(f"{listed(names)} {called}" for called, names in stacks.items())
 
 
 def further_stacks_sentences(found: Sequence[FurtherStacks]) -> list[str]:

@@ -7,10 +7,15 @@ from overhead.reading.typical_run import Place, place_of
 from overhead.results import formed
 from overhead.words.format import count, number, whole, within
 
+_NEAREST = (
+    "Of the published runs on this kind of machine with the usual stacks, this one lies nearest to"
+    " the median"
+)
+
 
 def place_sentence(costs: DispatchCosts, *, is_chosen: bool = False) -> str:
     """Where this run lies among the committed runs of its kind of machine; '' where that is not
-    known. ``is_chosen``: it was chosen as the most typical of the runs that are shown.
+    known. ``is_chosen``: it was chosen as the most typical of published runs.
     """
     place = place_of(costs)
     return _sentence(place, is_chosen) if place is not None else ""
@@ -30,9 +35,11 @@ def _sentence(place: Place, is_chosen: bool) -> str:
     median = f"In the median, the other boards take {times} times as long."
     # ``lowest``: how many costs lie below those of all other boards; ``highest``: above them.
     if not place.lowest and not place.highest:
-        speed = "the most typical one here" if is_chosen else "typical"
+        if is_chosen:
+            within_all = f"all {costs} of its CPU-bound costs lie within the range of {boards}"
+            return f"{_NEAREST}: {within_all}. {median}"
         return (
-            f"This run is {speed}: all {costs} of its CPU-bound costs lie within the range of"
+            f"This run is typical: all {costs} of its CPU-bound costs lie within the range of"
             f" published runs on {boards} of this kind. {median}"
         )
 
@@ -45,7 +52,7 @@ def _sentence(place: Place, is_chosen: bool) -> str:
     if place.highest and not place.is_fast:
         highest = whole(place.highest, formed("above other boards", *counted))
         outside.append(f"{highest} of its {costs} CPU-bound costs are higher")
-    run = "This run, the most typical one here," if is_chosen else "This run"
+    run = f"{_NEAREST}. It" if is_chosen else "This run"
     # _speed(): "fast", "slow" or "typical".
     return (
         f"{run} is {_speed(place)}: {', and '.join(outside)} than in all published runs on"

@@ -5,6 +5,7 @@ may lie.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from typing import Any
 
@@ -15,6 +16,7 @@ from overhead.reading.beside import Pair, beside, spreads_of
 from overhead.reading.next_run import half_width, spread_of
 from overhead.reading.view import View
 from overhead.results import Figure, Params
+from overhead.words.beside import beside_sentence
 from tests.fakes.report import H200, figure, fingerprint, record
 
 DAWN = "dispatch-dawn"
@@ -87,3 +89,15 @@ def test_a_figure_of_another_profile_is_judged_by_its_interval_and_not_by_its_st
     wide = pair_with(figure("complete", 30_000.0, status="ok", width=0.2))
     assert wide.band is None
     assert wide.ratio.status != "ok"
+
+
+def test_a_count_of_figures_says_where_noisy_ones_are_left_out() -> None:
+    launch = record("cuda-driver", each=4_000.0)
+
+    def told(width: float) -> str:
+        dawn = figure("complete", 20_000.0, width=width)
+        of_run = View(fingerprint(launch, record("dawn", each=None, more=(dawn,))))
+        return beside_sentence(beside(of_run, of_run, {}), "another")
+
+    assert "(2 figures)" in told(0.02)
+    assert re.search(r"1 figure\b.*noisy", told(0.3))

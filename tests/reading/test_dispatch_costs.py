@@ -147,6 +147,18 @@ def test_unpinned_processes_below_the_undisturbed_cost_are_named() -> None:
     assert not unpinned_pays_more(found), "an interval that holds the cost is not more"
 
 
+def test_a_cost_just_above_the_unpinned_one_is_said_to_have_no_tick() -> None:
+    just_below = record("vulkan", more=(met(low_ns=18_600.0, high_ns=19_000.0),), **VULKAN)
+    far_below = record("dawn", more=(met(low_ns=10_000.0, high_ns=12_000.0),), **VULKAN)
+    told = trust_sentences(costs(just_below, far_below))
+    (together,) = [sentence for sentence in told if "tick" in sentence]
+    with_tick, without_tick = together.split(";")
+    assert "Dawn" in with_tick
+    assert "tick" not in with_tick
+    assert "Vulkan" in without_tick
+    assert "tick" in without_tick
+
+
 def test_only_a_known_kind_of_machine_gets_a_sentence_on_the_next_run() -> None:
     known = costs(*gpu_run(), machine=H200)
     unknown = costs(*gpu_run())
@@ -291,14 +303,44 @@ def test_a_share_of_python_that_may_be_zero_is_no_share() -> None:
         ("host", "ok", True),
         ("device", "ok", False),
         ("balanced", "ok", False),
-        ("host", "noisy", False),
+        ("host", "noisy", True),
+        ("host", "bimodal", False),
     ],
 )
-def test_only_a_cost_that_the_cpu_bounds_and_that_is_not_noisy_is_said_to_be_overstated(
+def test_only_a_single_cost_that_the_cpu_bounds_is_said_to_be_overstated(
     bound: Any, status: Any, told: bool
 ) -> None:
     made = msgspec.structs.replace(record("dawn", status=status, **VULKAN), bound=bound)
     assert (most_overstated(costs(made)) is not None) == told
+
+
+def timed_alone(stack: str, each: float, naive: float, width: float, **more: Any) -> Record:
+    """A case with a noisy cost and the time of one dispatch with its wait, ns, each with an
+    interval of ``width`` to both sides.
+    """
+    figures = (
+        figure("complete", each, status="noisy", width=width),
+        figure("naive", naive, width=width),
+    )
+    return record(stack, each=None, more=figures, **more)
+
+
+def test_the_most_overstated_cost_is_that_whose_factor_has_the_highest_lower_end() -> None:
+    precise = record("cuda-driver", each=20e3, fixed=40e3, **GPU)
+    noisy = timed_alone("dawn", 20e3, 80e3, 0.1, **VULKAN)
+    vague = timed_alone("wgpu-native", 20e3, 120e3, 0.5, **VULKAN)
+    found = most_overstated(costs(precise, noisy, vague))
+    assert found is not None
+    assert found.record.stack == "dawn"
+    assert found.times.floor == pytest.approx(4 * 0.9 / 1.1)
+
+
+def test_a_cost_from_compiled_code_may_be_the_most_overstated() -> None:
+    python = record("cuda-driver", each=20e3, fixed=40e3, **GPU)
+    compiled = record("cuda-driver", each=10e3, fixed=40e3, caller="native", **GPU)
+    found = most_overstated(costs(python, compiled))
+    assert found is not None
+    assert found.record.caller == "native"
 
 
 def test_on_the_cpu_there_is_no_wait_that_could_overstate_a_cost() -> None:

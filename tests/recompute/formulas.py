@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 SHOWN = r"[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 """A number as pages print it: ``−1,234.5``."""
-STUDENT = {13: 1.7709, 14: 1.7613, 15: 1.7531, 16: 1.7459, 17: 1.7396, 18: 1.7341, 19: 1.7291, 20: 1.7247}
+STUDENT = {13: 1.7709, 14: 1.7613, 15: 1.7531, 16: 1.7459, 17: 1.7396}
 """The 95th percentile of Student's t, by degrees of freedom."""
 STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
 """The steps that a workload has, where a page tells them."""
@@ -236,10 +236,6 @@ class Files:
         factor = self._factor_between_runs(of)
         return Interval(value, value / factor, value * factor)
 
-    def spread_factor(self, of: Source) -> Interval:
-        """By how much another run may differ, as a share."""
-        return Interval(self._factor_between_runs(of) - 1)
-
     def _factor_between_runs(self, of: Source) -> float:
         """The factor by which two runs differ at most in 9 of 10 cases.
 
@@ -425,7 +421,6 @@ def state_of_run(files: Files, of: Source) -> Interval:
 
 OF_RUN: dict[str, Callable[[Files, Source], Interval]] = {
     "run-to-run range": Files.run_to_run,
-    "run-to-run share": Files.spread_factor,
     "time of units": Files.time_of_units,
     "times of other boards": Files.times_of_other_boards,
     "below other boards": Files.below_other_boards,

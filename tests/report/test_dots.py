@@ -122,6 +122,21 @@ def test_on_a_phone_the_label_of_a_row_stands_above_its_marks_and_leaves_them_th
     assert text.get_window_extent().y0 > place[1], "above the mark"
 
 
+def test_on_a_phone_the_values_of_a_row_have_the_colours_of_its_marks_and_do_not_overlap() -> None:
+    marks = [Mark(Value(1.3), "#ff0000", "o"), Mark(Value(1.1), "#0000ff", "s")]
+    row = DotRow("a", marks, columns=["10", "11", "12"])
+    heads = [Head("this", "", "black"), Head("b", "o", "#00ff00"), Head("c", "s", "#0000ff")]
+    figure = narrow_dot_figure({"": [row]}, "us", look=DotLook(heads))
+    laid_out(figure)
+    values = [text for text in figure.axes[0].texts if text.get_text()[-2:] in ("10", "11", "12")]
+    own, first, second = sorted(values, key=lambda text: text.get_text()[-2:])
+    assert (first.get_color(), second.get_color()) == ("#ff0000", "#0000ff")
+    boxes = [text.get_window_extent() for text in (own, first, second)]
+    assert boxes[0].x1 < boxes[1].x0
+    assert boxes[1].x1 < boxes[2].x0
+    assert boxes[0].y0 == pytest.approx(boxes[2].y0, abs=2)
+
+
 @pytest.mark.parametrize(("low", "high"), [(5.9, 10.1), (4.1, 4.4), (99.0, 101.0)])
 def test_a_short_axis_has_three_ticks_without_being_made_longer(low: float, high: float) -> None:
     _, (ax,) = new_figure([2.0])

@@ -33,6 +33,7 @@ from overhead.report.sections.front import headline
 from overhead.report.sections.stacks import stacks
 from overhead.results import BOARD, Figure as RunFigure, Gpu, Record
 from overhead.words.dispatch_costs import GROUP_TITLES
+from overhead.words.format import costs_text
 from overhead.words.glossary import GLOSSARY
 from overhead.words.headline import lead_sentences
 from overhead.words.next_run import next_run_text
@@ -323,6 +324,21 @@ def test_on_a_phone_the_texts_of_the_headline_figure_do_not_overlap_and_none_is_
     assert not overlap(text.box for text in texts)
     (legend,) = figure.legends
     assert not overlap([legend.get_window_extent(), *[text.box for text in texts]])
+
+
+def test_on_a_phone_a_noisy_cost_is_told_as_such_and_no_axis_has_numbers_above_the_costs() -> None:
+    made = [record("torch", each=7_000.0, **GPU), record("dawn", status="noisy", **VULKAN)]
+    found = dispatch_costs(View(fingerprint(*made)))
+    assert found is not None
+    with draw.style():
+        figure = narrow_headline_figure(found)
+        ax: Any = figure.axes[0]
+        figure.draw_without_rendering()
+    texts = [text.get_text() for text in ax.texts]
+    assert costs_text(found.rows[0].marks["python"]) in texts
+    assert f"({costs_text(found.rows[1].marks['python'])})" in texts
+    assert ax.get_xticklabels()
+    assert not any(tick.label2.get_visible() for tick in ax.xaxis.get_major_ticks())
 
 
 def test_each_mark_has_the_range_of_the_other_boards_and_the_legend_and_caption_tell_it(

@@ -24,5 +24,4 @@ def single_shot(view: View) -> Finding | None:
     most = most_overstated(costs) if costs is not None and costs.hardware else None
     if most is None:
         return None
-    record = most.row.records[most.row.first]
-    return Finding(SingleShotOverstates(most), 1.0, (record.key,))
+    return Finding(SingleShotOverstates(most), 1.0, (most.record.key,))

@@ -248,12 +248,12 @@ def _draw_narrow_row(ax: Axes, y: float, row: DotRow, look: DotLook, letters: in
     # A text may be longer than the axis, which must not become shorter for it.
     written["in_layout"] = False
     label = textwrap.shorten(plain(row.label, 120), letters, placeholder="…")
-    values = _values_of(row, look.heads)
     middle = y + _BELOW_THE_LABEL
     if look.heads:
         ax.text(0, y - 0.36, label, **written)
-        ax.text(0, y - 0.1, values, color=MUTED, **written)
+        _write_values(ax, y - 0.1, row, look.heads)
     else:
+        values = row.end or _values_of_marks(row)
         room = letters - len(values) - 2
         ax.text(0, y - 0.22, textwrap.shorten(label, room, placeholder="…"), **written)
         ax.text(1, y - 0.22, values, ha="right", **written)
@@ -267,15 +267,34 @@ def _draw_narrow_row(ax: Axes, y: float, row: DotRow, look: DotLook, letters: in
     _draw_row(ax, middle, marks_alone, look.joined, half=_HALF_NARROW_ROW)
 
 
-def _values_of(row: DotRow, heads: Sequence[Head]) -> str:
-    """The values of a row on one line, where they have heads each behind the sign of its marks."""
-    values = []
+def _write_values(ax: Axes, y: float, row: DotRow, heads: Sequence[Head]) -> None:
+    """Write the values of a row on one line, each behind the sign of its marks and in their colour.
+    Without columns: those of all marks.
+    """
+    look: dict[str, Any] = {"va": "center", "fontsize": SMALL}
+    across = ax.get_yaxis_transform()
+    if not any(row.columns):
+        text = row.end or _values_of_marks(row)
+        ax.text(0, y, text, transform=across, color=MUTED, in_layout=False, **look)
+        return
+    colours = {mark.marker: mark.colour for mark in row.marks}
+    before = None
     for head, value in zip(heads, row.columns, strict=False):
-        if value:
-            values.append(f"{_SIGNS.get(head.marker, head.text)} {value}")
-    if values:
-        return "   ".join(values)
-    return row.end or " · ".join(number(mark.at) for mark in row.marks if mark.at.value > 0)
+        if not value:
+            continue
+        text = f"{_SIGNS.get(head.marker, head.text)} {value}"
+        look["color"] = colours.get(head.marker, MUTED)
+        if before is None:
+            before = ax.annotate(text, (0, y), xycoords=across, **look)
+        else:
+            # Behind the text before, wherever that ends.
+            place: dict[str, Any] = {"xycoords": before, "textcoords": "offset points"}
+            before = ax.annotate(text, (1, 0.5), (_COLUMN_GAP_POINTS, 0), **place, **look)
+        before.set_in_layout(False)
+
+
+def _values_of_marks(row: DotRow) -> str:
+    return " · ".join(number(mark.at) for mark in row.marks if mark.at.value > 0)
 
 
 def _widen(ax: Axes) -> None:

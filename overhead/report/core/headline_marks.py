@@ -158,11 +158,11 @@ def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) ->
     """
     colour = CALL_COLOURS[kind]
     # The interval first, then the mark over it, then the ring around it.
-    is_hollow = _is_hollow(row, kind)
+    hollow = is_hollow(row, kind)
     if cost.low is not None and cost.high is not None:
         # ``_NARROW``: 1.1 times the low end.
         is_wide = cost.high > _NARROW * cost.low
-        if is_hollow or is_wide:
+        if hollow or is_wide:
             lowest, highest = ax.get_xlim()
             ends = [max(cost.low, lowest), min(cost.high, highest)]
             look: dict[str, Any] = {"linewidth": 1.4, "markersize": 7, "markeredgewidth": 1.4}
@@ -174,16 +174,16 @@ def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) ->
         markersize=_MARKER_POINTS,
         color=colour,
         zorder=4,
-        markeredgecolor=colour if is_hollow else PAPER,
-        markeredgewidth=1.6 if is_hollow else 0.8,
-        markerfacecolor=PAPER if is_hollow else colour,
+        markeredgecolor=colour if hollow else PAPER,
+        markeredgewidth=1.6 if hollow else 0.8,
+        markerfacecolor=PAPER if hollow else colour,
     )
     bound = row.limit(kind)
     if bound in LIMIT_WORDS:
         ax.plot([cost.value], [y], linestyle="", zorder=5, **_ring(bound))
 
 
-def _is_hollow(row: DispatchRow, kind: Kind) -> bool:
+def is_hollow(row: DispatchRow, kind: Kind) -> bool:
     """Whether the mark is hollow. Two speeds have two marks, which say enough."""
     return not row.is_resolved(kind) and doubt_of(row.records[kind]) != "two-speeds"
 
@@ -223,7 +223,7 @@ def caller_entries(rows: Sequence[DrawnRow]) -> list[Any]:
     return entries
 
 
-def sign_entries(rows: Sequence[DrawnRow]) -> list[Any]:
+def sign_entries(rows: Sequence[DrawnRow], hollow_label: str = HOLLOW) -> list[Any]:
     """An entry of the legend for each sign that a row has: ranges of other boards, ticks (unpinned
     costs), hollow marks, two speeds, and rings (what the device limits).
     """
@@ -240,9 +240,9 @@ def sign_entries(rows: Sequence[DrawnRow]) -> list[Any]:
     if any(unpinned_apart(row.records[kind]) is not None for row, kind in drawn):
         tick = {**_LOOK, "marker": "|", "markersize": 9, "markeredgewidth": 1.8}
         entries.append(Line2D([], [], color=MUTED, label=UNPINNED_TICK, **tick))
-    if any(_is_hollow(row, kind) for row, kind in drawn):
+    if any(is_hollow(row, kind) for row, kind in drawn):
         hollow = {**_LOOK, "marker": "o", "markerfacecolor": PAPER, "markeredgewidth": 1.6}
-        entries.append(Line2D([], [], color=MUTED, label=HOLLOW, **hollow))
+        entries.append(Line2D([], [], color=MUTED, label=hollow_label, **hollow))
     if any(len(row.marks[kind]) > 1 for row, kind in drawn):
         two = Line2D([], [], marker="s", color=MUTED, label=TWO_SPEEDS, gid=_TWO_MARKS, **_LOOK)
         entries.append(two)

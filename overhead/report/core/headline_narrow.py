@@ -26,6 +26,7 @@ from overhead.report.core.headline_marks import (
     add_legend,
     draw_marks,
     ends_of_costs,
+    is_hollow,
     sign_entries,
     with_other_boards,
 )
@@ -36,6 +37,7 @@ from overhead.words.report.headline_figure import (
     COLUMN_TITLES,
     COLUMNS_TITLE,
     CPU_TIME,
+    HOLLOW_NARROW,
     share_note,
     stacked_costs_text,
 )
@@ -59,11 +61,13 @@ _EDGE = 0.04
 """Room at both sides."""
 _COLUMN = 0.53
 """Width of a column of costs."""
-_LEGEND_LINE = 0.155
-_HEADS, _BELOW = 0.5, 0.4
-"""Room for the heads of columns and ticks above the rows, and for ticks below them."""
+_LEGEND_LINE = 0.18
+_HEADS, _BELOW = 0.38, 0.4
+"""Room for the heads of columns above the rows, and for ticks below them."""
+_HEAD_UP, _SIGN_UP = 0.08, 0.22
+"""How far above the rows a head and its mark stand."""
 _FONT = 8.5
-_LETTER, _VALUE = 0.069, 0.36
+_LETTER, _VALUE = 0.069, 0.42
 """Width of a letter of a stack's name, and of a cost, as drawn."""
 _TITLE_LETTERS = 36
 
@@ -97,7 +101,7 @@ def narrow_headline_figure(costs: DispatchCosts) -> Figure:
     height = rows[-1].end
     heading = textwrap.wrap(title(costs), _TITLE_LETTERS)
     # The heads of the columns explain the kinds of callers.
-    entries = sign_entries(drawn)
+    entries = sign_entries(drawn, HOLLOW_NARROW)
     above = _LINE * len(heading) + _LEGEND_LINE * len(entries) + _HEADS
     whole = above + height + _BELOW
     figure = Figure(figsize=(NARROW_INCHES, whole))
@@ -108,7 +112,7 @@ def narrow_headline_figure(costs: DispatchCosts) -> Figure:
         bbox_to_anchor=(0, 1),
         borderpad=0.1,
         borderaxespad=0.1,
-        labelspacing=0.3,
+        labelspacing=0.55,
         handletextpad=0.4,
         handlelength=2,
         fontsize=SMALL,
@@ -122,7 +126,8 @@ def narrow_headline_figure(costs: DispatchCosts) -> Figure:
     ax.set_xscale("log")
     _set_ends(ax, drawn)
     plain_log_ticks(ax.xaxis, close=1e3)
-    ax.tick_params(axis="x", top=True, labeltop=True, length=2, pad=1, labelsize=SMALL)
+    # Ticks at the top would look like values below the heads of the columns.
+    ax.tick_params(axis="x", length=2, pad=1, labelsize=SMALL)
     ax.tick_params(axis="y", left=False, labelleft=False)
     ax.grid(False)
     ax.spines[:].set_visible(False)
@@ -214,7 +219,7 @@ def _draw_row(ax: Axes, row: _Row, columns: Mapping[Kind, float], *, is_shaded: 
     of_stack = row.drawn.row
     _write(ax, _EDGE, row.name, of_stack.label)
     for kind, costs in of_stack.marks.items():
-        text = stacked_costs_text(costs)
+        text = stacked_costs_text(costs, is_noisy=is_hollow(of_stack, kind))
         _write(ax, columns[kind], row.costs, text, ha="right", color=CALL_COLOURS[kind])
     for y, line in zip(row.notes, _notes(of_stack), strict=True):
         _write(ax, _EDGE, y, line, fontsize=SMALL, color=MUTED)
@@ -230,14 +235,14 @@ def _draw_row(ax: Axes, row: _Row, columns: Mapping[Kind, float], *, is_shaded: 
 def _draw_heads(ax: Axes, columns: Mapping[Kind, float]) -> None:
     """Write the heads of the columns above the first row, each below the mark that it explains."""
     across = ax.get_yaxis_transform()
-    _write(ax, _EDGE, -0.25, COLUMNS_TITLE, fontsize=SMALL)
+    _write(ax, _EDGE, -_HEAD_UP, COLUMNS_TITLE, fontsize=SMALL)
     for kind, x in columns.items():
         colour = CALL_COLOURS[kind]
-        _write(ax, x, -0.25, COLUMN_TITLES[kind], ha="right", color=colour, fontsize=SMALL)
+        _write(ax, x, -_HEAD_UP, COLUMN_TITLES[kind], ha="right", color=colour, fontsize=SMALL)
         place = (x - 0.17) / NARROW_INCHES
         ax.plot(
             [place],
-            [-0.39],
+            [-_SIGN_UP],
             MARKERS[kind],
             color=colour,
             markersize=6,

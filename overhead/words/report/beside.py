@@ -14,6 +14,7 @@ from overhead.reading.view import View, boards_of
 from overhead.results import Fingerprint, Machine, Origin, formed
 from overhead.words.beside import WHY_APART, version_changes_text
 from overhead.words.format import count, whole
+from overhead.words.printed import named_in_a_file
 from overhead.words.report.machines import machine_name
 
 NO_OTHER_RUN = "No other run is compared with this one. overhead report --reference RUN names one."
@@ -151,7 +152,8 @@ def _band(spreads: Spreads, view: View) -> str:
     # Of a known kind of machine the spread is of many boards, else of runs of this one.
     if has_next_run(machine):
         boards = whole(most, formed("boards of a spread", words=kind_of(machine)))
-        source = f"{boards} boards"
+        kind = named_in_a_file(kind_of(machine))
+        source = f"published runs on {boards} boards of this kind ({kind}), whatever their stacks"
     else:
         source = f"{whole(most, None)} runs of this machine"
     return (

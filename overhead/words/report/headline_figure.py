@@ -78,7 +78,7 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
     if has_unpinned_apart(costs):
         sentences.append(
             "A tick: the median cost in processes that are not pinned to a CPU core, where it"
-            " differs."
+            " clearly differs."
         )
     # ``python``: the share of the CPU time of a call that Python takes, where it is known.
     if any(row.python for row in costs.rows):
@@ -127,6 +127,8 @@ BAR = "bar"
 CPU_TIME = "CPU time"
 """What a note names as divided between Python and the rest."""
 HOLLOW = "hollow: noisy"
+HOLLOW_NARROW = "hollow, in brackets: noisy"
+"""The same in the narrow figure, whose columns of costs stand apart from their marks."""
 TWO_SPEEDS = "two marks in one colour: two speeds"
 OTHER_BOARDS = "strip: the same on other boards"
 UNPINNED_TICK = "tick: unpinned cost"
@@ -154,9 +156,12 @@ COLUMN_TITLES: dict[Kind, str] = {
 COLUMNS_TITLE = f"Cost, {MICRO}"
 
 
-def stacked_costs_text(costs_us: Sequence[Value]) -> str:
-    """``costs_text`` with a line for each of two speeds, for a narrow column."""
-    return " or\n".join(number(cost) for cost in costs_us)
+def stacked_costs_text(costs_us: Sequence[Value], *, is_noisy: bool) -> str:
+    """``costs_text`` with a line for each of two speeds, for a narrow column; a noisy cost
+    stands in brackets.
+    """
+    text = " or\n".join(number(cost) for cost in costs_us)
+    return f"({text})" if is_noisy else text
 
 
 def share_note(share: Value, cpu_time: Value) -> str:

@@ -71,7 +71,7 @@ def answer(cheapest: Sequence[MeasuredVariant], decoder: str) -> str:
     it, one at least; ``decoder``: the name of the model.
     """
     first = cheapest[0]
-    conditions = f"at batch {_batch(1)}, in float32, with random weights"
+    conditions = f"at batch {_batch(1)} and in float32, with random weights"
     if any(variant.is_lowered for variant in cheapest):
         conditions += " and untuned kernels"
     if len(cheapest) == 1:
@@ -89,9 +89,8 @@ def answer(cheapest: Sequence[MeasuredVariant], decoder: str) -> str:
 def graph_saves(eager: MeasuredVariant, graph: MeasuredVariant) -> str:
     """What a graph of the library's own operations saves of a token."""
     times = ratio(eager.complete, graph.complete)
-    compared = (
-        f"A token takes {_ms(eager)} in {whole_name(eager)}, and {_ms(graph)} in {whole_name(graph)}"
-    )
+    of_eager = f"{_ms(eager)} in {whole_name(eager)}"
+    compared = f"A token takes {of_eager}, and {_ms(graph)} in {whole_name(graph)}"
     # ``floor``: the lower end of the interval.
     if times is None or times.floor <= 1:
         return f"{compared} of the same operations. The graph is not surely faster."
@@ -105,7 +104,7 @@ def race(found: Race) -> str:
     recorded, fused = found.steps[0]
     graph, fused_graph = whole_name(recorded), whole_name(fused)
     last = len(found.steps) - 1
-    largest = f"batch {_batch_at(found, last)}, the largest measured"
+    largest = f"batch {_batch_at(found, last)} (the largest measured)"
     if found.overtaken_at is None:
         said = (
             f"Up to {largest}, {graph} is not surely faster than {fused_graph}:"
@@ -144,17 +143,19 @@ def measured_with(found: DecoderResults) -> str:
     for sweep in found.sweeps:
         variants += sweep
     precisions = sorted({str(one.record.window.get("precision", "")) for one in variants} - {""})
-    batches = [_batch(batch) for batch in sorted({variant.batch for variant in variants})]
+    batches = {variant.batch for variant in variants}
+    at_batch = _batch(min(batches))
+    if len(batches) > 1:
+        at_batch += f" to {_batch(max(batches))}"
     record = variants[0].record
     is_gpu = record.api != "CPU" and not record.software
     where = "on one GPU" if is_gpu else f"on {_device(found)}"
     in_precision = f"in {listed(precisions)} " if precisions else ""
     missing = ["other precisions"] if precisions else []
     # A record of tokens is of one device.
-    missing += ["several GPUs", "other batches"]
+    missing += ["several GPUs", "larger batches"]
     return (
-        f"Measured {in_precision}{where}, at batch {listed(batches)}; {listed(missing)} were not"
-        " measured."
+        f"Measured {in_precision}{where} at batch {at_batch}; {listed(missing)} were not measured."
     )
 
 

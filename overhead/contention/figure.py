@@ -88,11 +88,12 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table, answer: str) -> Dr
     lines = _lines(way, rows)
     if not lines:
         return None
+    limits = list(dict.fromkeys(words.limit_of(line.ratio) for line in lines))
     return Drawing(
         f"contention-{way}",
         words.title(way),
         answer or words.title(way),
-        words.caption(way, has_device=any(line.at_device for line in lines)),
+        words.caption(way, limits, has_device=any(line.at_device for line in lines)),
         # Called later, and only where pictures are drawn.
         partial(_draw, way, lines),
         partial(_draw_narrow, way, lines),
@@ -151,7 +152,7 @@ def _draw(way: Way, lines: Sequence[_Line]) -> Figure:
     return figure
 
 
-_COLUMNS = (0.0, 0.36, 0.64)
+_COLUMNS = (0.0, 0.36, 0.68)
 """Where the columns of text begin, as parts of their panel. Chosen by eye."""
 
 

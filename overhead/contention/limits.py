@@ -89,6 +89,28 @@ class Limited:
     why: Why
 
 
+@dataclass(frozen=True)
+class Slices:
+    """The slices of time that a device gives processes, and the time to switch between them."""
+
+    ns: float
+    switch_ns: float
+
+
+def in_slices(found: Limited, slices: Slices) -> Limited:
+    """The limit where the device is known to give time slices: then a device that limits does so in
+    these.
+    """
+    if found.limit != "device":
+        return found
+    # A text is of an earlier version of the suite.
+    if not isinstance(found.why, Reason):
+        return Limited("slices", found.why)
+    seen = found.why.values.get("seen", found.why)
+    why = because("device-gives-slices", seen=seen, slice=slices.ns, switch=slices.switch_ns)
+    return Limited("slices", why)
+
+
 def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]) -> Limited:
     """What makes peers (processes or threads that launch at once) slower than one alone: too few
     processors, the device, a lock.
@@ -439,15 +461,7 @@ def _device_may_be_busy(record: Contention, alone: Contention) -> bool:
     return most_at_work < LIMITS.issue_alone
 
 
-@dataclass(frozen=True)
-class _Slices:
-    """The slices of time that a device gives processes, and the time to switch between them."""
-
-    ns: float
-    switch_ns: float
-
-
-def _slices_of_device(record: Contention, others: Sequence[Contention]) -> _Slices | None:
+def _slices_of_device(record: Contention, others: Sequence[Contention]) -> Slices | None:
     """How long the device works for one process before it turns to the next (a slice); None where
     no case on this target showed it. The device has the same slices for all cases.
     """
@@ -460,7 +474,7 @@ def _slices_of_device(record: Contention, others: Sequence[Contention]) -> _Slic
         slice_ns, switch_ns = other.value("slice"), other.value("hand_over")
         is_same_target = other.target.key == record.target.key and other.way == record.way
         if is_same_target and slice_ns and switch_ns is not None:
-            return _Slices(slice_ns, switch_ns)
+            return Slices(slice_ns, switch_ns)
     return None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from overhead.contention.limits import LIMITS, Limited
+from overhead.contention.limits import LIMITS, Limited, Slices, in_slices
 from overhead.reading.view import CALLERS, View
 from overhead.results import (
     VALUED,
@@ -50,11 +50,20 @@ class PeersRow:
     twins: tuple[PeersRow, ...] = ()
     """The rows of the same case in other placements, whose costs are the same by their intervals.
     """
+    slices: Slices | None = None
+    """The time slices that the device was seen to give for such work, be it through this stack or
+    through another one.
+    """
 
     def limited(self, peers: int) -> Limited:
         """What limits this number of peers. Rows with the same costs have the same limit: where the
         intervals of this row leave the limit open, that of a twin counts.
         """
+        found = self._limited_alone(peers)
+        return found if self.slices is None else in_slices(found, self.slices)
+
+    def _limited_alone(self, peers: int) -> Limited:
+        """The limit by this row and its twins."""
         own = self.records[peers]
         found = {own.limit: own.why}
         for twin in self.twins:
@@ -168,7 +177,37 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
             targets.append(record.target.key)
     # ``order``: calls from Python first, and of each caller first the unpinned ones.
     rows = sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
-    return [replace(row, twins=_twins(row, rows)) for row in rows]
+    of_way_rows = []
+    for row in rows:
+        beside = [other for other in rows if _shares_device(row, other)]
+        of_way_rows.append(replace(row, twins=_twins(row, rows), slices=_slices(way, beside)))
+    return of_way_rows
+
+
+def _shares_device(row: PeersRow, other: PeersRow) -> bool:
+    """Whether both give the same device the same kind of work, through one API. A device gives time
+    slices of another length to another API, and a graph keeps it busy where launches do not.
+    """
+    mine, its = row.first, other.first
+    return (mine.target.api, mine.target.adapter, mine.case.unit) == (
+        its.target.api,
+        its.target.adapter,
+        its.case.unit,
+    )
+
+
+def _slices(way: Way, rows: Sequence[PeersRow]) -> Slices | None:
+    """The time slices that one of these rows showed; only processes get them. A stack whose one
+    process alone is too noisy shows none, though its processes share the same device.
+    """
+    if way != "processes":
+        return None
+    for row in rows:
+        for record in row.records.values():
+            slice_ns, switch_ns = record.value("slice"), record.value("hand_over")
+            if slice_ns and switch_ns is not None:
+                return Slices(slice_ns, switch_ns)
+    return None
 
 
 def _twins(row: PeersRow, rows: Sequence[PeersRow]) -> tuple[PeersRow, ...]:
@@ -395,6 +434,15 @@ def fewest_peers(way: Way) -> int:
     return 1 if way == "busy" else 2
 
 
+def not_judged(way: Way, rows: Sequence[PeersRow]) -> list[PeersRow]:
+    """The rows that a table shows with a ratio and that sentences leave out, as those whose work
+    runs on the CPU.
+    """
+    shown = shown_rows(rows)
+    judged = [id(row) for row in _judged(shown)]
+    return [row for row in shown if id(row) not in judged and row.values(ratio_name(way))]
+
+
 @dataclass(frozen=True)
 class MeetAtDevice:
     """Stacks that come to one rate, because the device limits all of them. ``low``, ``high``: ns a
@@ -449,11 +497,16 @@ class SlowestPlacing:
 @dataclass(frozen=True)
 class Placing:
     """How slow cases are that run in one process for each device. ``limited``: those that something
-    limits. ``highest``: the upper end of the interval of the largest slowdown of any case.
+    limits. ``largest``: of the slowdowns of all cases the one whose interval reaches highest.
     """
 
     limited: tuple[SlowestPlacing, ...]
-    highest: float
+    largest: Value
+
+    @property
+    def highest(self) -> float:
+        """The upper end of the interval of the largest slowdown."""
+        return self.largest.ceiling
 
     @property
     def is_bounded(self) -> bool:
@@ -472,21 +525,22 @@ def placing(rows: Sequence[PeersRow]) -> Placing | None:
     if not cases:
         return None
     limited: list[SlowestPlacing] = []
-    highest = 0.0
+    every: list[Value] = []
     for of_case in cases.values():
         slowdowns: list[RatioAt] = []
         for row in of_case:
             slowdowns += row.ratios("slowdown")
-        # The upper end of the largest slowdown of any case, so that a reader can be told that none
-        # is slower.
-        for slowdown in slowdowns:
-            highest = max(highest, slowdown.ratio.ceiling)
+        every += [slowdown.ratio for slowdown in slowdowns]
         # Of the number of devices at which the case is slowest, all placements are shown.
         peers = _slowest_limited(slowdowns)
         if peers is not None:
             at_slowest = [slowdown for slowdown in slowdowns if slowdown.peers == peers]
             limited.append(SlowestPlacing(tuple(at_slowest)))
-    return Placing(tuple(limited), highest)
+    return Placing(tuple(limited), max(every, key=_ceiling))
+
+
+def _ceiling(value: Value) -> float:
+    return value.ceiling
 
 
 def _slowest_limited(slowdowns: Sequence[RatioAt]) -> int | None:

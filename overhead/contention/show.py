@@ -12,6 +12,7 @@ from overhead.contention.rows import (
     counts_of,
     losses,
     meetings,
+    not_judged,
     pinning,
     placing,
     ratio_name,
@@ -75,7 +76,9 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
     rows = rows_of(view, way)
     opening = answer(way, rows)
     if opening:
-        yield Text([opening], lead=True)
+        left_out = not_judged(way, rows)
+        said = f"{opening} {words.without(left_out)}" if left_out else opening
+        yield Text([said], lead=True)
     # Rows with a cost; the others only give a reason below the table.
     valued = [row for row in shown_rows(rows) if row.values("cost")]
     if valued:

@@ -55,6 +55,7 @@ from overhead.words.decode import (
     graph_saves,
     intro,
     line_name,
+    measured_with,
     race,
     range_of,
     remark,
@@ -149,11 +150,12 @@ def token_section(view: View) -> Iterator[Part]:
         drawing = _tokens_drawing(decoder, table)
         # Without a time that may be drawn there is the table alone, which says why.
         yield drawing if drawing is not None else table
+        yield Text([measured_with(decoder)])
         yield Text([intro(decoder)], quiet=True)
 
 
 def _answers(decoder: DecoderResults) -> list[str]:
-    """What the page opens with: the cheapest token, what a graph saves, and from which batch on a
+    """What the page opens with: the cheapest token, what a graph saves, and at which batches a
     library's graph is faster than the fused graph; only what was measured.
     """
     answers = []

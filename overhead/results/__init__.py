@@ -81,6 +81,7 @@ from overhead.results.value import (
     Value as Value,
     are_apart as are_apart,
     exactly as exactly,
+    hull as hull,
     is_plausible as is_plausible,
     ratio as ratio,
 )

@@ -20,6 +20,7 @@ HowFormed = Literal[
     "ceil",
     "count",
     "ends of modes",
+    "hull",
     "kinds of machine",
     "maximum",
     "measured on a line",
@@ -29,11 +30,13 @@ HowFormed = Literal[
     "number",
     "of the method",
     "point",
+    "published",
     "run-to-run range",
     "share saved",
     "state of the run",
     "time of units",
     "times of other boards",
+    "upper end",
 ]
 
 

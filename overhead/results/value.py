@@ -5,6 +5,7 @@ intervals allow.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from overhead.results.origin import Origin, formed
@@ -202,6 +203,17 @@ def ratio(first: Value | None, second: Value | None) -> Value | None:
     if are_apart(first.source, second.source):
         return None
     return first / second
+
+
+def hull(values: Sequence[Value]) -> Value:
+    """The shortest interval that holds all of these and their intervals; its middle is no value.
+    One value at least.
+    """
+    lows = [value.value if value.low is None else value.low for value in values]
+    highs = [value.value if value.high is None else value.high for value in values]
+    low, high = min(lows), max(highs)
+    origin = formed("hull", *(value.origin for value in values))
+    return Value((low + high) / 2, low, high, unit=values[0].unit, origin=origin)
 
 
 def are_apart(first: str, second: str) -> bool:

@@ -71,9 +71,9 @@ def answer(cheapest: Sequence[MeasuredVariant], decoder: str) -> str:
     it, one at least; ``decoder``: the name of the model.
     """
     first = cheapest[0]
-    conditions = "at batch 1, in float32, with random weights"
+    conditions = f"at batch {_batch(1)} and in float32, with random weights"
     if any(variant.is_lowered for variant in cheapest):
-        conditions += " and kernels of this project that were not tuned"
+        conditions += " and untuned kernels"
     if len(cheapest) == 1:
         return (
             f"The cheapest way to decode a token of {decoder} is {whole_name(first)}:"
@@ -89,7 +89,8 @@ def answer(cheapest: Sequence[MeasuredVariant], decoder: str) -> str:
 def graph_saves(eager: MeasuredVariant, graph: MeasuredVariant) -> str:
     """What a graph of the library's own operations saves of a token."""
     times = ratio(eager.complete, graph.complete)
-    compared = f"A token takes {_ms(eager)} in {whole_name(eager)}, and {_ms(graph)} in a graph"
+    of_eager = f"{_ms(eager)} in {whole_name(eager)}"
+    compared = f"A token takes {of_eager}, and {_ms(graph)} in {whole_name(graph)}"
     # ``floor``: the lower end of the interval.
     if times is None or times.floor <= 1:
         return f"{compared} of the same operations. The graph is not surely faster."
@@ -97,26 +98,64 @@ def graph_saves(eager: MeasuredVariant, graph: MeasuredVariant) -> str:
 
 
 def race(found: Race) -> str:
-    """From which batch on the library's graph is faster than the graph of the fused program."""
+    """At which of the measured batches the library's graph is faster than the graph of the fused
+    program, and at which it is slower.
+    """
     recorded, fused = found.steps[0]
     graph, fused_graph = whole_name(recorded), whole_name(fused)
-    largest, _ = found.steps[-1]
+    last = len(found.steps) - 1
+    largest = f"batch {_batch_at(found, last)} (the largest measured)"
     if found.overtaken_at is None:
         said = (
-            f"Up to batch {largest.batch}, {graph} is not surely faster than {fused_graph}:"
-            f" {_against(found, len(found.steps) - 1)}."
+            f"Up to {largest}, {graph} is not surely faster than {fused_graph}:"
+            f" {_against(found, last)}."
         )
     else:
-        recorded, _ = found.steps[found.overtaken_at]
+        # At the largest batch alone nothing is known of what lies beyond it.
+        where = f"at {largest}"
+        if found.overtaken_at < last:
+            first = _batch_at(found, found.overtaken_at)
+            where = f"at batch {first} and above, up to {largest}"
         said = (
-            f"{_capital(graph)} is faster than {fused_graph} from batch {recorded.batch} on:"
-            f" {_against(found, found.overtaken_at)} there."
+            f"{_capital(graph)} is faster than {fused_graph} {where}:"
+            f" {_against(found, found.overtaken_at)}."
         )
     if found.fused_is_faster_at is None or found.fused_is_faster_at == found.overtaken_at:
         return said
-    slower, _ = found.steps[found.fused_is_faster_at]
+    slower = _batch_at(found, found.fused_is_faster_at)
+    return f"{said} At batch {slower} it is slower: {_against(found, found.fused_is_faster_at)}."
+
+
+def _batch_at(found: Race, place: int) -> str:
+    recorded, _ = found.steps[place]
+    return _batch(recorded.batch)
+
+
+def _batch(sequences: int) -> str:
+    return whole(sequences, exactly(sequences).origin)
+
+
+def measured_with(found: DecoderResults) -> str:
+    """What the decoder was measured with, and so what its times do not tell: precision, number of
+    GPUs, batches.
+    """
+    variants = [*found.variants, *found.reads]
+    for sweep in found.sweeps:
+        variants += sweep
+    precisions = sorted({str(one.record.window.get("precision", "")) for one in variants} - {""})
+    batches = {variant.batch for variant in variants}
+    at_batch = _batch(min(batches))
+    if len(batches) > 1:
+        at_batch += f" to {_batch(max(batches))}"
+    record = variants[0].record
+    is_gpu = record.api != "CPU" and not record.software
+    where = "on one GPU" if is_gpu else f"on {_device(found)}"
+    in_precision = f"in {listed(precisions)} " if precisions else ""
+    missing = ["other precisions"] if precisions else []
+    # A record of tokens is of one device.
+    missing += ["several GPUs", "larger batches"]
     return (
-        f"{said} At batch {slower.batch} it is slower: {_against(found, found.fused_is_faster_at)}."
+        f"Measured {in_precision}{where} at batch {at_batch}; {listed(missing)} were not measured."
     )
 
 
@@ -207,7 +246,7 @@ def _own_name(variant: MeasuredVariant) -> str:
     if "mode" in params:
         return f"torch.compile, {params['mode']}"
     if variant.is_recorded:
-        return "CUDA graph by PyTorch"
+        return "PyTorch's CUDA graph"
     return "eager" if variant.is_eager else "one call per token"
 
 
@@ -217,10 +256,8 @@ def row_name(variant: MeasuredVariant) -> str:
     """
     stack = stack_name(variant.target).removeprefix("the ")
     if variant.is_lowered:
-        # The graphs of a stack are named by who makes them.
-        if variant.target.facts.graphs and variant.record.pattern != "per-submit":
-            maker = graph_maker(variant.record, variant.target.facts)
-            return f"{maker.removeprefix('the ')}, {_handed_over(variant)}"
+        if _is_graph(variant):
+            return f"CUDA graph of this project's kernels{_unusual_maker(variant)}"
         return f"{stack}, {_handed_over(variant)}"
     own = _own_name(variant)
     return own if variant.is_recorded or "mode" in variant.record.params else f"{stack}, {own}"
@@ -237,17 +274,30 @@ def whole_name(variant: MeasuredVariant) -> str:
     """The variant inside a sentence."""
     record = variant.record
     if variant.is_recorded:
-        return "the CUDA graph by PyTorch"
+        return "PyTorch's CUDA graph"
     if variant.is_eager:
         return f"eager {stack_name(variant.target)}"
     if not variant.is_lowered:
         return row_name(variant)
-    program = _program(int(record.params["fusions"]))
+    kernels = _kernels(int(record.params["fusions"]))
+    if _is_graph(variant):
+        return f"a CUDA graph of {kernels}{_unusual_maker(variant)}"
     stack = stack_name(variant.target)
-    if variant.target.facts.graphs and record.pattern != "per-submit":
-        stack = graph_maker(record, variant.target.facts)
-        return f"{program} as one CUDA graph by {stack}"
-    return f"{program} through {stack} ({_handed_over(variant)}, {CALLER_WORDS[record.caller]})"
+    return f"{kernels} through {stack} ({_handed_over(variant)}, {CALLER_WORDS[record.caller]})"
+
+
+def _is_graph(variant: MeasuredVariant) -> bool:
+    """Whether a lowered program is handed over as one CUDA graph."""
+    return bool(variant.target.facts.graphs) and variant.record.pattern != "per-submit"
+
+
+def _unusual_maker(variant: MeasuredVariant) -> str:
+    """Who made the graph, where that is not the usual maker of the stack."""
+    if "maker" not in variant.record.params:
+        return ""
+    maker = graph_maker(variant.record, variant.target.facts)
+    usual = next(iter(variant.target.facts.graphs.values())).label
+    return "" if maker == usual else f" by {maker}"
 
 
 def _fusions(applied: int) -> str:
@@ -302,11 +352,11 @@ def range_of(time: Value) -> str:
     return ends_text(time)
 
 
-def _program(fusions: int) -> str:
-    """The lowered program inside a sentence: ``the fused program``."""
+def _kernels(fusions: int) -> str:
+    """The kernels of the lowered program inside a sentence."""
     if fusions in (0, len(FUSIONS)):
-        return f"the {_fusions(fusions)} program"
-    return f"the program with {_fusions(fusions)}"
+        return f"this project's {_fusions(fusions)} kernels"
+    return f"this project's kernels with {_fusions(fusions)}"
 
 
 def dispatches(variant: MeasuredVariant) -> str:

@@ -20,6 +20,7 @@ from overhead.contention.rows import (
     RatioAt,
     losses,
     meetings,
+    not_judged,
     pinning,
     placing,
     rows_of,
@@ -192,6 +193,30 @@ def test_the_answer_has_the_outermost_ends_and_names_the_smaller_groups() -> Non
     names = {row.first.target.stack: words.name(row) for row in own}
     assert names["cuda-graph"] in said
     assert names["torch"] not in said
+
+
+def test_the_answer_says_that_it_leaves_out_what_runs_on_the_cpu() -> None:
+    torch = peers("torch", costs_us={1: 10.0, 8: 20.0})
+    numpy = peers("numpy", costs_us={1: 1.0, 8: 1.0}, api="CPU")
+    both = rows_of(view(torch, numpy), "processes")
+    left_out = not_judged("processes", both)
+    assert [row.first.target.stack for row in left_out] == ["numpy"]
+    opening = next(iter(way_blocks(view(torch, numpy), "processes")))
+    assert isinstance(opening, Text)
+    assert words.without(left_out) in opening.paragraphs[0]
+    assert not_judged("processes", rows_of(view(torch), "processes")) == []
+
+
+def test_stacks_of_one_api_and_unit_share_the_time_slices_of_their_device() -> None:
+    slices = (figure("slice", 1e6), figure("hand_over", 1e5))
+    costs_us = {1: 10.0, 8: 90.0}
+    dawn = peers("dawn", costs_us, api="Vulkan", limit="slices", more=slices)
+    wgpu = peers("wgpu-native", costs_us, api="Vulkan", limit="device")
+    other_api = peers("torch", costs_us, api="CUDA", limit="device")
+    limits = {}
+    for row in rows_of(view(dawn, wgpu, other_api), "processes"):
+        limits[row.first.target.stack] = row.limited(8).limit
+    assert limits == {"dawn": "slices", "wgpu-native": "slices", "torch": "device"}
 
 
 def test_where_nothing_is_clear_the_answer_says_how_far_the_intervals_reach() -> None:

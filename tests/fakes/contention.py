@@ -44,7 +44,8 @@ def peers(
     dearest peer over the others. ``width``: relative half-width of the intervals.
     """
     target = Target(stack=stack, api=api, adapter="NVIDIA H100", software=software)
-    case, alone = Case(pattern="per-submit", caller=caller, unit="launch"), costs_us.get(1) or 1.0
+    unit = "node" if stack == "cuda-graph" else "launch"
+    case, alone = Case(pattern="per-submit", caller=caller, unit=unit), costs_us.get(1) or 1.0
     made = []
     for k, cost in costs_us.items():
         one = Contention(way=way, peers=k, placement=placement, target=target, case=case)

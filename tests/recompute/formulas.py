@@ -6,6 +6,7 @@ import json
 import math
 import re
 import statistics
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,6 +143,8 @@ class Files:
         """By kind of machine and case: what the case costs on each board, ns."""
         self.claims: list[set[str]] = []
         """The numbers that stand in each published claim, without commas."""
+        self.published: dict[str, float] = {}
+        """By id, the published figures, in microseconds."""
         self.sources: set[str] = set()
         """The addresses of publications."""
         self.samples: set[str] = set()
@@ -155,6 +158,8 @@ class Files:
 
     def _read_publications(self, text: str) -> None:
         self.sources |= set(re.findall(r"(?:doi|arxiv)\.org/[\w./-]+", text))
+        for point in tomllib.loads(text).get("point", ()):
+            self.published[point["id"]] = point["value"]
         if "[[claim]]" in text:
             claims = text.replace(",", "").split("[[claim]]")
             self.claims = [set(re.findall(SHOWN, claim)) for claim in claims]
@@ -419,6 +424,11 @@ def state_of_run(files: Files, of: Source) -> Interval:
     return Interval(files.runs[of["run"]]["volatile"][of["words"]])
 
 
+def published_value(files: Files, of: Source) -> Interval:
+    """A figure that others published, in microseconds."""
+    return Interval(files.published[of["words"]])
+
+
 OF_RUN: dict[str, Callable[[Files, Source], Interval]] = {
     "run-to-run range": Files.run_to_run,
     "time of units": Files.time_of_units,
@@ -428,6 +438,7 @@ OF_RUN: dict[str, Callable[[Files, Source], Interval]] = {
     "boards": Files.boards,
     "boards of a spread": Files.boards_of_spread,
     "kinds of machine": Files.kinds_of_machine,
+    "published": published_value,
     "state of the run": state_of_run,
 }
 """Operations that need more of a file than a figure."""
@@ -491,6 +502,19 @@ def without_interval(value: Interval) -> Interval:
     return Interval(value.value)
 
 
+def hull(*parts: Interval) -> Interval:
+    """The interval that holds all parts."""
+    low = min(part.value if part.low is None else part.low for part in parts)
+    high = max(part.value if part.high is None else part.high for part in parts)
+    return Interval((low + high) / 2, low, high)
+
+
+def upper_end(value: Interval) -> Interval:
+    if value.high is None:
+        raise LookupError("no upper end")
+    return Interval(value.high)
+
+
 def unchanged(value: Interval) -> Interval:
     return value
 
@@ -510,6 +534,8 @@ OPERATIONS: dict[str, Callable[..., Interval]] = {
     "median": median,
     "point": without_interval,
     "ends of modes": ends_of_modes,
+    "hull": hull,
+    "upper end": upper_end,
     "measured on a line": measured_on_a_line,
 }
 """By the name of an operation in a fact: how it forms its value from those of its parts."""

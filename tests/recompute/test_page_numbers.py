@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import subprocess
@@ -51,6 +52,24 @@ def facts_of(report: Path) -> Path:
 
 def test_every_number_is_the_one_that_the_files_give(report: Path) -> None:
     assert recomputed(report / "index.html", facts_of(report)) == "every number is right\n"
+
+
+@pytest.mark.parametrize("name", ["contention", "machines", "decode"])
+def test_every_number_of_the_answers_of_a_page_is_the_one_that_the_files_give(
+    report: Path, name: str
+) -> None:
+    page = report / "pages" / f"{name}.html"
+    checked = recomputed(page, report / "downloads" / f"{name}.facts.json")
+    # What a section opens with.
+    answers = re.findall(
+        r'<(p|ul) class="(?:answer|lead)">(.*?)</\1>', page.read_text("utf-8"), re.DOTALL
+    )
+    sections = "\n".join(texts for _, texts in answers)
+    assert re.search(r"\d", sections)
+    plain_texts = re.sub(r"<[^>]*>", "", html.unescape(re.sub(r"</?(?:li|p)>", "\n", sections)))
+    texts = {" ".join(text.split()) for text in plain_texts.splitlines()} - {""}
+    wrong = [line for line in checked.splitlines() if line.rpartition(" in: ")[2] in texts]
+    assert wrong == []
 
 
 def checked_text(document: str) -> str:

@@ -24,6 +24,7 @@ from overhead.results import Caller, Figure, Pattern, Record, Status
 from overhead.words.decode import (
     bound,
     line_name,
+    measured_with,
     remark,
     row_name,
     variant_name,
@@ -240,6 +241,15 @@ def test_the_page_says_from_which_batch_a_librarys_graph_beats_the_fused_graph()
     graphs = race_of_graphs(found)
     assert graphs is not None
     assert graphs.overtaken_at is None
+
+
+def test_the_page_says_what_its_tokens_were_measured_with() -> None:
+    (found,) = decoder_results(steps_of_batches())
+    batches = {variant.batch for sweep in found.sweeps for variant in sweep}
+    said = measured_with(found)
+    shown = [part for part in token_section(steps_of_batches()) if isinstance(part, Text)]
+    assert any(said in part.paragraphs and not part.folded for part in shown)
+    assert numbers(said)[-2:] == [str(min(batches)), str(max(batches))]
 
 
 def test_the_page_says_from_which_batch_on_the_device_limits_each_step() -> None:

@@ -279,6 +279,22 @@ def test_the_vendors_answer_does_not_rest_on_a_noisy_cost() -> None:
     assert "900" not in answer
 
 
+def test_the_pictures_by_vendor_and_over_time_have_a_layout_for_a_phone() -> None:
+    dawn = record("dawn", adapter="NVIDIA H200", each=20_000.0)
+    by_vendor = list[Any](vendors(from_fingerprints([fingerprint(dawn)])))
+    runs = [run(1, each=20_000.0 * day, day=day) for day in (1, 2)]
+    drawings = [part for part in by_vendor if isinstance(part, Drawing)]
+    drawings += [part for part in over_time(from_fingerprints(runs)) if isinstance(part, Drawing)]
+    assert len(drawings) == 3
+    for drawing in drawings:
+        assert drawing.draw_narrow is not None
+        figure = drawing.draw_narrow()
+        figure.draw_without_rendering()
+        # All of the width but the margins is for the marks.
+        for ax in figure.axes:
+            assert ax.get_window_extent().width > 0.85 * figure.bbox.width
+
+
 def test_the_devices_of_a_row_that_do_not_fit_are_counted() -> None:
     named = [f"a device with a long name {i} 1.00" for i in range(5)]
     assert devices_at_end(named[:2]) == " · ".join(named[:2])

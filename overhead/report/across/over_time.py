@@ -13,8 +13,15 @@ from overhead.reading.beside import Pair, Spreads, beside, full_runs, spreads_of
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.plain_text import plain
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.draw import WIDE_INCHES
+from overhead.report.core.dots import (
+    DotLook,
+    DotRow,
+    Head,
+    Mark,
+    dot_figure,
+    narrow_dot_figure,
+)
+from overhead.report.core.draw import INK, WIDE_INCHES
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.words.beside import version_changes_text
@@ -69,6 +76,7 @@ def over_time(machines: Machines) -> Iterator[Part]:
         alt=answer,
         caption=words.OVER_TIME_CAPTION,
         draw=partial(_figure, courses, shown),
+        draw_narrow=partial(_figure, courses, shown, narrow=True),
         table=_values(courses, shown),
     )
     changes = []
@@ -102,8 +110,10 @@ def _courses(runs: Sequence[View], spreads: Spreads) -> list[_Course]:
     return [course for course in ordered if course is not None]
 
 
-def _figure(courses: Sequence[_Course], runs: Sequence[View]) -> Figure:
-    """The picture: a row for each key figure, with a mark for each later run."""
+def _figure(courses: Sequence[_Course], runs: Sequence[View], *, narrow: bool = False) -> Figure:
+    """The picture: a row for each key figure, with a mark for each later run. ``narrow``: for a
+    phone.
+    """
     # The last marks are those of the newest runs.
     markers = dict(zip(runs, _LOOKS[-len(runs) :], strict=True))
     newest = runs[-1]
@@ -124,6 +134,13 @@ def _figure(courses: Sequence[_Course], runs: Sequence[View]) -> Figure:
         colour = _NEWEST if run is newest else _EARLIER
         shapes[run_time(run.fingerprint.created)] = (markers[run], colour)
     title = words.panel_title(run_time(runs[0].fingerprint.created))
+    if narrow:
+        # The values get a line of their own, so that the label has the whole width.
+        rows = [dataclasses.replace(row, columns=(row.end,)) for row in rows]
+        look = DotLook([Head(words.FIRST_TO_NEWEST, "", INK)])
+        return narrow_dot_figure(
+            {title: rows}, words.OVER_TIME_UNIT, shapes, line_at_one=True, look=look
+        )
     return dot_figure(
         {title: rows}, words.OVER_TIME_UNIT, shapes, line_at_one=True, width=WIDE_INCHES
     )

@@ -4,6 +4,8 @@ published elsewhere.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import operator
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,11 +19,18 @@ from overhead.reading.plain_text import plain
 from overhead.reading.precision import by_interval
 from overhead.reading.published import Contract, PublishedPoint, publications
 from overhead.reading.view import TargetView, View, first_with, with_fields
-from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.draw import WIDE_INCHES
+from overhead.report.core.dots import (
+    DotLook,
+    DotRow,
+    Head,
+    Mark,
+    dot_figure,
+    narrow_dot_figure,
+)
+from overhead.report.core.draw import INK, WIDE_INCHES
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.registry import register_across
-from overhead.results import Figure, Fingerprint, Record, Value, facts_of
+from overhead.results import Figure, Fingerprint, Origin, Record, Value, facts_of, formed
 from overhead.words.format import MICRO, spread
 from overhead.words.report.machines import listed_name, shown_runs
 from overhead.words.report.vendors import (
@@ -36,6 +45,7 @@ from overhead.words.report.vendors import (
     published_source,
     row_name,
     short_row_name,
+    values_at_end,
     vendors_answer,
 )
 
@@ -153,6 +163,7 @@ def vendors(machines: Machines) -> Iterator[Part]:
         opening or _PANELS[0].title,
         VENDORS_CAPTION,
         partial(_figure, points, _PANELS),
+        partial(_narrow_figure, points, _PANELS),
     )
     yield Drawing(
         "vendors-published",
@@ -160,6 +171,7 @@ def vendors(machines: Machines) -> Iterator[Part]:
         "; ".join(panel.title for panel in _ONLY_PUBLISHED),
         ONLY_PUBLISHED_CAPTION,
         partial(_figure, points, _ONLY_PUBLISHED),
+        partial(_narrow_figure, points, _ONLY_PUBLISHED),
         folded=True,
     )
     # Tables: what each way to measure means, then the published points, then ours.
@@ -359,7 +371,7 @@ def _published(point: PublishedPoint) -> _Point:
         api=point.api,
         device=point.adapter,
         vendor=point.vendor,
-        cost=Value(point.value),
+        cost=Value(point.value, origin=Origin(operation="published", words=point.id)),
         text=f"{point.value:,.10g}",
         source=link,
         remark=published_remark(point),
@@ -424,7 +436,9 @@ def _factor(points: Sequence[_Point]) -> CostFactor:
     """By how many times the costs of these points differ."""
     dearest, cheapest = _dearest(points), _cheapest(points)
     # The two may be of different boards, which is what is compared.
-    return CostFactor(Value(dearest.cost.value / cheapest.cost.value), dearest.row, cheapest.device)
+    points_alone = [formed("point", point.cost.origin) for point in (dearest, cheapest)]
+    times = Value(dearest.cost.value / cheapest.cost.value, origin=formed("/", *points_alone))
+    return CostFactor(times, cheapest.device)
 
 
 def _factor_size(factor: CostFactor) -> float:
@@ -433,20 +447,40 @@ def _factor_size(factor: CostFactor) -> float:
 
 def _figure(points: Sequence[_Point], panels_of: Sequence[_Panel]) -> Picture:
     """The picture of these panels, each with rows of dots on a scale of its own."""
-    drawn = []
+    panels = {title: _rows(shown) for title, shown in _shown(points, panels_of).items()}
+    shapes = _shapes(points, panels_of)
+    return dot_figure(panels, MICRO, shapes, share_axis=False, width=WIDE_INCHES)
+
+
+def _narrow_figure(points: Sequence[_Point], panels_of: Sequence[_Panel]) -> Picture:
+    """The same for a phone, where a row has no room for the names of its devices."""
     panels = {}
+    for title, shown in _shown(points, panels_of).items():
+        panels[title] = _rows(shown, are_narrow=True)
+    # The values get a line of their own, so that the label has the whole width.
+    look = DotLook([Head(f"{MICRO}:", "", INK)])
+    return narrow_dot_figure(panels, MICRO, _shapes(points, panels_of), look=look)
+
+
+def _shown(points: Sequence[_Point], panels_of: Sequence[_Panel]) -> dict[str, list[_Point]]:
+    """The points of each panel that has some, by its title."""
+    found = {}
     for panel in panels_of:
         shown = [point for point in _drawn(points) if _is_in(panel, point)]
         if shown:
-            panels[panel.title] = _rows(shown)
-            drawn += shown
+            found[panel.title] = shown
+    return found
 
-    drawn_vendors = {point.vendor for point in drawn}
+
+def _shapes(points: Sequence[_Point], panels_of: Sequence[_Panel]) -> dict[str, tuple[str, str]]:
+    """The legend of these panels: marker and colour of each vendor that has a mark."""
+    of_panels = itertools.chain.from_iterable(_shown(points, panels_of).values())
+    drawn_vendors = {point.vendor for point in of_panels}
     shapes = {}
     for name, known in _VENDORS.items():
         if name in drawn_vendors:
             shapes[name] = (known.marker, known.colour)
-    return dot_figure(panels, MICRO, shapes, share_axis=False, width=WIDE_INCHES)
+    return shapes
 
 
 def _is_in(panel: _Panel, point: _Point) -> bool:
@@ -456,9 +490,9 @@ def _is_in(panel: _Panel, point: _Point) -> bool:
     return point.is_published or panel in _PANELS
 
 
-def _rows(points: Iterable[_Point]) -> list[DotRow]:
+def _rows(points: Iterable[_Point], *, are_narrow: bool = False) -> list[DotRow]:
     """A row of dots for each stack, API and caller, sorted by API and then by the cheapest
-    point.
+    point. Narrow ones have the range of their values, and name no devices.
     """
     by_row: dict[str, list[_Point]] = {}
     for point in sorted(points, key=lambda point: (point.row, point.cost.value)):
@@ -467,7 +501,14 @@ def _rows(points: Iterable[_Point]) -> list[DotRow]:
         by_row.setdefault(point.row, []).append(point)
     # The first point of each row is its cheapest.
     groups = sorted(by_row.values(), key=lambda group: (group[0].api, group[0].cost.value))
-    return [_dots(group) for group in groups]
+    rows = []
+    for group in groups:
+        row = _dots(group)
+        if are_narrow:
+            values = values_at_end(group[0].cost, group[-1].cost)
+            row = dataclasses.replace(row, columns=(values,))
+        rows.append(row)
+    return rows
 
 
 def _dots(points: Sequence[_Point]) -> DotRow:

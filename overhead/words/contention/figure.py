@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from overhead.contention.rows import PeersRow, RatioAt
 from overhead.reading.plain_text import plain
-from overhead.results import Caller, Value, Way
-from overhead.words.contention.peers import PEER_WORDS, at_least, label_without_software, limit_name
+from overhead.results import Caller, Limit, Value, Way
+from overhead.words.contention.peers import (
+    PEER_WORDS,
+    at_least,
+    label_without_software,
+    limit_meanings,
+    limit_name,
+)
 from overhead.words.format import MICRO, TIMES, number, positive_ends_text
 from overhead.words.names import CALLER_WORDS
 
 _SHORT: dict[Caller, str] = {
-    "native": ", compiled",
+    "native": ", from compiled code",
     "ffi": ", no wrappers",
     "browser": ", JavaScript",
     "binding": "",
@@ -32,19 +40,24 @@ def title(way: Way) -> str:
     return f"{cases}: the time of a launch of all together"
 
 
-def caption(way: Way, *, has_device: bool) -> str:
-    """How to read the figure. ``has_device``: whether it shows what the device allows."""
+def caption(way: Way, limits: Sequence[Limit], *, has_device: bool) -> str:
+    """How to read the figure. ``limits``: those that it names; ``has_device``: whether it shows
+    what the device allows.
+    """
     larger = f"The larger a mark, the more {_PEERS[way]}."
     if way == "busy":
         sentences = [f"{larger} Right of the smallest mark: slower than alone."]
     else:
         sentences = [
-            f"The time of the window over all launches in it. {larger} Left of the smallest mark:"
-            " all together do more than one alone; right of it: less.",
-            "Black bar: where the largest mark would be if they did not slow each other.",
+            f"{larger} Further left: all together do more work.",
+            f"Black bar: the place of the largest mark if all {_PEERS[way]} were as fast as one"
+            " alone.",
         ]
     if has_device:
         sentences.append("Grey: the limit of the device, at which several stacks meet.")
+    meanings = limit_meanings(way, limits)
+    if meanings:
+        sentences.append(meanings)
     sentences.append("Hollow: noisy. A pinned case is drawn only where pinning changed its cost.")
     return " ".join(sentences)
 
@@ -75,9 +88,14 @@ def line(row: PeersRow) -> str:
     return plain(label_without_software(row) + short + pinned, _MOST_LETTERS)
 
 
+def limit_of(of: RatioAt) -> Limit:
+    """What limits so many peers, as the file names it."""
+    return of.row.limited(of.peers).limit
+
+
 def limit(of: RatioAt) -> str:
-    """What limits so many peers."""
-    return limit_name(of.row.limited(of.peers).limit, of.row.first.way)
+    """The same in words."""
+    return limit_name(limit_of(of), of.row.first.way)
 
 
 def columns(way: Way, most: int) -> tuple[str, str, str]:

@@ -17,18 +17,21 @@ from overhead.contention.rows import (
 from overhead.devices import without_brackets
 from overhead.reading.plain_text import plain
 from overhead.reading.view import parameter_texts
-from overhead.results import Caller, Limit, Placement, Value, Way, codes_of
+from overhead.results import Caller, Limit, Placement, Value, Way, codes_of, exactly, formed, hull
 from overhead.words.format import (
     MICRO,
     TIMES,
     between,
+    ends_text,
     factor_spread,
     listed,
     micro_of,
     number,
     positive_ends_text,
+    whole,
 )
 from overhead.words.names import CALLER_WORDS
+from overhead.words.printed import printed
 
 PAGE_TITLE = "Many at once"
 ABOUT_MANY_AT_ONCE = (
@@ -66,15 +69,24 @@ _LIMITS: dict[Limit, str] = {
 }
 """What limits, in the table; docs/contention.md tells what each means."""
 _DRIVER_LOCK = "driver lock"
+_MEANINGS: dict[Limit, str] = {
+    "": "not clearly slower than alone",
+    "interpreter": "one thread at a time runs Python code",
+    "lock": "the callers wait for a lock of the library, driver or system",
+    "slices": "the device works for one process at a time, in turns",
+    "device": "it cannot do more work per second",
+    "unknown": "the intervals leave the cause open",
+}
+"""What the words for a limit mean, but of those that say it themselves."""
 """A lock where the peers are processes: these share no lock of Python or of a library."""
 _LIMITS_IN_SENTENCE: dict[Limit, str] = {
     "processors": "too few CPU cores",
     "interpreter": "Python's lock",
     "lock": "another lock",
-    "slices": "the device",
+    "slices": "time slices",
     "device": "the device",
 }
-"""What limits, inside a sentence. A device that gives time slices is the limit too."""
+"""What limits, inside a sentence."""
 _OPEN: dict[str, str] = {
     "lock-or-device": "a lock or the device",
     "lock-or-short-queue": "a lock or a device with a short queue",
@@ -231,13 +243,13 @@ def each_peer_meaning(most: int) -> str:
 
 
 def answer(way: Way, found: PeersVerdicts, limits: Sequence[Limit]) -> str:
-    """The sentence that a table of callers at once opens with: how all together compare with one
-    alone, as the intervals show it, and what limits them.
+    """What a table of callers at once opens with: how all together compare with one alone, as the
+    intervals show it, and what limits them.
 
-    The range of the largest group of cases is told first. The smaller groups are named. ``limits``:
-    of the largest group.
+    The largest group of cases comes first, with its ``limits``. The smaller groups are named in a
+    sentence of their own.
     """
-    begin = PEER_WORDS[way].finding.format(found.peers)
+    begin = PEER_WORDS[way].finding.format(whole(found.peers, exactly(found.peers).origin))
     end = "as much as alone" if way == "busy" else "as much work as one alone"
     groups = [(found.more, "more"), (found.less, "less"), (found.even, "even")]
     # Of groups of one size the first stays first.
@@ -249,15 +261,34 @@ def answer(way: Way, found: PeersVerdicts, limits: Sequence[Limit]) -> str:
         )
     else:
         sentence = f"{begin} {_range(main)} {end}"
+    said = [f"{sentence}.", *_limit_sentence(limits)]
     exceptions = []
     for cases, other in others:
         if cases:
             names = _names(cases, found.all)
             size = "not clearly more or less" if other == "even" else _range(cases)
-            exceptions.append(f"{size} through {names}")
+            exceptions.append(f"through {names} it is {size}")
     if exceptions:
-        sentence = f"{sentence} ({'; '.join(exceptions)})"
-    return f"{sentence}{_limit_clause(limits)}."
+        text = "; ".join(exceptions)
+        said.append(f"{text[0].upper()}{text[1:]}.")
+    return " ".join(said)
+
+
+def limit_meanings(way: Way, limits: Sequence[Limit]) -> str:
+    """What the words for these limits mean; '' where they say it themselves."""
+    meanings = []
+    for limit in limits:
+        meaning = f'"{limit_name(limit, way)}": {_MEANINGS.get(limit, "")}'
+        if limit in _MEANINGS and meaning not in meanings:
+            meanings.append(meaning)
+    return f"Limit {'; '.join(meanings)}." if meanings else ""
+
+
+def without(rows: Sequence[PeersRow]) -> str:
+    """A sentence on the rows that the ranges leave out, as the CPU does their work."""
+    names = list(dict.fromkeys(map(name, rows)))
+    they = "runs" if len(names) == 1 else "run"
+    return f"These ranges are without {listed(names)}, which {they} on the CPU."
 
 
 _ALONE: dict[Way, str] = {
@@ -275,9 +306,7 @@ def _fewer_cases(group: tuple[Sequence[RatioAt], str]) -> int:
 
 def _range(cases: Sequence[RatioAt]) -> str:
     """From the lowest end of the intervals of these ratios to the highest: ``1.3 to 5.3×``."""
-    low = min(_low(found.ratio) for found in cases)
-    high = max(_high(found.ratio) for found in cases)
-    return f"{between(low, high)}{TIMES}"
+    return f"{ends_text(hull([found.ratio for found in cases]))}{TIMES}"
 
 
 def _points(cases: Sequence[RatioAt]) -> str:
@@ -315,22 +344,20 @@ def _names(cases: Sequence[RatioAt], judged: Sequence[RatioAt]) -> str:
     return listed(names)
 
 
-def _limit_clause(limits: Sequence[Limit]) -> str:
-    """The end of a sentence that names what limits: "; the limit is the device". '' where nothing
-    is known.
-    """
+def _limit_sentence(limits: Sequence[Limit]) -> list[str]:
+    """A sentence that names what limits: "The limit is the device." None where nothing is known."""
     known = []
     for limit in limits:
         if limit != "unknown" and _LIMITS_IN_SENTENCE[limit] not in known:
             known.append(_LIMITS_IN_SENTENCE[limit])
     if not known:
-        return ""
-    where = "; where the limit is known, it is" if "unknown" in limits else "; the limit is"
+        return []
+    where = "Where the limit is known, it is" if "unknown" in limits else "The limit is"
     text = listed(known, "or")
     # Without another one beside it, there is no other lock.
     if known == ["another lock"]:
         text = "a lock"
-    return f"{where} {text}"
+    return [f"{where} {text}."]
 
 
 def meeting(way: Way, found: MeetAtDevice) -> str:
@@ -418,7 +445,10 @@ def placing(found: Placing) -> str:
         sentence = "Processes, each on its own device, do not clearly slow each other"
         if found.is_bounded:
             # ``highest``: the upper end of the interval of the largest slowdown.
-            sentence += f": no interval of a slowdown goes above {found.highest:.2f}{TIMES}"
+            largest = found.largest
+            end = Value(found.highest, origin=formed("upper end", largest.origin))
+            most = printed(f"{end.value:.2f}{TIMES}", end)
+            sentence += f": no interval of a slowdown goes above {most}"
         return f"{sentence}."
     cases = []
     for limited in found.limited:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.beside import Pair
-from overhead.words.format import TIMES, count, listed, number
+from overhead.results import exactly
+from overhead.words.format import TIMES, count, listed, number, whole
 from overhead.words.key_figures import label, value_text
 
 OVER_TIME_TITLE = "Key figures from run to run"
@@ -15,6 +16,7 @@ VERSIONS_COLUMNS = ("run", "changes since the run before")
 FIGURE_COLUMN = "figure"
 RATIO_COLUMN = "newest over first"
 VERDICT_COLUMN = "more than run-to-run variation"
+FIRST_TO_NEWEST = "first → newest:"
 OVER_TIME_UNIT = "divided by the figure of the first run; left of 1: costs less"
 OVER_TIME_CAPTION = (
     "A mark is a run, relative to the first run that has the figure. Blue area: the run-to-run"
@@ -28,7 +30,10 @@ def answer(shown: int, all_runs: int, newest: Sequence[Pair]) -> str:
     """The sentence that the section opens with: which figures of the newest run differ from the
     first by more than runs differ anyway.
     """
-    runs = count(shown, "run") if shown == all_runs else f"the newest {shown} of {all_runs} runs"
+    if shown == all_runs:
+        runs = count(shown, "run", exactly(shown).origin)
+    else:
+        runs = f"the newest {_whole(shown)} of {_whole(all_runs)} runs"
     outside = []
     for pair in newest:
         if pair.outside:
@@ -39,13 +44,18 @@ def answer(shown: int, all_runs: int, newest: Sequence[Pair]) -> str:
             f"Over {runs}, no key figure can be judged: the figures are noisy, or it is not known"
             " how much runs differ."
         )
-    known = f"the {count(judged, 'key figure')} that can be judged"
+    of_judged = count(judged, "key figure", exactly(judged).origin)
+    known = f"the {of_judged} that can be judged"
     if not outside:
         return f"Over {runs}, none of {known} changed by more than run-to-run variation."
     return (
-        f"Over {runs}, {len(outside):,} of {known} changed by more than run-to-run variation:"
+        f"Over {runs}, {_whole(len(outside))} of {known} changed by more than run-to-run variation:"
         f" {listed(outside)}."
     )
+
+
+def _whole(number_of: int) -> str:
+    return whole(number_of, exactly(number_of).origin)
 
 
 def panel_title(first: str) -> str:

@@ -10,6 +10,7 @@ from overhead.reading.published import PublishedPoint, Source
 from overhead.results import Caller, Fingerprint, Value
 from overhead.words.format import MICRO, factor, number, within
 from overhead.words.names import CALLER_WORDS
+from overhead.words.printed import named_in_a_file
 
 VENDORS_CAPTION = (
     "A row is a stack with its API and its caller; without a caller, calls come from Python. A"
@@ -27,17 +28,16 @@ _MOST_LETTERS = 78
 _SHORT_CALLERS: dict[Caller, str] = {
     "binding": "",
     "ffi": ", no wrappers",
-    "native": ", compiled",
+    "native": ", from compiled code",
     "browser": ", JavaScript",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class CostFactor:
-    """How many times the most expensive cost is of the cheapest. ``row``, ``device``: where."""
+    """How many times the most expensive cost is of the cheapest. ``device``: of the cheapest."""
 
     times: Value
-    row: str
     device: str
 
 
@@ -53,17 +53,23 @@ def vendors_answer(
     """
     ours, theirs = _range(measured), _range(published)
     return (
-        f"One more launch costs {ours} on the GPUs that we measured, and {theirs} by"
-        f" published figures: up to {factor(of_device.times)} from stack to stack on one"
-        f" {_device(of_device.device)}, and up to {factor(of_row.times)} from device to device"
-        " through one stack."
+        f"One more launch costs {ours} on the GPUs that we measured, without the noisy costs, and"
+        f" {theirs} by published figures: up to {factor(of_device.times)} from stack to stack on"
+        f" one {named_in_a_file(of_device.device)}, and up to {factor(of_row.times)} from device to"
+        " device through one stack."
     )
 
 
 def _range(ends: tuple[Value, Value]) -> str:
     """``2.87 to 43.1 µs``, as the picture shows both."""
     low, high = ends
-    return f"{number(within(low.value, 0.01))} to {number(within(high.value, 0.01))} {MICRO}"
+    return f"{_short(low)} to {_short(high)} {MICRO}"
+
+
+def _short(cost: Value) -> str:
+    """A cost without its interval."""
+    # An interval of 1 % gives three digits.
+    return number(within(cost, 0.01))
 
 
 def row_name(
@@ -81,7 +87,7 @@ def row_name(
 def short_row_name(
     what: str, api: str, label: str, caller: Caller, *, with_arguments: bool = True
 ) -> str:
-    """The same in the picture, where it must be short: ``the CUDA driver, compiled``."""
+    """The same in the picture, where it must be short: ``the CUDA driver, from compiled code``."""
     name = _of_unit(what, api, label, with_arguments=with_arguments)
     return f"{name}{_SHORT_CALLERS[caller]}"
 
@@ -114,9 +120,13 @@ def published_remark(point: PublishedPoint) -> str:
 
 def device_value(device: str, cost: Value) -> str:
     """A device with its value, at the end of a row."""
-    # An interval of 1 % gives three digits.
-    value = number(within(cost.value, 0.01))
-    return f"{_device(device)} {value}"
+    return f"{_device(device)} {_short(cost)}"
+
+
+def values_at_end(lowest: Value, highest: Value) -> str:
+    """The values of a row, without its devices: ``2.10 to 6.21``."""
+    low, high = _short(lowest), _short(highest)
+    return low if low == high else f"{low} to {high}"
 
 
 def _device(name: str) -> str:

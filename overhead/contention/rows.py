@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Literal, get_args
 
-from overhead.contention.limits import LIMITS, Limited, Slices, in_slices
+from overhead.contention.limits import Limited, Slices, in_slices
 from overhead.reading.view import CALLERS, View
 from overhead.results import (
     VALUED,
@@ -31,6 +31,10 @@ _SAME_RATE = 1.25
 """Stacks meet at the device where the fastest and the slowest together need times within this
 factor. Chosen, not measured: with a higher factor stacks of two rates are said to meet.
 """
+
+
+Side = Literal["more", "less", "even"]
+"""On which side of one alone a ratio surely is; ``even``: not told apart from it."""
 
 
 @dataclass(frozen=True)
@@ -243,9 +247,31 @@ def shown_rows(rows: Sequence[PeersRow]) -> list[PeersRow]:
 
 
 def is_repeated(row: PeersRow) -> bool:
-    """Whether the row is pinned and has the costs of the unpinned row of its case."""
+    """Whether the row is pinned, and has the costs of the unpinned row of its case and no sure
+    comparison with one alone that the unpinned row lacks.
+    """
     free = [twin for twin in row.twins if twin.first.placement == "free"]
-    return row.first.placement != "free" and bool(free)
+    if row.first.placement == "free" or not free:
+        return False
+    # Wide intervals overlap: the costs count as the same, and yet only one row may be sure of a
+    # slowdown.
+    return _side(row) in ("even", _side(free[0]))
+
+
+def _side(row: PeersRow) -> Side:
+    """On which side of one alone the largest number of peers of the row surely is."""
+    way = row.first.way
+    ratios = [ratio for ratio in row.ratios(ratio_name(way)) if ratio.ratio.bounded]
+    if not ratios:
+        return "even"
+    return side_of(max(ratios, key=_peers).ratio)
+
+
+def side_of(ratio: Value) -> Side:
+    """Whether a ratio to one alone is more or less than 1 with its whole interval."""
+    if ratio.floor > 1:
+        return "more"
+    return "less" if ratio.ceiling < 1 else "even"
 
 
 @dataclass(frozen=True)
@@ -355,6 +381,10 @@ def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[Ratio
     return sorted(lost, key=_size)
 
 
+def _peers(of: RatioAt) -> int:
+    return of.peers
+
+
 def _size(of: RatioAt) -> float:
     """What sorts ratios: their value."""
     return of.ratio.value
@@ -404,20 +434,9 @@ def verdicts(way: Way, rows: Sequence[PeersRow]) -> PeersVerdicts | None:
     for found in sorted(known, key=_size):
         if found.peers != peers:
             continue
-        if found.ratio.floor > _surely_above(way):
-            more.append(found)
-        elif found.ratio.ceiling < 1:
-            less.append(found)
-        else:
-            even.append(found)
+        by_side: dict[Side, list[RatioAt]] = {"more": more, "less": less, "even": even}
+        by_side[side_of(found.ratio)].append(found)
     return PeersVerdicts(peers, tuple(more), tuple(less), tuple(even)) if peers else None
-
-
-def _surely_above(way: Way) -> float:
-    """What the whole interval of a ratio lies above, for the ratio to count as more than 1. A
-    slowdown counts from where a limit is named, so that the answer and the limits agree.
-    """
-    return LIMITS.certain if way == "busy" else 1.0
 
 
 def ratio_name(way: Way) -> str:

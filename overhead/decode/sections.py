@@ -78,7 +78,7 @@ register_page(
     "Decoding tokens",
     20,
     "What a token of a language model costs through each stack, what kernel fusion saves, "
-    "and from which batch on launch overhead no longer matters.",
+    "and from which batch on the CPU no longer limits a step.",
 )
 _LEAST_VARIANTS = 2
 """A decoder with fewer variants has nothing to compare."""
@@ -174,8 +174,8 @@ def _answers(decoder: DecoderResults) -> list[str]:
 @register("decode-batch", BATCHES_TITLE, 20, page="decode", any_run=True)
 def batch_section(view: View) -> Iterator[Part]:
     """For each decoder that was measured with several batches (numbers of sequences per step): from
-    which batch on overhead no longer matters, a figure of the time of a step over the batch, and a
-    table that says whether the CPU or the device limits each step.
+    which batch on the CPU no longer limits a step, a figure of the time of a step over the batch,
+    and a table that says whether the CPU or the device limits each step.
     """
     # ``any_run``: where this run gives no table, another run of the machine is the view.
     for decoder in decoder_results(view):

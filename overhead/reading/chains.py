@@ -173,6 +173,16 @@ def _group(view: View, work: _Work, records: Sequence[Record]) -> Group:
     return Group(work.workload, work.elements, work.variant, tuple(arms), tuple(failed))
 
 
+def own_parameters(record: Record) -> dict[str, Scalar]:
+    """The parameters of a case without those that all arms of its group share, and without the
+    maker of a graph, which has a name of its own.
+    """
+    own = dict(sorted(record.params.items()))
+    for shared in ("elements", "maker", *dict(_variant(record))):
+        own.pop(shared, None)
+    return own
+
+
 def _arm(view: View, record: Record) -> ArmFit | None:
     """The record as an arm, one measured way to run the chain; None if it has no usable fit.
 
@@ -182,11 +192,7 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     slope = record.measured("complete")
     if slope is None or not resolved(record.figure("complete")) or bends_below_zero(record):
         return None
-    # The parameters of its own: without those that all arms of the group share.
-    # ``_variant``: the parameters that change what is computed.
-    own = dict(sorted(record.params.items()))
-    for shared in ("elements", "maker", *dict(_variant(record))):
-        own.pop(shared, None)
+    own = own_parameters(record)
     target = view.target(record)
     # ``graphs``: by name, who makes the graphs of a stack; empty for a stack without graphs.
     maker = graph_maker(record, target.facts) if target.facts.graphs else ""

@@ -35,7 +35,7 @@ from overhead.words.names import CALLER_WORDS
 from overhead.words.printed import printed
 from overhead.words.reasons import one_line
 
-BATCHES_TITLE = "From which batch on overhead no longer matters"
+BATCHES_TITLE = "From which batch on the CPU no longer limits a step"
 BATCH_CAPTION = (
     "Vertical lines: intervals. Hollow: noisy. Both axes are logarithmic. The enqueue times and"
     " device times are in the table below."
@@ -189,7 +189,9 @@ def intro(found: DecoderResults) -> str:
 
 
 def batch_answer(found: DecoderResults) -> str:
-    """From which batch on launch overhead no longer matters, for each variant."""
+    """From which batch on the CPU no longer limits a step, for each variant. The GPU still pays
+    something for each dispatch, also in a graph, which the time of the step contains.
+    """
     by_batch: dict[int, list[str]] = {}
     never, unknown = [], []
     for sweep in found.sweeps:
@@ -207,9 +209,9 @@ def batch_answer(found: DecoderResults) -> str:
         said.append(f"from batch {batch} on for {listed(by_batch[batch])}")
     texts = []
     if said:
-        texts.append(f"Launch overhead no longer matters {listed(said)}.")
+        texts.append(f"The CPU no longer limits a step {listed(said)}.")
     if never:
-        texts.append(f"It was not seen to stop for {listed(never)}.")
+        texts.append(f"It was not seen to stop limiting {listed(never)}.")
     if unknown:
         texts.append(f"It is not known for {listed(unknown)}.")
     return " ".join(texts)
@@ -220,11 +222,12 @@ def batch_intro(found: DecoderResults) -> str:
     return (
         "A step makes one token for each sequence of a batch. The step has as many"
         " dispatches as with one sequence, so a larger batch costs the device more time, but the"
-        " CPU hardly more. Launch overhead no longer matters once a step is device-bound: the CPU"
-        " enqueues the step in less time than the device needs for the step. The kernels of the"
-        " lowered program (all stacks but PyTorch and ONNX"
-        " Runtime) read each weight once for all sequences, but these kernels are slower than the"
-        " matrix products that PyTorch calls. So compare device times only within one variant."
+        " CPU hardly more. Once a step is device-bound, the CPU enqueues the step in less time than"
+        " the device needs for it. The device time contains what each dispatch costs on the device,"
+        " which fewer, fused kernels save. The kernels of the lowered program (all stacks but"
+        " PyTorch and ONNX Runtime) read each weight once for all sequences, but these kernels are"
+        " slower than the matrix products that PyTorch calls. So compare device times only within"
+        " one variant."
     )
 
 

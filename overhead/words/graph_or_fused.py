@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.chain_ways import ChainWay, WayGroup
+from overhead.reading.chains import own_parameters
 from overhead.reading.graph_or_fused import SAME_WITHIN, ProgramWork, WayRow, WorkRow
 from overhead.reading.plain_text import plain
 from overhead.reading.view import parameter_texts
@@ -275,14 +276,17 @@ def _program_size(program: ProgramWork) -> str:
 def variant_label(variant: ChainWay) -> str:
     """The variant in words: ``fused WGSL, Dawn checks=off``, ``CUDA graph, torch.compile``."""
     record = variant.record
-    # A way of a program has the label of its kind of program, and no fitted line.
-    is_of_a_program = variant.arm is None and variant.failed is None and variant.label
+    # A way of a program has the label of its kind of program, and no fitted line. A chain whose
+    # time bends has no line either.
+    bends = variant.cost is not None and variant.cost.status == "nonlinear"
+    has_no_line = variant.arm is None and variant.failed is None
+    is_of_a_program = has_no_line and not bends and variant.label
     if record is None or (variant.is_compared and is_of_a_program):
         return variant.label
     if not variant.is_compared:
         return _label_beside(variant, record)
     maker = variant.arm.maker if variant.arm is not None else ""
-    own = dict(variant.arm.own) if variant.arm is not None else {}
+    own = own_parameters(record)
     if variant.label:
         name = variant.label
     elif maker:

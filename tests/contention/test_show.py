@@ -93,6 +93,17 @@ def test_a_pinned_row_is_shown_only_if_pinning_changed_a_cost_beyond_the_interva
     assert notes(same) != notes(other)
 
 
+def test_a_pinned_row_that_alone_is_surely_slower_is_shown_beside_one_with_wide_intervals() -> None:
+    """The costs overlap, and still only the pinned callers are surely slower than alone."""
+    free = peers("torch", costs_us={1: 5.0, 8: 10.0}, way="busy", width=0.6)
+    pinned = peers("torch", costs_us={1: 5.0, 8: 10.0}, way="busy", placement="core", width=0.3)
+    shown = rows_of(view(free, pinned), "busy")
+    judged = verdicts("busy", shown)
+    assert judged is not None
+    assert [found.row.first.placement for found in judged.more] == ["core"]
+    assert len(pinning(shown).other) == 1
+
+
 def test_pinned_peers_without_an_interval_are_not_said_to_be_the_same() -> None:
     shown = placed(20.0, free_limit="device", pinned_limit="device")
     without = []

@@ -29,6 +29,7 @@ from overhead.words.graph_or_fused import (
     row_label,
     run_marks,
     runs_text,
+    variant_label,
 )
 from overhead.words.reasons import with_status
 from overhead.words.report.chains import without_gpu
@@ -381,15 +382,20 @@ def test_of_several_runs_a_row_comes_from_the_newest_whatever_their_profiles_cal
         assert way.cost.status == "ok", "2 % are no wide interval"
 
 
-def bending_way(times_ns: Mapping[int, float]) -> ChainWay:
+def bending_record(times_ns: Mapping[int, float]) -> Record:
     """Fused WGSL whose cost bends from 30 to 20 ns a step. ``times_ns``: by n the measured
     chains.
     """
     bent = arm("dawn", "fused", step_ns=None, fixed_ns=0.0, status="nonlinear", reason="bends")
     figures = [Figure(name="complete", status="nonlinear", reason="bends", modes=[30.0, 20.0])]
     bent = msgspec.structs.replace(bent, figures=figures)
+    return with_curve(bent, times_ns, quartiles_ns=1e3)
+
+
+def bending_way(times_ns: Mapping[int, float]) -> ChainWay:
+    """This case as a way, beside a CUDA graph."""
     graph = arm("cuda-graph", "replay", step_ns=1_000.0, fixed_ns=20_000.0)
-    (row,) = rows_of(graph, with_curve(bent, times_ns, quartiles_ns=1e3))
+    (row,) = rows_of(graph, bending_record(times_ns))
     return way_of(row, "fused-wgsl")
 
 
@@ -548,3 +554,14 @@ def test_a_time_between_measured_lengths_is_shown_where_the_line_is_refused() ->
     assert way.cost.value == pytest.approx(100e3), "1,500 steps: halfway from 90 us to 110 us"
     assert way.step is None
     assert not way.beyond
+
+
+def test_variants_without_a_line_are_told_apart_by_their_parameters() -> None:
+    """A time that bends has no fitted line, but its label has the same parameters."""
+    checks_off = msgspec.structs.replace(
+        bending_record({1000: 90e3, 2000: 110e3}), params={"elements": 4096, "checks": "off"}
+    )
+    (row,) = rows_of(checks_off, *gpu().records)
+    labels = [variant_label(way) for way in row.ways if way.kind == "fused-wgsl"]
+    assert len(set(labels)) == len(labels)
+    assert any("checks=off" in label for label in labels)

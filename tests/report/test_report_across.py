@@ -279,6 +279,20 @@ def test_the_vendors_answer_does_not_rest_on_a_noisy_cost() -> None:
     assert "900" not in answer
 
 
+def test_the_vendors_answer_divides_measured_costs_through_one_stack_alone() -> None:
+    """Twice as much on another GPU through Dawn; the other stack is on one GPU only."""
+    here = fingerprint(
+        record("dawn", adapter="NVIDIA H200", each=20_000.0),
+        record("wgpu-native", adapter="NVIDIA H200", each=90_000.0),
+    )
+    there = fingerprint(record("dawn", adapter="NVIDIA H100", each=40_000.0))
+    other_machine = msgspec.structs.replace(there.machine, id="other")
+    there = msgspec.structs.replace(there, machine=other_machine)
+    parts = list[Any](vendors(from_fingerprints([here, there])))
+    assert "2.0" in parts[0].paragraphs[0]
+    assert "4.5" not in parts[0].paragraphs[0]
+
+
 def test_the_pictures_by_vendor_and_over_time_have_a_layout_for_a_phone() -> None:
     dawn = record("dawn", adapter="NVIDIA H200", each=20_000.0)
     by_vendor = list[Any](vendors(from_fingerprints([fingerprint(dawn)])))

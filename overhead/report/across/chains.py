@@ -68,7 +68,11 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     on_gpu = [row for row in with_times if row.by_time(row.ways)]
     shown_run = machines.own.fingerprint.created
     if on_gpu:
-        answered = answer([row for row in on_gpu if row.has_fused_and_others])
+        compared = [row for row in on_gpu if row.has_fused_and_others]
+        # The page asks for a graph or one fused kernel: where graphs were measured, the others have
+        # no rival that could win.
+        with_graph = [row for row in compared if row.graph is not None]
+        answered = answer(with_graph or compared)
         if answered:
             yield Text([answered], lead=True)
         dots = [_dots(row) for row in on_gpu]

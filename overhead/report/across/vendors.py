@@ -37,7 +37,6 @@ from overhead.words.report.vendors import (
     ONLY_PUBLISHED_CAPTION,
     ONLY_PUBLISHED_TITLE,
     VENDORS_CAPTION,
-    CostFactor,
     device_value,
     devices_at_end,
     measured_source,
@@ -392,9 +391,9 @@ def _drawn(points: Sequence[_Point]) -> list[_Point]:
 
 
 def _answer(points: Sequence[_Point]) -> str:
-    """The sentence that the section opens with: the range of the costs of one more unit, measured
-    and published, and what makes them differ more, the stack or the device; '' without points.
-    Noisy costs do not count.
+    """What the section opens with: the range of the costs of one more unit, measured and published,
+    and by how much the measured devices differ through one stack; '' without points. Noisy costs do
+    not count.
     """
     compared = []
     for point in _drawn(points):
@@ -405,18 +404,17 @@ def _answer(points: Sequence[_Point]) -> str:
     published = [point for point in compared if point.is_published]
     if not measured or not published:
         return ""
-    # By device, the costs through all stacks; by row, the costs on all devices.
-    by_device: dict[str, list[_Point]] = {}
+    # By row, which is one stack with one caller, the costs on all devices. Published ones were
+    # measured in other ways, so no ratio is formed of them.
     by_row: dict[str, list[_Point]] = {}
-    for point in compared:
+    for point in measured:
         by_row.setdefault(point.row, []).append(point)
-        if not point.is_published:
-            by_device.setdefault(point.device, []).append(point)
+    on_several = [points for points in by_row.values() if len(points) > 1]
+    largest = max(map(_factor, on_several), key=_value, default=None)
     return vendors_answer(
         (_cheapest(measured).cost, _dearest(measured).cost),
         (_cheapest(published).cost, _dearest(published).cost),
-        max(map(_factor, by_device.values()), key=_factor_size),
-        max(map(_factor, by_row.values()), key=_factor_size),
+        largest,
     )
 
 
@@ -432,17 +430,16 @@ def _cost(point: _Point) -> float:
     return point.cost.value
 
 
-def _factor(points: Sequence[_Point]) -> CostFactor:
+def _factor(points: Sequence[_Point]) -> Value:
     """By how many times the costs of these points differ."""
     dearest, cheapest = _dearest(points), _cheapest(points)
     # The two may be of different boards, which is what is compared.
     points_alone = [formed("point", point.cost.origin) for point in (dearest, cheapest)]
-    times = Value(dearest.cost.value / cheapest.cost.value, origin=formed("/", *points_alone))
-    return CostFactor(times, cheapest.device)
+    return Value(dearest.cost.value / cheapest.cost.value, origin=formed("/", *points_alone))
 
 
-def _factor_size(factor: CostFactor) -> float:
-    return factor.times.value
+def _value(factor: Value) -> float:
+    return factor.value
 
 
 def _figure(points: Sequence[_Point], panels_of: Sequence[_Panel]) -> Picture:

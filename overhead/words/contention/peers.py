@@ -388,10 +388,8 @@ def pinning(way: Way, found: Pinning) -> str:
         return f"Pinning each {peer} to {places} changed no cost beyond its interval."
     others = listed(list(dict.fromkeys(row_of_all(row) for row in found.other)))
     if not found.same:
-        return f"Pinning changed costs beyond their intervals: {others}."
-    return (
-        f"Pinning each {peer} to {places} changed costs beyond their intervals only here: {others}."
-    )
+        return f"Pinning made a difference that is sure: {others}."
+    return f"Pinning each {peer} to {places} made a difference that is sure only here: {others}."
 
 
 def limit_line(way: Way, found: LimitEvidence, judged: Sequence[RatioAt]) -> str:

@@ -86,9 +86,11 @@ def answer(found: Sequence[WorkRow]) -> str:
             won.append(row)
         elif kinds:
             others.append(f"{work_name(row)} ({in_a_sentence(kinds[0])})")
+    has_graphs = all(row.graph is not None for row in found)
+    which = "with a CUDA graph and one" if has_graphs else "that have one"
     text = (
         "One fused kernel is the fastest, or as fast as the fastest, in"
-        f" {_number_of(won, 'of')} {_number_of(found, 'workloads')} and sizes that have one"
+        f" {_number_of(won, 'of')} {_number_of(found, 'workloads')} and sizes {which}"
     )
     if not others:
         return f"{text}."

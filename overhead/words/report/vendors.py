@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from overhead.reading.plain_text import plain
@@ -10,7 +9,6 @@ from overhead.reading.published import PublishedPoint, Source
 from overhead.results import Caller, Fingerprint, Value
 from overhead.words.format import MICRO, factor, number, within
 from overhead.words.names import CALLER_WORDS
-from overhead.words.printed import named_in_a_file
 
 VENDORS_CAPTION = (
     "A row is a stack with its API and its caller; without a caller, calls come from Python. A"
@@ -33,30 +31,22 @@ _SHORT_CALLERS: dict[Caller, str] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class CostFactor:
-    """How many times the most expensive cost is of the cheapest. ``device``: of the cheapest."""
-
-    times: Value
-    device: str
-
-
 def vendors_answer(
-    measured: tuple[Value, Value],
-    published: tuple[Value, Value],
-    of_device: CostFactor,
-    of_row: CostFactor,
+    measured: tuple[Value, Value], published: tuple[Value, Value], largest: Value | None
 ) -> str:
-    """The sentence that the section opens with. ``measured``, ``published``: the lowest and the
-    highest cost, in microseconds; ``of_device``: how the stacks differ on one device; ``of_row``:
-    how the devices differ through one stack.
+    """The sentences that the section opens with. ``measured``, ``published``: the lowest and the
+    highest cost, in microseconds; ``largest``: by how much two measured devices differ most through
+    one stack with one caller; None where no stack was measured on two.
     """
     ours, theirs = _range(measured), _range(published)
-    return (
+    costs = (
         f"One more launch costs {ours} on the GPUs that we measured, without the noisy costs, and"
-        f" {theirs} by published figures: up to {factor(of_device.times)} from stack to stack on"
-        f" one {named_in_a_file(of_device.device)}, and up to {factor(of_row.times)} from device to"
-        " device through one stack."
+        f" {theirs} by published figures."
+    )
+    if largest is None:
+        return costs
+    return (
+        f"{costs} Through one stack, the GPUs that we measured differ by at most {factor(largest)}."
     )
 
 

@@ -33,7 +33,7 @@ factor. Chosen, not measured: with a higher factor stacks of two rates are said 
 """
 
 
-Side = Literal["more", "less", "even"]
+SideOfOne = Literal["more", "less", "even"]
 """On which side of one alone a ratio surely is; ``even``: not told apart from it."""
 
 
@@ -258,7 +258,7 @@ def is_repeated(row: PeersRow) -> bool:
     return _side(row) in ("even", _side(free[0]))
 
 
-def _side(row: PeersRow) -> Side:
+def _side(row: PeersRow) -> SideOfOne:
     """On which side of one alone the largest number of peers of the row surely is."""
     way = row.first.way
     ratios = [ratio for ratio in row.ratios(ratio_name(way)) if ratio.ratio.bounded]
@@ -267,7 +267,7 @@ def _side(row: PeersRow) -> Side:
     return side_of(max(ratios, key=_peers).ratio)
 
 
-def side_of(ratio: Value) -> Side:
+def side_of(ratio: Value) -> SideOfOne:
     """Whether a ratio to one alone is more or less than 1 with its whole interval."""
     if ratio.floor > 1:
         return "more"
@@ -434,7 +434,7 @@ def verdicts(way: Way, rows: Sequence[PeersRow]) -> PeersVerdicts | None:
     for found in sorted(known, key=_size):
         if found.peers != peers:
             continue
-        by_side: dict[Side, list[RatioAt]] = {"more": more, "less": less, "even": even}
+        by_side: dict[SideOfOne, list[RatioAt]] = {"more": more, "less": less, "even": even}
         by_side[side_of(found.ratio)].append(found)
     return PeersVerdicts(peers, tuple(more), tuple(less), tuple(even)) if peers else None
 

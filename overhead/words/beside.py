@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.beside import Apart, Beside, VersionChange, steady_ratios
+from overhead.reading.beside import (
+    MEASURING_METHOD,
+    Apart,
+    Beside,
+    VersionChange,
+    steady_ratios,
+)
 from overhead.results import formed
 from overhead.words.format import count, number, within
 from overhead.words.key_figures import label
@@ -72,4 +78,11 @@ def _range(found: Beside, limit: str) -> str:
 
 def version_changes_text(changes: Sequence[VersionChange]) -> str:
     """``nvidia-driver 580.1 → 590.2; torch 2.11 → 2.12``."""
-    return "; ".join(f"{change.name} {change.before} → {change.after}" for change in changes)
+    return "; ".join(_changed(change) for change in changes)
+
+
+def _changed(change: VersionChange) -> str:
+    """``torch 2.11 → 2.12``; ``method 1 → method 4``, since a bare number looks like a figure."""
+    if change.name == MEASURING_METHOD:
+        return f"method {change.before} → method {change.after}"
+    return f"{change.name} {change.before} → {change.after}"

@@ -408,9 +408,12 @@ def _days_of_small_marks(found: Sequence[WorkRow]) -> list[str]:
 
 
 def no_figure(variant: ChainWay, limit: int) -> str:
-    """Why the variant has no time, cut at so many letters."""
+    """Why the variant has no time; where that has no room in so many letters, only its status."""
     why = why_no_speed(variant.failed) if variant.failed is not None else sentence(variant.reason)
-    return plain(f"no figure: {why}", limit)
+    text = f"no figure: {why}"
+    if len(text) > limit and variant.failed is not None:
+        return f"no figure: {variant.failed.status}"
+    return plain(text, limit)
 
 
 def time_text(variant: ChainWay) -> str:

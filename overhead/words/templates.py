@@ -71,6 +71,11 @@ def _percent(value: Any, more: str) -> str:
     return percent(value)
 
 
+def _four_digits(value: Any, more: str) -> str:
+    """A number with four digits, and never with an exponent: ``0.9838``, ``-147,200``."""
+    return f"{float(f'{value:.4g}'):,.10g}"
+
+
 def _factor(value: Any, more: str) -> str:
     return factor(value)
 
@@ -169,6 +174,7 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "percent": _percent,
     "percent-spread": _percent_spread,
     "spread": _spread,
+    "4-digits": _four_digits,
     "factor": _factor,
     "factor-or-many": _factor_or_many,
     "factor-spread": _factor_spread,
@@ -193,14 +199,15 @@ Python's own.
 
 ``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that
 alone with its unit, in brackets. ``percent``: of a share; ``percent-spread``: with its interval.
-``spread``: a number with its interval. ``factor``: a ratio; ``factor-or-many``: 0 stands for one
-that is too large; ``factor-spread``: with its interval. ``length``: ns with a unit. ``count NOUN``,
-``count NOUN/PLURAL``: a number with its noun. ``verb``: is or are, for so many; ``wait``: waits or
-wait. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one
-line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if
-it is known. ``more``: what follows a semicolon, if there is anything. ``capital``: with a capital
-letter. ``bound``: what bounds a step. ``called``: who makes the calls. ``told-by``: what tells two
-speeds apart. ``install``: the command for extras with commas between.
+``spread``: a number with its interval; ``4-digits``: one without. ``factor``: a ratio;
+``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its interval.
+``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``:
+is or are, for so many; ``wait``: waits or wait. ``in-processes``: nothing for one process. ``plain
+N``, ``short``: a name from outside in one line, of at most N or 60 characters. ``and-more``: how
+many names are left out. ``at``: a line, if it is known. ``more``: what follows a semicolon, if
+there is anything. ``capital``: with a capital letter. ``bound``: what bounds a step. ``called``:
+who makes the calls. ``told-by``: what tells two speeds apart. ``install``: the command for extras
+with commas between.
 """
 
 

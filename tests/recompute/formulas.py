@@ -256,6 +256,9 @@ class Files:
         chain that is not empty, with the cost of a unit.
         """
         n = of["parts"][0]
+        for point in self.record(of)["curve"]:
+            if point["n"] == n:
+                return Interval(point["total"], point["q1"], point["q3"])
         chains = [point for point in self.record(of)["curve"] if point["n"] > 0]
         curve = sorted(chains, key=lambda point: point["n"])
         first, last = curve[0], curve[-1]

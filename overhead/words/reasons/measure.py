@@ -101,15 +101,18 @@ TEMPLATES = {
         "in the longer chains the cost is {change:.1%} lower than in the shorter ones"
     ),
     "intercept-below-zero": (
-        "the one-off cost would be {intercept_us:.4g} µs, below zero, so the times over n are no"
+        "the one-off cost would be {intercept_us:4-digits} µs, below zero, so the times over n"
+        " are no"
         " straight line"
     ),
     "bends-at-anchor": (
-        "{slope_us:.4g} µs each up to n = {units:,}, {beyond_us:.4g} µs each from there to n ="
+        "{slope_us:4-digits} µs each up to n = {units:,}, {beyond_us:4-digits} µs each from there"
+        " to n ="
         " {anchor:,}"
     ),
     "bends-before-far-anchor": (
-        "{slope_us:.4g} µs each up to n = {units:,}, {beyond_us:.4g} µs each on average up to n ="
+        "{slope_us:4-digits} µs each up to n = {units:,}, {beyond_us:4-digits} µs each on average"
+        " up to n ="
         " {anchor:,}"
     ),
     "not-checked-beyond": "not seen to hold for chains longer than n = {units:,}: {why}",
@@ -119,32 +122,36 @@ TEMPLATES = {
         " predicts"
     ),
     "one-unit-is-off": (
-        "a single one takes {single_us:.4g} µs, and the line over n predicts {expected_us:.4g} µs"
+        "a single one takes {single_us:4-digits} µs, and the line over n predicts"
+        " {expected_us:4-digits} µs"
     ),
     # Whether the cost is one value.
     "drifts-in-rounds": (
-        "the cost changes within a process, from {early_us:.4g} µs to {late_us:.4g} µs, and the"
+        "the cost changes within a process, from {early_us:4-digits} µs to {late_us:4-digits} µs,"
+        " and the"
         " speed of the CPU does not explain this change"
     ),
     "drifts-after-rounds": (
-        "the cost changes within a process, from {early_us:.4g} µs to {late_us:.4g} µs at its end"
+        "the cost changes within a process, from {early_us:4-digits} µs to {late_us:4-digits} µs"
+        " at its end"
     ),
     "slow-samples-are-work": (
         "in most processes slow samples add {share:.0%}, and no other thread explains this:"
-        " {mean_us:.4g} µs with slow samples"
+        " {mean_us:4-digits} µs with slow samples"
     ),
     "waits-differ": (
         "in most processes many waits differ from the others, and no other thread explains this:"
-        " the median is {median_us:.4g} µs, the mean {mean_us:.4g} µs"
+        " the median is {median_us:4-digits} µs, the mean {mean_us:4-digits} µs"
     ),
     "two-speeds": (
-        "two speeds, {fast_us:.4g} µs and {slow_us:.4g} µs, told apart by the {by:told-by}"
+        "two speeds, {fast_us:4-digits} µs and {slow_us:4-digits} µs, told apart by the"
+        " {by:told-by}"
     ),
     "two-long-speeds": (
         "two speeds, {fast_us:,.0f} µs and {slow_us:,.0f} µs, told apart by the {by:told-by}"
     ),
     "two-speeds-one-long": (
-        "two speeds, {fast_us:.4g} µs and {slow_us:,.0f} µs, told apart by the {by:told-by}"
+        "two speeds, {fast_us:4-digits} µs and {slow_us:,.0f} µs, told apart by the {by:told-by}"
     ),
     "two-speeds-few-rounds": (
         "the cost has two speeds, and there are too few rounds of each for a one-off cost"

@@ -339,6 +339,9 @@ def _names(cases: Sequence[RatioAt], judged: Sequence[RatioAt]) -> str:
         stack = name(found.row)
         if stack in outside:
             stack = f"{stack} {called(found.row)}"
+        place = _PINNED[found.row.first.placement]
+        if place:
+            stack = f"{stack} (pinned to {place})"
         if stack not in names:
             names.append(stack)
     return listed(names)

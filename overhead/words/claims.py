@@ -576,7 +576,7 @@ def claims_judged(found: ClaimsJudged) -> FindingWords:
         number_of = whole(len(judged_claims), _counted(judged_claims))
         counted.append(f"{number_of} {verdict_given}")
     total = whole(len(found.every), _counted(found.every))
-    title = f"{total} published claims, measured again: {listed(counted)}."
+    title = f"Of {total} published claims, these runs judge: {listed(counted)}."
     detail = (
         "Each with its source, the measured values and the rule. The others cannot be judged from"
         " these runs."

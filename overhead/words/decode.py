@@ -447,17 +447,17 @@ def _by_batch(found: TokenTimes) -> str:
     """
     faster = list(itertools.takewhile(_is_faster, found.batches))
     slower = [step for step in found.batches if step.is_slower]
+    library = found.eager.target.facts.label
     texts = []
     if len(found.batches) > 1 and faster:
         batch = whole(faster[-1].batch, exactly(faster[-1].batch).origin)
-        texts.append(f"The fused kernels are faster up to batch {batch}")
+        texts.append(f"The fused kernels are faster than {library}'s graph up to batch {batch}")
     if slower:
         # The smallest batch at which they lose.
         first = slower[0]
-        library = found.eager.target.facts.label
         batch = whole(first.batch, exactly(first.batch).origin)
         texts.append(
-            f"at batch {batch} they lose: {number(first.fused / 1e6)} ms, and {library}'s graph"
+            f"at batch {batch} they lose: {number(first.fused / 1e6)} ms, and the graph"
             f" {number(first.captured / 1e6)} ms"
         )
     return f"{'; '.join(texts)}." if texts else ""

@@ -26,7 +26,7 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
     for python in found.shares:
         shares.append(f"{percent_spread(python.share)} through {python.row.split_name}")
         if python.row.stack == first.target.stack:
-            title = f"{title}, which takes {percent(python.share)} of the CPU time"
+            title = f"{title} (Python takes {percent(python.share)} of the CPU time)"
     title = f"{title}."
     share = f"Python's share of the CPU time of a call: {listed(shares)}." if shares else ""
     layers = _layers(found)

@@ -12,9 +12,11 @@ from overhead.words.names import CALLER_WORDS
 
 VENDORS_CAPTION = (
     "A row is a stack with its API and its caller; without a caller, calls come from Python. A"
-    " large mark is a device that we measured, a small mark a published figure of a device. Hollow:"
-    " noisy. Published times are only of calls without a wait between the calls, as ours are; other"
-    " software and processors can differ. Software adapters and CPUs are only in the tables."
+    " large mark is a device that we measured, a small mark a published figure of a device."
+    " Hollow: noisy, here an interval that reaches more than 10 % to one side, because runs of"
+    " several profiles stand beside each other. Published times are only of calls without a wait"
+    " between the calls, as ours are; other software and processors can differ. Software adapters"
+    " and CPUs are only in the tables."
 )
 ONLY_PUBLISHED_TITLE = "Published figures that were measured in other ways"
 ONLY_PUBLISHED_CAPTION = (

@@ -486,7 +486,9 @@ def _check_installs(place: Path, built: Built, checks: Checks) -> None:
 
     def from_sdist() -> str:
         with tarfile.open(built.sdist) as archive:
-            archive.extractall(place / "source", filter="data")
+            # Python before 3.11.4 has no filters, and takes no argument for one.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(place / "source")
         (source,) = (place / "source").iterdir()
         (place / "sdist").mkdir()
         environment = Environment.make(place / "sdist")

@@ -58,7 +58,9 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     unpacked = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(sdist) as archive:
-        archive.extractall(unpacked, filter="data")
+        # Python before 3.11.4 has no filters, and takes no argument for one.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(unpacked)
     (source,) = unpacked.iterdir()
     return build(source, "wheel", tmp_path_factory.mktemp("wheel"))
 

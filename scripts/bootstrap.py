@@ -611,7 +611,7 @@ def clean() -> int:
     made += [ROOT / name for name in ("build", "dist", ".coverage")]
     made += [ROOT / f".{tool}_cache" for tool in ("mypy", "pytest", "ruff")]
     pages = ROOT / "reports"
-    made += [pages / name for name in ("index.html", "figures", "pages", "assets", "downloads")]
+    made += [pages / name for name in ("index.html", "figures", "pages", "example", "downloads")]
     for top in ("overhead", "scripts", "tests", "docs"):
         made += (ROOT / top).rglob("__pycache__")
     for path in made:

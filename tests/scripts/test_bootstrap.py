@@ -11,7 +11,11 @@ from types import ModuleType
 
 import pytest
 
+from overhead.report.core.machines import DOWNLOADS_FOLDER, EXAMPLE_FOLDER
+from overhead.report.core.page_list import PAGES_FOLDER
+
 ROOT = Path(__file__).resolve().parents[2]
+REPORT_FOLDERS = ("figures", PAGES_FOLDER, DOWNLOADS_FOLDER, EXAMPLE_FOLDER)
 Calls = list[list[str]]
 
 
@@ -268,9 +272,15 @@ def test_an_environment_is_made_once_and_replaced_only_with_the_reason(
     assert "SYSTEM_PACKAGES" in said(here, "true")
 
 
+def test_git_ignores_what_a_report_writes() -> None:
+    lines = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {f"reports/{folder}/" for folder in REPORT_FOLDERS} <= set(lines)
+
+
 def test_make_clean_does_not_remove_measurements(script: ModuleType, root: Path) -> None:
     made = (".venv/x", ".mypy_cache/x", "reports/index.html", "overhead/__pycache__/a.pyc")
-    for name in (*made, "reports/local/a.json"):
+    pages = [f"reports/{folder}/x" for folder in REPORT_FOLDERS]
+    for name in (*made, *pages, "reports/local/a.json"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
     assert script.main(["clean"]) == script.main(["clean"]) == 0

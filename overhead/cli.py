@@ -99,7 +99,7 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
         )
         return _USAGE
     except ImportError as error:
-        # A wrong import in this package is its own error, and not one that the user can mend.
+        # A wrong import inside this package is our mistake: the user cannot mend it.
         if is_mistake_in_import(error):
             return _own_error()
         # A package that is missing or broken, or that finds too little memory. ``missing_extra``

@@ -60,7 +60,7 @@ def body(sections: Sequence[PageSection], *, id: str = "", **values: Any) -> Pag
 
 
 def document(bodies: Sequence[PageBody], *, heading: str, about: str, command: str) -> str:
-    """The text of one file in HTML, with one page, or with several of which it shows one at a time.
+    """The text of an HTML file. It holds one page or several, and shows one of them at a time.
     ``command``: the command of ours that writes it, by which the file is known again.
     """
     script = _text("tables.js") if any(one.scripted for one in bodies) else markup("")

@@ -454,8 +454,8 @@ def fewest_peers(way: Way) -> int:
 
 
 def not_judged(way: Way, rows: Sequence[PeersRow]) -> list[PeersRow]:
-    """The rows that a table shows with a ratio and that sentences leave out, as those whose work
-    runs on the CPU.
+    """The rows with a ratio that sentences leave out, because their work runs on the CPU. The table
+    shows them.
     """
     shown = shown_rows(rows)
     judged = [id(row) for row in _judged(shown)]

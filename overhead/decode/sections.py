@@ -82,8 +82,6 @@ register_page(
 )
 _LEAST_VARIANTS = 2
 """A decoder with fewer variants has nothing to compare."""
-_FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
-"""The parameter of a program with all fusions."""
 
 
 @register_rows

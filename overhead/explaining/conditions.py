@@ -122,8 +122,8 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
         return []
     # A fixed seed, so that the same times always give the same intervals.
     draw = np.random.default_rng(0)
-    # The first row has the times from all conditions, each of which took turns with the step as it
-    # is. It has no gain, because the gains of the others are relative to it.
+    # The first row is the step as it is. Each condition took turns with it, so it has the times of
+    # all these turns. It has no gain, because the gains of the others are relative to it.
     usual: list[float] = []
     for condition in found:
         usual += condition.usual

@@ -508,7 +508,7 @@ def _longest_latency(delays: Sequence[LaunchDelay], median_latency_ns: float) ->
     """
     longest = max(delays, key=_latency)
     latency_ns = longest.latency
-    # It is named only if it is long both beside the median (10 times) and in itself (100 us).
+    # It is named only if it takes 10 times as long as the median, and at least 100 us.
     if latency_ns < max(_LONG_TIMES * median_latency_ns, _LONG_NS):
         return ""
     if longest is delays[0]:

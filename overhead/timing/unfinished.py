@@ -56,10 +56,10 @@ class Unfinished:
 
 
 def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
-    """One of the results of a call, or of the values inside them, whose work is not done yet, such
-    as a lazy table. Such a call would be timed without its work. None if all work is done.
+    """A result of a call whose work is not done yet, such as a lazy table: the call would be timed
+    without its work. None if all work is done.
 
-    Lists, tuples and dicts are looked into; at most 200 values are looked at.
+    Values inside lists, tuples and dicts count as results too; at most 200 values are looked at.
     """
     left = list(results)  # the values that are still to be looked at
     for _ in range(_LOOKED_AT):

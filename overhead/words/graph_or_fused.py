@@ -377,8 +377,8 @@ def run_marks(found: Sequence[WorkRow]) -> dict[str, str]:
 
 
 def runs_text(found: Sequence[WorkRow], shown_run: str) -> str:
-    """Which runs the times are of, what the marks of other runs at labels mean, and of which runs
-    small marks are. ``shown_run``: when the run of the page began.
+    """The line below the picture: which run each time is of. It explains the marks at labels, such
+    as ¹, and names the runs of small marks. ``shown_run``: when the run of the page began.
     """
     by_run: dict[str, list[str]] = {}
     for row in found:

@@ -154,8 +154,8 @@ SHOWN, NEWER, OTHER = "2026-01-03T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-0
 
 @pytest.fixture
 def sections_of_runs() -> Iterator[None]:
-    """Two sections on one page and one on another that only the other run can fill, and beside the
-    last one a section of the shown run.
+    """One page has two sections that only the other run can fill. Another page has one such section
+    and one of the run that is shown.
     """
 
     def of_other_run(view: View) -> list[Part]:

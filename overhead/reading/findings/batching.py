@@ -88,7 +88,8 @@ def replay(view: View) -> Finding | None:
             found.append(_GraphChange(change, pays_after))
     if not found:
         return None
-    # First the graphs of which it is known when they pay off, and of these the largest saving.
+    # First the graphs whose number of replays until they pay off is known; of these, the one that
+    # saves most.
     found.sort(key=_place_of_graph)
     first = found[0]
     graph_record = first.change.after

@@ -77,8 +77,8 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     table.
     """
     view = machines.own
-    # Without a GPU a run has hardly a figure in common with another one, so nobody is set beside it
-    # unless the user names a run.
+    # A run without a GPU and one with a GPU have almost no figure in common. So such a run is only
+    # compared with one that the user names.
     if not view.has_gpu and machines.reference is None:
         return
     # How far two runs of this machine differ anyway: a ratio inside of that says nothing.

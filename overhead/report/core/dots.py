@@ -324,7 +324,8 @@ def _column_places(heads: Sequence[Head], panels: Iterable[Sequence[DotRow]]) ->
     for index, head in enumerate(heads):
         places.append(place)
         head_letters = 2 + max(map(len, head.text.split("\n")))
-        value_letters = max([len(row.columns[index]) for row in rows if row.columns], default=0)
+        values = [row.columns[index] for row in rows if row.columns]
+        value_letters = max(map(len, values), default=0)
         # The head is bold.
         letters = max(head_letters * _BOLD, value_letters)
         place += letters * _LETTER_POINTS + _COLUMN_GAP_POINTS

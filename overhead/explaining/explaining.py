@@ -33,14 +33,10 @@ from overhead.explaining.host_work import (
     step_counts,
     synchronisation_rows,
 )
+from overhead.explaining.launch_delays import delays_reason, launch_delays
 from overhead.explaining.profiling import StepProfile, measure_conditions, profile_step
 from overhead.explaining.record import NOT_MEASURED, NOT_MEASURED_MET, missing, renamed
-from overhead.explaining.replay import (
-    delays_reason,
-    launch_delays,
-    recorded_and_replayed_ns,
-    step_parts,
-)
+from overhead.explaining.replay import recorded_and_replayed_ns, step_parts
 from overhead.explaining.verdict import (
     Gains,
     check_replay,

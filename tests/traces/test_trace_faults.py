@@ -21,9 +21,9 @@ import pytest
 
 from overhead.cli import main
 from overhead.errors import BadFile, UsageError
+from overhead.explaining.launch_delays import launch_delays
 from overhead.explaining.ranks import compare_ranks, rank_reasons
 from overhead.explaining.record import Explanation
-from overhead.explaining.replay import launch_delays
 from overhead.explaining.trace_file import explain_traces
 from overhead.results import Reason, because, codes_of
 from overhead.traces import nsys_export

@@ -17,8 +17,8 @@ import pytest
 
 from overhead.cli import main
 from overhead.errors import BadFile
+from overhead.explaining.launch_delays import launch_delays
 from overhead.explaining.record import BETWEEN, save_explanation
-from overhead.explaining.replay import launch_delays
 from overhead.explaining.saved import read_explanation
 from overhead.explaining.trace_file import explain_traces, host_times
 from overhead.explaining.verdict import UNCHECKED

@@ -27,6 +27,7 @@ from overhead.results import (
     because,
     stacks_in,
 )
+from overhead.traces.steps_taken import StepsTaken
 from overhead.traces.trace import CallSite
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
@@ -251,7 +252,8 @@ class Explanation(Shown, _Part, kw_only=True):
     ``ranks``: of the traces of several ranks, of which the others describe the first. ``host``:
     what the host does beside the step, as shares of its time (``queued``, ``throttled``,
     ``collector``, ``other_threads``: other threads of the process ran) and numbers
-    (``preemptions``, ``threads``, ``cores``).
+    (``preemptions``, ``threads``, ``cores``). ``steps_taken``: what of a trace was taken as its
+    steps; None in older files, and for a step that was run.
     """
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT
@@ -272,6 +274,7 @@ class Explanation(Shown, _Part, kw_only=True):
     ranks: Annotated[list[RankRow], Meta(max_length=1024)] = []
     not_seen: Annotated[list[Why], Meta(max_length=64)] = []
     host: Annotated[list[Figure], Meta(max_length=64)] = []
+    steps_taken: StepsTaken | None = None
 
     @property
     def is_of_a_trace(self) -> bool:

@@ -39,6 +39,7 @@ from overhead.timing.timing import Timing, untimed
 from overhead.traces.doubts import working_threads
 from overhead.traces.formats import read_trace_file
 from overhead.traces.recording import caveats, left_out, why_no_verdict
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace, busy_by_device
 
 _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
@@ -57,16 +58,20 @@ _MOST_SENTENCES, _MOST_DEVICES = 20, 32
 
 
 def explain_traces(
-    paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None
+    paths: Sequence[Path],
+    step_ms: float = 0.0,
+    chrome: Path | None = None,
+    choice: StepChoice = ANY_STEPS,
 ) -> Explanation:
     """Explain the step of the first trace, for ``overhead explain --trace``. Several traces are of
     several ranks (processes of one program), which are compared.
 
     ``step_ms``: the time of a step without the profiler; 0 if it is not known. ``chrome``: a file
-    to write, the replayed step for Perfetto. Raises ``UsageError``, one line.
+    to write, the replayed step for Perfetto. ``choice``: what the user names as steps, in all
+    traces. Raises ``UsageError``, one line.
     """
     _check_different(paths)
-    traces = [read_trace_file(path) for path in paths]
+    traces = [read_trace_file(path, choice) for path in paths]
     rank = same_ranks(traces)
     if rank:
         raise UsageError(
@@ -93,6 +98,7 @@ def explain_traces(
         not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
         verdict=_verdict(found, trace, host, ranks, lost_by_rank),
         ranks=list(ranks.rows) if ranks else [],
+        steps_taken=trace.steps_taken,
     )
     if not trace.recording.memory_recorded:  # then 0 allocations would be wrong
         unknown = missing("allocations", because("allocations-unknown"), "count")
@@ -193,10 +199,8 @@ def _verdict(
     ``lost_by_rank``: why the recordings of some ranks allow no comparison.
     """
     verdict = found.verdict
-    # How much of the recording is steps, for the sentence on what was left out of it.
-    shown_ns = sum(step.end - step.start for step in trace.steps)
     # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
-    first: list[Why] = [*caveats(trace.recording, shown_ns)]
+    first: list[Why] = [*caveats(trace.recording)]
     if ranks is not None and len(ranks.rows) < trace.ranks:
         first.append(because("traces-of-some-ranks", given=len(ranks.rows), ranks=trace.ranks))
     said = list(verdict.sentences)

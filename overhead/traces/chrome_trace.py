@@ -17,6 +17,7 @@ from overhead.errors import BadFile
 from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace
 
 MOST_TRACE_BYTES = 1 << 30
@@ -122,14 +123,22 @@ def is_chrome_trace(path: Path) -> bool:
     return True
 
 
-def read_chrome_file(path: Path) -> Trace:
-    """The steps of a trace in a file, packed or not. Raises ``BadFile``, one line."""
+def read_chrome_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
+    """The steps of a trace in a file, packed or not. ``choice``: what the person names as steps.
+    Raises ``BadFile``, one line.
+    """
     packed = first_bytes(path, len(_GZIP)) == _GZIP
     raw = read_whole(path, MOST_TRACE_BYTES, packed=packed)
-    return read_chrome_trace(raw, str(path), trimmed=True)
+    return read_chrome_trace(raw, str(path), trimmed=True, choice=choice)
 
 
-def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = False) -> Trace:
+def read_chrome_trace(
+    raw: bytes,
+    name: str = "the trace",
+    *,
+    trimmed: bool = False,
+    choice: StepChoice = ANY_STEPS,
+) -> Trace:
     """The steps of a trace that ``torch.profiler`` exported as JSON. Raises ``BadFile``, which
     calls the trace by ``name``. A trace without marks of steps is one step.
 
@@ -142,7 +151,7 @@ def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = Fa
         decoded = _decoded(raw)
         _refuse_other_programs(decoded.file.traceEvents, raw)
         events = _events_of(decoded.file.traceEvents)
-        return assemble(events, _source_of(decoded), trimmed=trimmed)
+        return assemble(events, _source_of(decoded), trimmed=trimmed, choice=choice)
     except BadFile as error:
         raise BadFile(error.fault, name) from None  # the functions above know no name
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

@@ -18,6 +18,7 @@ from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
 from overhead.traces.nsys_queries import GPU_NAME, SELECTS, TABLES
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace
 
 _DATABASE = b"SQLite format 3\0"
@@ -53,7 +54,7 @@ def is_of_nsys(path: Path) -> bool:
     return first_bytes(path, len(_DATABASE)) == _DATABASE
 
 
-def read_nsys_file(path: Path) -> Trace:
+def read_nsys_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     """The steps in a database that Nsight Systems has exported. Raises ``BadFile``, also for one of
     its reports that is not exported yet: only its own program can read that.
     """
@@ -61,10 +62,10 @@ def read_nsys_file(path: Path) -> Trace:
         raise BadFile(
             f"a report of Nsight Systems; export it: nsys export --type sqlite {path.name}", path
         )
-    return read_nsys_export(path)
+    return read_nsys_export(path, choice)
 
 
-def read_nsys_export(path: Path) -> Trace:
+def read_nsys_export(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     """The steps in a database that ``nsys export`` wrote, of the process with most device work.
     Ranges that the program marks by NVTX are its steps and operations. Raises ``BadFile``.
     """
@@ -82,7 +83,9 @@ def read_nsys_export(path: Path) -> Trace:
             processes=process.processes,
             unreadable=len(rows) - len(timed),
         )
-        return assemble(_events_of(timed), source)
+        return assemble(_events_of(timed), source, choice=choice)
+    except BadFile as error:
+        raise BadFile(error.fault, path) from None  # the function above knows no name
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
         message = " ".join(str(error).split())[:200]
         raise BadFile(f"not an export of Nsight Systems: {message}", path) from None

@@ -5,6 +5,7 @@ out; nanoseconds.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from overhead.results import LongText
 from overhead.traces.recording import Recording
+from overhead.traces.steps_taken import StepsTaken
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 TimeRange = tuple[float, float]
@@ -146,7 +148,8 @@ class StepTrace:
     issued, by start.
 
     Device work may end later. ``operations``: the outermost ones. ``allocations``: bytes from the
-    library's allocator. ``number``: that of its mark; None without one.
+    library's allocator. ``number``: that of its mark; None without one. ``busy_before``: until when
+    the device works on what was issued before the step; minus infinity if nothing is recorded.
     """
 
     start: float
@@ -156,6 +159,7 @@ class StepTrace:
     device: Sequence[DeviceWork] = ()
     allocations: Sequence[int] = ()
     number: int | None = None
+    busy_before: float = -math.inf
 
     @cached_property
     def by_correlation(self) -> Mapping[int, list[DeviceWork]]:
@@ -221,6 +225,7 @@ def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
 
 
 _NOTHING_LOST = Recording()
+_ALL = StepsTaken(how="recording")
 
 
 @dataclass(frozen=True)
@@ -229,7 +234,7 @@ class Trace:
     ``processes``: how many were recorded; one is read.
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
-    has; 0 if unknown.
+    has; 0 if unknown. ``steps_taken``: how the steps were found.
     """
 
     steps: Sequence[StepTrace]
@@ -238,6 +243,7 @@ class Trace:
     processes: int = 1
     recording: Recording = _NOTHING_LOST
     ranks: int = 0
+    steps_taken: StepsTaken = _ALL
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no

@@ -8,6 +8,7 @@ finished; blocking is no host work.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import heapq
 import itertools
@@ -31,6 +32,12 @@ more. Chosen, not measured; more of them take longer to replay.
 _LONGEST_LATENCY_NS = 1e6
 """If the first work of a recording begins so long after its launch, the device loads the kernel, or
 still works on something that the recording does not hold. Chosen, not measured.
+"""
+
+
+_STREAM_WAIT_NS = 20_000.0
+"""Work begins within this time after the work of another stream that it waits for; without such a
+wait, it begins within this time after its launch. Chosen, not measured.
 """
 
 
@@ -58,6 +65,7 @@ class QueueAction:
     waits_for: Sequence[str] = ()
     call: Why = ""
     kernel: str = ""
+    after: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,9 @@ class _Queue:
             self._wait_for_room()
             # A job starts when its launch has arrived and the work before it has ended.
             start = max(self.stream_ends.get(stream, 0.0), self.now + action.latency_ns)
+            # The device lets it wait for other streams, as ``cudaStreamWaitEvent`` asked for.
+            for other in action.after:
+                start = max(start, self.stream_ends.get(other, 0.0))
             end = start + duration_ns
             self.stream_ends[stream] = end
             self._keep_span(f"stream {stream}", action.kernel, start, end, issued=self.now)
@@ -347,6 +358,7 @@ def _actions(
     ``latencies``: from a call to the start of its work, by the name of the call, '' for a call
     whose own is not known.
     """
+    waits = _waits_for_streams(step)
     # ``done_until``: up to when the host's work is in an action already.
     done_until = step.start
     for call in step.calls:
@@ -368,9 +380,35 @@ def _actions(
             call.waits_for,
             call=call.operation.name if call.operation else call.name,
             kernel=issued[0].name if issued else "",
+            after=[waits[work] for work in issued if work in waits],
         )
         done_until = call.start
     yield QueueAction(host(done_until, step.end), call=because("end-of-step"))
+
+
+def _waits_for_streams(step: StepTrace) -> dict[DeviceWork, str]:
+    """For device work that waits for work of another stream, that stream.
+
+    Traces do not tell these waits. Such work was issued earlier, its own stream was free, and it
+    begins just when the work on the other stream ends.
+    """
+    called = {call.correlation: call.end for call in step.calls if call.correlation}
+    ended = sorted((work.end, work.stream) for work in step.device)
+    ends = [end for end, _ in ended]
+    own_ends: dict[str, float] = {}
+    found: dict[DeviceWork, str] = {}
+    for work in step.device:
+        ready = max(called.get(work.correlation, math.inf), own_ends.get(work.stream, -math.inf))
+        own_ends[work.stream] = max(own_ends.get(work.stream, -math.inf), work.end)
+        if work.start - ready <= _STREAM_WAIT_NS:
+            continue
+        last = bisect.bisect_right(ends, work.start + _STREAM_WAIT_NS) - 1
+        if last < 0:
+            continue
+        end, stream = ended[last]
+        if stream != work.stream and end > ready and work.start - end <= _STREAM_WAIT_NS:
+            found[work] = stream
+    return found
 
 
 def _jobs(issued: Iterable[DeviceWork]) -> list[StreamJob]:
@@ -402,17 +440,19 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
 
     From the end of the first step to the end of the last one, so that work of the last step which
     runs after it, and the start on an idle device, are not spread over the steps. A single step
-    counts whole.
+    counts whole, without the time in which its first work waits for work from before the step.
     """
     # Without other profiles the host's times are those of the trace, the profiler's cost included.
     model = queue_model(trace, HostTimes())
     queue = _Queue(model)
+    queue.stream_ends.update(_busy_at_first(trace))
     # ``run`` returns when each step and all work before it are done, on one clock over all steps.
     replayed_ends = [queue.run(actions) for actions in model.steps]
     recorded_ends = _recorded_ends(trace)
     if len(recorded_ends) == 1:
-        recorded_ns = recorded_ends[0] - trace.steps[0].start
-        return RecordedAndReplayed(recorded_ns, replayed_ends[0])
+        earlier_ns = _delayed_by_earlier_work_ns(trace.steps[0])
+        recorded_ns = recorded_ends[0] - trace.steps[0].start - earlier_ns
+        return RecordedAndReplayed(recorded_ns, replayed_ends[0] - earlier_ns)
 
     between_steps = []
     for before, after in itertools.pairwise(trace.steps):
@@ -421,6 +461,37 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
     replayed_ns = replayed_ends[-1] - replayed_ends[0]
     steps = len(trace.steps) - 1
     return RecordedAndReplayed(recorded_ns / steps, replayed_ns / steps)
+
+
+def _busy_at_first(trace: Trace) -> dict[str, float]:
+    """For each stream, until when it works on what was issued before the first step, ns from the
+    start of that step. Streams that are free by then are left out.
+    """
+    first = trace.steps[0]
+    busy: dict[str, float] = {}
+    for step in trace.steps:
+        for work in step.device:
+            # The first work of a stream shows that the stream was free by then.
+            until = min(first.busy_before, work.start) - first.start
+            if work.stream not in busy and until > 0:
+                busy[work.stream] = until
+    return busy
+
+
+def _delayed_by_earlier_work_ns(step: StepTrace) -> float:
+    """How long the device work of a step waits for work that was issued before the step: the
+    longest wait of the first work of a stream.
+    """
+    called = {call.correlation: call.start for call in step.calls if call.correlation}
+    streams: set[str] = set()
+    longest_ns = 0.0
+    for work in step.device:
+        if work.stream not in streams:
+            waits_until = min(step.busy_before, work.start)
+            waits_ns = waits_until - called.get(work.correlation, math.inf)
+            longest_ns = max(longest_ns, waits_ns)
+        streams.add(work.stream)
+    return longest_ns
 
 
 def _recorded_ends(trace: Trace) -> list[float]:

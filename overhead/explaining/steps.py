@@ -74,6 +74,8 @@ def _left_out(taken: StepsTaken) -> Iterator[Reason]:
 
 def _device_behind(taken: StepsTaken) -> Iterator[Reason]:
     """That the device runs behind the host, which ends its steps earlier."""
+    if taken.already_busy:
+        yield because("device-already-busy")
     if taken.behind_ns > _LITTLE * taken.longest_ns:
         # With one step there is no second end to which its time could be counted.
         code = "device-runs-behind" if taken.found > 1 else "device-ends-later"

@@ -1,4 +1,4 @@
-"""The ranges of a program by their names: which repeat, and which one a person names as the step."""
+"""The ranges of a program by their names: which repeat, and which one a person means."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Chosen, not measured.
 """
 _OF_LIBRARIES = re.compile(
     r"::|^##|Backward\d*$|^autograd|^triton_|^Torch-Compiled|^CompiledFunction|^PythonDispatchMode"
-    r"|dynamo|AotAutograd|inductor|^cuda|^hip|^detach$"
+    r"|dynamo|AOTDispatcher|AotAutograd|^record_param_comms|inductor|^cuda|^hip|^detach$"
 )
 """Operations and ranges that a library names; the program itself named the others."""
 _PART_OF_A_MODEL = re.compile(r"layer|block|attn|attention|mlp|moe|expert|norm|embed|head", re.I)

@@ -82,6 +82,10 @@ TEMPLATES = {
     "steps-vary": (
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
     ),
+    "device-already-busy": (
+        "When the first step begins, the device still works on something from before it; that time"
+        " does not count."
+    ),
     "device-runs-behind": (
         "The device works for {behind_ns:length} after the last step has ended on the CPU. The time"
         " of a step is counted from the end of its device work to the end of that of the next step."
@@ -143,6 +147,12 @@ TEMPLATES = {
     "times-contradict": (
         "{pieces:count piece} of device work with times that contradict all others."
     ),
+    # Why the steps that a person names are not there.
+    "no-such-range": "no range is called {name:plain 80}; ranges that repeat: {ranges}",
+    "no-such-range-and-none-repeats": (
+        "no range is called {name:plain 80}, and no range of the program repeats"
+    ),
+    "no-such-time": "the recording ends after {recorded_ns:length}, which is before --from",
     # Why a file of a trace is not enough.
     "trace-of-one-half": "{file}: this trace has no device work that a call launched: {why}",
     "calls-not-recorded": "its calls were not recorded",

@@ -644,11 +644,11 @@ def _not_seen_in_trace(profile: StepProfile, trace: Trace) -> list[Why]:
     steps that ran other operations than the steps of the host's profile.
     """
     reasons: list[Why] = []
-    # The replay does not know for which stream another one waits.
+    # The replay takes from the times for which stream another one waits.
     for step in trace.steps:
         streams = {work.stream for work in step.device}
         if len(streams) > 1:
-            reasons.append(because("waits-of-streams-not-modelled"))
+            reasons.append(because("waits-of-streams-from-times"))
             break
     # A trace from a file has no profile of the host beside it. ``unknown``: steps whose operations
     # are those of no step of the host's profile (``host.alone``).

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from overhead.explaining.host_work import HostTimes, HostWork
 from overhead.results import Why, because
 from overhead.traces.calls import QUEUE_DEPTH
+from overhead.traces.spans import start_of
 from overhead.traces.trace import DeviceWork, HostCall, StepTrace, Trace, busiest_ns
 
 _ROUNDS = 4
@@ -35,6 +36,8 @@ still works on something that the recording does not hold. Chosen, not measured.
 """
 
 
+_CLOCK_NS = 100.0
+"""Times of one device are so exact. Chosen, not measured."""
 _STREAM_WAIT_NS = 20_000.0
 """Work begins within this time after the work of another stream that it waits for; without such a
 wait, it begins within this time after its launch. Chosen, not measured.
@@ -240,16 +243,17 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
         # As recorded, a latency holds what the profiler adds to the call.
         latencies[name] = max(0.0, latency_ns - call_ns)
     # ``work_of`` gives a function: the host's work between two times of the step.
+    waits = _waits_for_streams(trace)
     steps = [
-        list(_actions(step, host.work_of(step, call_ns), call_ns, latencies))
+        list(_actions(step, host.work_of(step, call_ns), call_ns, latencies, waits))
         for step in trace.steps
     ]
     # From the end of the device's work until a call that waits for it returns: what is left of the
     # call without ``blocked``, its time until that work is done.
     wakes_ns = []
     for step in trace.steps:
-        waits = [call for call in step.calls if call.blocked > 0]
-        wakes_ns += [call.end - call.start - call.blocked for call in waits]
+        blocking = [call for call in step.calls if call.blocked > 0]
+        wakes_ns += [call.end - call.start - call.blocked for call in blocking]
     return QueueModel(steps, statistics.median(wakes_ns) if wakes_ns else 0.0)
 
 
@@ -349,16 +353,19 @@ def issued_by(step: StepTrace, call: HostCall) -> Sequence[DeviceWork]:
 
 
 def _actions(
-    step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping[str, float]
+    step: StepTrace,
+    host: HostWork,
+    call_ns: float,
+    latencies: Mapping[str, float],
+    waits: Mapping[int, str],
 ) -> Iterator[QueueAction]:
     """A profiled step as actions, which a model replays: one for each call that issues work or
     waits, with the host's work since the call before, and one for the rest of the host's work.
 
     ``host``: the host's work between two times. ``call_ns``: what the profiler adds to a call.
     ``latencies``: from a call to the start of its work, by the name of the call, '' for a call
-    whose own is not known.
+    whose own is not known. ``waits``: by the number of a call, the stream that its work waits for.
     """
-    waits = _waits_for_streams(step)
     # ``done_until``: up to when the host's work is in an action already.
     done_until = step.start
     for call in step.calls:
@@ -380,34 +387,44 @@ def _actions(
             call.waits_for,
             call=call.operation.name if call.operation else call.name,
             kernel=issued[0].name if issued else "",
-            after=[waits[work] for work in issued if work in waits],
+            after=[waits[call.correlation]] if call.correlation in waits else (),
         )
         done_until = call.start
     yield QueueAction(host(done_until, step.end), call=because("end-of-step"))
 
 
-def _waits_for_streams(step: StepTrace) -> dict[DeviceWork, str]:
-    """For device work that waits for work of another stream, that stream.
+def _waits_for_streams(trace: Trace) -> dict[int, str]:
+    """By the number of a call whose device work waits for work of another stream, that stream.
 
     Traces do not tell these waits. Such work was issued earlier, its own stream was free, and it
     begins just when the work on the other stream ends.
     """
-    called = {call.correlation: call.end for call in step.calls if call.correlation}
-    ended = sorted((work.end, work.stream) for work in step.device)
+    called: dict[int, float] = {}
+    pieces: list[DeviceWork] = []
+    for step in trace.steps:
+        called |= {call.correlation: call.end for call in step.calls if call.correlation}
+        pieces += step.device
+    pieces.sort(key=start_of)
+    if len({work.stream for work in pieces}) < 2:
+        return {}
+    ended = sorted((work.end, work.stream) for work in pieces)
     ends = [end for end, _ in ended]
     own_ends: dict[str, float] = {}
-    found: dict[DeviceWork, str] = {}
-    for work in step.device:
-        ready = max(called.get(work.correlation, math.inf), own_ends.get(work.stream, -math.inf))
-        own_ends[work.stream] = max(own_ends.get(work.stream, -math.inf), work.end)
+    found: dict[int, str] = {}
+    for work in pieces:
+        own_end = own_ends.get(work.stream, -math.inf)
+        own_ends[work.stream] = max(own_end, work.end)
+        ready = max(called.get(work.correlation, math.inf), own_end)
         if work.start - ready <= _STREAM_WAIT_NS:
             continue
-        last = bisect.bisect_right(ends, work.start + _STREAM_WAIT_NS) - 1
-        if last < 0:
-            continue
-        end, stream = ended[last]
-        if stream != work.stream and end > ready and work.start - end <= _STREAM_WAIT_NS:
-            found[work] = stream
+        # Of the work that has just ended, the last one on another stream.
+        last = bisect.bisect_right(ends, work.start + _CLOCK_NS)
+        while last > 0 and ends[last - 1] >= work.start - _STREAM_WAIT_NS:
+            last -= 1
+            stream = ended[last][1]
+            if stream != work.stream:
+                found[work.correlation] = stream
+                break
     return found
 
 

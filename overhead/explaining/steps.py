@@ -52,6 +52,9 @@ def _what(taken: StepsTaken) -> Reason:
     step_ns = taken.longest_ns
     codes = {"between": "step-between-times", "launches": "step-of-all-launches"}
     code = codes.get(taken.how, "step-of-all")
+    # A step of nearly all of the recording counts as all of it.
+    if code == "step-of-all-launches" and step_ns > (1 - _LITTLE) * taken.recorded_ns:
+        code = "step-of-all"
     return because(code, step_ns=step_ns, recorded_ns=taken.recorded_ns)
 
 

@@ -91,7 +91,7 @@ def find_steps(
 
     found = None
     if choice.name:
-        found = _named_steps(choice.name, ranges, families, end - begin)
+        found = _named_steps(choice.name, ranges, families)
     if found is None:
         found = _marked_steps(families, launches)
     if found is None:
@@ -103,7 +103,7 @@ def find_steps(
         found = FoundSteps([StepWindow(begin, end)], StepsTaken(how="between"))
     if found is None:
         return None
-    others = others_that_repeat(families, found.family, end - begin)
+    others = others_that_repeat(families, found.family)
     return dataclasses.replace(found, taken=msgspec.structs.replace(found.taken, others=others))
 
 
@@ -146,12 +146,11 @@ def _named_steps(
     name: str,
     ranges: Sequence[TraceEvent],
     families: Mapping[str, Sequence[TraceEvent]],
-    length_ns: float,
 ) -> FoundSteps:
     """The ranges that the person names as steps. Raises ``BadFile`` if there are none."""
     chosen = ranges_called(name, ranges)
     if not chosen:
-        others = others_that_repeat(families, "", length_ns)
+        others = others_that_repeat(families, "")
         if not others:
             raise BadFile(because("no-such-range-and-none-repeats", name=name))
         ranges_there = [

@@ -277,9 +277,9 @@ TEMPLATES = {
     "no-device-work-to-see": (
         "No work on a GPU was seen, so there are no launches, synchronisations and gaps."
     ),
-    "waits-of-streams-not-modelled": (
-        "The check of the profile leaves out that one stream waits for another, if the step uses"
-        " several streams."
+    "waits-of-streams-from-times": (
+        "The step uses several streams. The profile does not say which stream waits for which; the"
+        " check of the profile takes this from the times."
     ),
     "steps-of-other-operations": (
         "{unknown} of {steps:count profiled step} run other operations than the steps that were"

@@ -18,6 +18,7 @@ from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
 from overhead.explaining.host_work import HostTimes, ProfilerCost
 from overhead.explaining.profiling import StepProfile
+from overhead.explaining.rank_steps import paired_steps
 from overhead.explaining.rank_waits import without_waits_for_ranks
 from overhead.explaining.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
 from overhead.explaining.record import (
@@ -86,7 +87,8 @@ def explain_traces(
     # First the first trace is explained as any step is; then the ranks are compared.
     found = _explained_as_a_step(trace, host, paths[0].name, 1e6 * step_ms)
 
-    ranks = compare_ranks(traces) if len(traces) > 1 else None
+    paired = paired_steps(traces)
+    ranks = compare_ranks(paired.traces) if len(traces) > 1 else None
     # Ranks whose recording lost so much that it allows no comparison.
     lost_by_rank = []
     for each in traces:
@@ -96,7 +98,7 @@ def explain_traces(
     found = msgspec.structs.replace(
         found,
         not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
-        verdict=_verdict(found, trace, host, ranks, lost_by_rank),
+        verdict=_verdict(found, trace, host, ranks, lost_by_rank, paired.said),
         ranks=list(ranks.rows) if ranks else [],
         steps_taken=trace.steps_taken,
     )
@@ -191,12 +193,14 @@ def _verdict(
     host: HostTimes,
     ranks: RankComparison | None,
     lost_by_rank: Sequence[Reason],
+    pairing: Sequence[Reason],
 ) -> StepVerdict:
     """The verdict of the explanation ``found``, or none where this recording does not allow one:
     it lost records, its steps differ, or collectives may wait for other ranks. Its sentences begin
     with what a reader must know of the recording, and end with the ranks.
 
-    ``lost_by_rank``: why the recordings of some ranks allow no comparison.
+    ``lost_by_rank``: why the recordings of some ranks allow no comparison. ``pairing``: what must
+    be said of how their steps belong together.
     """
     verdict = found.verdict
     # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
@@ -230,6 +234,7 @@ def _verdict(
         if lost_by_rank:
             said.append(because("ranks-not-comparable", why=lost_by_rank[0]))
         else:
+            said += pairing
             said += rank_reasons(ranks)
     reasons = [*first, *said]
     # A file holds so many. The last one, which is of the ranks, is kept.

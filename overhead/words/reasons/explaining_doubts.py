@@ -157,6 +157,14 @@ TEMPLATES = {
         "These are the traces of {given:,} of {ranks:count rank}. Collectives may also wait for the"
         " others, and the rank that is late may be one of those."
     ),
+    "steps-numbered-otherwise": (
+        "Rank {rank:plain 30} numbers its steps otherwise: the ends of its collectives show that"
+        " {shift:+d} belongs to each number. This was corrected."
+    ),
+    "steps-begin-elsewhere": (
+        "The trace of rank {rank:plain 30} begins with step {number}, that of rank {other:plain 30}"
+        " with step {other_number}. Steps with the same number are compared."
+    ),
     "rest-is-of-rank": "What follows is about rank {rank:short}.",
     "ranks-not-comparable": "Ranks cannot be compared: {why}.",
     "collectives-may-wait": (

@@ -243,7 +243,9 @@ def _steps_taken(
         return found.taken
     taken = steps_with_times(found, launches, recorded)
     host_end = max(step.end for step in steps)
-    device_end = max((piece.end for step in steps for piece in step.device), default=host_end)
+    device_end = host_end
+    for step in steps:
+        device_end = max([device_end, *(piece.end for piece in step.device)])
     behind_ns = max(0.0, device_end - host_end)
     return msgspec.structs.replace(
         taken,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,6 +78,7 @@ def together_ns(ranges: Iterable[TraceEvent]) -> float:
     return sum(event.end - event.start for event in ranges)
 
 
+@functools.lru_cache(maxsize=100_000)
 def is_of_program(name: str) -> bool:
     """Whether the program named a range so, and not a library its operation or exchange."""
     return not _OF_LIBRARIES.search(name) and not name.startswith(COLLECTIVES)

@@ -137,7 +137,7 @@ def _limits(recorded: TimeRange, choice: StepChoice) -> TimeRange:
         begin = recorded[0] + 1e9 * choice.begin_s
     if choice.end_s is not None:
         end = min(end, recorded[0] + 1e9 * choice.end_s)
-    if begin >= end:
+    if choice.has_times and begin >= end:
         raise BadFile(because("no-such-time", recorded_ns=recorded[1] - recorded[0]))
     return begin, end
 

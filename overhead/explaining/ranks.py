@@ -19,7 +19,7 @@ from overhead.explaining.record import RankRow
 from overhead.explaining.replay import step_parts
 from overhead.reading.plain_text import plain
 from overhead.results import Why, because
-from overhead.traces.trace import DeviceWork, StepTrace, Trace, busy_ns
+from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns
 
 _SMALL, _MOST = 0.05, 2 / 3
 """A rank is named if the others wait for a 20th of a step or more, two thirds of it for this
@@ -148,7 +148,7 @@ def _rank_row(trace: Trace, waits_ns: float, last_share: float) -> RankRow:
     computing_ns = []
     for step in trace.steps:
         computing = [work for work in step.device if not work.communicates]
-        computing_ns.append(busy_ns(computing))
+        computing_ns.append(busiest_ns(computing))
     return RankRow(
         rank=trace.rank,
         step_ns=parts.step,
@@ -168,9 +168,7 @@ def _by_number(trace: Trace) -> dict[int, StepTrace]:
     """
     numbered = []
     for index, step in enumerate(trace.steps):
-        # ``number``: in the name of the mark, as in ``ProfilerStep#12``.
-        number = index if step.number is None else step.number
-        numbered.append((number, step))
+        numbered.append((step.key(index), step))
     times = Counter(number for number, _ in numbered)
     return {number: step for number, step in numbered if times[number] == 1}
 

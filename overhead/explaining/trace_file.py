@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from overhead.errors import UsageError
+from overhead.explaining.device_time import device_time_rows, devices_said, split_of
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
 from overhead.explaining.host_work import HostTimes, ProfilerCost
@@ -32,14 +32,15 @@ from overhead.explaining.verdict import WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
 from overhead.reading.plain_text import plain
-from overhead.results import Figure, Machine, Reason, Why, because, together
+from overhead.results import Figure, Machine, Reason, Why, because
 from overhead.timing.call_spec import FoundCall
 from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
+from overhead.traces.device_split import DeviceSplit
 from overhead.traces.doubts import working_threads
 from overhead.traces.formats import read_trace_file
 from overhead.traces.recording import caveats, left_out, why_no_verdict
-from overhead.traces.trace import Trace, busy_by_device
+from overhead.traces.trace import Trace
 
 _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
 _MOST_COST_NS = 5000.0
@@ -52,7 +53,7 @@ _FEW_STEPS = 3
 """Of more steps than these the first one does not count where steps are compared."""
 _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
-_MOST_SENTENCES, _MOST_DEVICES = 20, 32
+_MOST_SENTENCES = 20
 """What the file of an explanation can hold."""
 
 
@@ -88,11 +89,15 @@ def explain_traces(
         why = why_no_verdict(each.recording)
         if why:
             lost_by_rank.append(because("recording-of-rank", rank=each.rank, why=why))
+    split = split_of(trace, ranks)
     found = msgspec.structs.replace(
         found,
         not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
-        verdict=_verdict(found, trace, host, ranks, lost_by_rank),
+        verdict=_verdict(found, trace, host, ranks, lost_by_rank, split),
         ranks=list(ranks.rows) if ranks else [],
+        device_time=device_time_rows(
+            split, waits_known=ranks is not None and ranks.collectives > 0
+        ),
     )
     if not trace.recording.memory_recorded:  # then 0 allocations would be wrong
         unknown = missing("allocations", because("allocations-unknown"), "count")
@@ -185,12 +190,14 @@ def _verdict(
     host: HostTimes,
     ranks: RankComparison | None,
     lost_by_rank: Sequence[Reason],
+    split: DeviceSplit,
 ) -> StepVerdict:
     """The verdict of the explanation ``found``, or none where this recording does not allow one:
     it lost records, its steps differ, or collectives may wait for other ranks. Its sentences begin
     with what a reader must know of the recording, and end with the ranks.
 
-    ``lost_by_rank``: why the recordings of some ranks allow no comparison.
+    ``lost_by_rank``: why the recordings of some ranks allow no comparison. ``split``: where the
+    time of the devices goes.
     """
     verdict = found.verdict
     # How much of the recording is steps, for the sentence on what was left out of it.
@@ -217,7 +224,7 @@ def _verdict(
             verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
     # What else the trace tells, if it is complete enough.
     if not lost_records:
-        said += _several_devices(found, trace)
+        said += devices_said(split)
         said += _runtime_call(found, trace)
         # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
         said += _chosen_cost(host)
@@ -327,27 +334,6 @@ def _on_processor_only(found: Explanation, said: Sequence[Why]) -> list[Why]:
     else:
         first = because("processor-only", step_ns=took.value, how=took.rule)
     return [first, *said[1:]]
-
-
-def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
-    """How long each device works in a step, and for which share it is idle, if the step uses
-    several: the verdict is about the one that works longest.
-    """
-    busy_of_steps = [busy_by_device(step.device) for step in trace.steps]
-    devices = sorted(set().union(*busy_of_steps))
-    if len(devices) < 2:
-        return []
-    # The time with which the replay was compared, else the mean recorded step.
-    step_ns = found.replay.measured.value or statistics.fmean(
-        step.end - step.start for step in trace.steps
-    )
-    # Of each device the mean over the steps.
-    works = []
-    for device in devices:
-        works_ns = statistics.fmean(busy.get(device, 0.0) for busy in busy_of_steps)
-        idle = max(0.0, 1 - works_ns / step_ns)
-        works.append(because("device-works", device=device, busy_ns=works_ns, idle=idle))
-    return [because("several-devices", devices=len(devices), each=together(*works[:_MOST_DEVICES]))]
 
 
 def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from overhead.traces.calls import host_calls
 from overhead.traces.clock_bounds import compare_clocks
 from overhead.traces.clocks import Clocks
+from overhead.traces.collectives import IssuedCollective, collectives_of_calls
 from overhead.traces.doubts import (
     graph_nodes,
     held_up_by_profiler_ns,
@@ -20,7 +21,7 @@ from overhead.traces.doubts import (
 )
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.losses import with_losses
-from overhead.traces.marks import collective_in, site_in
+from overhead.traces.marks import site_in
 from overhead.traces.operations import outermost_operations
 from overhead.traces.recording import Recording
 from overhead.traces.sorted_events import SortedEvents
@@ -119,6 +120,7 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
         processes=processes,
         recording=recording,
         ranks=source.ranks,
+        work=work,
     )
 
 
@@ -197,10 +199,13 @@ def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
     A collective is an exchange of data between several devices. Each piece of work has the name of
     its collective, if the event of the work or the range around its call tells one.
     """
-    of_calls = _collectives_of_calls(by_kind)
+    ranges = by_kind.of(EventKind.ANNOTATION) + by_kind.of(EventKind.OPERATION)
+    of_calls = collectives_of_calls(ranges, by_kind.of(EventKind.CALL))
+    none = IssuedCollective("", directly=False)
     work = []
     for event in by_kind.of(EventKind.WORK):
-        collective = event.collective or of_calls.get(event.correlation, "")
+        issued = of_calls.get(event.correlation, none)
+        collective = event.collective or issued.name
         work.append(
             DeviceWork(
                 name=event.name[:_MOST_NAME],
@@ -211,32 +216,11 @@ def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
                 collective=collective[:_MOST_COLLECTIVE],
                 # Which of the devices take part in the exchange.
                 group=event.group,
+                # PyTorch writes the name of a collective beside the kernel that exchanges alone.
+                exchanges=bool(event.collective) or issued.directly,
             )
         )
     return work
-
-
-def _collectives_of_calls(by_kind: SortedEvents) -> dict[int, str]:
-    """The name of the collective by the number of the call that issues it. A collective is an
-    exchange of data between several devices.
-
-    A thread issues a collective within a range or an operation that tells its name.
-    """
-    spans: list[Span[str]] = []
-    for event in by_kind.of(EventKind.ANNOTATION) + by_kind.of(EventKind.OPERATION):
-        collective = event.collective or collective_in(event.name)
-        if collective:
-            spans.append(Span(event.thread, event.start, event.end, collective))
-    if not spans:
-        return {}
-    ranges = Spans(spans)
-    by_call: dict[int, str] = {}
-    for call in by_kind.of(EventKind.CALL):
-        around = ranges.around(call.thread, call.start)
-        # A call without a number has no device work in the recording.
-        if call.correlation and around:
-            by_call[call.correlation] = around
-    return by_call
 
 
 def _on_host_clock(work: DeviceWork, clocks: Clocks) -> DeviceWork:

@@ -24,8 +24,6 @@ LOADER = "enumerate(DataLoader)#"
 """How the annotation of PyTorch begins that holds a DataLoader's ``next``; it counts as an
 operation.
 """
-_COLLECTIVE = "nccl:"
-"""How PyTorch begins the range around a collective, such as ``nccl:all_to_all``."""
 _STEP_WORDS = ("step", "iter", "iteration", "batch", "token")
 _STEP = re.compile(
     rf"(?:{PROFILER_STEP}|(?:\w+ )?(?:{'|'.join(_STEP_WORDS)})[ _#:=-]+)\d+", re.I | re.A
@@ -51,8 +49,3 @@ def site_in(name: str) -> CallSite:
     """The line of the program that a mark of a line holds."""
     line, _, inside = name.removeprefix(SITE_MARK).partition("|")
     return CallSite(line=line, inside=inside)
-
-
-def collective_in(name: str) -> str:
-    """The collective that the name of a range tells; empty for any other range."""
-    return name.removeprefix(_COLLECTIVE) if name.startswith(_COLLECTIVE) else ""

@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from overhead.results import LongText
+from overhead.traces.collectives import WorkKind, is_copy, kind_of_work
 from overhead.traces.recording import Recording
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
@@ -83,25 +84,14 @@ class HostCall:
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
-_COMMUNICATES = re.compile(
-    r"\b(?:nccl|rccl|oneccl|mscclpp|nvshmem|cross_device_reduce|deep_ep|multimem)"
-    r"|nccl(?:Dev|Symk?Dev|Kernel)|(?<!warp)(?<!block)(?<!warp_)(?<!block_)all_?(?:reduce|gather|to_?all)"
-    r"|reduce_?scatter|(?:one|two)_?shot_?(?:all|push|pull)|\w*_ep_(?:dispatch|combine)",
-    re.I,
-)
-"""Kernels that exchange data with other devices, and wait for them while they run: libraries of
-collectives, and the names that vLLM, SGLang, TensorRT-LLM, FlashInfer and PyTorch's symmetric
-memory give their own.
-"""
-
-
 @dataclass(frozen=True)
 class DeviceWork:
     """One kernel, copy or set on the device. ``stream``: ``device:stream``.
 
     ``collective``: what it exchanges with other devices, as PyTorch names it; empty if it does not
     or is not known. ``group``: which ranks take part and how much each of them gives, in the words
-    of the recording; empty likewise.
+    of the recording; empty likewise. ``exchanges``: a collective issued it, as the recording tells,
+    whatever its name says.
     """
 
     name: str
@@ -111,6 +101,7 @@ class DeviceWork:
     correlation: int = 0
     collective: str = ""
     group: str = ""
+    exchanges: bool = False
 
     @property
     def device(self) -> str:
@@ -119,8 +110,15 @@ class DeviceWork:
 
     @property
     def communicates(self) -> bool:
-        """Whether it may wait for other devices while it runs."""
-        return bool(_COMMUNICATES.search(self.name))
+        """Whether it may wait for other devices while it runs. A copy exchanges data too, but it
+        begins when the data is there.
+        """
+        return self.kind == "collective" and not is_copy(self.name)
+
+    @property
+    def kind(self) -> WorkKind:
+        """What it is: computing, a collective, a copy or a fill."""
+        return kind_of_work(self.name, exchanges=self.exchanges)
 
     @property
     def uploads_pageable(self) -> bool:
@@ -183,6 +181,12 @@ class StepTrace:
                 waits.append(call)
         return waits
 
+    def key(self, index: int) -> int:
+        """What finds this step in the traces of other ranks: the number of its mark, else its
+        position ``index``.
+        """
+        return index if self.number is None else self.number
+
     @property
     def blocked_ns(self) -> float:
         """How long the host waits for the device, ns."""
@@ -229,7 +233,8 @@ class Trace:
     ``processes``: how many were recorded; one is read.
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
-    has; 0 if unknown.
+    has; 0 if unknown. ``work``: all device work of the recording, also what no step issued; empty
+    where only that of the steps is known.
     """
 
     steps: Sequence[StepTrace]
@@ -238,6 +243,7 @@ class Trace:
     processes: int = 1
     recording: Recording = _NOTHING_LOST
     ranks: int = 0
+    work: Sequence[DeviceWork] = ()
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no

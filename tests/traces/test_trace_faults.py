@@ -825,7 +825,11 @@ def test_each_device_is_a_device(tmp_path: Path) -> None:
     assert found.verdict.kind == "host"
     work_share = 50 * 97 / 10_000  # of one device
     assert found.verdict.overhead_share == pytest.approx(1 - work_share)
-    assert said(found)["several-devices"].values["devices"] == 2
+    in_turn = said(found)["devices-in-turn"].values
+    assert in_turn["devices"] == 2
+    assert in_turn["busy"] == pytest.approx(work_share)
+    assert in_turn["together"] == pytest.approx(2 * work_share)
+    assert [row.idle_ns for row in found.device_time] == pytest.approx(2 * [5.15e6])
 
 
 def processes(first_number: int) -> list[Event]:

@@ -54,6 +54,12 @@ def add_commands(commands: Any) -> None:
         help="with --trace: the time of a step without a profiler, which checks the trace",
     )
     explain.add_argument(
+        "--process",
+        metavar="PID",
+        default="",
+        help="with --trace: the process to explain, if the trace holds several",
+    )
+    explain.add_argument(
         "--chrome", metavar="FILE.json", type=Path, help="write a timeline of the step for Perfetto"
     )
     explain.add_argument(
@@ -103,6 +109,7 @@ def explain_command(a: argparse.Namespace) -> int:
     from overhead.explaining.show import explanation_blocks
     from overhead.explaining.trace_file import explain_traces
     from overhead.runner.progress import Progress
+    from overhead.traces.step_choice import StepChoice
 
     # What would fail at the end is checked first: the measurement takes minutes.
     if a.html is not None:
@@ -113,7 +120,8 @@ def explain_command(a: argparse.Namespace) -> int:
     replay_before = _identity(a.chrome)
     try:
         if a.trace:
-            explanation = explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
+            choice = StepChoice(process=a.process)
+            explanation = explain_traces(a.trace, a.step_ms or 0.0, a.chrome, choice)
         else:
             with Progress() as listener:
                 explanation = explain(
@@ -215,6 +223,8 @@ def _check_options(a: argparse.Namespace) -> None:
         raise UsageError("--arg and --against are for a STEP")
     if a.step_ms is not None and not (a.trace and 0 < a.step_ms < 1e9):
         raise UsageError("--step-ms: milliseconds above zero, with --trace")
+    if a.process and len(a.trace) != 1:
+        raise UsageError("--process chooses a process of one --trace")
     # The bounds also refuse what is no number ("nan") and infinity.
     if not 0 < a.seconds < 1e9:
         raise UsageError("--seconds: seconds above zero")

@@ -1,4 +1,6 @@
-"""The device's time in a trace: its rows for the file, and what is said of several devices. Pure."""
+"""Where the device's time goes: its rows for the file, and what is said of several devices.
+Pure.
+"""
 
 from __future__ import annotations
 

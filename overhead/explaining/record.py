@@ -288,8 +288,8 @@ class Explanation(Shown, _Part, kw_only=True):
     ``ranks``: of the traces of several ranks, of which the others describe the first. ``host``:
     what the host does beside the step, as shares of its time (``queued``, ``throttled``,
     ``collector``, ``other_threads``: other threads of the process ran) and numbers
-    (``preemptions``, ``threads``, ``cores``). ``device_time``: of a trace, a row for each device and
-    for its streams. ``processes``: of a trace that holds several.
+    (``preemptions``, ``threads``, ``cores``). ``device_time``: of a trace, a row for each device
+    and for its streams. ``processes``: of a trace that holds several.
     """
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT

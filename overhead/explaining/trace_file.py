@@ -21,9 +21,11 @@ from overhead.explaining.profiling import StepProfile
 from overhead.explaining.rank_waits import without_waits_for_ranks
 from overhead.explaining.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
 from overhead.explaining.record import (
+    MOST_ROWS,
     NOT_IN_A_TRACE,
     UNKNOWN_MACHINE,
     Explanation,
+    ProcessRow,
     StepVerdict,
     missing,
 )
@@ -32,7 +34,7 @@ from overhead.explaining.verdict import WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
 from overhead.reading.plain_text import plain
-from overhead.results import Figure, Machine, Reason, Why, because
+from overhead.results import Figure, Machine, Reason, Why, because, together
 from overhead.timing.call_spec import FoundCall
 from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
@@ -40,6 +42,7 @@ from overhead.traces.device_split import DeviceSplit
 from overhead.traces.doubts import working_threads
 from overhead.traces.formats import read_trace_file
 from overhead.traces.recording import caveats, left_out, why_no_verdict
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace
 
 _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
@@ -53,21 +56,27 @@ _FEW_STEPS = 3
 """Of more steps than these the first one does not count where steps are compared."""
 _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
+_MOST_PROCESSES = 8
+"""A sentence names at most so many other processes."""
 _MOST_SENTENCES = 20
 """What the file of an explanation can hold."""
 
 
 def explain_traces(
-    paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None
+    paths: Sequence[Path],
+    step_ms: float = 0.0,
+    chrome: Path | None = None,
+    choice: StepChoice = ANY_STEPS,
 ) -> Explanation:
     """Explain the step of the first trace, for ``overhead explain --trace``. Several traces are of
     several ranks (processes of one program), which are compared.
 
     ``step_ms``: the time of a step without the profiler; 0 if it is not known. ``chrome``: a file
-    to write, the replayed step for Perfetto. Raises ``UsageError``, one line.
+    to write, the replayed step for Perfetto. ``choice``: what the user names as steps, in all
+    traces. Raises ``UsageError``, one line.
     """
     _check_different(paths)
-    traces = [read_trace_file(path) for path in paths]
+    traces = [read_trace_file(path, choice) for path in paths]
     rank = same_ranks(traces)
     if rank:
         raise UsageError(
@@ -95,6 +104,7 @@ def explain_traces(
         not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
         verdict=_verdict(found, trace, host, ranks, lost_by_rank, split),
         ranks=list(ranks.rows) if ranks else [],
+        processes=_process_rows(trace),
         device_time=device_time_rows(
             split, waits_known=ranks is not None and ranks.collectives > 0
         ),
@@ -175,13 +185,51 @@ def _with_names(traces: Sequence[Trace], paths: Sequence[Path]) -> list[Trace]:
 
 
 def _not_read(trace: Trace) -> list[Reason]:
-    """What the result does not hold of this trace: other processes, memory, records left out."""
+    """What the result does not hold of this trace: memory, records left out."""
     said = []
-    if trace.processes > 1:
-        said.append(because("one-process-read", processes=trace.processes))
     if not trace.recording.memory_recorded:
         said.append(because("allocations-not-recorded"))
     return [*left_out(trace.recording), *said]
+
+
+def _process_read(trace: Trace) -> list[Reason]:
+    """Which process of the recording is explained, and which others there are."""
+    others = []
+    read = None
+    for process in trace.processes:
+        if process.is_read:
+            read = process
+        else:
+            name = because("process-with-name", process=process.process, name=process.name)
+            called = name if process.name else process.process
+            others.append(because("other-process", process=called, device_ns=process.device_ns))
+    if read is None or not others:
+        return []
+    return [
+        because(
+            "one-process-read",
+            processes=len(trace.processes),
+            process=read.process,
+            name=read.name,
+            device_ns=read.device_ns,
+            others=together(*others[:_MOST_PROCESSES]),
+        )
+    ]
+
+
+def _process_rows(trace: Trace) -> list[ProcessRow]:
+    """The processes of the recording as the file holds them."""
+    rows = []
+    for process in trace.processes[:MOST_ROWS]:
+        rows.append(
+            ProcessRow(
+                process=process.process,
+                name=process.name,
+                device_ns=process.device_ns,
+                explained=process.is_read,
+            )
+        )
+    return rows
 
 
 def _verdict(
@@ -203,7 +251,7 @@ def _verdict(
     # How much of the recording is steps, for the sentence on what was left out of it.
     shown_ns = sum(step.end - step.start for step in trace.steps)
     # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
-    first: list[Why] = [*caveats(trace.recording, shown_ns)]
+    first: list[Why] = [*_process_read(trace), *caveats(trace.recording, shown_ns)]
     if ranks is not None and len(ranks.rows) < trace.ranks:
         first.append(because("traces-of-some-ranks", given=len(ranks.rows), ranks=trace.ranks))
     said = list(verdict.sentences)

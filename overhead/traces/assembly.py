@@ -23,9 +23,11 @@ from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.losses import with_losses
 from overhead.traces.marks import site_in
 from overhead.traces.operations import outermost_operations
+from overhead.traces.processes import ProcessId, ProcessTime
 from overhead.traces.recording import Recording
 from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Span, Spans, start_of, started_between
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import (
     CallSite,
     DeviceWork,
@@ -58,19 +60,26 @@ class TraceSource:
     """What a file tells beside its events. ``unit_ns``: its times are floats in this unit.
 
     ``device``: the name of the device. ``rank``: whose file it is, of ``ranks`` of the program; 0
-    if unknown. ``processes``: of how many the reader chose one. ``unreadable``: needed events that
-    the reader could not read.
+    if unknown. ``processes``: those of which the reader chose one, if it did. ``names``: of
+    processes. ``unreadable``: needed events that the reader could not read.
     """
 
     unit_ns: float = 1.0
     device: str = ""
     rank: str = ""
     ranks: int = 0
-    processes: int = 1
+    processes: Sequence[ProcessTime] = ()
+    names: Mapping[ProcessId, str] = dataclasses.field(default_factory=dict)
     unreadable: int = 0
 
 
-def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool = True) -> Trace:
+def assemble(
+    events: Iterable[TraceEvent],
+    source: TraceSource,
+    *,
+    trimmed: bool = True,
+    choice: StepChoice = ANY_STEPS,
+) -> Trace:
     """The steps of a trace, each with the device work that it issued. The readers of all formats
     call this with what they have read.
 
@@ -82,7 +91,9 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
     # ``SortedEvents`` leaves out events that cannot be, and counts them.
     by_kind = SortedEvents(events)
     # The reader may have chosen one process already, and handed over the events of that one alone.
-    processes = max(source.processes, by_kind.keep_one_process())
+    processes = source.processes
+    if not processes:
+        processes = by_kind.keep_one_process(choice.process, source.names)
     _refuse_unreadable(by_kind, source)
 
     calls_seen = by_kind.of(EventKind.CALL)

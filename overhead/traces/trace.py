@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from overhead.results import LongText
 from overhead.traces.collectives import WorkKind, is_copy, kind_of_work
+from overhead.traces.processes import ProcessTime
 from overhead.traces.recording import Recording
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
@@ -230,7 +231,7 @@ _NOTHING_LOST = Recording()
 @dataclass(frozen=True)
 class Trace:
     """The steps of a program that a profiler recorded, in order. ``device``: its name.
-    ``processes``: how many were recorded; one is read.
+    ``processes``: those that used a device, if the recording holds several; one is read.
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
     has; 0 if unknown. ``work``: all device work of the recording, also what no step issued; empty
@@ -240,7 +241,7 @@ class Trace:
     steps: Sequence[StepTrace]
     device: str = ""
     rank: str = ""
-    processes: int = 1
+    processes: Sequence[ProcessTime] = ()
     recording: Recording = _NOTHING_LOST
     ranks: int = 0
     work: Sequence[DeviceWork] = ()

@@ -858,12 +858,7 @@ def test_of_several_processes_one_is_read(tmp_path: Path) -> None:
     assert found.profiled_steps == 3
     assert found.per_step.launches.value == 4
     assert found.step.busy.value == 4 * 50_000
-    assert said(found)["one-process-read"].values == {"processes": 2}
-
-
-def test_processes_that_number_their_calls_alike_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=r"\b2\b"):
-        explained(tmp_path, processes(first_number=0))
+    assert said(found)["one-process-read"].values["processes"] == 2
 
 
 def with_a_fill() -> list[Event]:
@@ -1569,11 +1564,11 @@ def test_collectives_are_compared_within_their_group(tmp_path: Path) -> None:
     ]
     paths = rank_files(tmp_path, four)
     found = explain_traces([paths[2], paths[0], paths[1], paths[3]])
-    assert found.verdict.kind == "unclear"
+    assert found.verdict.kind == "device"
     assert "rank-is-late" not in said(found)
-    assert "ranks-differ-in-collectives" in said(found)
+    assert [row.waits_ns for row in found.ranks] == [0, 0, 0, 0]
     one_group = explain_traces(paths[2:])
-    assert one_group.verdict.kind != "unclear"
+    assert one_group.verdict.kind == found.verdict.kind
 
 
 def test_collectives_on_two_streams_are_compared_in_the_order_of_their_calls(

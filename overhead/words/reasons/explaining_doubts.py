@@ -105,8 +105,12 @@ TEMPLATES = {
         " Run the program with overhead explain FILE.py:FUNCTION to learn them."
     ),
     "one-process-read": (
-        "{processes} processes have device work, and only the one with most of it was read."
+        "{processes} processes have device work in this trace. Process {process:plain 60} is"
+        " explained: {device_ns:micro} µs of device work. Others: {others}. Choose one with"
+        " --process."
     ),
+    "other-process": "process {process} ({device_ns:micro} µs)",
+    "process-with-name": "{process:plain 60} {name:plain 40}",
     "allocations-unknown": "not recorded",
     "allocations-not-recorded": "Allocations were not recorded; profile_memory=True records them.",
     "times-of-what-was-recorded": "The times below are those of the recording.",
@@ -175,17 +179,20 @@ TEMPLATES = {
         " of the {shared:,} of {steps:count step} that are in all traces."
     ),
     "no-verdict-of-one-rank": (
-        "No verdict from one rank. A step is {bound_if_waiting:bound} if its collectives"
+        "No verdict from one rank. A step is"
+        " {bound_if_waiting:bound} if its collectives"
         " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
         " they only exchange data. Give the traces of all ranks."
     ),
     "no-verdict-with-other-collectives": (
-        "No verdict, because some collectives are not in all traces. A step is {bound_if_waiting:bound} if its collectives"
+        "No verdict, because some collectives are not in all traces. A step is"
+        " {bound_if_waiting:bound} if its collectives"
         " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
         " they only exchange data."
     ),
     "no-verdict-without-comparing-ranks": (
-        "No verdict, because the ranks cannot be compared. A step is {bound_if_waiting:bound} if its collectives"
+        "No verdict, because the ranks cannot be compared. A step is"
+        " {bound_if_waiting:bound} if its collectives"
         " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
         " they only exchange data."
     ),

@@ -27,6 +27,7 @@ from overhead.results import (
     because,
     stacks_in,
 )
+from overhead.traces.steps_taken import StepsTaken
 from overhead.traces.trace import CallSite
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
@@ -289,7 +290,8 @@ class Explanation(Shown, _Part, kw_only=True):
     what the host does beside the step, as shares of its time (``queued``, ``throttled``,
     ``collector``, ``other_threads``: other threads of the process ran) and numbers
     (``preemptions``, ``threads``, ``cores``). ``device_time``: of a trace, a row for each device
-    and for its streams. ``processes``: of a trace that holds several.
+    and for its streams. ``processes``: of a trace that holds several. ``steps_taken``: what of a
+    trace was taken as its steps; None in older files, and for a step that was run.
     """
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT
@@ -312,6 +314,7 @@ class Explanation(Shown, _Part, kw_only=True):
     host: Annotated[list[Figure], Meta(max_length=64)] = []
     device_time: Annotated[list[DeviceTimeRow], Meta(max_length=MOST_ROWS)] = []
     processes: Annotated[list[ProcessRow], Meta(max_length=MOST_ROWS)] = []
+    steps_taken: StepsTaken | None = None
 
     @property
     def is_of_a_trace(self) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from overhead.blocks.parts import InMicroseconds, Part, Table, Text
 from overhead.explaining.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, Explanation
+from overhead.explaining.steps import steps_reasons
 from overhead.explaining.verdict import resolved_times
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, codes_of
@@ -87,6 +88,7 @@ def explanation_blocks(explanation: Explanation) -> Iterator[Part]:
     taken = taken_as_step(program)
     if taken:
         yield Text([taken])
+    yield from steps_blocks(explanation)
     yield from verdict_blocks(explanation)
     yield from device_time_blocks(explanation)
     yield from rank_blocks(explanation)
@@ -95,6 +97,13 @@ def explanation_blocks(explanation: Explanation) -> Iterator[Part]:
     yield from synchronisation_blocks(explanation)
     yield from operation_blocks(explanation)
     yield Text([sentence(why) for why in explanation.not_seen], quiet=True)
+
+
+def steps_blocks(explanation: Explanation) -> Iterator[Part]:
+    """What of a trace was taken as its steps; nothing for a step that was run."""
+    if explanation.steps_taken is not None:
+        said = [sentence(reason) for reason in steps_reasons(explanation.steps_taken)]
+        yield Text([" ".join(said)])
 
 
 def verdict_blocks(explanation: Explanation) -> Iterator[Part]:

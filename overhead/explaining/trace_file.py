@@ -108,6 +108,7 @@ def explain_traces(
         device_time=device_time_rows(
             split, waits_known=ranks is not None and ranks.collectives > 0
         ),
+        steps_taken=trace.steps_taken,
     )
     if not trace.recording.memory_recorded:  # then 0 allocations would be wrong
         unknown = missing("allocations", because("allocations-unknown"), "count")
@@ -248,10 +249,8 @@ def _verdict(
     time of the devices goes.
     """
     verdict = found.verdict
-    # How much of the recording is steps, for the sentence on what was left out of it.
-    shown_ns = sum(step.end - step.start for step in trace.steps)
     # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
-    first: list[Why] = [*_process_read(trace), *caveats(trace.recording, shown_ns)]
+    first: list[Why] = [*_process_read(trace), *caveats(trace.recording)]
     if ranks is not None and len(ranks.rows) < trace.ranks:
         first.append(because("traces-of-some-ranks", given=len(ranks.rows), ranks=trace.ranks))
     said = list(verdict.sentences)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from overhead.errors import BadFile
 from overhead.results import because
 from overhead.traces.chrome_trace import is_chrome_trace, read_chrome_file
@@ -43,7 +45,7 @@ def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     """The steps in a file that somebody recorded, in one of ``TRACE_FORMATS``. ``choice``: what the
     person names as steps. Raises ``BadFile``, one line.
 
-    Marked steps without device work are left out, if others have some; ``recording`` counts them.
+    Steps without device work are left out, if others have some; ``steps_taken`` counts them.
     """
     if path.is_dir():
         raise BadFile("a folder; name the trace files in it", path)
@@ -51,11 +53,10 @@ def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     # Of host and device one alone is no step.
     _refuse_one_half(trace, path)
     steps = [step for step in trace.steps if step.device] or trace.steps
-    recording = dataclasses.replace(
-        trace.recording, steps_without_work=len(trace.steps) - len(steps)
-    )
+    without_work = len(trace.steps) - len(steps)
+    taken = msgspec.structs.replace(trace.steps_taken, without_work=without_work)
     device = trace.device or ("a device" if trace.has_device else "")
-    return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
+    return dataclasses.replace(trace, steps=steps, device=device, steps_taken=taken)
 
 
 def _format_of(path: Path) -> TraceFormat:

@@ -5,6 +5,7 @@ out; nanoseconds.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from overhead.results import LongText
 from overhead.traces.collectives import WorkKind, is_copy, kind_of_work
 from overhead.traces.processes import ProcessTime
 from overhead.traces.recording import Recording
+from overhead.traces.steps_taken import StepsTaken
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 TimeRange = tuple[float, float]
@@ -145,7 +147,8 @@ class StepTrace:
     issued, by start.
 
     Device work may end later. ``operations``: the outermost ones. ``allocations``: bytes from the
-    library's allocator. ``number``: that of its mark; None without one.
+    library's allocator. ``number``: that of its mark; None without one. ``busy_before``: until when
+    the device works on what was issued before the step; minus infinity if nothing is recorded.
     """
 
     start: float
@@ -155,6 +158,7 @@ class StepTrace:
     device: Sequence[DeviceWork] = ()
     allocations: Sequence[int] = ()
     number: int | None = None
+    busy_before: float = -math.inf
 
     @cached_property
     def by_correlation(self) -> Mapping[int, list[DeviceWork]]:
@@ -226,6 +230,7 @@ def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
 
 
 _NOTHING_LOST = Recording()
+_ALL = StepsTaken(how="recording")
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,7 @@ class Trace:
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
     has; 0 if unknown. ``work``: all device work of the recording, also what no step issued; empty
-    where only that of the steps is known.
+    where only that of the steps is known. ``steps_taken``: how the steps were found.
     """
 
     steps: Sequence[StepTrace]
@@ -245,6 +250,7 @@ class Trace:
     recording: Recording = _NOTHING_LOST
     ranks: int = 0
     work: Sequence[DeviceWork] = ()
+    steps_taken: StepsTaken = _ALL
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from overhead.traces.calls import host_calls
 from overhead.traces.clock_bounds import compare_clocks
-from overhead.traces.clocks import Clocks
+from overhead.traces.clocks import Clocks, worst_of
 from overhead.traces.doubts import (
     graph_nodes,
     held_up_by_profiler_ns,
@@ -25,6 +25,7 @@ from overhead.traces.operations import outermost_operations
 from overhead.traces.recording import Recording
 from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Span, Spans, start_of, started_between
+from overhead.traces.stream_waits import stream_waits
 from overhead.traces.trace import (
     CallSite,
     DeviceWork,
@@ -87,8 +88,9 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
     calls_seen = by_kind.of(EventKind.CALL)
     work = _device_work(by_kind)
     # Host and device have clocks of their own. All that follows compares their times.
-    clocks = compare_clocks(calls_seen, work)
-    work = [_on_host_clock(piece, clocks) for piece in work]
+    told = stream_waits(by_kind.of(EventKind.SYNC))
+    clocks = compare_clocks(calls_seen, work, told)
+    work = [_on_host_clock(piece, clocks[piece.device]) for piece in work]
     marked = marked_windows(by_kind.of(EventKind.STEP))
     sites = _sites(by_kind)  # by the time in which each runs, the lines of the program
     operations = outermost_operations(_within_steps(by_kind, marked), sites)
@@ -96,12 +98,12 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
     # All that the host and the device did, also outside of the steps.
     activity = _Activity(
         operations=operations,
-        calls=list(host_calls(calls_seen, operations, sites, by_correlation)),
+        calls=list(host_calls(calls_seen, operations, sites, by_correlation, told)),
         work=work,
         by_correlation=by_correlation,
     )
 
-    recording = _recording_with_counts(by_kind, source, clocks)
+    recording = _recording_with_counts(by_kind, source, list(clocks.values()))
     windows = marked
     if not marked:
         windows, recording = _window_without_marks(activity, recording, trimmed=trimmed)
@@ -147,9 +149,11 @@ def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
         raise ValueError(f"more than {_MOST_STREAMS:,} streams")
 
 
-def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Recording:
-    """The recording with the counts of its events, and how its clocks differ. Later functions add
-    what it has lost.
+def _recording_with_counts(
+    by_kind: SortedEvents, source: TraceSource, clocks: Sequence[Clocks]
+) -> Recording:
+    """The recording with the counts of its events, and how the clocks of its devices differ from
+    the host's. Later functions add what it has lost.
     """
     # The reader has met some of these, the sorting of the events the others.
     unreadable = source.unreadable + by_kind.unreadable
@@ -163,7 +167,8 @@ def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: C
         events=by_kind.count + by_kind.backwards + unreadable,
         memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
         rounded_ns=by_kind.rounded_ns(source.unit_ns),
-        clocks=clocks,
+        clocks=worst_of(clocks),
+        clocks_of_devices=clocks,
     )
 
 

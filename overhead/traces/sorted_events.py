@@ -121,7 +121,8 @@ class SortedEvents:
         for kind, events in self.by_kind.items():
             if kind is EventKind.PROFILER_COST:
                 continue
-            if kind is EventKind.WORK:
+            # Both have the device in place of the process.
+            if kind in (EventKind.WORK, EventKind.SYNC):
                 kept = [event for event in events if event.correlation not in others]
             else:
                 kept = [event for event in events if event.process == process]

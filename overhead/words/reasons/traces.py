@@ -71,6 +71,14 @@ TEMPLATES = {
         "The device's clock is about {apart_ns:micro} µs {side} against the CPU's. Launches and"
         " waits were used to correct this."
     ),
+    "clock-of-one-device-apart": (
+        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's."
+        " Launches and waits were used to correct this."
+    ),
+    "clock-of-one-device-drifts": (
+        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's, and"
+        " drifts by {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
+    ),
     "device-clock-drifts": (
         "The device's clock is about {apart_ns:micro} µs {side} against the CPU's, and drifts by"
         " {drift_us:,.0f} µs a second. Launches and waits were used to correct this."

@@ -1,4 +1,5 @@
-"""Write what ``overhead explain --trace`` says of published traces to overhead/traces/published.json.
+"""Write what ``overhead explain --trace`` says of published traces, to
+overhead/traces/published.json.
 
 The traces themselves are not in this repository: they are files of others. CORPUS is a folder with
 OWNER/REPOSITORY/PATH of each, and ``index.jsonl``: a line of JSON for each file with ``repo``,
@@ -80,24 +81,28 @@ def trace_of(corpus: Path, told: dict[str, Any]) -> PublishedTrace:
         "answer": found.verdict.kind,
         "because": _why(found),
         "steps": found.profiled_steps,
-        "idle": found.verdict.overhead_share,
         "launches": _digits(found.per_step.launches.value or 0.0),
         "operations": _digits(sum(row.count for row in operations)),
         "host_us": _digits(sum(row.host_ns for row in found.operations) / 1e3),
     }
     if found.verdict.overhead_share is not None:
-        numbers["idle"] = round(found.verdict.overhead_share, 4)
+        numbers["idle"] = round(float(found.verdict.overhead_share), 4)
     if delays is not None:
         numbers["found_idle"] = delays.found_idle
         if delays.latency_ns is not None and delays.found_idle >= _FEWEST:
-            numbers["latency_us"] = round(delays.latency_ns / 1e3, 3)
-            numbers["low_us"] = round((delays.low_ns or 0.0) / 1e3, 3)
-            numbers["high_us"] = round((delays.high_ns or 0.0) / 1e3, 3)
+            numbers["latency_us"] = _micro(delays.latency_ns)
+            numbers["low_us"] = _micro(delays.low_ns)
+            numbers["high_us"] = _micro(delays.high_ns)
     return PublishedTrace(**known, **numbers, left_out=_left_out(told, found, bool(no_verdict)))
 
 
 def _digits(number: float) -> float:
     return float(f"{number:.5g}")
+
+
+def _micro(time_ns: float | None) -> float:
+    """The time in microseconds, to a nanosecond."""
+    return round(float(time_ns or 0.0) / 1e3, 3)
 
 
 def _has_device(found: Explanation) -> bool:
@@ -173,7 +178,7 @@ def _versions(told: dict[str, Any]) -> str:
     return ""
 
 
-def _without_others(traces: list[PublishedTrace]) -> list[PublishedTrace]:
+def one_mark_a_maker(traces: list[PublishedTrace]) -> list[PublishedTrace]:
     """The traces, with one mark for each maker, GPU and recorder: of the trace with most launches
     that found the device idle.
     """
@@ -199,7 +204,8 @@ def own_programs(folder: Path) -> list[OwnProgram]:
         name = path.name.partition(".")[0]
         found = explain_traces([path])
         delays = found.launch_delays
-        assert delays is not None and delays.latency_ns is not None, path
+        assert delays is not None, path
+        assert delays.latency_ns is not None, path
         rows = [row for row in found.operations if row.name != BETWEEN]
         programs.append(
             OwnProgram(
@@ -212,10 +218,10 @@ def own_programs(folder: Path) -> list[OwnProgram]:
                 launches=_digits(found.per_step.launches.value or 0.0),
                 operations=_digits(sum(row.count for row in rows)),
                 found_idle=delays.found_idle,
-                latency_us=round(delays.latency_ns / 1e3, 3),
-                low_us=round((delays.low_ns or 0.0) / 1e3, 3),
-                high_us=round((delays.high_ns or 0.0) / 1e3, 3),
-                idle=round(found.verdict.overhead_share or 0.0, 4),
+                latency_us=_micro(delays.latency_ns),
+                low_us=_micro(delays.low_ns),
+                high_us=_micro(delays.high_ns),
+                idle=round(float(found.verdict.overhead_share or 0.0), 4),
                 host_us=_digits(times[name]["without"][0]),
                 profiled_host_us=_digits(times[name]["with"][0]),
             )
@@ -241,13 +247,16 @@ def main() -> None:
     program = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    data = PublishedTraces(program.stdout.strip(), own_programs(given.own), _without_others(traces))
-    with open(_OUT, "w", encoding="utf-8") as out:
-        out.write(f'{{"program": "{data.program}",\n "own": [\n')
-        out.write(",\n".join(msgspec.json.encode(own).decode() for own in data.own))
-        out.write('\n],\n "trace": [\n')
-        out.write(",\n".join(msgspec.json.encode(trace).decode() for trace in data.trace))
-        out.write("\n]}\n")
+    data = PublishedTraces(
+        program.stdout.strip(), own_programs(given.own), one_mark_a_maker(traces)
+    )
+    lines = [f'{{"program": "{data.program}",', '"own": [']
+    lines.append(",\n".join(msgspec.json.encode(own).decode() for own in data.own))
+    lines += ["],", '"trace": [']
+    lines.append(",\n".join(msgspec.json.encode(trace).decode() for trace in data.trace))
+    lines.append("]}")
+    # One line for each trace, so that a change shows which.
+    _OUT.write_text("\n".join(lines) + "\n", "utf-8")
     print(collections.Counter(trace.answer for trace in data.trace))
     print(collections.Counter(trace.left_out for trace in data.trace))
 

@@ -198,9 +198,7 @@ def _answer(traces: Sequence[PublishedTrace], points: Sequence[_Point]) -> str:
     of_recorder = [trace for trace in traces if trace.is_shown and trace.recorder == recorder]
     makers = {trace.repository for trace in of_recorder}
     gpus = {words.row_label(trace.gpu) for trace in of_recorder}
-    return words.traces_answer(
-        _ends(theirs), len(makers), len(gpus), _ends(ours) if ours else None
-    )
+    return words.traces_answer(_ends(theirs), len(makers), len(gpus), _ends(ours) if ours else None)
 
 
 def _ends(points: Sequence[_Point]) -> tuple[Value, Value]:

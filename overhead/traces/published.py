@@ -29,7 +29,9 @@ trace of the same maker, GPU and recorder has more launches that found the devic
 PartOfStep = Annotated[float, Meta(ge=0, le=1)]
 
 
-class PublishedTrace(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, omit_defaults=True):
+class PublishedTrace(
+    Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, omit_defaults=True
+):
     """A file that others published, and what ``overhead explain --trace`` says of it.
 
     ``licence``: of the repository, its first words; ``library``: whose operations it holds.

@@ -100,8 +100,8 @@ def traces_answer(
     )
     if ours is None:
         return said
-    lowest, highest = ours
-    return f"{said} On our H100, with the same profiler: {_short(lowest)} to {_short(highest)} {MICRO}."
+    range_of_ours = f"{_short(ours[0])} to {_short(ours[1])} {MICRO}"
+    return f"{said} On our H100, with the same profiler: {range_of_ours}."
 
 
 def answer_of(trace: PublishedTrace) -> str:
@@ -126,7 +126,7 @@ def micro(time_us: float | None) -> str:
     return "" if time_us is None else f"{time_us:.3g}"
 
 
-def makers(traces: Sequence[PublishedTrace]) -> list[list[str]]:
+def rows_of_makers(traces: Sequence[PublishedTrace]) -> list[list[str]]:
     """A row for each maker: the repository, what its files are, and what the program says of
     them.
     """

@@ -42,6 +42,9 @@ _MOSTLY = 0.9
 """If such a share of the launches is hidden in this way, the latency costs no time. Chosen."""
 _OTHER_KINDS: tuple[KindOfLaunch, ...] = ("graph", "copy", "fill")
 
+_WORTH = 0.02
+"""First launches are said if they cost such a share of the steps, as advice is."""
+
 Found = Literal["idle", "first", "stream", "others", "unsure"]
 
 
@@ -292,10 +295,7 @@ def delay_reasons(delays: LaunchDelays, trace: Trace) -> list[Reason]:
 
 def _longest_latency(trace: Trace, median_latency_ns: float) -> Why:
     """The longest launch latency, if it is much longer than the median one; else ''."""
-    idle = [
-        delay for delay in launch_delays(trace) if delay.found == "idle" and delay.kind == "kernel"
-    ]
-    longest = max(idle, key=_delay_ns)
+    longest = max(_kernels_that(trace, "idle"), key=_delay_ns)
     # It is named only if it takes 10 times as long as the median, and at least 100 us.
     if longest.delay < max(_LONG_TIMES * median_latency_ns, _LONG_NS):
         return ""
@@ -306,10 +306,11 @@ def _first_launches(delays: LaunchDelays, trace: Trace) -> list[Reason]:
     """That first launches of kernels take long, if they do: the kernels may be loaded then."""
     usual_ns = delays.latency_ns or _HIDDEN_NS
     # What they take beyond usual launches.
-    if delays.first_calls_ns - delays.first_calls * usual_ns < _LONG_NS:
+    beyond_ns = delays.first_calls_ns - delays.first_calls * usual_ns
+    steps_ns = sum(step.end - step.start for step in trace.steps)
+    if beyond_ns < max(_LONG_NS, _WORTH * steps_ns):
         return []
-    first = [delay for delay in launch_delays(trace) if delay.found == "first"]
-    longest = max(first, key=_delay_ns)
+    longest = max(_kernels_that(trace, "first"), key=_delay_ns)
     return [
         because(
             "first-launches-take-long",
@@ -319,6 +320,11 @@ def _first_launches(delays: LaunchDelays, trace: Trace) -> list[Reason]:
             kernel=plain(longest.kernel, 60),
         )
     ]
+
+
+def _kernels_that(trace: Trace, found: Found) -> list[LaunchDelay]:
+    delays = launch_delays(trace)
+    return [delay for delay in delays if delay.kind == "kernel" and delay.found == found]
 
 
 def _delay_ns(delay: LaunchDelay) -> float:

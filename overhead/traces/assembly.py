@@ -108,6 +108,7 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
     if not marked:
         windows, recording = _window_without_marks(activity, recording, trimmed=trimmed)
     if windows:
+        windows, recording = _without_wait_for_earlier_work(windows, activity, recording)
         recording = _with_losses_and_doubts(recording, activity, windows)
         recording = _with_profiler_time(recording, activity, windows, by_kind)
 
@@ -194,6 +195,31 @@ def _window_without_marks(
         recording, start_up=found.start_up, start_up_ns=found.start_up_ns
     )
     return [found.window], recording
+
+
+def _without_wait_for_earlier_work(
+    windows: Sequence[StepWindow], activity: _Activity, recording: Recording
+) -> tuple[list[StepWindow], Recording]:
+    """The times of the steps, where the first one begins after a wait for work that was issued
+    before the recording: the profiler itself waits so when it starts. Beside them the recording,
+    with how long that wait is.
+    """
+    waited_until = -math.inf
+    waited_ns = 0.0
+    for call in activity.calls:
+        # From here on, waits are for work of the recording.
+        if activity.by_correlation.get(call.correlation) and call.correlation:
+            break
+        if call.blocked > 0:
+            waited_until = max(waited_until, call.end)
+            waited_ns += call.end - call.start
+    first = windows[0]
+    # A wait after other work of the program is one of its own.
+    operations = started_between(activity.operations, first.start, waited_until)
+    if not first.start < waited_until < first.end or operations:
+        return [*windows], recording
+    recording = dataclasses.replace(recording, earlier_wait_ns=waited_ns)
+    return [first._replace(start=waited_until), *windows[1:]], recording
 
 
 def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from overhead.traces.clocks import SKEW_NS
 from overhead.traces.events import TraceEvent
-from overhead.traces.pending_work import PendingWork, Wait, work_without_call
+from overhead.traces.pending_work import AwaitedStreams, PendingWork, uncalled_work
 from overhead.traces.spans import Span, Spans, start_of
 from overhead.traces.stream_waits import StreamWait
 from overhead.traces.trace import (
@@ -21,7 +21,7 @@ from overhead.traces.trace import (
     QueueAtCall,
 )
 
-_NO_WAIT = Wait((), 0.0)
+_NO_WAIT = AwaitedStreams((), 0.0)
 _NO_QUEUE = QueueAtCall()
 _TAIL = 0.02
 """How much of an upload may follow the call that waits for it, as a share of the upload. Chosen,
@@ -88,8 +88,7 @@ def host_calls(
     )
     events = sorted(events, key=start_of)
     all_work = itertools.chain.from_iterable(by_correlation.values())
-    numbers = {event.correlation for event in events}
-    pending = PendingWork(told, work_without_call(all_work, numbers))
+    pending = PendingWork(told, uncalled_work(all_work, events))
     for event in events:
         pending.begin(event)
         work = by_correlation.get(event.correlation, ()) if event.correlation else ()

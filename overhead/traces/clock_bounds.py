@@ -7,11 +7,12 @@ import heapq
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from overhead.traces.calls import call_kind
 from overhead.traces.clocks import ClockBound, Clocks, clocks_of
 from overhead.traces.events import TraceEvent
+from overhead.traces.pending_work import uncalled_work
 from overhead.traces.spans import start_of
 from overhead.traces.stream_waits import StreamWait
 from overhead.traces.trace import DeviceWork
@@ -55,12 +56,12 @@ def compare_clocks(
     # Calls of any thread that have not returned: when each returns, and its work. A wait that
     # begins meanwhile may not wait for their work. A heap: the next to return is first.
     running: list[_RunningCall] = []
-    ends: dict[str, float] = {}
-    """By stream, when the work of all calls ends that have returned before the current call."""
+    # By stream, when the work of all calls ends that have returned before the current call, also of
+    # those before the recording.
+    ends = _last_ends(uncalled_work(work, calls).earlier)
     ends_at_record: dict[int, dict[str, float]] = {}
     for number, call in enumerate(sorted(calls, key=start_of)):
-        for piece in _work_of_returned(running, call.start):
-            ends[piece.stream] = max(ends.get(piece.stream, -math.inf), piece.end)
+        _note_returned(running, call.start, ends)
         if call.correlation in records:
             ends_at_record[call.correlation] = dict(ends)
 
@@ -89,10 +90,22 @@ def compare_clocks(
     return by_device
 
 
-def _work_of_returned(running: list[_RunningCall], now: float) -> Iterator[DeviceWork]:
-    """The work of the calls that have returned by now; they are taken out of the heap."""
+def _last_ends(work: Iterable[DeviceWork]) -> dict[str, float]:
+    """By stream, when the last of this work ends."""
+    ends: dict[str, float] = {}
+    for piece in work:
+        ends[piece.stream] = max(ends.get(piece.stream, -math.inf), piece.end)
+    return ends
+
+
+def _note_returned(running: list[_RunningCall], now: float, ends: dict[str, float]) -> None:
+    """Add the work of the calls that have returned by now to ``ends``, the last end by stream, and
+    take these calls out of the heap.
+    """
     while running and running[0][0] <= now:
-        yield from heapq.heappop(running)[2]
+        _, _, issued = heapq.heappop(running)
+        for stream, end in _last_ends(issued).items():
+            ends[stream] = max(ends.get(stream, -math.inf), end)
 
 
 def _awaited(

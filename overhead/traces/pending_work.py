@@ -9,7 +9,7 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from overhead.traces.events import TraceEvent
@@ -33,7 +33,7 @@ _TELLS_TO_WAIT = re.compile(r"StreamWaitEvent|StreamWaitValue")
 """Calls that tell a stream to wait, for other streams mostly."""
 
 
-class Wait(NamedTuple):
+class AwaitedStreams(NamedTuple):
     """The streams that a call waits for, and how long it is blocked."""
 
     streams: tuple[str, ...]
@@ -49,25 +49,49 @@ class Issued(NamedTuple):
     queue_full_ns: float
 
 
+class UncalledWork(NamedTuple):
+    """Work that no recorded call issued. ``earlier``: what was issued before the recording began;
+    ``lost``: the rest.
+    """
+
+    earlier: list[DeviceWork]
+    lost: list[DeviceWork]
+
+
+def uncalled_work(work: Iterable[DeviceWork], calls: Iterable[TraceEvent]) -> UncalledWork:
+    """The work that none of these calls issued: a call and its work have the same number."""
+    numbers = {call.correlation for call in calls} - {0}  # 0: no number
+    first_number = min(numbers, default=0)
+    found = UncalledWork([], [])
+    for piece in work:
+        if piece.correlation in numbers:
+            continue
+        # Numbers grow.
+        is_earlier = 0 < piece.correlation < first_number
+        (found.earlier if is_earlier else found.lost).append(piece)
+    return found
+
+
 class PendingWork:
     """The device work that has been issued so far, to find which calls had to wait for it, and
     which work had to wait. The calls are given in the order of their start.
 
     ``told``: by the number of a call for what it waits, where the recording tells it.
-    ``without_call``: work that no recorded call issued, such as that of calls before the recording.
+    ``uncalled``: work that no recorded call issued.
     """
 
-    def __init__(
-        self, told: Mapping[int, StreamWait], without_call: Iterable[DeviceWork] = ()
-    ) -> None:
+    def __init__(self, told: Mapping[int, StreamWait], uncalled: UncalledWork) -> None:
         self._told = told
         self._ends: list[float] = []
         self._last_end: dict[str, float] = {}
         self._last_end_of_device: dict[str, float] = {}
         self._with_room_ns: list[float] = []
         """How long each call took that issued work while the queue had room."""
-        # Work without a call was issued before it began; the last to begin is the first here.
-        self._without_call = sorted(without_call, key=start_of, reverse=True)
+        for piece in uncalled.earlier:
+            self._add(piece)
+        # When work was issued whose call is lost is not known, but it was before it began. The last
+        # to begin is the first here.
+        self._lost = sorted(uncalled.lost, key=start_of, reverse=True)
         self._seen: set[tuple[str, str]] = set()
         """Calls that issued work, with the name of its first kernel."""
 
@@ -83,8 +107,8 @@ class PendingWork:
 
     def begin(self, call: TraceEvent) -> None:
         """Note that a call begins. This comes before all else that is asked about it."""
-        while self._without_call and self._without_call[-1].start <= call.start:
-            self._add(self._without_call.pop())
+        while self._lost and self._lost[-1].start <= call.start:
+            self._add(self._lost.pop())
         if call.correlation in self._records:
             self._ends_at_record[call.correlation] = dict(self._last_end)
 
@@ -159,7 +183,7 @@ class PendingWork:
             ends = self._ends_at_record.get(told.record, {})
         return {stream: end for stream, end in ends.items() if told.covers(stream)}
 
-    def finished(self, call: TraceEvent, late_ns: float) -> Wait:
+    def finished(self, call: TraceEvent, late_ns: float) -> AwaitedStreams:
         """What a call waits for: the streams whose work has all ended when the call returns, or up
         to ``late_ns`` later. The call is blocked until the last of these ends.
 
@@ -174,13 +198,8 @@ class PendingWork:
             # The event for which it waits may lie before other work of that stream.
             last = max(self._awaited(told).values(), default=call.start)
             done = {stream: end for stream, end in done.items() if told.covers(stream)}
-        return Wait(tuple(done), max(0.0, min(call.end, last) - call.start))
+        return AwaitedStreams(tuple(done), max(0.0, min(call.end, last) - call.start))
 
 
 def _never() -> float:
     return -math.inf
-
-
-def work_without_call(work: Iterable[DeviceWork], numbers: Collection[int]) -> list[DeviceWork]:
-    """The work that no recorded call issued. ``numbers``: of the recorded calls."""
-    return [piece for piece in work if not piece.correlation or piece.correlation not in numbers]

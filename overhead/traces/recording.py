@@ -61,7 +61,8 @@ class Recording:
       others of the same graph.
     - ``may_wait``, ``may_wait_ns``: calls that last while the device works and are not known as
       waits. ``beside_ns``: waits of one thread while another works.
-    - ``profiler_ns``: how long the profiler itself held up calls.
+    - ``profiler_ns``: how long the profiler itself held up calls. ``earlier_wait_ns``: a wait for
+      work that was issued before the recording; the first step begins after it.
 
     ``clocks``: that of the host and of the device whose clock is trusted least; of all devices:
     ``clocks_of_devices``.
@@ -99,6 +100,7 @@ class Recording:
     may_wait_ns: float = 0.0
     beside_ns: float = 0.0
     profiler_ns: float = 0.0
+    earlier_wait_ns: float = 0.0
     clocks: Clocks = _ONE_CLOCK
     clocks_of_devices: Sequence[Clocks] = ()
 
@@ -226,6 +228,10 @@ def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
             because(
                 "start-up-left-out", operation=recording.start_up, took_ns=recording.start_up_ns
             )
+        )
+    if recording.earlier_wait_ns > MOST_LOST * recording.steps_ns:
+        reasons.append(
+            because("wait-for-earlier-work-left-out", waited_ns=recording.earlier_wait_ns)
         )
     if recording.steps_without_work:
         reasons.append(because("steps-without-work-left-out", steps=recording.steps_without_work))

@@ -260,7 +260,10 @@ TEMPLATES = {
     ),
     "middle-of-latencies": "10 to 90 %: {low_ns:micro} to {high_ns:micro} µs",
     "all-latencies": "{low_ns:micro} to {high_ns:micro} µs",
-    "longest-latency": "the longest is {latency_ns:micro} µs, at a launch of {kernel}",
+    "longest-latency": (
+        "the longest is {latency_ns:micro} µs, at a launch of {kernel}, which may have waited for"
+        " what is not recorded"
+    ),
     "latency-with-unchecked-clocks": (
         "No wait in the recording shows whether the device's clock is late. If it is, the launch"
         " latency is shorter by as much."
@@ -275,23 +278,24 @@ TEMPLATES = {
         " {longest_ns:micro} µs"
     ),
     "launches-queue": (
-        "{queued:,} of {launches:count launch/launches} wait for work before them on the device:"
-        " their kernels start {queued_ns:micro} µs after the call (median){behind_others:more}."
+        "The device still works at {queued:,} of {launches:count launch/launches}. Their kernels"
+        " wait for the work before them, and start {queued_ns:micro} µs after the call (median)"
+        "{behind_others:more}."
     ),
     "launches-queue-and-hide-the-latency": (
-        "{queued:,} of {launches:count launch/launches} wait for work before them on the device:"
-        " their kernels start {queued_ns:micro} µs after the call (median){behind_others:more}. So"
-        " the launch latency is hidden, and costs no time."
+        "The device still works at {queued:,} of {launches:count launch/launches}. Their kernels"
+        " wait for the work before them, and start {queued_ns:micro} µs after the call (median)"
+        "{behind_others:more}. So the launch latency is hidden, and costs no time."
     ),
-    "queue-behind-other-streams": "{launches:,} of them wait for other streams",
+    "queue-behind-other-streams": "of other streams at {launches:,} of them",
     "graph-launch-latency": (
         "A CUDA graph starts {latency_ns:micro} µs after its launch on an idle device (median of"
         " {found_idle:,})."
     ),
     "first-launches-take-long": (
-        "The first launches of {launches:count kernel} take {together_ns:micro} µs until the kernel"
-        " starts, probably because kernels are loaded then. The longest is {longest_ns:micro} µs,"
-        " for {kernel}."
+        "{launches:count first launch/first launches} of a kernel, which may load it:"
+        " {together_ns:micro} µs from the calls to the starts together. The longest is"
+        " {longest_ns:micro} µs, for {kernel}."
     ),
     # What is missing.
     "not-profiled": "Launches, synchronisations, operations and gaps are not known: {why}.",

@@ -54,6 +54,12 @@ def add_commands(commands: Any) -> None:
         help="with --trace: the time of a step without a profiler, which checks the trace",
     )
     explain.add_argument(
+        "--process",
+        metavar="PID",
+        default="",
+        help="with --trace: the process to explain, if the trace holds several",
+    )
+    explain.add_argument(
         "--step",
         dest="step_name",
         metavar="NAME",
@@ -135,7 +141,7 @@ def explain_command(a: argparse.Namespace) -> int:
     replay_before = _identity(a.chrome)
     try:
         if a.trace:
-            choice = StepChoice(a.step_name, a.from_s, a.to_s)
+            choice = StepChoice(a.step_name, a.from_s, a.to_s, a.process)
             explanation = explain_traces(a.trace, a.step_ms or 0.0, a.chrome, choice)
         else:
             with Progress() as listener:
@@ -238,6 +244,8 @@ def _check_options(a: argparse.Namespace) -> None:
         raise UsageError("--arg and --against are for a STEP")
     if a.step_ms is not None and not (a.trace and 0 < a.step_ms < 1e9):
         raise UsageError("--step-ms: milliseconds above zero, with --trace")
+    if a.process and len(a.trace) != 1:
+        raise UsageError("--process chooses a process of one --trace")
     _check_step_choice(a)
     # The bounds also refuse what is no number ("nan") and infinity.
     if not 0 < a.seconds < 1e9:

@@ -54,6 +54,8 @@ def _sections(explanation: Explanation) -> Iterator[PageSection]:
     """
     verdict = [*show.steps_blocks(explanation), *show.verdict_blocks(explanation)]
     yield PageSection("verdict", "Verdict", verdict)
+    device_time = [*show.device_time_blocks(explanation)]
+    yield PageSection("device-time", "Where the device's time goes", device_time)
     yield PageSection("ranks", "The ranks", [*show.rank_blocks(explanation)])
     yield PageSection("alternatives", "What would change it", _changes(explanation))
     waits = [*show.synchronisation_blocks(explanation)]

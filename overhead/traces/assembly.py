@@ -13,7 +13,8 @@ import msgspec
 
 from overhead.traces.calls import host_calls
 from overhead.traces.clock_bounds import compare_clocks
-from overhead.traces.clocks import Clocks
+from overhead.traces.clocks import Clocks, worst_of
+from overhead.traces.collectives import IssuedCollective, collectives_of_calls
 from overhead.traces.doubts import (
     graph_nodes,
     held_up_by_profiler_ns,
@@ -25,13 +26,15 @@ from overhead.traces.doubts import (
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.launches import Launches
 from overhead.traces.losses import with_losses
-from overhead.traces.marks import collective_in, family, site_in
+from overhead.traces.marks import family, site_in
 from overhead.traces.operations import outermost_operations
+from overhead.traces.processes import ProcessId, ProcessTime
 from overhead.traces.recording import Recording
 from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Span, Spans, start_of, started_between
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.steps_taken import StepsTaken
+from overhead.traces.stream_waits import stream_waits
 from overhead.traces.trace import (
     CallSite,
     DeviceWork,
@@ -71,15 +74,16 @@ class TraceSource:
     """What a file tells beside its events. ``unit_ns``: its times are floats in this unit.
 
     ``device``: the name of the device. ``rank``: whose file it is, of ``ranks`` of the program; 0
-    if unknown. ``processes``: of how many the reader chose one. ``unreadable``: needed events that
-    the reader could not read.
+    if unknown. ``processes``: those of which the reader chose one, if it did. ``names``: of
+    processes. ``unreadable``: needed events that the reader could not read.
     """
 
     unit_ns: float = 1.0
     device: str = ""
     rank: str = ""
     ranks: int = 0
-    processes: int = 1
+    processes: Sequence[ProcessTime] = ()
+    names: Mapping[ProcessId, str] = dataclasses.field(default_factory=dict)
     unreadable: int = 0
 
 
@@ -103,14 +107,17 @@ def assemble(
     # ``SortedEvents`` leaves out events that cannot be, and counts them.
     by_kind = SortedEvents(events)
     # The reader may have chosen one process already, and handed over the events of that one alone.
-    processes = max(source.processes, by_kind.keep_one_process())
+    processes = source.processes
+    if not processes:
+        processes = by_kind.keep_one_process(choice.process, source.names)
     _refuse_unreadable(by_kind, source)
 
     calls_seen = by_kind.of(EventKind.CALL)
     work = _device_work(by_kind)
     # Host and device have clocks of their own. All that follows compares their times.
-    clocks = compare_clocks(calls_seen, work)
-    work = [_on_host_clock(piece, clocks) for piece in work]
+    told = stream_waits(by_kind.of(EventKind.SYNC))
+    clocks = compare_clocks(calls_seen, work, told)
+    work = [_on_host_clock(piece, clocks[piece.device]) for piece in work]
     by_correlation = _by_correlation(work)
     launches = Launches(calls_seen, by_correlation)
     recorded = _recorded_time(by_kind, work)
@@ -124,7 +131,7 @@ def assemble(
     # All that the host and the device did, also outside of the steps.
     activity = _Activity(
         operations=operations,
-        calls=list(host_calls(calls_seen, operations, sites, by_correlation)),
+        calls=list(host_calls(calls_seen, operations, sites, by_correlation, told)),
         work=work,
         by_correlation=by_correlation,
     )
@@ -132,8 +139,9 @@ def assemble(
         found = _as_one_step(activity, trimmed=trimmed)
 
     windows = found.windows
-    recording = _recording_with_counts(by_kind, source, clocks)
+    recording = _recording_with_counts(by_kind, source, list(clocks.values()))
     if windows:
+        windows, recording = _without_wait_for_earlier_work(windows, activity, recording)
         recording = _with_losses_and_doubts(recording, activity, windows)
         recording = _with_profiler_time(recording, activity, windows, by_kind)
 
@@ -151,6 +159,7 @@ def assemble(
         processes=processes,
         recording=recording,
         ranks=source.ranks,
+        work=work,
         steps_taken=_steps_taken(found, steps, launches, recorded),
     )
 
@@ -180,9 +189,11 @@ def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
         raise ValueError(f"more than {_MOST_STREAMS:,} streams")
 
 
-def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Recording:
-    """The recording with the counts of its events, and how its clocks differ. Later functions add
-    what it has lost.
+def _recording_with_counts(
+    by_kind: SortedEvents, source: TraceSource, clocks: Sequence[Clocks]
+) -> Recording:
+    """The recording with the counts of its events, and how the clocks of its devices differ from
+    the host's. Later functions add what it has lost.
     """
     # The reader has met some of these, the sorting of the events the others.
     unreadable = source.unreadable + by_kind.unreadable
@@ -195,7 +206,8 @@ def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: C
         events=by_kind.count + by_kind.backwards + unreadable,
         memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
         rounded_ns=by_kind.rounded_ns(source.unit_ns),
-        clocks=clocks,
+        clocks=worst_of(clocks),
+        clocks_of_devices=clocks,
     )
 
 
@@ -256,16 +268,44 @@ def _steps_taken(
     )
 
 
+def _without_wait_for_earlier_work(
+    windows: Sequence[StepWindow], activity: _Activity, recording: Recording
+) -> tuple[list[StepWindow], Recording]:
+    """The times of the steps, where the first one begins after a wait for work that was issued
+    before the recording: the profiler itself waits so when it starts. Beside them the recording,
+    with how long that wait is.
+    """
+    waited_until = -math.inf
+    waited_ns = 0.0
+    for call in activity.calls:
+        # From here on, waits are for work of the recording.
+        if activity.by_correlation.get(call.correlation) and call.correlation:
+            break
+        if call.blocked > 0:
+            waited_until = max(waited_until, call.end)
+            waited_ns += call.end - call.start
+    first = windows[0]
+    # A wait after other work of the program is one of its own.
+    operations = started_between(activity.operations, first.start, waited_until)
+    if not first.start < waited_until < first.end or operations:
+        return [*windows], recording
+    recording = dataclasses.replace(recording, earlier_wait_ns=waited_ns)
+    return [first._replace(start=waited_until), *windows[1:]], recording
+
+
 def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
     """The device work, at the times of the device's clock.
 
     A collective is an exchange of data between several devices. Each piece of work has the name of
     its collective, if the event of the work or the range around its call tells one.
     """
-    of_calls = _collectives_of_calls(by_kind)
+    ranges = by_kind.of(EventKind.ANNOTATION) + by_kind.of(EventKind.OPERATION)
+    of_calls = collectives_of_calls(ranges, by_kind.of(EventKind.CALL))
+    none = IssuedCollective("", directly=False)
     work = []
     for event in by_kind.of(EventKind.WORK):
-        collective = event.collective or of_calls.get(event.correlation, "")
+        issued = of_calls.get(event.correlation, none)
+        collective = event.collective or issued.name
         work.append(
             DeviceWork(
                 name=event.name[:_MOST_NAME],
@@ -276,32 +316,11 @@ def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
                 collective=collective[:_MOST_COLLECTIVE],
                 # Which of the devices take part in the exchange.
                 group=event.group,
+                # PyTorch writes the name of a collective beside the kernel that exchanges alone.
+                exchanges=bool(event.collective) or issued.directly,
             )
         )
     return work
-
-
-def _collectives_of_calls(by_kind: SortedEvents) -> dict[int, str]:
-    """The name of the collective by the number of the call that issues it. A collective is an
-    exchange of data between several devices.
-
-    A thread issues a collective within a range or an operation that tells its name.
-    """
-    spans: list[Span[str]] = []
-    for event in by_kind.of(EventKind.ANNOTATION) + by_kind.of(EventKind.OPERATION):
-        collective = event.collective or collective_in(event.name)
-        if collective:
-            spans.append(Span(event.thread, event.start, event.end, collective))
-    if not spans:
-        return {}
-    ranges = Spans(spans)
-    by_call: dict[int, str] = {}
-    for call in by_kind.of(EventKind.CALL):
-        around = ranges.around(call.thread, call.start)
-        # A call without a number has no device work in the recording.
-        if call.correlation and around:
-            by_call[call.correlation] = around
-    return by_call
 
 
 def _on_host_clock(work: DeviceWork, clocks: Clocks) -> DeviceWork:

@@ -27,8 +27,6 @@ operation.
 """
 COLLECTIVES = ("nccl:", "gloo:", "rccl:", "mpi:", "ucc:", "xccl:")
 """How PyTorch begins the range around a collective, such as ``nccl:all_to_all``."""
-_COLLECTIVE = "nccl:"
-"""That of them whose names tell which exchange it is."""
 _STEP_WORDS = "step|iteration|iter|batch|token"
 _NUMBERED = re.compile(
     rf"(?:^|[\W_])[a-z]*(?:{_STEP_WORDS})[\s_#:=\-\[(/]*(?P<number>\d+)", re.I | re.A
@@ -115,8 +113,3 @@ def site_in(name: str) -> CallSite:
     """The line of the program that a mark of a line holds."""
     line, _, inside = name.removeprefix(SITE_MARK).partition("|")
     return CallSite(line=line, inside=inside)
-
-
-def collective_in(name: str) -> str:
-    """The collective that the name of a range tells; empty for any other range."""
-    return name.removeprefix(_COLLECTIVE) if name.startswith(_COLLECTIVE) else ""

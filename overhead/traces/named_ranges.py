@@ -19,7 +19,7 @@ not measured.
 """
 _OF_LIBRARIES = re.compile(
     r"::|^##|Backward\d*$|^autograd|^triton_|^Torch-Compiled|^CompiledFunction|^PythonDispatchMode"
-    r"|dynamo|AOTDispatcher|AotAutograd|^record_param_comms|inductor|^cuda|^hip|^detach$"
+    r"|dynamo|AOTDispatcher|AotAutograd|^record_param_comms|inductor|^cuda|^hip|^detach_?$"
 )
 """Operations and ranges that a library names; the program itself named the others."""
 _PART_OF_A_MODEL = re.compile(r"layer|block|attn|attention|mlp|moe|expert|norm|embed|head", re.I)

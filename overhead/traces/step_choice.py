@@ -10,12 +10,14 @@ class StepChoice:
     """What the person says is a step; empty where nothing is said, so that the recording decides.
 
     ``name``: of a range of the program. ``begin_s``, ``end_s``: seconds since the start of the
-    recording, between which the steps are looked for; None for no limit.
+    recording, between which the steps are looked for; None for no limit. ``process``: the process
+    whose steps these are, of a recording of several.
     """
 
     name: str = ""
     begin_s: float | None = None
     end_s: float | None = None
+    process: str = ""
 
     @property
     def has_times(self) -> bool:

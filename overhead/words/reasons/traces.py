@@ -61,13 +61,12 @@ TEMPLATES = {
     ),
     "step-between-times": "A step is what lies between --from and --to: {step_ns:length}.",
     "step-of-all-launches": (
-        "No steps are marked, and no sequence of launches was seen to repeat. {step_ns:length} of"
-        " the recording of {recorded_ns:length} count as one step, from the first launch to the"
-        " last device work."
+        "No steps are marked, and none were found. {step_ns:length} of the recording of"
+        " {recorded_ns:length} count as one step, from the first launch to the last device work."
     ),
     "step-of-all": (
-        "No steps are marked, and no sequence of launches was seen to repeat. The whole recording"
-        " of {recorded_ns:length} counts as one step."
+        "No steps are marked, and none were found. The whole recording of {recorded_ns:length}"
+        " counts as one step."
     ),
     "steps-last-until-the-next": (
         "The program also launches work after a mark, so a step lasts until the next mark."
@@ -107,9 +106,21 @@ TEMPLATES = {
         "The profiler itself delays calls for {share:percent} of the time of the steps. This counts"
         " as CPU work here."
     ),
+    "wait-for-earlier-work-left-out": (
+        "Left out: a wait of {waited_ns:length} at the beginning, for work that was issued before"
+        " the recording."
+    ),
     "device-clock-apart": (
         "The device's clock is about {apart_ns:micro} µs {side} against the CPU's. Launches and"
         " waits were used to correct this."
+    ),
+    "clock-of-one-device-apart": (
+        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's."
+        " Launches and waits were used to correct this."
+    ),
+    "clock-of-one-device-drifts": (
+        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's, and"
+        " drifts by {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
     "device-clock-drifts": (
         "The device's clock is about {apart_ns:micro} µs {side} against the CPU's, and drifts by"

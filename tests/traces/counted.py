@@ -44,16 +44,18 @@ MARKS = {"cpu_op", "operator", "user_annotation"}
 WRAPPER = "autograd::engine::evaluate_function: "
 LAUNCH = re.compile(
     r"(cuda|cu|hip)(Ext)?(Module|Graph)?Launch(Kernel|CooperativeKernel|MultiKernel)?(ExC|Ex)?"
-    r"(MultiDevice)?(_v\d+|_ptsz)*$|hipModuleLaunchKernel|hipExt\w*LaunchKernel|EnqueueKernelLaunch"
+    r"(MultiDevice)?$|hipModuleLaunchKernel|hipExt\w*LaunchKernel|EnqueueKernelLaunch"
     r"|AppendLaunch\w*Kernel"
 )
 COPY = re.compile(r"(cuda|cu|hip)(GraphMem|Mem)cpy|EnqueueUSMMemcpy|AppendMemoryCopy|EnqueueMem")
 FILL = re.compile(r"(cuda|cu|hip)Memset|EnqueueUSMFill|AppendMemoryFill")
 WAIT = re.compile(
     r"((cuda|hip)(Device|Stream|Event)|cu(Ctx|Stream|Event))Synchronize"
-    r"|(cuda|hip)Memcpy(2D|3D|FromSymbol|ToSymbol)?(_v\d+)?$|cuMemcpy(HtoD|DtoH|DtoD)?(_v\d+)?$"
+    r"|(cuda|hip)Memcpy(2D|3D|FromSymbol|ToSymbol)?$|cuMemcpy(HtoD|DtoH|DtoD)?$"
     r"|(cuda|hip)Free$"
 )
+SUFFIX = re.compile(r"(_v\d+)+(_pt[sd]z)?$")
+"""Of the names of calls in a database."""
 COLLECTIVE = re.compile(
     r"nccl|rccl|oneccl|ccl_|msccl|all_?reduce|all_?gather|reduce_?scatter", re.I
 )
@@ -135,19 +137,25 @@ class Recording:
 
 
 def counted(path: Path, start: int | None = None, end: int | None = None) -> list[Counts]:
-    """The counts of this window; without one, of each marked step, or of everything."""
+    """The counts of this window; without one, of each marked step, or of the ``whole``."""
     recording = read(path)
     if start is not None and end is not None:
         return [count(recording, "window", start, end)]
     marks = sorted(recording.marks, key=lambda mark: mark.start)
     if marks:
         return [count(recording, mark.name, mark.start, mark.end) for mark in marks]
-    everything = recording.calls + recording.work
-    if not everything:
-        everything = recording.operations
-    first = min(piece.start for piece in everything)
-    last = max(piece.end for piece in everything)
-    return [count(recording, "everything", first, last + 1)]
+    first, last = whole(recording)
+    return [count(recording, "everything", first, last)]
+
+
+def whole(recording: Recording) -> tuple[int, int]:
+    """From the first call that issues work to the end of the last work, or of all operations."""
+    numbers = {piece.number for piece in recording.work}
+    issuing = [call.start for call in recording.calls if call.number in numbers]
+    if issuing:
+        return min(issuing), max(piece.end for piece in recording.work)
+    pieces = recording.operations + recording.calls + recording.work
+    return min(piece.start for piece in pieces), max(piece.end for piece in pieces)
 
 
 def read(path: Path) -> Recording:
@@ -228,7 +236,7 @@ def read_database(path: Path) -> Recording:
             thread = row["globalTid"]
             if process and thread >> 24 != process:
                 continue
-            name = str(strings.get(row["nameId"], "?"))
+            name = SUFFIX.sub("", str(strings.get(row["nameId"], "?")))
             number = row["correlationId"]
             found.calls.append(Piece("call", name, row["start"], row["end"], thread, 0, number))
         for row in rows("NVTX_EVENTS"):

@@ -5,6 +5,7 @@ out; nanoseconds.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,10 @@ from typing import Literal
 from msgspec import Struct
 
 from overhead.results import LongText
+from overhead.traces.collectives import WorkKind, is_copy, kind_of_work
+from overhead.traces.processes import ProcessTime
 from overhead.traces.recording import Recording
+from overhead.traces.steps_taken import StepsTaken
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 TimeRange = tuple[float, float]
@@ -55,12 +59,32 @@ class HostOperation:
 
 
 @dataclass(frozen=True)
+class QueueAtCall:
+    """What a call that issues work finds on the device, of all earlier calls of the recording: when
+    the earlier work ends of the same stream (``stream_free_at``), of the whole device
+    (``device_free_at``), and of the other streams for which the work was told to wait
+    (``others_free_at``). Minus infinity: there is none.
+
+    ``first``: whether the call is the first of the recording that issues work, or the first of its
+    kind whose work begins with this kernel: it may have to load the kernel.
+    """
+
+    stream_free_at: float = -math.inf
+    device_free_at: float = -math.inf
+    others_free_at: float = -math.inf
+    first: bool = False
+
+
+_NOTHING_QUEUED = QueueAtCall()
+
+
+@dataclass(frozen=True)
 class HostCall:
     """A call of the device's runtime or driver. ``waits_for``: the streams whose work has finished
     when it returns.
 
     ``blocked``: how long it waits for them. ``queue_full``: how long it waits for room in the
-    queue.
+    queue. ``queue``: what its work finds on the device.
     """
 
     name: str
@@ -72,6 +96,7 @@ class HostCall:
     blocked: float = 0.0
     queue_full: float = 0.0
     waits_for: Sequence[str] = ()
+    queue: QueueAtCall = _NOTHING_QUEUED
     operation: HostOperation | None = None
     site: CallSite = NO_SITE
 
@@ -83,25 +108,14 @@ class HostCall:
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
-_COMMUNICATES = re.compile(
-    r"\b(?:nccl|rccl|oneccl|mscclpp|nvshmem|cross_device_reduce|deep_ep|multimem)"
-    r"|nccl(?:Dev|Symk?Dev|Kernel)|(?<!warp)(?<!block)(?<!warp_)(?<!block_)all_?(?:reduce|gather|to_?all)"
-    r"|reduce_?scatter|(?:one|two)_?shot_?(?:all|push|pull)|\w*_ep_(?:dispatch|combine)",
-    re.I,
-)
-"""Kernels that exchange data with other devices, and wait for them while they run: libraries of
-collectives, and the names that vLLM, SGLang, TensorRT-LLM, FlashInfer and PyTorch's symmetric
-memory give their own.
-"""
-
-
 @dataclass(frozen=True)
 class DeviceWork:
     """One kernel, copy or set on the device. ``stream``: ``device:stream``.
 
     ``collective``: what it exchanges with other devices, as PyTorch names it; empty if it does not
     or is not known. ``group``: which ranks take part and how much each of them gives, in the words
-    of the recording; empty likewise.
+    of the recording; empty likewise. ``exchanges``: a collective issued it, as the recording tells,
+    whatever its name says.
     """
 
     name: str
@@ -111,6 +125,7 @@ class DeviceWork:
     correlation: int = 0
     collective: str = ""
     group: str = ""
+    exchanges: bool = False
 
     @property
     def device(self) -> str:
@@ -119,8 +134,15 @@ class DeviceWork:
 
     @property
     def communicates(self) -> bool:
-        """Whether it may wait for other devices while it runs."""
-        return bool(_COMMUNICATES.search(self.name))
+        """Whether it may wait for other devices while it runs. A copy exchanges data too, but it
+        begins when the data is there.
+        """
+        return self.kind == "collective" and not is_copy(self.name)
+
+    @property
+    def kind(self) -> WorkKind:
+        """What it is: computing, a collective, a copy or a fill."""
+        return kind_of_work(self.name, exchanges=self.exchanges)
 
     @property
     def uploads_pageable(self) -> bool:
@@ -146,7 +168,8 @@ class StepTrace:
     issued, by start.
 
     Device work may end later. ``operations``: the outermost ones. ``allocations``: bytes from the
-    library's allocator. ``number``: that of its mark; None without one.
+    library's allocator. ``number``: that of its mark; None without one. ``busy_before``: until when
+    the device works on what was issued before the step; minus infinity if nothing is recorded.
     """
 
     start: float
@@ -156,6 +179,7 @@ class StepTrace:
     device: Sequence[DeviceWork] = ()
     allocations: Sequence[int] = ()
     number: int | None = None
+    busy_before: float = -math.inf
 
     @cached_property
     def by_correlation(self) -> Mapping[int, list[DeviceWork]]:
@@ -164,6 +188,12 @@ class StepTrace:
         for work in self.device:
             by_number.setdefault(work.correlation, []).append(work)
         return by_number
+
+    def issued_by(self, call: HostCall) -> Sequence[DeviceWork]:
+        """The device work that a call issued, by start; nothing if the call has no number."""
+        if not call.correlation:
+            return ()
+        return self.by_correlation.get(call.correlation, ())
 
     @cached_property
     def synchronisations(self) -> list[HostCall]:
@@ -182,6 +212,12 @@ class StepTrace:
             elif call.kind == "copy" and self._blocks(call):
                 waits.append(call)
         return waits
+
+    def key(self, index: int) -> int:
+        """What finds this step in the traces of other ranks: the number of its mark, else its
+        position ``index``.
+        """
+        return index if self.number is None else self.number
 
     @property
     def blocked_ns(self) -> float:
@@ -221,23 +257,27 @@ def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
 
 
 _NOTHING_LOST = Recording()
+_ALL = StepsTaken(how="recording")
 
 
 @dataclass(frozen=True)
 class Trace:
     """The steps of a program that a profiler recorded, in order. ``device``: its name.
-    ``processes``: how many were recorded; one is read.
+    ``processes``: those that used a device, if the recording holds several; one is read.
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
-    has; 0 if unknown.
+    has; 0 if unknown. ``work``: all device work of the recording, also what no step issued; empty
+    where only that of the steps is known. ``steps_taken``: how the steps were found.
     """
 
     steps: Sequence[StepTrace]
     device: str = ""
     rank: str = ""
-    processes: int = 1
+    processes: Sequence[ProcessTime] = ()
     recording: Recording = _NOTHING_LOST
     ranks: int = 0
+    work: Sequence[DeviceWork] = ()
+    steps_taken: StepsTaken = _ALL
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no

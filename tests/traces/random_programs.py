@@ -29,6 +29,9 @@ COLLECTIVES = (
     "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
     "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
 )
+KINDS = ("compute", "collective", "copy", "fill")
+KIND_OF_PART = {"collective": "collective", "copy": "copy", "read": "copy", "fill": "fill"}
+"""All others compute."""
 Event = dict[str, Any]
 
 
@@ -63,12 +66,16 @@ class Step:
     busy_ns: dict[int, int] = field(default_factory=dict)
     collective_ns: dict[int, int] = field(default_factory=dict)
     exposed_ns: dict[int, int] = field(default_factory=dict)
+    split_ns: dict[int, dict[str, int]] = field(default_factory=dict)
+    """Each moment counts once: as computing, a collective, a copy or a fill, what comes first."""
     running_ns: dict[int, int] = field(default_factory=dict)
     """The work of all steps, where it runs in this one."""
     operations: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     """How many, and their ns without the waits inside."""
     latencies: list[int] = field(default_factory=list)
     """Of kernels whose stream had no work when the call was made."""
+    latencies_of_idle_device: list[int] = field(default_factory=list)
+    """Of launches of a kernel that had run before, on a device without work."""
 
     @property
     def busiest_ns(self) -> int:
@@ -108,6 +115,7 @@ class Simulation:
         self.free: dict[tuple[int, int], int] = defaultdict(int)
         self.steps: list[Step] = []
         self.waited = 0
+        self.known_kernels: set[str] = set()
 
     def run(self, parts: tuple[Part, ...], steps: int, first: int = 0) -> None:
         for number in range(first, first + steps):
@@ -184,6 +192,11 @@ class Simulation:
             at = max(at, self.free[part.device, COMPUTE])
         if kind in ("launch", "graph") and was_idle:
             self.steps[-1].latencies.append((at - began) * TICK_NS)
+        streams = [free for (device, _), free in self.free.items() if device == part.device]
+        if kind == "launch" and part.name in self.known_kernels and max(streams) <= began:
+            self.steps[-1].latencies_of_idle_device.append((at - began) * TICK_NS)
+        if kind == "launch":
+            self.known_kernels.add(part.name)
         for name, ticks in zip(names, part.device_ticks, strict=True):
             end = at + ticks
             step = len(self.steps) - 1
@@ -226,18 +239,21 @@ class Simulation:
         for device in devices:
             all_steps = np.zeros(end - BEGIN, dtype=bool)
             for index, step in enumerate(self.steps):
-                busy = np.zeros(end - BEGIN, dtype=bool)
-                collective, other = busy.copy(), busy.copy()
+                rows = {kind: np.zeros(end - BEGIN, dtype=bool) for kind in KINDS}
                 for piece in self.work:
-                    if (piece.device, piece.step) != (device, index):
-                        continue
-                    row = collective if piece.kind == "collective" else other
-                    row[piece.start - BEGIN : piece.end - BEGIN] = True
-                busy |= collective | other
+                    if (piece.device, piece.step) == (device, index):
+                        row = rows[KIND_OF_PART.get(piece.kind, "compute")]
+                        row[piece.start - BEGIN : piece.end - BEGIN] = True
+                busy = np.zeros(end - BEGIN, dtype=bool)
+                step.split_ns[device] = {}
+                for kind in KINDS:
+                    step.split_ns[device][kind] = ticks_ns(rows[kind] & ~busy)
+                    busy |= rows[kind]
+                others = rows["compute"] | rows["copy"] | rows["fill"]
                 all_steps |= busy
                 step.busy_ns[device] = ticks_ns(busy)
-                step.collective_ns[device] = ticks_ns(collective)
-                step.exposed_ns[device] = ticks_ns(collective & ~other)
+                step.collective_ns[device] = ticks_ns(rows["collective"])
+                step.exposed_ns[device] = ticks_ns(rows["collective"] & ~others)
             for step in self.steps:
                 inside = all_steps[step.start - BEGIN : step.end - BEGIN]
                 step.running_ns[device] = ticks_ns(inside)

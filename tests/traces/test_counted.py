@@ -5,6 +5,8 @@ and what is true.
 from __future__ import annotations
 
 import random
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from overhead.explaining.record import Explanation
 from overhead.explaining.trace_file import explain_traces
 from tests.traces.counted import Counts, counted
-from tests.traces.random_programs import Simulation, Step, random_step
+from tests.traces.random_programs import KINDS, TICK_NS, Simulation, Step, random_step
 
 MAKERS = ["kineto", "nsight"]
 COUNTS = ["launches", "copies", "fills", "synchronisations"]
@@ -72,6 +74,33 @@ def test_what_is_said_of_a_trace_is_true(seed: int, maker: str, tmp_path: Path) 
     if found.verdict.overhead_share is not None:
         assert found.verdict.overhead_share == pytest.approx(true.idle_share, abs=0.02)
     check_operations(found, true)
+    check_split(found, simulation.steps)
+    check_latency(found, simulation.steps)
+
+
+def check_split(found: Explanation, steps: Sequence[Step]) -> None:
+    rows = {int(row.device): row for row in found.device_time if not row.stream}
+    for device in steps[0].split_ns:
+        row = rows[device]
+        for kind in KINDS:
+            true_ns = statistics.mean(step.split_ns[device][kind] for step in steps)
+            assert getattr(row, f"{kind}_ns") == pytest.approx(true_ns, rel=1e-6, abs=1), kind
+        step_ns = statistics.mean(step.end - step.start for step in steps) * TICK_NS
+        assert row.step_ns == pytest.approx(step_ns, rel=0.02)
+        idle_ns = step_ns - statistics.mean(step.busy_ns[device] for step in steps)
+        assert row.idle_ns == pytest.approx(idle_ns, rel=0.02, abs=0.02 * step_ns)
+
+
+def check_latency(found: Explanation, steps: Sequence[Step]) -> None:
+    latencies = []
+    for step in steps:
+        latencies += step.latencies_of_idle_device
+    delays = found.launch_delays
+    assert delays is not None
+    if delays.latency_ns is not None:
+        assert delays.latency_ns == pytest.approx(statistics.median(latencies), abs=1000)
+    else:
+        assert len(latencies) < 10 or delays.clocks == "apart"
 
 
 def check_operations(found: Explanation, true: Step) -> None:

@@ -63,14 +63,14 @@ def without_waits_for_ranks(
     if known:
         cost = _known_cost(steps, without_known_waits, len(trace.steps))
 
-    if known:
-        differ = _waits_of_few_steps(steps, without_known_waits, most, host)
-        code = "steps-differ-in-waits"
-    else:
-        differ = _waits_of_few_steps(steps, without_any_waits, least, host)
-        code = "steps-differ-in-collectives"
+    differ = _differ(steps, without_known_waits, most, host)
+    if not known:
+        differ = _differ(steps, without_any_waits, least, host)
     if differ:
-        return StepVerdict(kind="unclear", sentences=[]), [because(code, **differ)]
+        why = because("steps-differ-in-collectives", **differ)
+        if known:
+            why = because("steps-differ-in-waits", **differ)
+        return StepVerdict(kind="unclear", sentences=[]), [why]
 
     # The verdict in each of the two extremes.
     if most.kind == least.kind == verdict.kind:  # the waits do not matter
@@ -81,16 +81,27 @@ def without_waits_for_ranks(
         without = because("step-without-these-waits", **_bounds(most.parts))
         return _with_bound(verdict, most), [*lead, *unchecked, cost, without]
     # Otherwise it depends on waits that nobody knows: no verdict, but what is known.
-    code = "no-verdict-of-one-rank"
-    if known:
-        code = "no-verdict-with-other-collectives"
-    elif ranks is not None:
-        code = "no-verdict-without-comparing-ranks"
-    why = because(
-        code, collective_ns=collective_ns, bound_if_waiting=least.kind, bound_if_exchange=most.kind
-    )
+    cases = {
+        "collective_ns": collective_ns,
+        "bound_if_waiting": least.kind,
+        "bound_if_exchange": most.kind,
+    }
     without = because("step-without-collectives", **_bounds(least.parts))
-    return StepVerdict(kind="unclear", sentences=[]), [why, cost, without]
+    said = [_not_known(cases, ranks, known=known), cost, without]
+    return StepVerdict(kind="unclear", sentences=[]), said
+
+
+def _not_known(
+    cases: Mapping[str, float | str], ranks: RankComparison | None, *, known: bool
+) -> Reason:
+    """Why the waits in collectives are not known. ``cases``: what bounds the step if they are all
+    of the collectives, and if there are none. ``known``: of some collectives the waits are known.
+    """
+    if known:
+        return because("no-verdict-with-other-collectives", **cases)
+    if ranks is not None:
+        return because("no-verdict-without-comparing-ranks", **cases)
+    return because("no-verdict-of-one-rank", **cases)
 
 
 def _known_cost(
@@ -110,7 +121,7 @@ def _known_cost(
     return because("collectives-wait-in-shared-steps", **shared, **times)
 
 
-def _waits_of_few_steps(
+def _differ(
     steps: Sequence[StepTrace],
     without_waits: Sequence[StepTrace],
     quiet: _BoundBesideRanks,

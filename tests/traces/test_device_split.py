@@ -11,7 +11,7 @@ import pytest
 from overhead.explaining.record import save_explanation
 from overhead.explaining.saved import read_explanation
 from overhead.explaining.trace_file import explain_traces
-from overhead.traces.device_split import DeviceTime, device_split, split_times
+from overhead.traces.device_split import TimeSplit, device_split, split_times
 from overhead.traces.trace import DeviceWork, StepTrace, Trace
 from tests.traces.test_trace_faults import (
     ALL_REDUCE,
@@ -41,7 +41,7 @@ def one_step(*pieces: DeviceWork, length: float = 100.0) -> Trace:
     return Trace([StepTrace(0.0, length, device=pieces)])
 
 
-def parts(row: DeviceTime) -> dict[str, float]:
+def parts(row: TimeSplit) -> dict[str, float]:
     return {
         "compute": row.compute,
         "collective": row.collective,

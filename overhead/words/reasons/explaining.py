@@ -385,11 +385,27 @@ TEMPLATES = {
     "no-rank-is-late": (
         "No rank is clearly late (no straggler) in the collectives that all traces have."
     ),
+    "rank-is-late-at-times": (
+        "Rank {rank} is late in {late_steps:,} of {steps:count step}. A straggler is late in nearly"
+        " all steps."
+    ),
+    "late-by-host": (
+        "Per step, its CPU works {host_ns:micro} µs longer than the CPUs of the other ranks."
+    ),
+    "late-by-device": (
+        "Per step, its device works {device_ns:micro} µs longer than those of the other ranks."
+    ),
+    "late-by-host-and-device": (
+        "Per step, its CPU works {host_ns:micro} µs longer than the CPUs of the other ranks, and"
+        " its device {device_ns:micro} µs longer."
+    ),
+    "late-by-neither": (
+        "Neither its CPU nor its device works so much longer than those of the other ranks."
+    ),
     "rank-is-late": (
         "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in"
         " collectives is for rank {rank}. In each step the other ranks wait {waited_ns:micro} µs"
-        " for it. Per step, the CPU of rank {rank} works {host_ns:micro} µs longer than the CPUs of"
-        " the other ranks, and the device {device_ns:micro} µs longer."
+        " for it. {cause}"
     ),
     "longer-step": (
         "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"

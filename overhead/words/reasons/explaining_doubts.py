@@ -204,6 +204,17 @@ TEMPLATES = {
         " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
         " they only exchange data."
     ),
+    "steps-differ-in-waits": (
+        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
+        " and {device_ns:micro} µs on the device: {bound:bound}. On average a step takes"
+        " {step_ns:micro} µs, and waits {waiting_ns:micro} µs of these for other ranks."
+    ),
+    "steps-differ-in-collectives": (
+        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
+        " and {device_ns:micro} µs on the device: {bound:bound}. On average a step takes"
+        " {step_ns:micro} µs. {waiting_ns:micro} µs of these are collectives, which may be waiting"
+        " for other ranks."
+    ),
     "bound-by-ranks": (
         "Bound by other ranks: in the profile, a step takes {step_ns:micro} µs; without its waits"
         " for other ranks it would take {without_waits_ns:micro} µs ({times:factor} faster)."

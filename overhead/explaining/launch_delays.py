@@ -253,36 +253,22 @@ def delay_reasons(delays: LaunchDelays, trace: Trace) -> list[Reason]:
         return reasons
     mostly_hidden = delays.hidden >= _MOSTLY * delays.launches
     if delays.latency_ns is not None:
-        many = delays.found_idle >= _MANY
-        spread = "middle-of-latencies" if many else "all-latencies"
-        reasons.append(
-            because(
-                "launch-latency",
-                latency_ns=delays.latency_ns,
-                spread=because(spread, low_ns=delays.low_ns, high_ns=delays.high_ns),
-                found_idle=delays.found_idle,
-                launches=delays.launches,
-                longest=_longest_latency(trace, delays.latency_ns),
-            )
-        )
-        if delays.clocks == "unchecked":
-            reasons.append(because("latency-with-unchecked-clocks"))
+        reasons += _latency_reasons(delays, delays.latency_ns, trace)
     elif not mostly_hidden:
         reasons.append(because("no-launch-latency", why=delays.reason))
 
     if delays.queued:
         others = delays.queued_behind_others
-        behind_others = because("queue-behind-other-streams", launches=others) if others else ""
-        code = "launches-queue-and-hide-the-latency" if mostly_hidden else "launches-queue"
-        reasons.append(
-            because(
-                code,
-                queued=delays.queued,
-                launches=delays.launches,
-                queued_ns=delays.queued_ns,
-                behind_others=behind_others,
-            )
-        )
+        values = {
+            "queued": delays.queued,
+            "launches": delays.launches,
+            "queued_ns": delays.queued_ns,
+            "behind_others": because("queue-behind-streams", launches=others) if others else "",
+        }
+        if mostly_hidden:
+            reasons.append(because("launches-queue-and-hide-the-latency", **values))
+        else:
+            reasons.append(because("launches-queue", **values))
     for kind in delays.other_kinds:
         if kind.kind == "graph":
             reasons.append(
@@ -291,6 +277,26 @@ def delay_reasons(delays: LaunchDelays, trace: Trace) -> list[Reason]:
                 )
             )
     return reasons + _first_launches(delays, trace)
+
+
+def _latency_reasons(delays: LaunchDelays, latency_ns: float, trace: Trace) -> list[Reason]:
+    """The launch latency, its spread, and whether the clocks allow it to be read."""
+    ends = {"low_ns": delays.low_ns, "high_ns": delays.high_ns}
+    if delays.found_idle >= _MANY:
+        spread = because("middle-of-latencies", **ends)
+    else:
+        spread = because("all-latencies", **ends)
+    latency = because(
+        "launch-latency",
+        latency_ns=latency_ns,
+        spread=spread,
+        found_idle=delays.found_idle,
+        launches=delays.launches,
+        longest=_longest_latency(trace, latency_ns),
+    )
+    if delays.clocks == "unchecked":
+        return [latency, because("latency-with-unchecked-clocks")]
+    return [latency]
 
 
 def _longest_latency(trace: Trace, median_latency_ns: float) -> Why:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.explaining.launch_delays import delays_of, launch_delays, launch_latencies_ns
+from overhead.explaining.launch_delays import launch_delays, launch_latencies_ns, summed_up
 from overhead.explaining.record import Explanation, LaunchDelays
 from overhead.traces.formats import read_trace_file
 from overhead.traces.trace import Trace
@@ -21,7 +21,8 @@ def read(tmp_path: Path, events: list[Event]) -> Trace:
 
 
 def delays_in(tmp_path: Path, events: list[Event]) -> LaunchDelays:
-    delays = delays_of(read(tmp_path, events))
+    trace = read(tmp_path, events)
+    delays = summed_up(launch_delays(trace), trace.recording.clocks)
     assert delays is not None
     return delays
 

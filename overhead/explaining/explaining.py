@@ -33,7 +33,7 @@ from overhead.explaining.host_work import (
     step_counts,
     synchronisation_rows,
 )
-from overhead.explaining.launch_delays import delay_reasons, delays_of
+from overhead.explaining.launch_delays import delay_reasons, launch_delays, summed_up
 from overhead.explaining.profiling import StepProfile, measure_conditions, profile_step
 from overhead.explaining.record import NOT_MEASURED, NOT_MEASURED_MET, missing, renamed
 from overhead.explaining.replay import recorded_and_replayed_ns, step_parts
@@ -384,11 +384,13 @@ def explanation(
 
     # The verdict rests on the tables and on the measured gains.
     # How long device work waits after its launch.
-    delays = delays_of(trace) if trace.has_device else None
+    each_delay = launch_delays(trace)
+    delays = summed_up(each_delay, trace.recording.clocks)
     check, verdict = _judged(profile, step, counts, operations, synchronisations, gains_of(tried))
     # Only a replay that holds can say it.
     if check.ok and delays is not None and not why_no_verdict(trace.recording):
-        verdict.sentences.extend(delay_reasons(delays, trace))
+        steps_ns = sum(step_trace.end - step_trace.start for step_trace in trace.steps)
+        verdict.sentences.extend(delay_reasons(delays, each_delay, steps_ns))
     not_seen = [*_not_seen(profile, call), *timing.notes]
     # ``redact_reason``: without the names of host and user, and without folders of paths.
     explained = record.Explanation(

@@ -265,16 +265,16 @@ TEMPLATES = {
         " what is not recorded"
     ),
     "latency-with-unchecked-clocks": (
-        "No wait in the recording shows whether the device's clock is late. If it is, the launch"
-        " latency is shorter by as much."
+        "No wait in the recording shows whether the clocks of CPU and device agree to a few µs. By"
+        " what they differ, the launch latency is wrong."
     ),
     "no-launch-latency": "The launch latency is not known: {why}.",
     "few-launches-find-the-device-idle": (
         "{found_idle:count launch/launches} found the device idle, and a latency needs five"
     ),
-    "latency-not-known-with-clocks-apart": "the clocks of CPU and device do not agree",
+    "latency-not-known-with-clocks-apart": "the clocks of CPU and device seem to differ",
     "latency-between-bounds-of-clocks": (
-        "the clocks of CPU and device do not agree, and it can be {shortest_ns:micro} to"
+        "the clocks of CPU and device seem to differ, and it can be {shortest_ns:micro} to"
         " {longest_ns:micro} µs"
     ),
     "launches-queue": (
@@ -287,7 +287,7 @@ TEMPLATES = {
         " wait for the work before them, and start {queued_ns:micro} µs after the call (median)"
         "{behind_others:more}. So the launch latency is hidden, and costs no time."
     ),
-    "queue-behind-other-streams": "of other streams at {launches:,} of them",
+    "queue-behind-streams": "of other streams at {launches:,} of them",
     "graph-launch-latency": (
         "A CUDA graph starts {latency_ns:micro} µs after its launch on an idle device (median of"
         " {found_idle:,})."

@@ -34,6 +34,7 @@ from overhead.explaining.host_work import (
     synchronisation_rows,
 )
 from overhead.explaining.launch_delays import delays_reason, launch_delays
+from overhead.explaining.predictions import predictions
 from overhead.explaining.profiling import StepProfile, measure_conditions, profile_step
 from overhead.explaining.record import NOT_MEASURED, NOT_MEASURED_MET, missing, renamed
 from overhead.explaining.replay import recorded_and_replayed_ns, step_parts
@@ -569,7 +570,9 @@ def _judged(
         no_verdict = because("no-verdict", why=lost_records)
         return check, record.StepVerdict(kind="unclear", sentences=[no_verdict])
 
-    verdict = judge(parts, check, operations, synchronisations, counts.launches.value, gains)
+    predicted = predictions(trace.quiet(), profile.host)
+    launches = counts.launches.value
+    verdict = judge(parts, check, operations, synchronisations, launches, gains, predicted)
     # How long device work waits after its launch: only a replay that holds can say it.
     delays = delays_reason(launch_delays(trace))
     if check.ok and delays:

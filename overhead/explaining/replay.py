@@ -43,7 +43,9 @@ class QueueAction:
     streams in ``waits_for``.
 
     ``latency_ns``: from the call that issues the work to its start on an idle device. ``call``,
-    ``kernel``: names.
+    ``kernel``: names. ``issue_ns``: how long the call itself works on the host; that is part of the
+    work of the next action, since the device may start before the call returns. ``is_graph``:
+    whether the call launches a graph.
     """
 
     work_ns: float
@@ -52,6 +54,8 @@ class QueueAction:
     waits_for: Sequence[str] = ()
     call: Why = ""
     kernel: str = ""
+    issue_ns: float = 0.0
+    is_graph: bool = False
 
 
 @dataclass(frozen=True)
@@ -358,6 +362,8 @@ def _actions(
             call.waits_for,
             call=call.operation.name if call.operation else call.name,
             kernel=issued[0].name if issued else "",
+            issue_ns=max(0.0, call.end - call.start - call.no_work - call_ns),
+            is_graph="GraphLaunch" in call.name,
         )
         done_until = call.start
     yield QueueAction(host(done_until, step.end), call=because("end-of-step"))

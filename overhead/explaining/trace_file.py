@@ -16,6 +16,7 @@ import msgspec
 from overhead.errors import UsageError
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
+from overhead.explaining.host_places import host_places, places_reasons
 from overhead.explaining.host_work import HostTimes, ProfilerCost
 from overhead.explaining.profiling import StepProfile
 from overhead.explaining.rank_waits import without_waits_for_ranks
@@ -28,18 +29,19 @@ from overhead.explaining.record import (
     missing,
 )
 from overhead.explaining.replay import StepParts, mean_parts, step_parts
-from overhead.explaining.verdict import WITHIN, bound_of
+from overhead.explaining.start_up import MOST_START_UP, StartUp, start_up_of, start_up_reasons
+from overhead.explaining.verdict import UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
 from overhead.reading.plain_text import plain
-from overhead.results import Figure, Machine, Reason, Why, because, together
+from overhead.results import Figure, Machine, Reason, Why, because, code_of, codes_of, together
 from overhead.timing.call_spec import FoundCall
 from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
-from overhead.traces.doubts import working_threads
 from overhead.traces.formats import read_trace_file
+from overhead.traces.opened_ranges import with_opened_ranges
 from overhead.traces.recording import caveats, left_out, why_no_verdict
-from overhead.traces.trace import Trace, busy_by_device
+from overhead.traces.trace import Trace, busiest_ns, busy_by_device
 
 _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
 _MOST_COST_NS = 5000.0
@@ -52,6 +54,22 @@ _FEW_STEPS = 3
 """Of more steps than these the first one does not count where steps are compared."""
 _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
+_TRUE_OF_START_UP = {
+    "device-is-idle",
+    "most-host-time",
+    "processor-only",
+    "kernels-inside-operations",
+}
+"""What is said of a step and holds for start-up too."""
+_WRONG_OF_START_UP = {
+    "predicted-gains",
+    "fewer-launches-save-little",
+    "less-host-work-saves-nothing",
+    "host-work-for-each-launch",
+}
+"""What would follow from a step for later ones."""
+_AFTER_THE_CAUSES = {"device-is-idle", "host-work-for-each-launch", "most-host-time", "data-loader"}
+"""Where the host's time goes stands before these."""
 _MOST_SENTENCES, _MOST_DEVICES = 20, 32
 """What the file of an explanation can hold."""
 
@@ -73,7 +91,8 @@ def explain_traces(
             f"two of these traces are of rank {plain(rank, 60)}; give one of each rank"
         )
     traces = _with_names(traces, paths)
-    trace = traces[0]
+    # A range that holds most of a step says nothing of what takes its time.
+    trace, opened = with_opened_ranges(traces[0])
     if chrome is not None and not trace.has_device:
         raise UsageError(f"{chrome}: no replay to write: {paths[0].name} has no work on a device")
     # Times are in ns here.
@@ -90,8 +109,8 @@ def explain_traces(
             lost_by_rank.append(because("recording-of-rank", rank=each.rank, why=why))
     found = msgspec.structs.replace(
         found,
-        not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
-        verdict=_verdict(found, trace, host, ranks, lost_by_rank),
+        not_seen=[*_not_in_a_trace(trace), *_not_read(trace), *found.not_seen],
+        verdict=_verdict(found, trace, host, ranks, lost_by_rank, opened),
         ranks=list(ranks.rows) if ranks else [],
     )
     if not trace.recording.memory_recorded:  # then 0 allocations would be wrong
@@ -169,12 +188,20 @@ def _with_names(traces: Sequence[Trace], paths: Sequence[Path]) -> list[Trace]:
     return named
 
 
+def _not_in_a_trace(trace: Trace) -> list[Reason]:
+    """What no trace tells, and how to learn it of a program of Python."""
+    said = [because("not-in-any-trace")]
+    if trace.maker == "pytorch":
+        said.append(because("run-the-program"))
+    return said
+
+
 def _not_read(trace: Trace) -> list[Reason]:
     """What the result does not hold of this trace: other processes, memory, records left out."""
     said = []
     if trace.processes > 1:
         said.append(because("one-process-read", processes=trace.processes))
-    if not trace.recording.memory_recorded:
+    if not trace.recording.memory_recorded and trace.maker == "pytorch":
         said.append(because("allocations-not-recorded"))
     return [*left_out(trace.recording), *said]
 
@@ -185,12 +212,14 @@ def _verdict(
     host: HostTimes,
     ranks: RankComparison | None,
     lost_by_rank: Sequence[Reason],
+    opened: Sequence[str],
 ) -> StepVerdict:
     """The verdict of the explanation ``found``, or none where this recording does not allow one:
     it lost records, its steps differ, or collectives may wait for other ranks. Its sentences begin
     with what a reader must know of the recording, and end with the ranks.
 
-    ``lost_by_rank``: why the recordings of some ranks allow no comparison.
+    ``lost_by_rank``: why the recordings of some ranks allow no comparison. ``opened``: the names of
+    the ranges that are replaced by what runs in them.
     """
     verdict = found.verdict
     # How much of the recording is steps, for the sentence on what was left out of it.
@@ -206,21 +235,8 @@ def _verdict(
         no_verdict = because("no-verdict", why=lost_records)
         first = [no_verdict, *first, because("times-of-what-was-recorded")]
         said = []
-    elif not trace.has_device:
-        said = _on_processor_only(found, said)
-    elif verdict.kind != "unclear":
-        why = _other_steps(trace, host) or _calls_without_work(verdict, trace)
-        if why is not None:
-            verdict = StepVerdict(kind="unclear", sentences=[])
-            said = [why]
-        else:
-            verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
-    # What else the trace tells, if it is complete enough.
-    if not lost_records:
-        said += _several_devices(found, trace)
-        said += _runtime_call(found, trace)
-        # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
-        said += _chosen_cost(host)
+    else:
+        verdict, said = _verdict_and_causes(found, trace, host, ranks, opened)
     if ranks is not None:
         said.append(because("rest-is-of-rank", rank=ranks.rows[0].rank))
         if lost_by_rank:
@@ -232,6 +248,129 @@ def _verdict(
     if len(reasons) > _MOST_SENTENCES:
         reasons = reasons[: _MOST_SENTENCES - 1] + reasons[-1:]
     return msgspec.structs.replace(verdict, sentences=reasons)
+
+
+def _verdict_and_causes(
+    found: Explanation,
+    trace: Trace,
+    host: HostTimes,
+    ranks: RankComparison | None,
+    opened: Sequence[str],
+) -> tuple[StepVerdict, list[Why]]:
+    """The verdict on a recording that has lost little, and its sentences: what bounds the step
+    first, then where the time goes, then what a reader must know of these times.
+    """
+    verdict = found.verdict
+    said = list(verdict.sentences)
+    start_up = start_up_of(trace.quiet(), host)
+    if not trace.has_device:
+        said = _on_processor_only(found, trace, said)
+    elif verdict.kind == "unclear":
+        verdict, said = _as_recorded(found, trace, said)
+    else:
+        why = _other_steps(trace, host) or _calls_without_work(verdict, trace, host)
+        if why is not None:
+            verdict = StepVerdict(kind="unclear", sentences=[])
+            said = [why]
+        else:
+            verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
+
+    # A replay that fails its check shows that the times of the host are not right, and calls that
+    # may wait are no work.
+    places: list[Reason] = []
+    if found.replay.ok and "no-verdict-with-calls-that-may-wait" not in codes_of(together(*said)):
+        places = places_reasons(host_places(trace, host, opened), has_device=trace.has_device)
+        places += _opened_reasons(found, opened)
+        said = _without_names(said, opened)
+    bounds = _start_up_bounds(start_up, trace)
+    started = start_up_reasons(start_up, bounds=bounds)
+    if start_up.share >= MOST_START_UP:
+        # What such a recording says of its launches does not hold for the steps after it.
+        said = [reason for reason in said if code_of(reason) not in _WRONG_OF_START_UP]
+    if bounds:
+        verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
+        facts = [reason for reason in said if code_of(reason) in _TRUE_OF_START_UP]
+        said = [*started, *places, *facts]
+    else:
+        said = _with_causes(said, [*started, *places])
+    said += _several_devices(found, trace)
+    # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
+    said += _chosen_cost(host)
+    if UNCHECKED in said:  # a remark on all times, which comes after them
+        said.remove(UNCHECKED)
+        said.append(UNCHECKED)
+    return verdict, said
+
+
+def _start_up_bounds(start_up: StartUp, trace: Trace) -> bool:
+    """Whether start-up bounds the step: it is most of the host's work, and longer than the device
+    works.
+    """
+    device_ns = statistics.fmean(busiest_ns(step.device) for step in trace.steps)
+    return start_up.share >= MOST_START_UP and start_up.ns > device_ns
+
+
+def _with_causes(said: Sequence[Why], causes: Sequence[Why]) -> list[Why]:
+    """The sentences of a verdict with where the host's time goes, which stands behind what bounds
+    the step and what would change it.
+    """
+    for index, reason in enumerate(said):
+        if code_of(reason) in _AFTER_THE_CAUSES:
+            return [*said[:index], *causes, *said[index:]]
+    return [*said, *causes]
+
+
+def _without_names(said: Sequence[Why], names: Sequence[str]) -> list[Why]:
+    """What is said, without the sentence that one of these ranges takes most of the host's time:
+    another one says what is in it.
+    """
+    kept = []
+    for reason in said:
+        if isinstance(reason, Reason) and reason.code == "most-host-time":
+            if reason.values["name"] in names:
+                continue
+        kept.append(reason)
+    return kept
+
+
+def _opened_reasons(found: Explanation, opened: Sequence[str]) -> list[Reason]:
+    """Which ranges hold a quarter of the steps or more, and how long the host works in them outside
+    of the operations that they hold.
+    """
+    own_ns = {row.name: row.host_ns for row in found.operations}
+    return [
+        because("range-holds-operations", name=name, own_ns=own_ns.get(name, 0.0))
+        for name in opened
+        if own_ns.get(name, 0.0) >= _LITTLE * sum(own_ns.values())
+    ]
+
+
+def _as_recorded(
+    found: Explanation, trace: Trace, said: list[Why]
+) -> tuple[StepVerdict, list[Why]]:
+    """The verdict that the recorded times alone allow where the replay does not explain them: a
+    device that works for almost all of the step bounds it. Else none, and for which share it works.
+    """
+    step_ns = found.replay.measured.value
+    if not step_ns or not found.replay.unchecked:
+        return found.verdict, said
+    device_ns = statistics.median(busiest_ns(step.device) for step in trace.steps)
+    share = min(1.0, device_ns / step_ns)
+    times = {"device_ns": device_ns, "step_ns": step_ns, "share": share}
+    waits_for_ranks = any(work.communicates for step in trace.steps for work in step.device)
+    if share < 1 - WITHIN or waits_for_ranks:
+        known = [because("device-works-as-recorded", **times)]
+        # They come in the order of their waits.
+        longest = next(iter(found.synchronisations), None)
+        if longest is not None and longest.blocked_ns >= _LITTLE * step_ns:
+            known.append(
+                because(
+                    "longest-wait-as-recorded", what=longest.what, longest_ns=longest.blocked_ns
+                )
+            )
+        return found.verdict, [*said, *known]
+    verdict = StepVerdict(kind="device", overhead_share=1 - share, sentences=[])
+    return verdict, [because("device-bound-as-recorded", **times), UNCHECKED]
 
 
 def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
@@ -280,7 +419,7 @@ def _same_bound(first: StepParts, second: StepParts) -> bool:
     return alike and abs(first.synchronisation_share - second.synchronisation_share) <= _LITTLE
 
 
-def _calls_without_work(verdict: StepVerdict, trace: Trace) -> Reason | None:
+def _calls_without_work(verdict: StepVerdict, trace: Trace, host: HostTimes) -> Reason | None:
     """Why a verdict that the host bounds the step is not sure: calls of the runtime take long, and
     perhaps not by work of the host. The profiler may delay them, or they may wait for the device.
     None if they do not take a tenth of the steps.
@@ -300,11 +439,15 @@ def _calls_without_work(verdict: StepVerdict, trace: Trace) -> Reason | None:
     # ``may_wait``: a call that lasts while the device works, and so may wait for it;
     # ``may_wait_ns``: how long all such calls last together.
     mean_ns = recording.may_wait_ns / max(1, len(trace.steps))
+    # If they all wait, the host works so much less.
+    parts = step_parts(trace.quiet(), host)
     return because(
         "no-verdict-with-calls-that-may-wait",
         call=recording.may_wait,
         mean_ns=mean_ns,
         share=recording.may_wait_ns / recording.steps_ns,
+        host_ns=max(0.0, parts.host - mean_ns),
+        device_ns=parts.device,
     )
 
 
@@ -315,18 +458,21 @@ def _chosen_cost(host: HostTimes) -> list[Reason]:
     return [because("cost-chosen-by-step-ms", operation_ns=host.cost.operation_ns)]
 
 
-def _on_processor_only(found: Explanation, said: Sequence[Why]) -> list[Why]:
+def _on_processor_only(found: Explanation, trace: Trace, said: Sequence[Why]) -> list[Why]:
     """The sentences of a verdict on a trace without device work. The first one is replaced: it
     names the measured time of the step, which a trace has not.
     """
     if found.verdict.kind == "unclear":
         return [*said]
     took = found.replay.measured
+    first: list[Why] = []
     if took.value is None:
-        first = because("processor-only-without-a-time")
+        first.append(because("processor-only-without-a-time"))
     else:
-        first = because("processor-only", step_ns=took.value, how=took.rule)
-    return [first, *said[1:]]
+        first.append(because("processor-only", step_ns=took.value, how=took.rule))
+    if trace.maker == "pytorch":
+        first.append(because("record-the-device-too"))
+    return [*first, *said[1:]]
 
 
 def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
@@ -348,32 +494,6 @@ def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
         idle = max(0.0, 1 - works_ns / step_ns)
         works.append(because("device-works", device=device, busy_ns=works_ns, idle=idle))
     return [because("several-devices", devices=len(devices), each=together(*works[:_MOST_DEVICES]))]
-
-
-def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
-    """The call of the CUDA runtime that takes most of the host's time outside of operations, if
-    that is a tenth of all host work or more: the table of operations does not show it.
-    """
-    # Of a mean step: the rows hold means over the steps.
-    all_work_ns = sum(row.host_ns for row in found.operations)
-    work_ns_by_name: dict[str, float] = {}
-    for step in trace.steps:
-        # Threads that only wait, beside the program, do not count. By name: how long the calls
-        # outside of operations work on the host, over all steps.
-        working = working_threads(step.operations, step.calls)
-        for call in step.calls:
-            # ``no_work``: the part of a call that is a wait.
-            if call.operation is None and call.thread in working:
-                earlier_ns = work_ns_by_name.get(call.name, 0.0)
-                work_ns_by_name[call.name] = earlier_ns + call.end - call.start - call.no_work
-    # A replay that fails its check shows that the times of the host are not right.
-    if not work_ns_by_name or not found.replay.ok:
-        return []
-    name = max(work_ns_by_name, key=work_ns_by_name.__getitem__)
-    mean_ns = work_ns_by_name[name] / len(trace.steps)
-    if mean_ns < _LITTLE * all_work_ns:
-        return []
-    return [because("call-outside-of-operations", call=name, mean_ns=mean_ns)]
 
 
 def host_times(trace: Trace, step_ns: float) -> HostTimes:

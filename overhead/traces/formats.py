@@ -15,7 +15,7 @@ from overhead.results import because
 from overhead.traces.chrome_trace import is_chrome_trace, read_chrome_file
 from overhead.traces.nsys_export import is_of_nsys, read_nsys_file
 from overhead.traces.recording import why_no_verdict
-from overhead.traces.trace import Trace
+from overhead.traces.trace import Trace, TraceMaker
 
 
 @dataclass(frozen=True)
@@ -23,16 +23,18 @@ class TraceFormat:
     """A format of traces.
 
     ``is_format``: whether a file is of this format; mostly by its content, because names of all
-    kinds are in use. ``read``: the steps in such a file; raises ``BadFile``, one line.
+    kinds are in use. ``read``: the steps in such a file; raises ``BadFile``, one line. ``maker``:
+    what records such files.
     """
 
     is_format: Callable[[Path], bool]
     read: Callable[[Path], Trace]
+    maker: TraceMaker
 
 
 TRACE_FORMATS = [
-    TraceFormat(is_of_nsys, read_nsys_file),
-    TraceFormat(is_chrome_trace, read_chrome_file),
+    TraceFormat(is_of_nsys, read_nsys_file, "nsight"),
+    TraceFormat(is_chrome_trace, read_chrome_file, "pytorch"),
 ]
 """The first format that claims a file reads it. The last one claims all files."""
 
@@ -45,7 +47,8 @@ def read_trace_file(path: Path) -> Trace:
     """
     if path.is_dir():
         raise BadFile("a folder; name the trace files in it", path)
-    trace = _format_of(path).read(path)
+    trace_format = _format_of(path)
+    trace = trace_format.read(path)
     # Of host and device one alone is no step.
     _refuse_one_half(trace, path)
     steps = [step for step in trace.steps if step.device] or trace.steps
@@ -53,7 +56,9 @@ def read_trace_file(path: Path) -> Trace:
         trace.recording, steps_without_work=len(trace.steps) - len(steps)
     )
     device = trace.device or ("a device" if trace.has_device else "")
-    return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
+    return dataclasses.replace(
+        trace, steps=steps, device=device, recording=recording, maker=trace_format.maker
+    )
 
 
 def _format_of(path: Path) -> TraceFormat:

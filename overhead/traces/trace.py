@@ -18,6 +18,8 @@ from overhead.results import LongText
 from overhead.traces.recording import Recording
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
+TraceMaker = Literal["", "pytorch", "nsight"]
+"""Whose options a sentence may name."""
 TimeRange = tuple[float, float]
 """Start and end, ns."""
 _TO_PAGEABLE = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
@@ -44,7 +46,11 @@ NO_SITE = CallSite()
 
 @dataclass(frozen=True)
 class HostOperation:
-    """An operation of the library. ``inner``: how many operations it calls, on all levels."""
+    """An operation of the library. ``inner``: how many operations it calls, on all levels.
+
+    ``children``: those that it calls itself, where it may be a range around others. ``calls``: 0
+    for a further piece of a range that is cut into pieces (``opened_ranges``).
+    """
 
     name: str
     start: float
@@ -52,6 +58,8 @@ class HostOperation:
     thread: str
     inner: int = 0
     site: CallSite = NO_SITE
+    children: Sequence[HostOperation] = ()
+    calls: int = 1
 
 
 @dataclass(frozen=True)
@@ -229,7 +237,7 @@ class Trace:
     ``processes``: how many were recorded; one is read.
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
-    has; 0 if unknown.
+    has; 0 if unknown. ``maker``: what recorded it; '' for a profile of ours.
     """
 
     steps: Sequence[StepTrace]
@@ -238,6 +246,7 @@ class Trace:
     processes: int = 1
     recording: Recording = _NOTHING_LOST
     ranks: int = 0
+    maker: TraceMaker = ""
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no

@@ -639,7 +639,7 @@ def judge(
         number = round(launches)
         reasons.append(because("host-work-for-each-launch", launches=number, each_ns=each_ns))
     reasons += most_host_work(operations)
-    reasons += _wait_reasons(parts, synchronisations, gains)
+    reasons += _wait_reasons(parts, synchronisations, gains, is_trace=check.unchecked)
     if check.unchecked:
         # It says that the times contain the profiler's cost, and how to check them.
         reasons.append(UNCHECKED)
@@ -709,19 +709,24 @@ def _predicted_reasons(
 
 
 def _wait_reasons(
-    parts: StepParts, synchronisations: Sequence[record.SynchronisationRow], gains: Gains
+    parts: StepParts,
+    synchronisations: Sequence[record.SynchronisationRow],
+    gains: Gains,
+    *,
+    is_trace: bool,
 ) -> list[Why]:
     """What waits for the device cost, if it is enough to name: each upload from pageable memory,
     which waits until earlier work is done, and then all synchronisations together.
+
+    ``is_trace``: nobody measures what pinned memory gains, so it is named only where the replay
+    says that the step waits.
     """
     reasons: list[Why] = []
+    costs = parts.synchronisation_share >= _LEAST_SHARE or not is_trace
     for row in synchronisations:
         is_upload = FROM_PAGEABLE in codes_of(row.what)
-        pinned = gains.get(PINNED)
-        # The upload takes its time with pinned memory too: only what its wait costs can be saved.
-        saves = pinned is not None or parts.synchronisation_share >= _LEAST_SHARE
-        if is_upload and saves and row.blocked_ns >= _LEAST_SHARE * parts.step:
-            reasons.append(_upload_reason(row, pinned))
+        if is_upload and costs and row.blocked_ns >= _LEAST_SHARE * parts.step:
+            reasons.append(_upload_reason(row, gains.get(PINNED)))
     # The gain of a step without waits, if it was measured, tells better than the replay.
     # Synchronisations are named from 1 % of the step on, a single upload from 2 % on.
     if synchronisations and parts.synchronisation_share >= _LEAST_SYNCHRONISED:

@@ -29,7 +29,7 @@ class TraceFormat:
 
     is_format: Callable[[Path], bool]
     read: Callable[[Path], Trace]
-    maker: TraceMaker
+    maker: TraceMaker = ""
 
 
 TRACE_FORMATS = [

@@ -24,7 +24,7 @@ _MOST_OPENED = 6
 
 
 class OpenedTrace(NamedTuple):
-    """A trace in whose steps some ranges are opened, and the names of these, the outermost first."""
+    """A trace in whose steps some ranges are opened, and their names, the outermost first."""
 
     trace: Trace
     names: Sequence[str]

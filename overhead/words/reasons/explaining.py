@@ -250,7 +250,8 @@ TEMPLATES = {
     "data-loader": "The DataLoader's next() takes {share:percent} of the CPU time of a step.",
     "pageable-uploads": (
         "Copies to the device from pageable memory ({count:.4g} in each step) block the CPU for"
-        " {blocked_ns:time}{line:at}: pinned memory (in PyTorch, pin_memory() and non_blocking=True) may avoid that."
+        " {blocked_ns:time}{line:at}: pinned memory (in PyTorch, pin_memory() and"
+        " non_blocking=True) may avoid that."
     ),
     "pageable-uploads-pinned": (
         "Copies to the device from pageable memory ({count:.4g} in each step) block the CPU for"

@@ -108,7 +108,9 @@ TEMPLATES = {
         "{processes} processes have device work, and only the one with most of it was read."
     ),
     "allocations-unknown": "not recorded",
-    "allocations-not-recorded": "Allocations were not recorded; profile_memory=True of torch.profiler records them.",
+    "allocations-not-recorded": (
+        "Allocations were not recorded; profile_memory=True of torch.profiler records them."
+    ),
     "times-of-what-was-recorded": "The times below are those of the recording.",
     "steps-differ": (
         "No verdict, because the steps differ. The shortest ones take {host_ns:time} on the CPU"

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from overhead.errors import UsageError
+from overhead.explaining.device_time import device_time_rows, devices_said, split_of
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
 from overhead.explaining.host_places import host_places, places_reasons
@@ -22,15 +23,17 @@ from overhead.explaining.profiling import StepProfile
 from overhead.explaining.rank_waits import without_waits_for_ranks
 from overhead.explaining.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
 from overhead.explaining.record import (
+    MOST_ROWS,
     NOT_IN_A_TRACE,
     UNKNOWN_MACHINE,
     Explanation,
+    ProcessRow,
     StepVerdict,
     missing,
 )
 from overhead.explaining.replay import StepParts, mean_parts, step_parts
 from overhead.explaining.start_up import MOST_START_UP, StartUp, start_up_of, start_up_reasons
-from overhead.explaining.verdict import UNCHECKED, WITHIN, bound_of
+from overhead.explaining.verdict import LEAST_IDLE, UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
 from overhead.reading.plain_text import plain
@@ -38,10 +41,12 @@ from overhead.results import Figure, Machine, Reason, Why, because, code_of, cod
 from overhead.timing.call_spec import FoundCall
 from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
+from overhead.traces.device_split import DeviceSplit, DeviceTime
 from overhead.traces.formats import read_trace_file
 from overhead.traces.opened_ranges import with_opened_ranges
 from overhead.traces.recording import caveats, left_out, why_no_verdict
-from overhead.traces.trace import Trace, busiest_ns, busy_by_device
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
+from overhead.traces.trace import Trace, busiest_ns
 
 _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
 _MOST_COST_NS = 5000.0
@@ -70,21 +75,27 @@ _WRONG_OF_START_UP = {
 """What would follow from a step for later ones."""
 _AFTER_THE_CAUSES = {"device-is-idle", "host-work-for-each-launch", "most-host-time", "data-loader"}
 """Where the host's time goes stands before these."""
-_MOST_SENTENCES, _MOST_DEVICES = 20, 32
+_MOST_PROCESSES = 8
+"""A sentence names at most so many other processes."""
+_MOST_SENTENCES = 20
 """What the file of an explanation can hold."""
 
 
 def explain_traces(
-    paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None
+    paths: Sequence[Path],
+    step_ms: float = 0.0,
+    chrome: Path | None = None,
+    choice: StepChoice = ANY_STEPS,
 ) -> Explanation:
     """Explain the step of the first trace, for ``overhead explain --trace``. Several traces are of
     several ranks (processes of one program), which are compared.
 
     ``step_ms``: the time of a step without the profiler; 0 if it is not known. ``chrome``: a file
-    to write, the replayed step for Perfetto. Raises ``UsageError``, one line.
+    to write, the replayed step for Perfetto. ``choice``: what the user names as steps, in all
+    traces. Raises ``UsageError``, one line.
     """
     _check_different(paths)
-    traces = [read_trace_file(path) for path in paths]
+    traces = [read_trace_file(path, choice) for path in paths]
     rank = same_ranks(traces)
     if rank:
         raise UsageError(
@@ -107,11 +118,17 @@ def explain_traces(
         why = why_no_verdict(each.recording)
         if why:
             lost_by_rank.append(because("recording-of-rank", rank=each.rank, why=why))
+    split = split_of(trace, ranks)
     found = msgspec.structs.replace(
         found,
         not_seen=[*_not_in_a_trace(trace), *_not_read(trace), *found.not_seen],
-        verdict=_verdict(found, trace, host, ranks, lost_by_rank, opened),
+        verdict=_verdict(found, trace, host, ranks, lost_by_rank, opened, split),
         ranks=list(ranks.rows) if ranks else [],
+        processes=_process_rows(trace),
+        device_time=device_time_rows(
+            split, waits_known=ranks is not None and ranks.collectives > 0
+        ),
+        steps_taken=trace.steps_taken,
     )
     if not trace.recording.memory_recorded:  # then 0 allocations would be wrong
         unknown = missing("allocations", because("allocations-unknown"), "count")
@@ -197,13 +214,51 @@ def _not_in_a_trace(trace: Trace) -> list[Reason]:
 
 
 def _not_read(trace: Trace) -> list[Reason]:
-    """What the result does not hold of this trace: other processes, memory, records left out."""
+    """What the result does not hold of this trace: memory, records left out."""
     said = []
-    if trace.processes > 1:
-        said.append(because("one-process-read", processes=trace.processes))
     if not trace.recording.memory_recorded and trace.maker == "pytorch":
         said.append(because("allocations-not-recorded"))
     return [*left_out(trace.recording), *said]
+
+
+def _process_read(trace: Trace) -> list[Reason]:
+    """Which process of the recording is explained, and which others there are."""
+    others = []
+    read = None
+    for process in trace.processes:
+        if process.is_read:
+            read = process
+        else:
+            name = because("process-with-name", process=process.process, name=process.name)
+            called = name if process.name else process.process
+            others.append(because("other-process", process=called, device_ns=process.device_ns))
+    if read is None or not others:
+        return []
+    return [
+        because(
+            "one-process-read",
+            processes=len(trace.processes),
+            process=read.process,
+            name=read.name,
+            device_ns=read.device_ns,
+            others=together(*others[:_MOST_PROCESSES]),
+        )
+    ]
+
+
+def _process_rows(trace: Trace) -> list[ProcessRow]:
+    """The processes of the recording as the file holds them."""
+    rows = []
+    for process in trace.processes[:MOST_ROWS]:
+        rows.append(
+            ProcessRow(
+                process=process.process,
+                name=process.name,
+                device_ns=process.device_ns,
+                explained=process.is_read,
+            )
+        )
+    return rows
 
 
 def _verdict(
@@ -213,19 +268,19 @@ def _verdict(
     ranks: RankComparison | None,
     lost_by_rank: Sequence[Reason],
     opened: Sequence[str],
+    split: DeviceSplit,
 ) -> StepVerdict:
     """The verdict of the explanation ``found``, or none where this recording does not allow one:
     it lost records, its steps differ, or collectives may wait for other ranks. Its sentences begin
     with what a reader must know of the recording, and end with the ranks.
 
     ``lost_by_rank``: why the recordings of some ranks allow no comparison. ``opened``: the names of
-    the ranges that are replaced by what runs in them.
+    the ranges that are replaced by what runs in them. ``split``: where the time of the devices
+    goes.
     """
     verdict = found.verdict
-    # How much of the recording is steps, for the sentence on what was left out of it.
-    shown_ns = sum(step.end - step.start for step in trace.steps)
     # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
-    first: list[Why] = [*caveats(trace.recording, shown_ns)]
+    first: list[Why] = [*_process_read(trace), *caveats(trace.recording)]
     if ranks is not None and len(ranks.rows) < trace.ranks:
         first.append(because("traces-of-some-ranks", given=len(ranks.rows), ranks=trace.ranks))
     said = list(verdict.sentences)
@@ -236,7 +291,7 @@ def _verdict(
         first = [no_verdict, *first, because("times-of-what-was-recorded")]
         said = []
     else:
-        verdict, said = _verdict_and_causes(found, trace, host, ranks, opened)
+        verdict, said = _verdict_and_causes(found, trace, host, ranks, opened, split)
     if ranks is not None:
         said.append(because("rest-is-of-rank", rank=ranks.rows[0].rank))
         if lost_by_rank:
@@ -256,11 +311,12 @@ def _verdict_and_causes(
     host: HostTimes,
     ranks: RankComparison | None,
     opened: Sequence[str],
+    split: DeviceSplit,
 ) -> tuple[StepVerdict, list[Why]]:
     """The verdict on a recording that has lost little, and its sentences: what bounds the step
     first, then where the time goes, then what a reader must know of these times.
     """
-    verdict = found.verdict
+    verdict = _with_idle_share(found.verdict, split)
     said = list(verdict.sentences)
     start_up = start_up_of(trace.quiet(), host)
     if not trace.has_device:
@@ -293,13 +349,34 @@ def _verdict_and_causes(
         said = [*started, *places, *facts]
     else:
         said = _with_causes(said, [*started, *places])
-    said += _several_devices(found, trace)
+    said += devices_said(split)
     # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
     said += _chosen_cost(host)
     if UNCHECKED in said:  # a remark on all times, which comes after them
         said.remove(UNCHECKED)
         said.append(UNCHECKED)
     return verdict, said
+
+
+def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
+    """The verdict with the share of a step in which its device is idle as it was recorded. Work of
+    the step before, which goes on in this one, is no idle time.
+    """
+    busiest = max(split.devices, key=_busy_of, default=None)
+    if busiest is None or split.step_ns <= 0 or verdict.overhead_share is None:
+        return verdict
+    idle_share = min(1.0, max(0.0, busiest.idle / split.step_ns))
+    said = []
+    for reason in verdict.sentences:
+        if code_of(reason) != "device-is-idle":
+            said.append(reason)
+        elif idle_share >= LEAST_IDLE:
+            said.append(because("device-is-idle", share=idle_share))
+    return msgspec.structs.replace(verdict, overhead_share=idle_share, sentences=said)
+
+
+def _busy_of(device: DeviceTime) -> float:
+    return device.busy
 
 
 def _start_up_bounds(start_up: StartUp, trace: Trace) -> bool:
@@ -326,10 +403,9 @@ def _without_names(said: Sequence[Why], names: Sequence[str]) -> list[Why]:
     """
     kept = []
     for reason in said:
-        if isinstance(reason, Reason) and reason.code == "most-host-time":
-            if reason.values["name"] in names:
-                continue
-        kept.append(reason)
+        is_most = isinstance(reason, Reason) and reason.code == "most-host-time"
+        if not is_most or reason.values["name"] not in names:
+            kept.append(reason)
     return kept
 
 
@@ -473,27 +549,6 @@ def _on_processor_only(found: Explanation, trace: Trace, said: Sequence[Why]) ->
     if trace.maker == "pytorch":
         first.append(because("record-the-device-too"))
     return [*first, *said[1:]]
-
-
-def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
-    """How long each device works in a step, and for which share it is idle, if the step uses
-    several: the verdict is about the one that works longest.
-    """
-    busy_of_steps = [busy_by_device(step.device) for step in trace.steps]
-    devices = sorted(set().union(*busy_of_steps))
-    if len(devices) < 2:
-        return []
-    # The time with which the replay was compared, else the mean recorded step.
-    step_ns = found.replay.measured.value or statistics.fmean(
-        step.end - step.start for step in trace.steps
-    )
-    # Of each device the mean over the steps.
-    works = []
-    for device in devices:
-        works_ns = statistics.fmean(busy.get(device, 0.0) for busy in busy_of_steps)
-        idle = max(0.0, 1 - works_ns / step_ns)
-        works.append(because("device-works", device=device, busy_ns=works_ns, idle=idle))
-    return [because("several-devices", devices=len(devices), each=together(*works[:_MOST_DEVICES]))]
 
 
 def host_times(trace: Trace, step_ns: float) -> HostTimes:

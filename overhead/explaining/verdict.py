@@ -30,7 +30,7 @@ In reports/explained.json the replay takes 0.91 to 1.04 of the measured step in 
 streams do not wait for each other, and 0.50 in the two runs of ``two_streams``, which it does not
 model. A wider allowance lets a replay judge that does not describe the step.
 """
-_BOUND_BY_WAITS, _FEW_WAITS = 1 / 3, 0.1
+BOUND_BY_WAITS, _FEW_WAITS = 1 / 3, 0.1
 """Shares of the step that synchronisations cost. From the first one on they bound the step, below
 the second one they count for nothing. Chosen, not measured; between the two a step is ``mixed``.
 """
@@ -67,7 +67,7 @@ _APART = 1.3
 """The first lines name a gain of this factor or more, and an unpinned time that is as far from the
 undisturbed one. Chosen, not measured; ``overhead time`` names the latter from the same factor on.
 """
-_LEAST_IDLE = 0.005
+LEAST_IDLE = 0.005
 """A smaller share would be said as 0 %."""
 _FEWEST_LAUNCHES = 10
 """The cost of a launch is named from so many on: of fewer, the operations around them tell more.
@@ -511,10 +511,10 @@ def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     """
     # ``synchronisation_share``: 1 less the step without synchronisations over the step. Between the
     # two limits they cost too much to leave out, and too little to be all. The limits are a tenth
-    # of the step (``_FEW_WAITS``) and a third of it (``_BOUND_BY_WAITS``).
+    # of the step (``_FEW_WAITS``) and a third of it (``BOUND_BY_WAITS``).
     if parts.synchronisation_share >= _FEW_WAITS:
         gain_without_waits = parts.step / parts.without_waits
-        if parts.synchronisation_share >= _BOUND_BY_WAITS:
+        if parts.synchronisation_share >= BOUND_BY_WAITS:
             return "synchronisation", gain_without_waits
         return "mixed", gain_without_waits
 
@@ -609,11 +609,10 @@ def judge(
     changes.
     """
     # The device is idle for what it does not work of the step. The measured time of the step counts
-    # where there is one, else the replayed one (``parts.step``): a recorded step may begin with a
-    # wait for the work of the step before it.
+    # where there is one, else the replayed one (``parts.step``).
     idle_share = None
     if parts.step > 0:
-        step_ns = parts.step if check.unchecked else check.measured.value or parts.step
+        step_ns = check.measured.value or parts.step
         idle_share = max(0.0, 1 - parts.device / step_ns)
     if not check.ok:
         not_understood = _not_understood(check)
@@ -628,7 +627,7 @@ def judge(
     reasons.append(_bound_reason(bound, parts))
     if not bound.contradicted:
         reasons += _predicted_reasons(bound.kind, predicted, gains)
-    if idle_share is not None and idle_share >= _LEAST_IDLE:
+    if idle_share is not None and idle_share >= LEAST_IDLE:
         reasons.append(because("device-is-idle", share=idle_share))
     # Host work inside of operations that launch; ``BETWEEN`` is the row of the work between them.
     inside_ns = sum(row.host_ns for row in operations if row.name != BETWEEN and row.device_ns > 0)

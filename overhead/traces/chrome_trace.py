@@ -17,6 +17,7 @@ from overhead.errors import BadFile
 from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace
 
 MOST_TRACE_BYTES = 1 << 30
@@ -68,8 +69,8 @@ class _Arguments(msgspec.Struct, frozen=True, gc=False):
     allocation.
 
     ``collective``: what a kernel or an operation exchanges with other ranks; ``group``,
-    ``group_name``: which ranks take part; ``elements``: how many numbers it gets. Releases of
-    PyTorch write these as text, numbers or lists.
+    ``group_name``, ``group_size``: which ranks take part; ``elements``: how many numbers it gets.
+    Releases of PyTorch write these as text, numbers or lists. ``name``: of a process, in metadata.
     """
 
     correlation: int = 0
@@ -78,6 +79,8 @@ class _Arguments(msgspec.Struct, frozen=True, gc=False):
     group: Any = msgspec.field(name="Process Group Ranks", default="")
     group_name: Any = msgspec.field(name="Process Group Name", default="")
     elements: Any = msgspec.field(name="In msg nelems", default="")
+    name: Any = ""
+    group_size: Any = msgspec.field(name="Group size", default="")
 
 
 class _FileEvent(msgspec.Struct, gc=False):
@@ -122,14 +125,22 @@ def is_chrome_trace(path: Path) -> bool:
     return True
 
 
-def read_chrome_file(path: Path) -> Trace:
-    """The steps of a trace in a file, packed or not. Raises ``BadFile``, one line."""
+def read_chrome_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
+    """The steps of a trace in a file, packed or not. ``choice``: what the person names as steps.
+    Raises ``BadFile``, one line.
+    """
     packed = first_bytes(path, len(_GZIP)) == _GZIP
     raw = read_whole(path, MOST_TRACE_BYTES, packed=packed)
-    return read_chrome_trace(raw, str(path), trimmed=True)
+    return read_chrome_trace(raw, str(path), trimmed=True, choice=choice)
 
 
-def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = False) -> Trace:
+def read_chrome_trace(
+    raw: bytes,
+    name: str = "the trace",
+    *,
+    trimmed: bool = False,
+    choice: StepChoice = ANY_STEPS,
+) -> Trace:
     """The steps of a trace that ``torch.profiler`` exported as JSON. Raises ``BadFile``, which
     calls the trace by ``name``. A trace without marks of steps is one step.
 
@@ -142,7 +153,7 @@ def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = Fa
         decoded = _decoded(raw)
         _refuse_other_programs(decoded.file.traceEvents, raw)
         events = _events_of(decoded.file.traceEvents)
-        return assemble(events, _source_of(decoded), trimmed=trimmed)
+        return assemble(events, _source_of(decoded), trimmed=trimmed, choice=choice)
     except BadFile as error:
         raise BadFile(error.fault, name) from None  # the functions above know no name
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
@@ -224,8 +235,18 @@ def _source_of(decoded: _Decoded) -> TraceSource:
         device=device[:_MOST_NAME],
         rank=str(file.distributedInfo.get("rank", ""))[:_MOST_NAME],
         ranks=ranks if isinstance(ranks, int) else 0,
+        names=_process_names(file.traceEvents),
         unreadable=decoded.unreadable,
     )
+
+
+def _process_names(events: Iterable[_FileEvent]) -> dict[int | str, str]:
+    """The names of processes, as far as the file tells them."""
+    names: dict[int | str, str] = {}
+    for event in events:
+        if event.ph == "M" and event.name == "process_name" and event.args.name:
+            names[event.pid] = str(event.args.name)[:_MOST_NAME]
+    return names
 
 
 def _events_of(events: Iterable[_FileEvent]) -> Iterator[TraceEvent]:
@@ -259,8 +280,15 @@ def _events_of(events: Iterable[_FileEvent]) -> Iterator[TraceEvent]:
 
 
 def _group_of(arguments: _Arguments) -> str:
-    """Which ranks take part in a collective, and how many numbers each of them gives."""
-    ranks = arguments.group or arguments.group_name
+    """Which ranks take part in a collective, and how many numbers each of them gives. In an
+    all-to-all that differs by rank.
+    """
+    ranks = arguments.group
+    if not ranks:
+        size = f" of {arguments.group_size}" if arguments.group_size else ""
+        ranks = f"{arguments.group_name}{size}"
+    if "alltoall" in arguments.collective.replace("_", ""):
+        return str(ranks)[:_MOST_GROUP]
     return f"{ranks} {arguments.elements}".strip()[:_MOST_GROUP]
 
 

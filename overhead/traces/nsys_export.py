@@ -6,8 +6,7 @@ import contextlib
 import re
 import sqlite3
 import time
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,14 @@ from overhead.errors import BadFile
 from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
-from overhead.traces.nsys_queries import GPU_NAME, SELECTS, TABLES
+from overhead.traces.nsys_queries import GPU_NAME, PROCESS_NAMES, SELECTS, TABLES
+from overhead.traces.processes import (
+    ProcessId,
+    ProcessTime,
+    chosen_process,
+    process_times,
+)
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace
 
 _DATABASE = b"SQLite format 3\0"
@@ -29,10 +35,11 @@ _MOST_SECONDS = 60.0
 """Most rows that are read, and seconds for a query. Chosen, not measured; a hostile database may
 compute without an end.
 """
+_MOST_PROCESSES = 10_000
 _MOST_TEXT = 10_000_000
 _MOST_NAMES = 100_000_000
-"""Most bytes of a value, also of one that the database computes, and most characters of all
-different names.
+"""Most processes with a name, bytes of a value, also of one that the database computes, and
+characters of all different names.
 """
 _ADDED = re.compile(r"_v\d{4,}$|, (?:op_id|seq|sizes) = .*")
 """Nsight Systems adds CUDA's version to a call (``cudaLaunchKernel_v7000``), PyTorch a number to an
@@ -53,7 +60,7 @@ def is_of_nsys(path: Path) -> bool:
     return first_bytes(path, len(_DATABASE)) == _DATABASE
 
 
-def read_nsys_file(path: Path) -> Trace:
+def read_nsys_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     """The steps in a database that Nsight Systems has exported. Raises ``BadFile``, also for one of
     its reports that is not exported yet: only its own program can read that.
     """
@@ -61,10 +68,10 @@ def read_nsys_file(path: Path) -> Trace:
         raise BadFile(
             f"a report of Nsight Systems; export it: nsys export --type sqlite {path.name}", path
         )
-    return read_nsys_export(path)
+    return read_nsys_export(path, choice)
 
 
-def read_nsys_export(path: Path) -> Trace:
+def read_nsys_export(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     """The steps in a database that ``nsys export`` wrote, of the process with most device work.
     Ranges that the program marks by NVTX are its steps and operations. Raises ``BadFile``.
     """
@@ -73,16 +80,19 @@ def read_nsys_export(path: Path) -> Trace:
     _refuse_unfinished(path)
     try:
         database = _read_database(path)
-        process = _busiest_process(database.rows)
-        rows = [row for row in database.rows if row.process == process.number]
+        processes = _processes(database.rows, database.names, choice.process)
+        read = [process.process for process in processes if process.is_read]
+        rows = [row for row in database.rows if str(row.process) in read]
         # The others cannot be placed in time; they count as unreadable.
         timed = [row for row in rows if row.start is not None and row.end is not None]
         source = TraceSource(
             device=database.gpu,
-            processes=process.processes,
+            processes=processes if len(processes) > 1 else (),
             unreadable=len(rows) - len(timed),
         )
-        return assemble(_events_of(timed), source)
+        return assemble(_events_of(timed), source, choice=choice)
+    except BadFile as error:
+        raise BadFile(error.fault, path) from None  # the function above knows no name
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
         message = " ".join(str(error).split())[:200]
         raise BadFile(f"not an export of Nsight Systems: {message}", path) from None
@@ -130,11 +140,12 @@ class _Row(NamedTuple):
 @dataclass(frozen=True)
 class _Database:
     """What was read of a database. ``gpu``: the name of the first GPU; empty where it is not
-    told.
+    told. ``names``: of processes, as far as they are told.
     """
 
     rows: Sequence[_Row]
     gpu: str
+    names: Mapping[ProcessId, str]
 
 
 def _read_database(path: Path) -> _Database:
@@ -155,7 +166,7 @@ def _read_database(path: Path) -> _Database:
             raise ValueError("none of its tables is there")
         if "StringIds" not in tables:
             raise ValueError("no table StringIds, which holds the names")
-        return _Database(_rows(base, tables), _gpu(base, tables))
+        return _Database(_rows(base, tables), _gpu(base, tables), _names(base, tables))
 
 
 def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[_Row]:
@@ -191,27 +202,34 @@ def _gpu(base: sqlite3.Connection, tables: Collection[str]) -> str:
     return str(row[0])[:200] if row else ""
 
 
-class _Process(NamedTuple):
-    """The process that is read, None if none has device work, and how many have some."""
+def _names(base: sqlite3.Connection, tables: Collection[str]) -> dict[ProcessId, str]:
+    """The names of processes by their number; none where the database has no such table."""
+    names: dict[ProcessId, str] = {}
+    if "PROCESSES" not in tables:
+        return names
+    with contextlib.suppress(sqlite3.Error):  # no verdict hangs on a name
+        for number, name in base.execute(PROCESS_NAMES).fetchmany(_MOST_PROCESSES):
+            names[int(number)] = str(name or "").rpartition("/")[2][:200]
+    return names
 
-    number: int | None
-    processes: int
 
-
-def _busiest_process(rows: Iterable[_Row]) -> _Process:
-    """The process whose device work takes longest, and how many have some. A database may hold all
-    processes of a program, and a step belongs to one of them. Its number is None without any
-    device work.
+def _processes(
+    rows: Iterable[_Row], names: Mapping[ProcessId, str], choice: str
+) -> list[ProcessTime]:
+    """The processes with device work; one of them is read: the one that the person names
+    (``choice``), else the one whose device work takes longest. A database may hold all processes of
+    a program, and a step belongs to one of them. None without any device work.
     """
-    busy_ns = Counter[int]()
+    busy_ns: dict[ProcessId, float] = {}
     for row in rows:
         # ``_KINDS``: by the word for what a row is (call, work, range) the kind of its event.
         if _KINDS[row.kind] is EventKind.WORK:
             length_ns = (row.end or 0) - (row.start or 0)
             # Also work of no length, or with wrong times, shows that the process has some.
-            busy_ns[row.process] += max(1, length_ns)
-    number = max(busy_ns, key=busy_ns.__getitem__, default=None)
-    return _Process(number, len(busy_ns))
+            busy_ns[row.process] = busy_ns.get(row.process, 0.0) + max(1, length_ns)
+    if not busy_ns and not choice:
+        return []
+    return process_times(busy_ns, chosen_process(busy_ns, choice), names)
 
 
 def _events_of(rows: Iterable[_Row]) -> Iterator[TraceEvent]:

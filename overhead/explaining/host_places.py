@@ -46,9 +46,19 @@ class HostPlaces:
     has_operations: bool = True
 
     @property
+    def by_place(self) -> dict[str, float]:
+        """The host's work at each place."""
+        return {
+            "launching": self.launching_ns,
+            "other": self.other_ns,
+            "loading": self.loading_ns,
+            "between": self.between_ns,
+        }
+
+    @property
     def whole_ns(self) -> float:
         """All work of the host in a step."""
-        return self.launching_ns + self.other_ns + self.loading_ns + self.between_ns
+        return sum(self.by_place.values())
 
 
 def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> HostPlaces:
@@ -127,18 +137,18 @@ def places_reasons(places: HostPlaces, *, has_device: bool) -> list[Reason]:
     whole_ns = places.whole_ns
     if whole_ns <= 0:
         return []
-    in_operations = "host-time-in-other-operations" if has_device else "host-time-in-operations"
-    by_code = {
-        "host-time-in-launching-operations": places.launching_ns,
-        in_operations: places.other_ns,
-        "host-time-in-data-loading": places.loading_ns,
-        "host-time-between-operations": places.between_ns,
+    values_of = {
+        place: {"part_ns": part_ns, "share": part_ns / whole_ns, "whole_ns": whole_ns}
+        for place, part_ns in places.by_place.items()
     }
-    parts = [
-        because(code, part_ns=part_ns, share=part_ns / whole_ns, whole_ns=whole_ns)
-        for code, part_ns in sorted(by_code.items(), key=_time_of)
-        if part_ns >= _LEAST_SHARE * whole_ns
-    ]
+    launching = because("host-time-in-launching-operations", **values_of["launching"])
+    other = because("host-time-in-other-operations", **values_of["other"])
+    if not has_device:
+        other = because("host-time-in-operations", **values_of["other"])
+    loading = because("host-time-in-data-loading", **values_of["loading"])
+    between = because("host-time-between-operations", **values_of["between"])
+    in_order = sorted([launching, other, loading, between], key=_share_of, reverse=True)
+    parts = [part for part in in_order if _share_of(part) >= _LEAST_SHARE]
     reasons: list[Reason] = []
     if places.has_operations:
         reasons.append(because("host-time-goes-to", whole_ns=whole_ns, parts=together(*parts)))
@@ -157,6 +167,6 @@ def places_reasons(places: HostPlaces, *, has_device: bool) -> list[Reason]:
     return reasons
 
 
-def _time_of(item: tuple[str, float]) -> float:
-    """To sort by time, the longest first."""
-    return -item[1]
+def _share_of(part: Reason) -> float:
+    share = part.values["share"]
+    return share if isinstance(share, float) else 0.0

@@ -17,7 +17,7 @@ from overhead.explaining.host_work import HostTimes
 from overhead.explaining.replay import QueueAction, QueueModel, queue_model, replayed_step_ns
 from overhead.traces.trace import Trace
 
-Change = Literal["graphs", "half-host", "no-waits"]
+StepChange = Literal["graphs", "half-host", "no-waits"]
 LEAST_SAVED = 0.02
 """A change that saves less than this share of a step is not named. The issue asks for it: 2 % is
 also how far two counts of one trace may differ.
@@ -37,10 +37,10 @@ _FEWEST_LAUNCHES = 2
 
 
 @dataclass(frozen=True)
-class Prediction:
+class PredictedStep:
     """What a step would take with a change, ns, and ``times`` as fast as it is now."""
 
-    change: Change
+    change: StepChange
     step_ns: float
     times: float
 
@@ -50,7 +50,7 @@ class Prediction:
         return 1 - 1 / self.times if self.times > 0 else 0.0
 
 
-def predictions(trace: Trace, host: HostTimes) -> list[Prediction]:
+def predictions(trace: Trace, host: HostTimes) -> list[PredictedStep]:
     """What each change would make of a typical step of the trace, also where it is nothing: the
     medians over its steps, each of which is replayed alone.
     """
@@ -63,11 +63,11 @@ def predictions(trace: Trace, host: HostTimes) -> list[Prediction]:
         step_ns = _typical_ns(model, changed)
         # A step of no time would be infinitely fast, which no file can hold.
         if step_ns > 0:
-            found.append(Prediction(change, step_ns, now_ns / step_ns))
+            found.append(PredictedStep(change, step_ns, now_ns / step_ns))
     return found
 
 
-def worth_naming(found: Sequence[Prediction]) -> list[Prediction]:
+def worth_naming(found: Sequence[PredictedStep]) -> list[PredictedStep]:
     """The predictions that save 2 % of the step or more (``LEAST_SAVED``), the largest first."""
     large = [each for each in found if each.saves >= LEAST_SAVED]
     return sorted(large, key=lambda each: -each.times)
@@ -148,7 +148,7 @@ def _as_one_graph(launches: Sequence[QueueAction]) -> list[QueueAction]:
     return graph
 
 
-_CHANGES: dict[Change, _Changed] = {
+_CHANGES: dict[StepChange, _Changed] = {
     "graphs": _with_graphs,
     "half-host": _with_half_the_host,
     "no-waits": _without_waits,

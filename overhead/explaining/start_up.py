@@ -53,18 +53,18 @@ takes up to 3 ms in later ones.
 _TIMES = 10.0
 """A first call takes at least so many times what the fastest call of its name takes."""
 _KINDS = (
-    "start-up-loads",
-    "start-up-first-launches",
-    "start-up-captures",
-    "start-up-compiles",
-    "start-up-first-calls",
+    "loads",
+    "first-launches",
+    "captures",
+    "compiles",
+    "first-calls",
 )
-"""What start-up is, by code, the surest first."""
+"""What start-up is, the surest first."""
 
 
 @dataclass(frozen=True)
 class StartUp:
-    """The start-up in a mean step: ``ns`` of the host's ``whole_ns``, and its parts by code."""
+    """The start-up in a mean step: ``ns`` of the host's ``whole_ns``, and its parts by kind."""
 
     ns: float
     whole_ns: float
@@ -79,11 +79,17 @@ class StartUp:
     def kinds(self) -> Why:
         """What it was, the longest first, for a sentence."""
         in_order = sorted(self.ns_by_kind, key=self.ns_by_kind.__getitem__, reverse=True)
-        named = [
-            because(kind, part_ns=self.ns_by_kind[kind])
-            for kind in in_order
-            if self.ns_by_kind[kind] >= LEAST_START_UP * self.ns
-        ]
+        ns = self.ns_by_kind
+        reasons = {
+            "loads": because("start-up-loads", part_ns=ns.get("loads", 0.0)),
+            "first-launches": because(
+                "start-up-first-launches", part_ns=ns.get("first-launches", 0.0)
+            ),
+            "captures": because("start-up-captures", part_ns=ns.get("captures", 0.0)),
+            "compiles": because("start-up-compiles", part_ns=ns.get("compiles", 0.0)),
+            "first-calls": because("start-up-first-calls", part_ns=ns.get("first-calls", 0.0)),
+        }
+        named = [reasons[kind] for kind in in_order if ns[kind] >= LEAST_START_UP * self.ns]
         return together(*named)
 
 
@@ -119,15 +125,15 @@ def start_up_reasons(start_up: StartUp, *, bounds: bool) -> list[Reason]:
     """
     if start_up.share < LEAST_START_UP:
         return []
-    return [
-        because(
-            "recording-is-start-up" if bounds else "start-up-in-the-step",
-            start_up_ns=start_up.ns,
-            whole_ns=start_up.whole_ns,
-            share=start_up.share,
-            kinds=start_up.kinds,
-        )
-    ]
+    values = {
+        "start_up_ns": start_up.ns,
+        "whole_ns": start_up.whole_ns,
+        "share": start_up.share,
+        "kinds": start_up.kinds,
+    }
+    if bounds:
+        return [because("recording-is-start-up", **values)]
+    return [because("start-up-in-the-step", **values)]
 
 
 def _fastest_by_name(steps: Sequence[StepTrace]) -> dict[str, float]:
@@ -144,20 +150,20 @@ def _fastest_by_name(steps: Sequence[StepTrace]) -> dict[str, float]:
 
 
 def _spans(step: StepTrace, fastest: dict[str, float]) -> Iterator[tuple[str, float, float]]:
-    """When a step starts something up, by the code of what it is."""
+    """When a step starts something up, by the kind that it is of."""
     for call in step.calls:
         if _LOADS.fullmatch(call.name):
-            yield "start-up-loads", call.start, call.end
+            yield "loads", call.start, call.end
         elif _is_first_launch(call, fastest):
-            yield "start-up-first-launches", call.start, call.end
+            yield "first-launches", call.start, call.end
     launching = {id(call.operation) for call in step.calls if call.kind == "launch"}
     for operation in step.operations:
         if _COMPILES.fullmatch(operation.name):
-            yield "start-up-compiles", operation.start, operation.end
+            yield "compiles", operation.start, operation.end
         elif id(operation) in launching and _is_first_call(operation, fastest):
-            yield "start-up-first-calls", operation.start, operation.end
+            yield "first-calls", operation.start, operation.end
     for start, end in _captures(step):
-        yield "start-up-captures", start, end
+        yield "captures", start, end
 
 
 def _is_first_launch(call: HostCall, fastest: dict[str, float]) -> bool:

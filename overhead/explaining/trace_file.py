@@ -335,7 +335,9 @@ def _verdict_and_causes(
     # may wait are no work.
     places: list[Reason] = []
     if found.replay.ok and "no-verdict-with-calls-that-may-wait" not in codes_of(together(*said)):
-        places = places_reasons(host_places(trace, host, opened), has_device=trace.has_device)
+        places = places_reasons(
+            host_places(trace.quiet(), host, opened), has_device=trace.has_device
+        )
         places += _opened_reasons(found, opened)
         said = _without_names(said, opened)
     bounds = _start_up_bounds(start_up, trace)
@@ -404,7 +406,8 @@ def _without_names(said: Sequence[Why], names: Sequence[str]) -> list[Why]:
     kept = []
     for reason in said:
         is_most = isinstance(reason, Reason) and reason.code == "most-host-time"
-        if not is_most or reason.values["name"] not in names:
+        name = reason.values.get("name") if isinstance(reason, Reason) else None
+        if not is_most or str(name) not in names:
             kept.append(reason)
     return kept
 

@@ -16,7 +16,7 @@ from overhead.explaining import record
 from overhead.explaining.alternatives import CUDA_GRAPH, PINNED, UNSYNCHRONISED
 from overhead.explaining.conditions import WITHOUT_COLLECTION
 from overhead.explaining.host_work import FROM_PAGEABLE
-from overhead.explaining.predictions import LEAST_SAVED, Prediction, worth_naming
+from overhead.explaining.predictions import LEAST_SAVED, PredictedStep, worth_naming
 from overhead.explaining.record import BETWEEN, OperationRow, ReplayCheck, StepVerdict
 from overhead.explaining.replay import StepParts
 from overhead.reading.precision import two_speeds
@@ -597,7 +597,7 @@ def judge(
     synchronisations: Sequence[record.SynchronisationRow] = (),
     launches: float | None = None,
     gains: Gains = _NO_GAINS,
-    predicted: Sequence[Prediction] = (),
+    predicted: Sequence[PredictedStep] = (),
 ) -> StepVerdict:
     """The verdict on a profiled step with device work: what bounds it, by which factor, and the
     sentences that say so. It is ``unclear`` if the replay, the step as computed from the profile,
@@ -663,18 +663,15 @@ def _not_understood(check: ReplayCheck) -> Why:
     if measured_ns is None:
         return because("no-verdict-without-a-check", why=check.reason)
     apart_ns = abs(measured_ns - replayed_ns)
+    times = {"replayed_ns": replayed_ns, "measured_ns": measured_ns, "apart_ns": apart_ns}
     # Of a trace nothing was measured; its replay is compared with what was recorded.
-    code = "no-verdict-of-the-recording" if check.unchecked else "no-verdict-of-the-replay"
-    return because(
-        code,
-        replayed_ns=replayed_ns,
-        measured_ns=measured_ns,
-        apart_ns=apart_ns,
-    )
+    if check.unchecked:
+        return because("no-verdict-of-the-recording", **times)
+    return because("no-verdict-of-the-replay", **times)
 
 
 def _predicted_reasons(
-    kind: record.BoundKind, predicted: Sequence[Prediction], gains: Gains
+    kind: record.BoundKind, predicted: Sequence[PredictedStep], gains: Gains
 ) -> list[Why]:
     """What the replay says of a step whose launches are in graphs, or with half the work of the
     host: only what saves 2 % of the step or more, and what a measurement does not tell better.

@@ -33,7 +33,7 @@ from overhead.explaining.host_work import (
     step_counts,
     synchronisation_rows,
 )
-from overhead.explaining.launch_delays import delays_reason, launch_delays
+from overhead.explaining.launch_delays import delay_reasons, delays_of
 from overhead.explaining.predictions import predictions
 from overhead.explaining.profiling import StepProfile, measure_conditions, profile_step
 from overhead.explaining.record import NOT_MEASURED, NOT_MEASURED_MET, missing, renamed
@@ -384,7 +384,12 @@ def explanation(
     tried += condition_rows(conditions)
 
     # The verdict rests on the tables and on the measured gains.
+    # How long device work waits after its launch.
+    delays = delays_of(trace) if trace.has_device else None
     check, verdict = _judged(profile, step, counts, operations, synchronisations, gains_of(tried))
+    # Only a replay that holds can say it.
+    if check.ok and delays is not None and not why_no_verdict(trace.recording):
+        verdict.sentences.extend(delay_reasons(delays, trace))
     not_seen = [*_not_seen(profile, call), *timing.notes]
     # ``redact_reason``: without the names of host and user, and without folders of paths.
     explained = record.Explanation(
@@ -401,6 +406,7 @@ def explanation(
         replay=check,
         verdict=verdict,
         alternatives=tried,
+        launch_delays=delays,
         not_seen=[machine.redact_reason(why) for why in not_seen],
         host=_host_figures(profile),
     )
@@ -573,10 +579,6 @@ def _judged(
     predicted = predictions(trace.quiet(), profile.host)
     launches = counts.launches.value
     verdict = judge(parts, check, operations, synchronisations, launches, gains, predicted)
-    # How long device work waits after its launch: only a replay that holds can say it.
-    delays = delays_reason(launch_delays(trace))
-    if check.ok and delays:
-        verdict.sentences.append(delays)
     return check, verdict
 
 

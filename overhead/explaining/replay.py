@@ -18,19 +18,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from overhead.explaining.host_work import HostTimes, HostWork
+from overhead.explaining.launch_delays import launch_latencies_ns
 from overhead.results import Why, because
-from overhead.traces.calls import QUEUE_DEPTH
-from overhead.traces.trace import DeviceWork, HostCall, StepTrace, Trace, busiest_ns
+from overhead.traces.pending_work import QUEUE_DEPTH
+from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns
 
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often
 more. Chosen, not measured; more of them take longer to replay.
-"""
-
-
-_LONGEST_LATENCY_NS = 1e6
-"""If the first work of a recording begins so long after its launch, the device loads the kernel, or
-still works on something that the recording does not hold. Chosen, not measured.
 """
 
 
@@ -303,44 +298,6 @@ def _without_waits(model: QueueModel) -> QueueModel:
     return dataclasses.replace(model, steps=steps)
 
 
-def launch_latencies_ns(trace: Trace) -> dict[str, float]:
-    """The launch latency of each kind of call: how long after its start its work starts on an idle
-    device, ns. The median, by the name of the call; under '' that of all calls.
-    """
-    latencies: dict[str, list[float]] = {}
-    # ``idle_from``: when all work seen so far has ended, over all streams.
-    idle_from = -math.inf
-    for step in trace.steps:
-        # What was issued before the step may still run, also if it is of no step.
-        idle_from = max(idle_from, step.busy_before)
-        for call in step.calls:
-            # ``work``: what the call issued, the first piece first.
-            work = issued_by(step, call)
-            # On a busy device the work may also wait for earlier work, which is no latency.
-            if work and idle_from <= call.start:
-                latency_ns = max(0.0, work[0].start - call.start)
-                is_first = idle_from == -math.inf
-                if not (is_first and latency_ns > _LONGEST_LATENCY_NS):
-                    latencies.setdefault(call.name, []).append(latency_ns)
-            idle_from = max([idle_from, *(each.end for each in work)])
-
-    medians: dict[str, float] = {}
-    if latencies:
-        # A copy after a launch never finds the device idle. Then the latency of the other calls
-        # stands for its own.
-        medians[""] = statistics.median(itertools.chain.from_iterable(latencies.values()))
-    for name, of_call in latencies.items():
-        medians[name] = statistics.median(of_call)
-    return medians
-
-
-def issued_by(step: StepTrace, call: HostCall) -> Sequence[DeviceWork]:
-    """The device work that a call issued, by start; nothing if the call has no number."""
-    if not call.correlation:
-        return ()
-    return step.by_correlation.get(call.correlation, ())
-
-
 def _actions(
     step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping[str, float]
 ) -> Iterator[QueueAction]:
@@ -354,8 +311,8 @@ def _actions(
     # ``done_until``: up to when the host's work is in an action already.
     done_until = step.start
     for call in step.calls:
-        # ``issued_by``: the device work that the call started, the first piece first.
-        issued = issued_by(step, call)
+        # The device work that the call started, the first piece first.
+        issued = step.issued_by(call)
         # Other calls, such as queries, are only host work.
         if not issued and not call.waits_for:
             continue

@@ -13,7 +13,7 @@ import msgspec
 
 from overhead.traces.calls import host_calls
 from overhead.traces.clock_bounds import compare_clocks
-from overhead.traces.clocks import Clocks
+from overhead.traces.clocks import Clocks, worst_of
 from overhead.traces.collectives import IssuedCollective, collectives_of_calls
 from overhead.traces.doubts import (
     graph_nodes,
@@ -34,6 +34,7 @@ from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Span, Spans, start_of, started_between
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.steps_taken import StepsTaken
+from overhead.traces.stream_waits import stream_waits
 from overhead.traces.trace import (
     CallSite,
     DeviceWork,
@@ -110,8 +111,9 @@ def assemble(
     calls_seen = by_kind.of(EventKind.CALL)
     work = _device_work(by_kind)
     # Host and device have clocks of their own. All that follows compares their times.
-    clocks = compare_clocks(calls_seen, work)
-    work = [_on_host_clock(piece, clocks) for piece in work]
+    told = stream_waits(by_kind.of(EventKind.SYNC))
+    clocks = compare_clocks(calls_seen, work, told)
+    work = [_on_host_clock(piece, clocks[piece.device]) for piece in work]
     by_correlation = _by_correlation(work)
     launches = Launches(calls_seen, by_correlation)
     recorded = _recorded_time(by_kind, work)
@@ -125,7 +127,7 @@ def assemble(
     # All that the host and the device did, also outside of the steps.
     activity = _Activity(
         operations=operations,
-        calls=list(host_calls(calls_seen, operations, sites, by_correlation)),
+        calls=list(host_calls(calls_seen, operations, sites, by_correlation, told)),
         work=work,
         by_correlation=by_correlation,
     )
@@ -133,8 +135,9 @@ def assemble(
         found = _as_one_step(activity, trimmed=trimmed)
 
     windows = found.windows
-    recording = _recording_with_counts(by_kind, source, clocks)
+    recording = _recording_with_counts(by_kind, source, list(clocks.values()))
     if windows:
+        windows, recording = _without_wait_for_earlier_work(windows, activity, recording)
         recording = _with_losses_and_doubts(recording, activity, windows)
         recording = _with_profiler_time(recording, activity, windows, by_kind)
 
@@ -180,9 +183,11 @@ def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
         raise ValueError(f"more than {_MOST_STREAMS:,} streams")
 
 
-def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Recording:
-    """The recording with the counts of its events, and how its clocks differ. Later functions add
-    what it has lost.
+def _recording_with_counts(
+    by_kind: SortedEvents, source: TraceSource, clocks: Sequence[Clocks]
+) -> Recording:
+    """The recording with the counts of its events, and how the clocks of its devices differ from
+    the host's. Later functions add what it has lost.
     """
     # The reader has met some of these, the sorting of the events the others.
     unreadable = source.unreadable + by_kind.unreadable
@@ -195,7 +200,8 @@ def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: C
         events=by_kind.count + by_kind.backwards + unreadable,
         memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
         rounded_ns=by_kind.rounded_ns(source.unit_ns),
-        clocks=clocks,
+        clocks=worst_of(clocks),
+        clocks_of_devices=clocks,
     )
 
 
@@ -252,6 +258,31 @@ def _steps_taken(
         after_ns=max(0.0, taken.after_ns - behind_ns),
         already_busy=steps[0].busy_before > steps[0].start,
     )
+
+
+def _without_wait_for_earlier_work(
+    windows: Sequence[StepWindow], activity: _Activity, recording: Recording
+) -> tuple[list[StepWindow], Recording]:
+    """The times of the steps, where the first one begins after a wait for work that was issued
+    before the recording: the profiler itself waits so when it starts. Beside them the recording,
+    with how long that wait is.
+    """
+    waited_until = -math.inf
+    waited_ns = 0.0
+    for call in activity.calls:
+        # From here on, waits are for work of the recording.
+        if activity.by_correlation.get(call.correlation) and call.correlation:
+            break
+        if call.blocked > 0:
+            waited_until = max(waited_until, call.end)
+            waited_ns += call.end - call.start
+    first = windows[0]
+    # A wait after other work of the program is one of its own.
+    operations = started_between(activity.operations, first.start, waited_until)
+    if not first.start < waited_until < first.end or operations:
+        return [*windows], recording
+    recording = dataclasses.replace(recording, earlier_wait_ns=waited_ns)
+    return [first._replace(start=waited_until), *windows[1:]], recording
 
 
 def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:

@@ -1,5 +1,4 @@
-"""The ranges of a program by their names: which repeat, and which one a person names as the step."""
-
+"""Ranges of a program by their names: which repeat, and which one a person named as the step."""
 from __future__ import annotations
 
 import re

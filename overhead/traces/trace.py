@@ -67,12 +67,32 @@ class HostOperation:
 
 
 @dataclass(frozen=True)
+class QueueAtCall:
+    """What a call that issues work finds on the device, of all earlier calls of the recording: when
+    the earlier work ends of the same stream (``stream_free_at``), of the whole device
+    (``device_free_at``), and of the other streams for which the work was told to wait
+    (``others_free_at``). Minus infinity: there is none.
+
+    ``first``: whether the call is the first of the recording that issues work, or the first of its
+    kind whose work begins with this kernel: it may have to load the kernel.
+    """
+
+    stream_free_at: float = -math.inf
+    device_free_at: float = -math.inf
+    others_free_at: float = -math.inf
+    first: bool = False
+
+
+_NOTHING_QUEUED = QueueAtCall()
+
+
+@dataclass(frozen=True)
 class HostCall:
     """A call of the device's runtime or driver. ``waits_for``: the streams whose work has finished
     when it returns.
 
     ``blocked``: how long it waits for them. ``queue_full``: how long it waits for room in the
-    queue.
+    queue. ``queue``: what its work finds on the device.
     """
 
     name: str
@@ -84,6 +104,7 @@ class HostCall:
     blocked: float = 0.0
     queue_full: float = 0.0
     waits_for: Sequence[str] = ()
+    queue: QueueAtCall = _NOTHING_QUEUED
     operation: HostOperation | None = None
     site: CallSite = NO_SITE
 
@@ -175,6 +196,12 @@ class StepTrace:
         for work in self.device:
             by_number.setdefault(work.correlation, []).append(work)
         return by_number
+
+    def issued_by(self, call: HostCall) -> Sequence[DeviceWork]:
+        """The device work that a call issued, by start; nothing if the call has no number."""
+        if not call.correlation:
+            return ()
+        return self.by_correlation.get(call.correlation, ())
 
     @cached_property
     def synchronisations(self) -> list[HostCall]:

@@ -308,25 +308,50 @@ TEMPLATES = {
     ),
     "faster-calls-do-not-help": "Faster calls would not make the step faster.",
     # When the device's work starts.
-    "launch-delays": (
-        "On average a kernel starts {delay_ns:micro} µs after its launch. For {own_ns:micro} µs of"
-        " that it waits for earlier work of its stream. The launch latency is {latency_ns:micro} µs"
-        " (median){longest:more}."
+    "launch-latency": (
+        "The launch latency is {latency_ns:micro} µs (median; {spread}). It is the time from the"
+        " call to the start of the kernel, in the {found_idle:,} of"
+        " {launches:count launch/launches} that found the device idle{longest:more}."
     ),
-    "launch-delays-of-streams": (
-        "On average a kernel starts {delay_ns:micro} µs after its launch. For {own_ns:micro} µs of"
-        " that it waits for earlier work of its stream, and for {others_ns:micro} µs for work of"
-        " other streams. The launch latency is {latency_ns:micro} µs (median){longest:more}."
+    "middle-of-latencies": "10 to 90 %: {low_ns:micro} to {high_ns:micro} µs",
+    "all-latencies": "{low_ns:micro} to {high_ns:micro} µs",
+    "longest-latency": (
+        "the longest is {latency_ns:micro} µs, at a launch of {kernel}, which may have waited for"
+        " what is not recorded"
     ),
-    "longest-latency-is-the-first": (
-        "the longest is {latency_ns:micro} µs, at the first launch of the recording, when a kernel"
-        " is loaded or earlier work still runs"
+    "latency-with-unchecked-clocks": (
+        "No wait in the recording shows whether the device's clock is late. If it is, the launch"
+        " latency is shorter by as much."
     ),
-    "longest-latency-loads-a-kernel": (
-        "the longest is {latency_ns:micro} µs, at the first launch of {kernel}, which loads the"
-        " kernel"
+    "no-launch-latency": "The launch latency is not known: {why}.",
+    "few-launches-find-the-device-idle": (
+        "{found_idle:count launch/launches} found the device idle, and a latency needs five"
     ),
-    "longest-latency": "the longest is {latency_ns:micro} µs, at a launch of {kernel}",
+    "latency-not-known-with-clocks-apart": "the clocks of CPU and device do not agree",
+    "latency-between-bounds-of-clocks": (
+        "the clocks of CPU and device do not agree, and it can be {shortest_ns:micro} to"
+        " {longest_ns:micro} µs"
+    ),
+    "launches-queue": (
+        "The device still works at {queued:,} of {launches:count launch/launches}. Their kernels"
+        " wait for the work before them, and start {queued_ns:micro} µs after the call (median)"
+        "{behind_others:more}."
+    ),
+    "launches-queue-and-hide-the-latency": (
+        "The device still works at {queued:,} of {launches:count launch/launches}. Their kernels"
+        " wait for the work before them, and start {queued_ns:micro} µs after the call (median)"
+        "{behind_others:more}. So the launch latency is hidden, and costs no time."
+    ),
+    "queue-behind-other-streams": "of other streams at {launches:,} of them",
+    "graph-launch-latency": (
+        "A CUDA graph starts {latency_ns:micro} µs after its launch on an idle device (median of"
+        " {found_idle:,})."
+    ),
+    "first-launches-take-long": (
+        "{launches:count first launch/first launches} of a kernel, which may load it:"
+        " {together_ns:micro} µs from the calls to the starts together. The longest is"
+        " {longest_ns:micro} µs, for {kernel}."
+    ),
     # What is missing.
     "not-profiled": "Launches, synchronisations, operations and gaps are not known: {why}.",
     "no-device-work-to-see": (

@@ -104,9 +104,21 @@ TEMPLATES = {
         "The profiler itself delays calls for {share:percent} of the time of the steps. This counts"
         " as CPU work here."
     ),
+    "wait-for-earlier-work-left-out": (
+        "Left out: a wait of {waited_ns:length} at the beginning, for work that was issued before"
+        " the recording."
+    ),
     "device-clock-apart": (
         "The device's clock is about {apart_ns:time} {side} against the CPU's. Launches and"
         " waits were used to correct this."
+    ),
+    "clock-of-one-device-apart": (
+        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's."
+        " Launches and waits were used to correct this."
+    ),
+    "clock-of-one-device-drifts": (
+        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's, and"
+        " drifts by {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
     "device-clock-drifts": (
         "The device's clock is about {apart_ns:time} {side} against the CPU's, and drifts by"

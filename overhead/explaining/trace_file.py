@@ -73,8 +73,17 @@ _WRONG_OF_START_UP = {
     "host-work-for-each-launch",
 }
 """What would follow from a step for later ones."""
-_AFTER_THE_CAUSES = {"device-is-idle", "host-work-for-each-launch", "most-host-time", "data-loader"}
-"""Where the host's time goes stands before these."""
+_BEFORE_THE_CAUSES = {
+    "host-bound",
+    "bound-by-synchronisation",
+    "mixed",
+    "mixed-without-synchronisations-host",
+    "mixed-without-synchronisations-device",
+    "predicted-gains",
+    "fewer-launches-save-little",
+    "kernels-inside-operations",
+}
+"""Where the host's time goes stands behind these."""
 _MOST_PROCESSES = 8
 """A sentence names at most so many other processes."""
 _MOST_SENTENCES = 20
@@ -322,7 +331,7 @@ def _verdict_and_causes(
     if not trace.has_device:
         said = _on_processor_only(found, trace, said)
     elif verdict.kind == "unclear":
-        verdict, said = _as_recorded(found, trace, said)
+        verdict, said = _as_recorded(found, split, said)
     else:
         why = _other_steps(trace, host) or _calls_without_work(verdict, trace, host)
         if why is not None:
@@ -332,14 +341,17 @@ def _verdict_and_causes(
             verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
 
     # A replay that fails its check shows that the times of the host are not right, and calls that
-    # may wait are no work.
+    # may wait are no work. Beside a device that bounds the step the host's time tells nothing.
     places: list[Reason] = []
-    if found.replay.ok and "no-verdict-with-calls-that-may-wait" not in codes_of(together(*said)):
+    may_wait = "no-verdict-with-calls-that-may-wait" in codes_of(together(*said))
+    if found.replay.ok and not may_wait and verdict.kind != "device":
         places = places_reasons(
             host_places(trace.quiet(), host, opened), has_device=trace.has_device
         )
         places += _opened_reasons(found, opened)
         said = _without_names(said, opened)
+        if _launches_take_long(places):
+            said = [each for each in said if code_of(each) != "fewer-launches-save-little"]
     bounds = _start_up_bounds(start_up, trace)
     started = start_up_reasons(start_up, bounds=bounds)
     if start_up.share >= MOST_START_UP:
@@ -372,7 +384,8 @@ def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
     for reason in verdict.sentences:
         if code_of(reason) != "device-is-idle":
             said.append(reason)
-        elif idle_share >= LEAST_IDLE:
+        # A device that bounds the step and seems idle works on what was issued before.
+        elif idle_share >= LEAST_IDLE and (verdict.kind != "device" or idle_share <= WITHIN):
             said.append(because("device-is-idle", share=idle_share))
     return msgspec.structs.replace(verdict, overhead_share=idle_share, sentences=said)
 
@@ -393,10 +406,20 @@ def _with_causes(said: Sequence[Why], causes: Sequence[Why]) -> list[Why]:
     """The sentences of a verdict with where the host's time goes, which stands behind what bounds
     the step and what would change it.
     """
+    behind = 0
     for index, reason in enumerate(said):
-        if code_of(reason) in _AFTER_THE_CAUSES:
-            return [*said[:index], *causes, *said[index:]]
-    return [*said, *causes]
+        if code_of(reason) in _BEFORE_THE_CAUSES:
+            behind = index + 1
+    behind = behind or len(said)
+    return [*said[:behind], *causes, *said[behind:]]
+
+
+def _launches_take_long(reasons: Sequence[Reason]) -> bool:
+    """Whether it is said that launch calls take much of the host's time: each so long that no model
+    of launches holds.
+    """
+    calls = [str(each.values["call"]) for each in reasons if each.code == "runtime-call-takes"]
+    return any("Launch" in call for call in calls)
 
 
 def _without_names(said: Sequence[Why], names: Sequence[str]) -> list[Why]:
@@ -425,31 +448,30 @@ def _opened_reasons(found: Explanation, opened: Sequence[str]) -> list[Reason]:
 
 
 def _as_recorded(
-    found: Explanation, trace: Trace, said: list[Why]
+    found: Explanation, split: DeviceSplit, said: list[Why]
 ) -> tuple[StepVerdict, list[Why]]:
     """The verdict that the recorded times alone allow where the replay does not explain them: a
-    device that works for almost all of the step bounds it. Else none, and for which share it works.
+    device that works for almost all of the step bounds it, unless it may wait for other ranks. Else
+    none; then it is said for which share the device works, and what waits longest.
     """
-    step_ns = found.replay.measured.value
-    if not step_ns or not found.replay.unchecked:
+    busiest = max(split.devices, key=_busy_of, default=None)
+    if busiest is None or split.step_ns <= 0 or not found.replay.unchecked:
         return found.verdict, said
-    device_ns = statistics.median(busiest_ns(step.device) for step in trace.steps)
-    share = min(1.0, device_ns / step_ns)
-    times = {"device_ns": device_ns, "step_ns": step_ns, "share": share}
-    waits_for_ranks = any(work.communicates for step in trace.steps for work in step.device)
-    if share < 1 - WITHIN or waits_for_ranks:
-        known = [because("device-works-as-recorded", **times)]
-        # They come in the order of their waits.
-        longest = next(iter(found.synchronisations), None)
-        if longest is not None and longest.blocked_ns >= _LITTLE * step_ns:
-            known.append(
-                because(
-                    "longest-wait-as-recorded", what=longest.what, longest_ns=longest.blocked_ns
-                )
-            )
-        return found.verdict, [*said, *known]
-    verdict = StepVerdict(kind="device", overhead_share=1 - share, sentences=[])
-    return verdict, [because("device-bound-as-recorded", **times), UNCHECKED]
+    share = min(1.0, busiest.busy / split.step_ns)
+    times = {"device_ns": busiest.busy, "step_ns": split.step_ns, "share": share}
+    may_wait = busiest.collective + busiest.waiting > _LITTLE * split.step_ns
+    if share >= 1 - WITHIN and not may_wait:
+        verdict = StepVerdict(kind="device", overhead_share=1 - share, sentences=[])
+        return verdict, [because("device-bound-as-recorded", **times), UNCHECKED]
+
+    known: list[Why] = [because("device-works-as-recorded", **times)]
+    # They come in the order of their waits.
+    longest = next(iter(found.synchronisations), None)
+    if longest is not None and longest.blocked_ns >= _LITTLE * split.step_ns:
+        known.append(
+            because("longest-wait-as-recorded", what=longest.what, longest_ns=longest.blocked_ns)
+        )
+    return found.verdict, [*said, *known]
 
 
 def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:

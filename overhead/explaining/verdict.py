@@ -700,7 +700,7 @@ def _predicted_reasons(
         reasons.append(because("predicted-gains", each=together(*named)))
     graphs = of_change.get("graphs")
     if kind == "host" and graphs is not None and graphs.saves < LEAST_SAVED:
-        reasons.append(because("fewer-launches-save-little", least=LEAST_SAVED))
+        reasons.append(because("fewer-launches-save-little", percent=round(100 * LEAST_SAVED)))
     return reasons
 
 

@@ -16,8 +16,8 @@ from overhead.traces.spans import start_of
 from overhead.traces.trace import HostCall, HostOperation, StepTrace, Trace
 
 _MUCH = 0.25
-"""Ranges of one name are opened from this share of the steps on. Chosen, not measured; a lower
-share opens operations of libraries whose names say what they do.
+"""Ranges of one name are opened from this share of the time in operations on. Chosen, not measured;
+a lower share opens operations of libraries whose names say what they do.
 """
 _MOST_OPENED = 6
 """So many names are opened, one inside of the other, or side by side."""
@@ -31,8 +31,9 @@ class OpenedTrace(NamedTuple):
 
 
 def with_opened_ranges(trace: Trace) -> OpenedTrace:
-    """The trace with each range that holds a quarter of the steps or more (``_MUCH``) cut into
-    pieces: the operations that it calls, and between them the range itself, under its own name.
+    """The trace with each range that holds a quarter of the time in operations or more (``_MUCH``)
+    cut into pieces: the operations that it calls, and between them the range itself, under its own
+    name.
     """
     names: list[str] = []
     while len(names) < _MOST_OPENED:
@@ -46,17 +47,19 @@ def with_opened_ranges(trace: Trace) -> OpenedTrace:
 
 
 def _largest_range(trace: Trace, opened: Sequence[str]) -> str:
-    """The name of the ranges that hold most of the steps; '' if none holds much. What is opened
-    already does not count.
+    """The name of the ranges that hold most of the time in operations; '' if none holds much. What
+    is opened already does not count.
     """
     length_by_name: dict[str, float] = defaultdict(float)
+    whole_ns = 0.0
     for step in trace.steps:
         for operation in step.operations:
+            length_ns = operation.end - operation.start
+            whole_ns += length_ns
             if operation.children and operation.name not in opened:
-                length_by_name[operation.name] += operation.end - operation.start
-    steps_ns = sum(step.end - step.start for step in trace.steps)
+                length_by_name[operation.name] += length_ns
     name = max(length_by_name, key=length_by_name.__getitem__, default="")
-    return name if name and length_by_name[name] >= _MUCH * steps_ns else ""
+    return name if name and length_by_name[name] >= _MUCH * whole_ns else ""
 
 
 def _opened(step: StepTrace, name: str) -> StepTrace:

@@ -199,7 +199,7 @@ TEMPLATES = {
         "{predicted_ns:time} with half the CPU work ({saves:share} less)"
     ),
     "fewer-launches-save-little": (
-        "Fewer launches (fused kernels, a CUDA graph) would save less than {least:percent} of the"
+        "Fewer launches (fused kernels, a CUDA graph) would save less than {percent} % of the"
         " step: its CPU time is not spent on launching."
     ),
     "device-is-idle": "The device is idle for {share:share} of a step (GPU idle).",

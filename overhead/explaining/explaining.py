@@ -34,6 +34,7 @@ from overhead.explaining.host_work import (
     synchronisation_rows,
 )
 from overhead.explaining.launch_delays import delay_reasons, launch_delays, summed_up
+from overhead.explaining.predictions import predictions
 from overhead.explaining.profiling import StepProfile, measure_conditions, profile_step
 from overhead.explaining.record import NOT_MEASURED, NOT_MEASURED_MET, missing, renamed
 from overhead.explaining.replay import recorded_and_replayed_ns, step_parts
@@ -577,7 +578,9 @@ def _judged(
         no_verdict = because("no-verdict", why=lost_records)
         return check, record.StepVerdict(kind="unclear", sentences=[no_verdict])
 
-    verdict = judge(parts, check, operations, synchronisations, counts.launches.value, gains)
+    predicted = predictions(trace.quiet(), profile.host)
+    launches = counts.launches.value
+    verdict = judge(parts, check, operations, synchronisations, launches, gains, predicted)
     return check, verdict
 
 

@@ -54,7 +54,9 @@ class QueueAction:
     streams in ``waits_for``.
 
     ``latency_ns``: from the call that issues the work to its start on an idle device. ``call``,
-    ``kernel``: names.
+    ``kernel``: names. ``issue_ns``: how long the call itself works on the host; that is part of the
+    work of the next action, since the device may start before the call returns. ``is_graph``:
+    whether the call launches a graph.
     """
 
     work_ns: float
@@ -64,6 +66,8 @@ class QueueAction:
     call: Why = ""
     kernel: str = ""
     after: Sequence[str] = ()
+    issue_ns: float = 0.0
+    is_graph: bool = False
 
 
 @dataclass(frozen=True)
@@ -345,6 +349,8 @@ def _actions(
             call=call.operation.name if call.operation else call.name,
             kernel=issued[0].name if issued else "",
             after=[waits[call.correlation]] if call.correlation in waits else (),
+            issue_ns=max(0.0, call.end - call.start - call.no_work - call_ns),
+            is_graph="GraphLaunch" in call.name,
         )
         done_until = call.start
     yield QueueAction(host(done_until, step.end), call=because("end-of-step"))

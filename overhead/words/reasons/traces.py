@@ -6,7 +6,7 @@ TEMPLATES = {
     # Why a recording allows no verdict.
     "many-events-backwards": "{backwards:,} of {events:,} events end before they begin",
     "many-events-unreadable": "{unreadable:,} of {events:,} events cannot be read",
-    "times-rounded": "the times of the recording are rounded to {rounded_ns:micro} µs",
+    "times-rounded": "the times of the recording are rounded to {rounded_ns:time}",
     "many-launches-without-work": (
         "{lost:,} of {launches:,} launches ({share:percent}) have no device work in this recording;"
         " its buffers may have overflowed"
@@ -34,15 +34,16 @@ TEMPLATES = {
         " missing"
     ),
     "many-waits-unexplained": (
-        "{waits:count wait} for the device ({share:percent} of the time of the steps) end when no"
-        " recorded work ends, so device work is missing, or the clocks of CPU and device differ"
+        "for {share:percent} of the time of the steps the CPU waits for the device while no"
+        " recorded work ends ({waits:count wait}), so device work is missing, or the clocks of CPU"
+        " and device differ"
     ),
     "threads-side-by-side": (
         "for {share:percent} of the time of the steps one thread waits for the device while another"
         " one runs operations, and threads that work at the same time cannot be told apart"
     ),
     "clocks-contradict": (
-        "the times of CPU and device contradict each other by {wrong_ns:micro} µs: a clock may have"
+        "the times of CPU and device contradict each other by {wrong_ns:time}: a clock may have"
         " jumped"
     ),
     "many-times-contradict": (
@@ -111,7 +112,7 @@ TEMPLATES = {
         " the recording."
     ),
     "device-clock-apart": (
-        "The device's clock is about {apart_ns:micro} µs {side} against the CPU's. Launches and"
+        "The device's clock is about {apart_ns:time} {side} against the CPU's. Launches and"
         " waits were used to correct this."
     ),
     "clock-of-one-device-apart": (
@@ -123,7 +124,7 @@ TEMPLATES = {
         " drifts by {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
     "device-clock-drifts": (
-        "The device's clock is about {apart_ns:micro} µs {side} against the CPU's, and drifts by"
+        "The device's clock is about {apart_ns:time} {side} against the CPU's, and drifts by"
         " {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
     "migrations-left-out": (
@@ -152,8 +153,8 @@ TEMPLATES = {
     ),
     "nodes-missing": "Replays of one graph differ: {missing:,} of their kernels are missing.",
     "waits-unexplained": (
-        "{waits:count wait} ({share:percent} of the time of the steps) end when no recorded work"
-        " ends."
+        "For {share:share} of the time of the steps the CPU waits for the device while no recorded"
+        " work ends ({waits:count wait})."
     ),
     "times-contradict": (
         "{pieces:count piece} of device work with times that contradict all others."

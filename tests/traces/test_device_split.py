@@ -181,9 +181,9 @@ def test_many_pieces_of_work_take_seconds() -> None:
         start = 10.0 * number
         pieces.append(DeviceWork("gemm", f"0:{number % 4}", start, start + 12))
     step = StepTrace(0.0, 2e6, device=pieces)
-    began = time.monotonic()
+    began = time.process_time()
     (device,) = device_split(Trace([step])).devices
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert device.busy == pytest.approx(2e6 + 2)
 
 

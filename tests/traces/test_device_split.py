@@ -88,6 +88,7 @@ def test_a_known_wait_is_no_exchange() -> None:
     assert device.compute == 20
     assert device.waiting == 40, "from 30, when nothing computes any more, until 70"
     assert device.collective == 10
+    assert device.collective_overlapped == 10, "the wait from 20 to 30, beside computing"
 
 
 def made(seed: int) -> Trace:

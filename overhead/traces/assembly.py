@@ -58,7 +58,9 @@ class TraceSource:
 
     ``device``: the name of the device. ``rank``: whose file it is, of ``ranks`` of the program; 0
     if unknown. ``processes``: of how many the reader chose one. ``unreadable``: needed events that
-    the reader could not read.
+    the reader could not read; ``mended``: events whose text it had to mend. ``is_cut``: whether the
+    file ends in the middle. ``other_device``: the category of device work that is not read.
+    ``not_read``: tables of a database that are not read.
     """
 
     unit_ns: float = 1.0
@@ -67,6 +69,10 @@ class TraceSource:
     ranks: int = 0
     processes: int = 1
     unreadable: int = 0
+    mended: int = 0
+    is_cut: bool = False
+    other_device: str = ""
+    not_read: str = ""
 
 
 def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool = True) -> Trace:
@@ -159,6 +165,10 @@ def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: C
         doubled=by_kind.doubled,
         backwards=by_kind.backwards,
         unreadable=unreadable,
+        mended=source.mended,
+        is_cut=source.is_cut,
+        other_device=source.other_device,
+        not_read=source.not_read,
         # ``by_kind`` holds only the events that can be used.
         events=by_kind.count + by_kind.backwards + unreadable,
         memory_recorded=bool(by_kind.of(EventKind.MEMORY)),

@@ -5,13 +5,14 @@ A new format is a module with its reader, and one line of ``TRACE_FORMATS``.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from overhead.errors import BadFile
-from overhead.results import because
+from overhead.results import Reason, because
 from overhead.traces.chrome_trace import is_chrome_trace, read_chrome_file
 from overhead.traces.nsys_export import is_of_nsys, read_nsys_file
 from overhead.traces.recording import why_no_verdict
@@ -37,6 +38,13 @@ TRACE_FORMATS = [
 """The first format that claims a file reads it. The last one claims all files."""
 
 
+_ENDS = (".json", ".json.gz", ".sqlite", ".nsys-rep", ".qdrep")
+"""How the names of traces end, for a folder. All files are recognised by their content."""
+_MOST_NAMED = 5
+_MOST_NAMES = 300
+"""Most names of a folder that a sentence tells, and characters of them."""
+
+
 def read_trace_file(path: Path) -> Trace:
     """The steps in a file that somebody recorded, in one of ``TRACE_FORMATS``. Raises ``BadFile``,
     one line.
@@ -44,7 +52,7 @@ def read_trace_file(path: Path) -> Trace:
     Marked steps without device work are left out, if others have some; ``recording`` counts them.
     """
     if path.is_dir():
-        raise BadFile("a folder; name the trace files in it", path)
+        raise BadFile(_folder(path), path)
     trace = _format_of(path).read(path)
     # Of host and device one alone is no step.
     _refuse_one_half(trace, path)
@@ -54,6 +62,16 @@ def read_trace_file(path: Path) -> Trace:
     )
     device = trace.device or ("a device" if trace.has_device else "")
     return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
+
+
+def _folder(path: Path) -> Reason:
+    """What to do with a folder: the traces in it are named, a few of them."""
+    with contextlib.suppress(OSError):
+        names = sorted(each.name for each in path.iterdir() if each.name.endswith(_ENDS))
+        if names:
+            shown = ", ".join(names[:_MOST_NAMED])[:_MOST_NAMES]
+            return because("file-is-folder-with-traces", files=shown)
+    return because("file-is-folder")
 
 
 def _format_of(path: Path) -> TraceFormat:
@@ -75,6 +93,8 @@ def _refuse_one_half(trace: Trace, path: Path) -> None:
     has_operations = any(step.operations for step in trace.steps)
     if has_operations and not launches and not recording.work_without_call:
         return  # a program on the processor
+    if recording.other_device == "cuda_profiler_range":
+        raise BadFile(because("trace-of-profiler-range", file=str(path)))
     # There is work, but none belongs to a call; or the calls or the work end before they begin.
     if recording.backwards or recording.work_without_call:
         why = why_no_verdict(recording) or because("calls-not-recorded")

@@ -41,6 +41,9 @@ class Recording:
     - ``marked``: whether it has marks of steps. ``recorded_ns``: its length.
     - ``doubled``: events that are there twice. ``backwards``: events that end before they begin.
       ``unreadable``: other events that cannot be read. ``events``: all events, with these.
+      ``mended``: events that were read though their text is not valid. ``is_cut``: whether the file
+      ends in the middle. ``other_device``: a category of device work that is not read.
+      ``not_read``: tables that are not read.
     - ``memory_recorded``: whether it has allocations. ``rounded_ns``: the rounding of its times.
     - ``steps_without_work``: marked steps that are left out. ``start_up``, ``start_up_ns``: the
       operation before an unmarked step whose first call took so much longer than the others.
@@ -97,6 +100,10 @@ class Recording:
     beside_ns: float = 0.0
     profiler_ns: float = 0.0
     clocks: Clocks = _ONE_CLOCK
+    mended: int = 0
+    is_cut: bool = False
+    other_device: str = ""
+    not_read: str = ""
 
 
 def why_no_verdict(recording: Recording) -> Why:
@@ -108,6 +115,9 @@ def _faults_too_large(recording: Recording) -> Iterator[Reason]:
     """Each fault of the recording that is too large for a verdict on what bounds the step: above 2
     % (``MOST_LOST``) the recording may lack just what bounds it.
     """
+    # How much is missing behind the place where a file is cut, nobody knows.
+    if recording.is_cut:
+        yield because("file-is-cut")
     yield from _losses_too_large(recording)
     yield from _contradictions_too_large(recording)
     most_events = MOST_LOST * max(recording.events, 1)
@@ -265,6 +275,10 @@ def left_out(recording: Recording) -> Iterator[Reason]:
     bad_events = recording.backwards + recording.unreadable
     if bad_events:
         yield because("bad-events-left-out", events=bad_events)
+    if recording.not_read:
+        yield because("tables-not-read", tables=recording.not_read)
+    if recording.mended:
+        yield because("events-mended", events=recording.mended)
 
 
 def _work_left_out(recording: Recording) -> Reason:

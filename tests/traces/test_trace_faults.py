@@ -1019,15 +1019,6 @@ def test_the_trace_of_another_program_is_named(word: str, tmp_path: Path) -> Non
         explained(tmp_path, FOREIGN[word])
 
 
-def test_a_quote_that_pytorch_did_not_escape_is_named(tmp_path: Path) -> None:
-    placeholder = "@@"  # for a name with quotes, as the writer of this test would escape them
-    named = Program().span("python_function", placeholder, start=1, length_us=2)
-    path = kineto(tmp_path / "t.json", [named, *usual()])
-    path.write_text(path.read_text().replace(placeholder, '{"device": "toy"}(12): run'))
-    with pytest.raises(BadFile, match="with_stack"):
-        explain_traces([path])
-
-
 def test_what_a_file_is_is_told_by_its_content(tmp_path: Path) -> None:
     text = kineto(tmp_path / "plain.json", usual()).read_bytes()
     (tmp_path / "packed.json").write_bytes(gzip.compress(text))

@@ -49,6 +49,7 @@ TEMPLATES = {
         "{pieces:,} of {launches:,} pieces of device work began before the call that issued them,"
         " or ended after the wait for them"
     ),
+    "file-is-cut": "the file ends in the middle, so an unknown part of the recording is missing",
     # What a recording does not show, or shows only in part.
     "taken-as-one-step": (
         "No steps are marked, so the whole recording of {recorded_ns:length} counts as one step."
@@ -93,6 +94,11 @@ TEMPLATES = {
     "bad-events-left-out": (
         "Left out: {events:count event} that cannot be read or end before they begin."
     ),
+    "tables-not-read": "Not read of the database: {tables}.",
+    "events-mended": (
+        "{events:count event} of the file are not valid JSON, such as by a quote in a name; they"
+        " were read."
+    ),
     "launches-without-work": (
         "{lost:,} of {launches:,} launches have no device work in this recording."
     ),
@@ -113,6 +119,14 @@ TEMPLATES = {
     "trace-of-launches-alone": (
         "{file}: this trace has {launches:,} launches and no device work; record both"
         " (ProfilerActivity.CPU and ProfilerActivity.CUDA)"
+    ),
+    "trace-of-profiler-range": (
+        "{file}: a trace of CUPTI's counters (cuda_profiler_range), which has no times of kernels;"
+        " record the program without experimental_config"
+    ),
+    "trace-without-operations": (
+        "{file}: a trace of the CPU without operations in its steps; record the whole program, and"
+        " on a GPU both (ProfilerActivity.CPU and ProfilerActivity.CUDA)"
     ),
     "trace-without-device-work": (
         "{file}: this trace has no device work that a call launched; record both"

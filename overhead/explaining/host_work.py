@@ -22,6 +22,7 @@ from msgspec import Struct
 from overhead.explaining import record
 from overhead.explaining.record import BETWEEN, missing
 from overhead.results import Figure, Why, because
+from overhead.traces.doubts import working_threads
 from overhead.traces.trace import (
     NO_SITE,
     CallKind,
@@ -429,6 +430,29 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
         sums[BETWEEN, NO_SITE] = _OperationSums(steps, between_ns)
     rows = [_operation_row(key, row_sums, steps) for key, row_sums in sums.items()]
     # ``MOST_ROWS``: a file holds no more.
+    return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
+
+
+def call_rows(trace: Trace) -> list[record.OperationRow]:
+    """For a trace that names no operations and ranges, such as that of a program in C++: the calls
+    of the runtime by name, with the time that each works on the host, and the device for it. None
+    for a trace with operations, whose table shows them.
+    """
+    sums: dict[_Key, _OperationSums] = defaultdict(_OperationSums)
+    for step in trace.steps:
+        if step.operations:
+            return []
+        # Threads that only wait, beside the program, do not count.
+        working = working_threads((), step.calls)
+        for call in step.calls:
+            if call.thread not in working:
+                continue
+            row_sums = sums[call.name, NO_SITE]
+            row_sums.count += 1
+            row_sums.host_ns += max(0.0, call.end - call.start - call.no_work)
+            issued = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
+            row_sums.device_ns += sum(work.end - work.start for work in issued)
+    rows = [_operation_row(key, row_sums, len(trace.steps)) for key, row_sums in sums.items()]
     return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
 
 

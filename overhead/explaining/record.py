@@ -272,6 +272,7 @@ class Explanation(Shown, _Part, kw_only=True):
     ranks: Annotated[list[RankRow], Meta(max_length=1024)] = []
     not_seen: Annotated[list[Why], Meta(max_length=64)] = []
     host: Annotated[list[Figure], Meta(max_length=64)] = []
+    calls: Annotated[list[OperationRow], Meta(max_length=MOST_ROWS)] = []
 
     @property
     def is_of_a_trace(self) -> bool:

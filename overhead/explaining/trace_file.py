@@ -16,7 +16,7 @@ import msgspec
 from overhead.errors import UsageError
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
-from overhead.explaining.host_work import HostTimes, ProfilerCost
+from overhead.explaining.host_work import HostTimes, ProfilerCost, call_rows
 from overhead.explaining.profiling import StepProfile
 from overhead.explaining.rank_waits import without_waits_for_ranks
 from overhead.explaining.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
@@ -93,6 +93,7 @@ def explain_traces(
         not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
         verdict=_verdict(found, trace, host, ranks, lost_by_rank),
         ranks=list(ranks.rows) if ranks else [],
+        calls=call_rows(trace),
     )
     if not trace.recording.memory_recorded:  # then 0 allocations would be wrong
         unknown = missing("allocations", because("allocations-unknown"), "count")
@@ -373,6 +374,9 @@ def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
     mean_ns = work_ns_by_name[name] / len(trace.steps)
     if mean_ns < _LITTLE * all_work_ns:
         return []
+    # A program in C++ without ranges has no operations, of which these would be outside.
+    if not any(step.operations for step in trace.steps):
+        return [because("call-with-most-time", call=name, mean_ns=mean_ns)]
     return [because("call-outside-of-operations", call=name, mean_ns=mean_ns)]
 
 

@@ -70,7 +70,8 @@ def rows_query(table: str, columns: Collection[str]) -> str:
     """
     track = "{streamId}" if KINDS[table] is EventKind.WORK else "{globalTid}"
     asked = f"SELECT {_NAMES[table]}, {{start}}, {{end}}, {{deviceId}}, {track}, {{correlationId}}"
-    chosen = f"{asked} FROM {table} WHERE coalesce({{process}}, ?1) IS ?1"
+    # Without a process (NULL), that of all rows is unknown.
+    chosen = f"{asked} FROM {table} WHERE (?1 IS NULL OR coalesce({{process}}, ?1) = ?1)"
     # A mark of a moment has no end. It is no range.
     if table == "NVTX_EVENTS":
         chosen += " AND {end} IS NOT NULL"

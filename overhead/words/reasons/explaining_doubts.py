@@ -151,6 +151,9 @@ TEMPLATES = {
     "call-outside-of-operations": (
         "Outside of operations, {call:short} takes {mean_ns:micro} µs of the CPU time of a step."
     ),
+    "call-with-most-time": (
+        "The runtime call with most CPU time is {call:short}: {mean_ns:micro} µs of a step."
+    ),
     # What the traces of several ranks say.
     "recording-of-rank": "rank {rank:plain 30}: {why}",
     "traces-of-some-ranks": (

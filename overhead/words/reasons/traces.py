@@ -18,9 +18,13 @@ TEMPLATES = {
     "calls-of-launches": "{lost:,} of {launches:,} launches",
     "calls-of-copies": "{lost:,} of {copies:,} copies and fills",
     "calls-of-both": "{launches} and {copies}",
-    "many-migrations-without-call": (
-        "no call in this recording issued {pieces:,} copies of managed memory, which take"
-        " {share:percent} of the device's time"
+    "migrations-take-steps": (
+        "{pieces:,} copies of managed memory, which no call issues, take {share:percent} of the"
+        " time of the steps while nothing else runs on the device, and the CPU may wait for them"
+    ),
+    "recording-ends-before-work": (
+        "the recording ends before the work of {lost:,} of {launches:,} launches ({share:percent})"
+        " begins"
     ),
     "much-work-without-call": (
         "no call in this recording issued {pieces:,} of the kernels and copies in it, which take"
@@ -76,9 +80,9 @@ TEMPLATES = {
         "The device's clock is about {apart_ns:micro} µs {side} against the CPU's, and drifts by"
         " {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
-    "migrations-left-out": (
-        "Left out: {pieces:count piece} of device work that no call issued ({share:percent} of the"
-        " device's time); {migrations:,} of them move managed memory."
+    "migrations-beside": (
+        "The device moves managed memory in {pieces:count copy/copies}, for {share:percent} of the"
+        " time of the steps. No call issues these copies, so they do not count as work here."
     ),
     "work-without-call-left-out": (
         "Left out: {pieces:count piece} of device work that no call issued ({share:percent} of the"
@@ -118,18 +122,15 @@ TEMPLATES = {
     "calls-not-recorded": "its calls were not recorded",
     "trace-of-launches-alone": (
         "{file}: this trace has {launches:,} launches and no device work; record both"
-        " (ProfilerActivity.CPU and ProfilerActivity.CUDA)"
+        " (ProfilerActivity.CPU and ProfilerActivity.CUDA; nsys profile --trace cuda,nvtx)"
     ),
     "trace-of-profiler-range": (
         "{file}: a trace of CUPTI's counters (cuda_profiler_range), which has no times of kernels;"
         " record the program without experimental_config"
     ),
-    "trace-without-operations": (
-        "{file}: a trace of the CPU without operations in its steps; record the whole program, and"
-        " on a GPU both (ProfilerActivity.CPU and ProfilerActivity.CUDA)"
-    ),
     "trace-without-device-work": (
-        "{file}: this trace has no device work that a call launched; record both"
-        " (ProfilerActivity.CPU and ProfilerActivity.CUDA, on a machine with a GPU)"
+        "{file}: this trace has no device work that a call launched, and no operations of the CPU"
+        " in its steps; record both (ProfilerActivity.CPU and ProfilerActivity.CUDA; nsys profile"
+        " --trace cuda,nvtx)"
     ),
 }

@@ -121,7 +121,7 @@ class _ProfiledParts:
     cost_ns: Sequence[float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HostTimes:
     """Tells how long the host works in each part of a step, from a profile that recorded the host
     alone: a profile with the device (by CUPTI) slows the host down.
@@ -150,16 +150,35 @@ class HostTimes:
         # interpolated.
         work_ns = _work_of_parts(cut, without_device, call_ns)
         # An edge is the start or end of a part.
-        time_until_edge = np.asarray(cut.time_until_edge)
-        work_until_edge = np.asarray([0.0, *itertools.accumulate(work_ns)])
+        time_until_edge = cut.time_until_edge
+        work_until_edge = [0.0, *itertools.accumulate(work_ns)]
+        last_edge = len(time_until_edge) - 1
+
+        def work_until(moment: float) -> float:
+            """The host's work from the start of the step, ns; it grows evenly with the host's time
+            inside each part. Between two edges of the same time there is none.
+            """
+            time_ns = cut.time_until(moment)
+            after = bisect.bisect_right(time_until_edge, time_ns)
+            if not after:
+                return 0.0
+            if after > last_edge:
+                return work_until_edge[last_edge]
+            since = time_until_edge[after - 1]
+            share = (time_ns - since) / (time_until_edge[after] - since)
+            before = work_until_edge[after - 1]
+            return before + share * (work_until_edge[after] - before)
+
+        # A step is asked from end to end, so that most ends are the next start.
+        last_asked = (math.nan, 0.0)
 
         def work_between(start: float, end: float) -> float:
-            """The host's work from ``start`` to ``end``, ns; it grows evenly with the host's time
-            inside each part.
-            """
-            times = (cut.time_until(start), cut.time_until(end))
-            work_until_start, work_until_end = np.interp(times, time_until_edge, work_until_edge)
-            return float(work_until_end - work_until_start)
+            """The host's work from ``start`` to ``end``, ns."""
+            nonlocal last_asked
+            at_start = last_asked[1] if start == last_asked[0] else work_until(start)
+            at_end = work_until(end)
+            last_asked = (end, at_end)
+            return at_end - at_start
 
         return work_between
 
@@ -226,6 +245,10 @@ class HostTimes:
         return costs_ns
 
 
+AS_RECORDED = HostTimes()
+"""The times of the host as a trace has them, with what its profiler added."""
+
+
 def _names(step: StepTrace) -> tuple[str, ...]:
     return tuple(operation.name for operation in step.operations)
 
@@ -259,6 +282,7 @@ class _CutStep:
         # ``_lost``: these spans without overlaps, in order. ``_lost_until``: by number of spans,
         # how long those before last together.
         self._lost = union_of_spans([*waits, *costs])
+        self._lost_starts = [start for start, _ in self._lost]
         self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
 
         # Now the parts, from edge to edge, in the host's time that is left.
@@ -273,16 +297,12 @@ class _CutStep:
         """The time of the host from the start of the step to ``at``, ns, without the spans that are
         waits or the cost of calls (lost spans).
         """
-        begun = bisect.bisect_right(self._lost, at, key=_start_of)  # how many have begun by then
+        begun = bisect.bisect_right(self._lost_starts, at)  # how many have begun by then
         # The last lost span that has begun may go on after ``at``; that part is not lost yet.
         lost_later = max(0.0, self._lost[begun - 1][1] - at) if begun else 0.0
         # From the start to ``at``, less all lost spans that have begun, plus what of the last is
         # still to come.
         return at - self._start - self._lost_until[begun] + lost_later
-
-
-def _start_of(span: tuple[float, float]) -> float:
-    return span[0]
 
 
 def _edges(step: StepTrace) -> list[float]:

@@ -9,6 +9,7 @@ finished; blocking is no host work.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import itertools
 import math
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from overhead.explaining.host_work import HostTimes, HostWork
+from overhead.explaining.host_work import AS_RECORDED, HostTimes, HostWork
 from overhead.results import Why, because
 from overhead.traces.calls import QUEUE_DEPTH
 from overhead.traces.trace import DeviceWork, HostCall, StepTrace, Trace, busiest_ns
@@ -25,6 +26,10 @@ from overhead.traces.trace import DeviceWork, HostCall, StepTrace, Trace, busies
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often
 more. Chosen, not measured; more of them take longer to replay.
+"""
+_REMEMBERED = 4
+"""So many models and results are kept, since several rules ask for those of all steps and of the
+quiet ones. A trace of a million events takes seconds.
 """
 
 
@@ -37,8 +42,7 @@ class StreamJob(NamedTuple):
     ns: float
 
 
-@dataclass(frozen=True)
-class QueueAction:
+class QueueAction(NamedTuple):
     """One piece of a replayed step: host work, then ``jobs`` for the device, then a wait for the
     streams in ``waits_for``.
 
@@ -108,9 +112,11 @@ class _Queue:
     what host and device did, for a timeline; None where nobody asks for it.
     """
 
-    def __init__(self, model: QueueModel) -> None:
+    def __init__(self, model: QueueModel, *, waits: bool = True) -> None:
+        """``waits``: whether the host waits in the actions that are synchronisations."""
         # Nobody has issued anything: all streams are free, and the queue is empty.
         self.wake_ns = model.wake_ns
+        self.waits = waits
         self.now = 0.0
         self.spans: list[ReplayedSpan] | None = None
         self.stream_ends: dict[str, float] = {}
@@ -127,23 +133,30 @@ class _Queue:
         the action is a synchronisation.
         """
         # First the host's own work.
+        # Spans are asked for only where a timeline is made: millions of actions pass here.
         host_end = self.now + action.work_ns
-        self._keep_span("host", action.call, self.now, host_end)
+        if self.spans is not None:
+            self._keep_span("host", action.call, self.now, host_end)
         self.now = host_end
 
         # Then its jobs are handed to their streams.
         for stream, duration_ns in action.jobs:
-            self._wait_for_room()
+            ends = self.queued_ends
+            if ends and (ends[0] <= self.now or len(ends) >= QUEUE_DEPTH):
+                self._wait_for_room()
             # A job starts when its launch has arrived and the work before it has ended.
             start = max(self.stream_ends.get(stream, 0.0), self.now + action.latency_ns)
             end = start + duration_ns
             self.stream_ends[stream] = end
-            self._keep_span(f"stream {stream}", action.kernel, start, end, issued=self.now)
-            heapq.heappush(self.queued_ends, end)
+            if self.spans is not None:
+                self._keep_span(f"stream {stream}", action.kernel, start, end, issued=self.now)
+            heapq.heappush(ends, end)
 
         # Last the wait, if the action has one: until all streams in ``waits_for`` are done.
-        ends = [self.stream_ends.get(stream, 0.0) for stream in action.waits_for]
-        done = max(ends, default=0.0)
+        if not action.waits_for or not self.waits:
+            return
+        stream_ends = [self.stream_ends.get(stream, 0.0) for stream in action.waits_for]
+        done = max(stream_ends, default=0.0)
         if done > self.now:
             returned = done + self.wake_ns  # the host notices the end a little later
             self._keep_span("wait", action.call, self.now, returned)
@@ -172,14 +185,15 @@ class _Queue:
             self.spans.append(ReplayedSpan(track, name, start, end, issued))
 
 
-def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
+def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS, *, waits: bool = True) -> float:
     """How long one step takes, ns, when the profiled steps are replayed in a row by a model of host
     and device.
 
     They are replayed ``rounds`` times, and as often again. Only the second half counts, from the
-    end of the first one: so the start on an idle device is not in the result.
+    end of the first one: so the start on an idle device is not in the result. ``waits``: whether
+    the host waits at synchronisations.
     """
-    queue = _Queue(model)
+    queue = _Queue(model, waits=waits)
     # All profiled steps in a row, ``rounds`` times.
     actions = list(itertools.chain.from_iterable(model.steps)) * rounds
     # ``run`` returns when all work so far is done, on one clock.
@@ -212,6 +226,7 @@ def replayed_spans(trace: Trace, host: HostTimes) -> list[ReplayedSpan]:
     return from_zero
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
     """The profiled steps as actions to be replayed: host work, device work and waits, without the
     cost of the profiler. The device's work is that of the trace, the host's work comes from
@@ -236,6 +251,7 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
     return QueueModel(steps, statistics.median(wakes_ns) if wakes_ns else 0.0)
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def step_parts(trace: Trace, host: HostTimes) -> StepParts:
     """The parts of a typical step: the medians over the profiled steps, each of which is replayed
     alone.
@@ -272,25 +288,21 @@ def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
     # Each step is replayed alone: its actions, again and again.
     for step, actions in zip(trace.steps, whole.steps, strict=True):
         model = dataclasses.replace(whole, steps=[actions])
+        step_ns = replayed_step_ns(model, rounds)
+        # The time of a step that does not wait is a bound: the program may need the values for
+        # which it waits.
+        without_ns = step_ns
+        if any(action.waits_for for action in actions):
+            without_ns = replayed_step_ns(model, rounds, waits=False)
         parts.append(
             StepParts(
-                step=replayed_step_ns(model, rounds),
+                step=step_ns,
                 host=sum(action.work_ns for action in actions),
                 device=busiest_ns(step.device),
-                without_waits=replayed_step_ns(_without_waits(model), rounds),
+                without_waits=without_ns,
             )
         )
     return parts
-
-
-def _without_waits(model: QueueModel) -> QueueModel:
-    """The steps without their synchronisations: no action waits for a stream. The time of such a
-    step is a bound: the program may need the values for which it waits.
-    """
-    steps = []
-    for actions in model.steps:
-        steps.append([dataclasses.replace(action, waits_for=()) for action in actions])
-    return dataclasses.replace(model, steps=steps)
 
 
 def launch_latencies_ns(trace: Trace) -> dict[str, float]:
@@ -368,6 +380,10 @@ def _jobs(issued: Iterable[DeviceWork]) -> list[StreamJob]:
     CUDA graph has many pieces of work on one stream, and the pauses between them count as work: the
     host cannot shorten them.
     """
+    # Most calls issue one piece.
+    issued = list(issued)
+    if len(issued) == 1:
+        return [StreamJob(issued[0].stream, issued[0].end - issued[0].start)]
     # By stream: the first start and the last end of this call's work.
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
@@ -395,7 +411,7 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
     counts whole.
     """
     # Without other profiles the host's times are those of the trace, the profiler's cost included.
-    model = queue_model(trace, HostTimes())
+    model = queue_model(trace, AS_RECORDED)
     queue = _Queue(model)
     # ``run`` returns when each step and all work before it are done, on one clock over all steps.
     replayed_ends = [queue.run(actions) for actions in model.steps]

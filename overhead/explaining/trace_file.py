@@ -16,7 +16,7 @@ import msgspec
 from overhead.errors import UsageError
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
-from overhead.explaining.host_work import HostTimes, ProfilerCost, call_rows
+from overhead.explaining.host_work import AS_RECORDED, HostTimes, ProfilerCost, call_rows
 from overhead.explaining.profiling import StepProfile
 from overhead.explaining.rank_waits import without_waits_for_ranks
 from overhead.explaining.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
@@ -38,6 +38,7 @@ from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
 from overhead.traces.doubts import working_threads
 from overhead.traces.formats import read_trace_file
+from overhead.traces.garbage import without_garbage_collection
 from overhead.traces.recording import caveats, left_out, why_no_verdict
 from overhead.traces.trace import Trace, busy_by_device
 
@@ -65,6 +66,12 @@ def explain_traces(
     ``step_ms``: the time of a step without the profiler; 0 if it is not known. ``chrome``: a file
     to write, the replayed step for Perfetto. Raises ``UsageError``, one line.
     """
+    with without_garbage_collection():
+        return _explain_traces(paths, step_ms, chrome)
+
+
+def _explain_traces(paths: Sequence[Path], step_ms: float, chrome: Path | None) -> Explanation:
+    """The explanation, made without pauses of the garbage collector."""
     _check_different(paths)
     traces = [read_trace_file(path) for path in paths]
     rank = same_ranks(traces)
@@ -394,10 +401,10 @@ def host_times(trace: Trace, step_ns: float) -> HostTimes:
         return step_parts(quiet, HostTimes(cost=ProfilerCost(cost_ns))).step - step_ns
 
     if not step_ns or replayed_too_long_ns(0.0) <= WITHIN * step_ns:
-        return HostTimes()
+        return AS_RECORDED
     # Even the highest cost would not explain the time, so none is taken off.
     if replayed_too_long_ns(_MOST_COST_NS) > 0:
-        return HostTimes()
+        return AS_RECORDED
     # The cost, between 0 and 5 us and to 10 ns, at which the replay takes as long as the step.
     cost_ns = find_root(replayed_too_long_ns, 0.0, _MOST_COST_NS, tolerance=10.0)
     return HostTimes(cost=ProfilerCost(cost_ns))

@@ -199,8 +199,8 @@ class _Found:
     """The events of a file that are needed, and what it tells beside them.
 
     ``odd``: events that could not be read; ``unreadable``: those of them that are needed.
-    ``mended``: events whose JSON is not valid, and that were read. ``is_cut``: whether the file ends
-    in the middle. ``categories``: how many events each has that is not read.
+    ``mended``: events whose JSON is not valid, and that were read. ``is_cut``: whether the file
+    ends in the middle. ``categories``: how many events each has that is not read.
     """
 
     events: list[TraceEvent] = dataclasses.field(default_factory=list)

@@ -213,8 +213,6 @@ def other_database(tables: Collection[str]) -> Reason | None:
 def _first_that_fits(
     kinds: Collection[OtherFile], path: Path, sample: bytes | bytearray
 ) -> Reason | None:
-    kinds: Collection[OtherFile], path: Path, sample: bytes | bytearray
-) -> Reason | None:
     for kind in kinds:
         if kind.fits(path, sample):
             return kind.why

@@ -5,6 +5,7 @@ out; nanoseconds.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -95,6 +96,12 @@ memory give their own.
 """
 
 
+@functools.lru_cache(maxsize=4096)
+def _communicates(kernel: str) -> bool:
+    """Whether a kernel of this name exchanges data with other devices. A trace has few names."""
+    return _COMMUNICATES.search(kernel) is not None
+
+
 @dataclass(frozen=True)
 class DeviceWork:
     """One kernel, copy or set on the device. ``stream``: ``device:stream``.
@@ -120,7 +127,7 @@ class DeviceWork:
     @property
     def communicates(self) -> bool:
         """Whether it may wait for other devices while it runs."""
-        return bool(_COMMUNICATES.search(self.name))
+        return _communicates(self.name)
 
     @property
     def uploads_pageable(self) -> bool:
@@ -223,7 +230,7 @@ def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
 _NOTHING_LOST = Recording()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
     """The steps of a program that a profiler recorded, in order. ``device``: its name.
     ``processes``: how many were recorded; one is read.
@@ -249,6 +256,10 @@ class Trace:
         """The steps that took the host least: a quarter, three at least. All of them if they differ
         in their operations, because the shortest would then be those that do least.
         """
+        return self._quiet
+
+    @cached_property
+    def _quiet(self) -> Trace:
         if not self.alike:  # by the number of operations
             return self
         # The shortest quarter of the lengths. A step as long as the longest of these counts too.

@@ -29,7 +29,9 @@ _BEGIN = re.compile(rb"(?:[}\[\n]|\A)[\s,]{0,200}(\{)\s{0,200}" + _FIELD + rb"\s
 a list or a line. ``args`` holds such objects too, behind a colon.
 """
 _NAME = re.compile(
-    rb'("name"\s*:\s*")(.{0,10000}?)("\s*(?:,\s*' + _FIELD + rb"\s*:|,?\s*\}))", re.DOTALL
+    rb'("name"\s*:\s*")(.{0,10000}?)'
+    rb'("\s*(?:,\s*' + _FIELD + rb"\s*:|,?\s*\}\s*(?:[,\]}]|\Z)))",
+    re.DOTALL,
 )
 """The name of an event with all that stands in it, up to the next field."""
 _QUOTE = re.compile(rb'(?<!\\)"')

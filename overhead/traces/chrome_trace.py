@@ -22,7 +22,13 @@ from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.broken_json import ends_with_its_list, events_one_by_one, header_of
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
-from overhead.traces.other_files import SAMPLE_BYTES, other_file, other_json, other_trace
+from overhead.traces.other_files import (
+    SAMPLE_BYTES,
+    known_json,
+    other_file,
+    other_json,
+    other_trace,
+)
 from overhead.traces.trace import Trace
 
 MOST_TRACE_BYTES = 1 << 30
@@ -225,10 +231,15 @@ def _events_in(raw: bytearray, path: Path) -> _Found:
         # ``Raw``: the bytes of an event, decoded one after the other, so that not all of them are
         # in memory in both forms. A file may also be the list of its events alone.
         whole = msgspec.json.decode(raw, type=_RawFile | list[msgspec.Raw])
-    except msgspec.ValidationError:
-        raise BadFile(other_json(path, bytes(raw[:SAMPLE_BYTES]), _keys_of(raw))) from None
+    except msgspec.ValidationError as error:
+        keys = _keys_of(raw)
+        if keys is None:  # such as an event on each line
+            return _events_of_broken(raw, path, str(error))
+        raise BadFile(other_json(path, raw[:SAMPLE_BYTES], keys)) from None
     except msgspec.DecodeError as error:
         return _events_of_broken(raw, path, str(error))
+    if isinstance(whole, list) and whole and not bytes(whole[0]).startswith(b"{"):
+        raise BadFile(other_json(path, raw[:SAMPLE_BYTES], []))
     file = _RawFile(whole) if isinstance(whole, list) else whole
     found = _Found(header=_Header(file.distributedInfo, file.deviceProperties))
     _add_events(found, file.traceEvents)
@@ -236,18 +247,25 @@ def _events_in(raw: bytearray, path: Path) -> _Found:
     return found
 
 
-def _keys_of(raw: bytearray) -> list[str]:
-    """The keys of the object that a file holds; none if it holds something else."""
+def _keys_of(raw: bytearray) -> list[str] | None:
+    """The keys of the object that a file holds; none if it holds something else; None if it is no
+    valid JSON as a whole.
+    """
     try:
         return list(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]))
-    except msgspec.DecodeError:
+    except msgspec.ValidationError:
         return []
+    except msgspec.DecodeError:
+        return None
 
 
 def _events_of_broken(raw: bytearray, path: Path, error: str) -> _Found:
     """The events of a file whose JSON is not valid, with their text mended. Raises ``BadFile`` if
     there is none. ``error``: the message of the decoder, which tells the byte.
     """
+    known = known_json(path, raw[:SAMPLE_BYTES])
+    if known is not None:
+        raise BadFile(known)
     found = _Found(is_cut=not ends_with_its_list(raw))
     parts = []
     for event in events_one_by_one(raw):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 import sqlite3
 import time
@@ -73,7 +74,9 @@ def read_nsys_file(path: Path) -> Trace:
     if not path.is_file():
         raise BadFile("no such file", path)
     with exported_report(path) as database:
-        return read_nsys_export(database, shown=path)
+        trace = read_nsys_export(database, shown=path)
+    recording = dataclasses.replace(trace.recording, exported=True)
+    return dataclasses.replace(trace, recording=recording)
 
 
 def read_nsys_export(path: Path, shown: Path | None = None) -> Trace:

@@ -102,7 +102,9 @@ def _is_table(path: Path, sample: bytes | bytearray) -> bool:
 
 
 def _is_binary(path: Path, sample: bytes | bytearray) -> bool:
-    # No text and no JSON holds such control characters.
+    # JSON may hold control characters too, in a name that its writer did not escape.
+    if sample[:_FIRST].lstrip()[:1] in (b"{", b"["):
+        return False
     return re.search(rb"[\x00-\x08\x0e-\x1a]", sample[:1000]) is not None
 
 
@@ -179,9 +181,14 @@ def other_file(path: Path, sample: bytes | bytearray) -> Reason | None:
     return _first_that_fits(_BY_CONTENT, path, sample)
 
 
+def known_json(path: Path, sample: bytes | bytearray) -> Reason | None:
+    """What JSON of another program is; None if it is of none that is known here."""
+    return _first_that_fits(_BY_JSON, path, sample)
+
+
 def other_json(path: Path, sample: bytes | bytearray, keys: Collection[str]) -> Reason:
     """What JSON is that has no list of events. ``keys``: those of the object, none of a list."""
-    found = _first_that_fits(_BY_JSON, path, sample)
+    found = known_json(path, sample)
     if found is not None:
         return found
     if _OF_LISTS.match(sample):

@@ -47,7 +47,8 @@ class Recording:
       ``unreadable``: other events that cannot be read. ``events``: all events, with these.
       ``mended``: events that were read though their text is not valid. ``is_cut``: whether the file
       ends in the middle. ``other_device``: a category of device work that is not read.
-      ``not_read``: tables that are not read.
+      ``not_read``: tables that are not read. ``exported``: whether ``nsys`` made the database for
+      this.
     - ``memory_recorded``: whether it has allocations. ``rounded_ns``: the rounding of its times.
     - ``steps_without_work``: marked steps that are left out. ``start_up``, ``start_up_ns``: the
       operation before an unmarked step whose first call took so much longer than the others.
@@ -113,6 +114,7 @@ class Recording:
     is_cut: bool = False
     other_device: str = ""
     not_read: str = ""
+    exported: bool = False
 
 
 def why_no_verdict(recording: Recording) -> Why:
@@ -300,6 +302,13 @@ def left_out(recording: Recording) -> Iterator[Reason]:
     bad_events = recording.backwards + recording.unreadable
     if bad_events:
         yield because("bad-events-left-out", events=bad_events)
+    yield from _of_the_file(recording)
+
+
+def _of_the_file(recording: Recording) -> Iterator[Reason]:
+    """What a reader must know of how the file was read."""
+    if recording.exported:
+        yield because("report-exported-by-nsys")
     if recording.not_read:
         yield because("tables-not-read", tables=recording.not_read)
     if recording.mended:

@@ -395,7 +395,7 @@ def test_a_database_runs_no_view_and_no_long_query(
     ]
     with pytest.raises(BadFile) as refused:
         explain_traces([nsys(tmp_path / "view", events_of(HOST_BOUND), *view)])
-    assert codes_of(refused.value.why) == {"trace-without-device-work"}
+    assert codes_of(refused.value.why) == {"trace-of-launches-alone"}
     wrong = [
         "DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME",
         "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (a TEXT)",

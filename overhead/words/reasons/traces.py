@@ -98,6 +98,9 @@ TEMPLATES = {
     "bad-events-left-out": (
         "Left out: {events:count event} that cannot be read or end before they begin."
     ),
+    "report-exported-by-nsys": (
+        "The report was exported by nsys, which is installed here, into a folder that is removed."
+    ),
     "tables-not-read": "Not read of the database: {tables}.",
     "events-mended": (
         "{events:count event} of the file are not valid JSON, such as by a quote in a name; they"

@@ -54,6 +54,33 @@ def add_commands(commands: Any) -> None:
         help="with --trace: the time of a step without a profiler, which checks the trace",
     )
     explain.add_argument(
+        "--process",
+        metavar="PID",
+        default="",
+        help="with --trace: the process to explain, if the trace holds several",
+    )
+    explain.add_argument(
+        "--step",
+        dest="step_name",
+        metavar="NAME",
+        default="",
+        help="with --trace: a step is a range of this name; numbers in it may vary",
+    )
+    explain.add_argument(
+        "--from",
+        dest="from_s",
+        metavar="S",
+        type=float,
+        help="with --trace: look for steps from so many seconds after the recording began",
+    )
+    explain.add_argument(
+        "--to",
+        dest="to_s",
+        metavar="S",
+        type=float,
+        help="with --trace: look for steps up to so many seconds after the recording began",
+    )
+    explain.add_argument(
         "--chrome", metavar="FILE.json", type=Path, help="write a timeline of the step for Perfetto"
     )
     explain.add_argument(
@@ -103,6 +130,7 @@ def explain_command(a: argparse.Namespace) -> int:
     from overhead.explaining.show import explanation_blocks
     from overhead.explaining.trace_file import explain_traces
     from overhead.runner.progress import Progress
+    from overhead.traces.step_choice import StepChoice
 
     # What would fail at the end is checked first: the measurement takes minutes.
     if a.html is not None:
@@ -113,7 +141,8 @@ def explain_command(a: argparse.Namespace) -> int:
     replay_before = _identity(a.chrome)
     try:
         if a.trace:
-            explanation = explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
+            choice = StepChoice(a.step_name, a.from_s, a.to_s, a.process)
+            explanation = explain_traces(a.trace, a.step_ms or 0.0, a.chrome, choice)
         else:
             with Progress() as listener:
                 explanation = explain(
@@ -215,6 +244,9 @@ def _check_options(a: argparse.Namespace) -> None:
         raise UsageError("--arg and --against are for a STEP")
     if a.step_ms is not None and not (a.trace and 0 < a.step_ms < 1e9):
         raise UsageError("--step-ms: milliseconds above zero, with --trace")
+    if a.process and len(a.trace) != 1:
+        raise UsageError("--process chooses a process of one --trace")
+    _check_step_choice(a)
     # The bounds also refuse what is no number ("nan") and infinity.
     if not 0 < a.seconds < 1e9:
         raise UsageError("--seconds: seconds above zero")
@@ -228,3 +260,14 @@ def _check_options(a: argparse.Namespace) -> None:
         begins = begins_with(b'{"madeBy":"overhead explain --chrome",')
         outputs.append(Output(a.chrome, begins))
     check_outputs(outputs, a.trace)
+
+
+def _check_step_choice(a: argparse.Namespace) -> None:
+    """Raise ``UsageError`` for a choice of steps that is for no trace, or for times that are none."""
+    if not a.trace and (a.step_name or a.from_s is not None or a.to_s is not None):
+        raise UsageError("--step, --from and --to choose the steps of a --trace")
+    begin = 0.0 if a.from_s is None else a.from_s
+    end = 1e9 if a.to_s is None else a.to_s
+    # The bounds also refuse what is no number ("nan") and infinity.
+    if not 0 <= begin < end <= 1e9:
+        raise UsageError("--from and --to: seconds since the recording began, --from before --to")

@@ -52,7 +52,10 @@ def _sections(explanation: Explanation) -> Iterator[PageSection]:
     """The sections of the page in order: of each its anchor, its heading and its parts (tables and
     texts). A section about which nothing is known has no parts, and is left out.
     """
-    yield PageSection("verdict", "Verdict", [*show.verdict_blocks(explanation)])
+    verdict = [*show.steps_blocks(explanation), *show.verdict_blocks(explanation)]
+    yield PageSection("verdict", "Verdict", verdict)
+    device_time = [*show.device_time_blocks(explanation)]
+    yield PageSection("device-time", "Where the device's time goes", device_time)
     yield PageSection("ranks", "The ranks", [*show.rank_blocks(explanation)])
     yield PageSection("alternatives", "What would change it", _changes(explanation))
     waits = [*show.synchronisation_blocks(explanation)]

@@ -6,16 +6,17 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from overhead.explaining.host_work import HostTimes
 from overhead.explaining.ranks import RankComparison
-from overhead.explaining.record import StepVerdict
+from overhead.explaining.record import BoundKind, StepVerdict
 from overhead.explaining.replay import StepParts, step_parts
-from overhead.explaining.verdict import UNCHECKED, bound_of
-from overhead.results import Why, because
-from overhead.traces.trace import DeviceWork, StepTrace, Trace, busy_ns
+from overhead.explaining.verdict import BOUND_BY_WAITS, UNCHECKED, bound_of
+from overhead.results import Reason, Why, because
+from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns, busy_by_device
 
 _LITTLE = 0.1
 """Collectives are named from this share of the device's time on, as operations are."""
@@ -45,16 +46,17 @@ def without_waits_for_ranks(
     if ranks is not None and known:
         waits = ranks.waits[0]  # the trace that is explained is of the first rank
         numbered = enumerate(trace.steps)
-        steps = [step for index, step in numbered if _number(step, index) in ranks.shared]
+        steps = [step for index, step in numbered if step.key(index) in ranks.shared]
 
     # The step in two extremes: a collective whose wait is not known does not wait at all, or it
     # does nothing but wait.
+    as_recorded = step_parts(Trace(steps).quiet(), host)
     without_known_waits = [_shortened(step, waits, unknown=0.0) for step in steps]
     without_any_waits = [_shortened(step, waits, unknown=math.inf) for step in steps]
-    parts = step_parts(Trace(without_known_waits).quiet(), host)
-    least_parts = step_parts(Trace(without_any_waits).quiet(), host)
+    most = _bound(as_recorded, step_parts(Trace(without_known_waits).quiet(), host))
+    least = _bound(as_recorded, step_parts(Trace(without_any_waits).quiet(), host))
     collective_ns = statistics.median(_exposed_ns(step) for step in steps)
-    device_ns = statistics.median(busy_ns(step.device) for step in steps)
+    device_ns = statistics.median(busiest_ns(step.device) for step in steps)
     # What the collectives cost, as a sentence: known waits, or only that they may wait.
     cost = because("collectives-may-wait", device_ns=device_ns, collective_ns=collective_ns)
     if known:
@@ -66,34 +68,75 @@ def without_waits_for_ranks(
             cost = because("collectives-wait-in-shared-steps", **shared, **times)
 
     # The verdict in each of the two extremes.
-    kind, _ = bound_of(parts)
-    least_kind, _ = bound_of(least_parts)
-    if kind == least_kind == verdict.kind:  # the waits do not matter
+    if most.kind == least.kind == verdict.kind:  # the waits do not matter
         return verdict, [*said, cost] if collective_ns >= _LITTLE * device_ns else said
-    if known and kind == least_kind:
+    if known and most.kind == least.kind:
         unchecked = [UNCHECKED] if UNCHECKED in said else []
-        without = because("step-without-these-waits", **_bounds(parts))
-        return _bound_without_waits(verdict, parts), [*unchecked, cost, without]
-    # Otherwise it depends on waits that nobody knows: no verdict, and why.
-    why = because("no-verdict-of-one-rank")
+        lead = [most.waits_bound] if most.waits_bound else []
+        without = because("step-without-these-waits", **_bounds(most.parts))
+        return _with_bound(verdict, most), [*lead, *unchecked, cost, without]
+    # Otherwise it depends on waits that nobody knows: no verdict, but what is known.
+    code = "no-verdict-of-one-rank"
     if known:
-        why = because("no-verdict-with-other-collectives")
+        code = "no-verdict-with-other-collectives"
     elif ranks is not None:
-        why = because("no-verdict-without-comparing-ranks")
-    without = because("step-without-collectives", **_bounds(least_parts))
+        code = "no-verdict-without-comparing-ranks"
+    why = because(
+        code, collective_ns=collective_ns, bound_if_waiting=least.kind, bound_if_exchange=most.kind
+    )
+    without = because("step-without-collectives", **_bounds(least.parts))
     return StepVerdict(kind="unclear", sentences=[]), [why, cost, without]
 
 
+@dataclass(frozen=True)
+class _BoundBesideRanks:
+    """What bounds a step whose waits for other ranks are taken out: host, device and so on, or
+    ``ranks`` if these waits make it so much longer. ``factor``: how many times as long that takes
+    as the next part. ``parts``: of the step without these waits; ``step_ns``: with them.
+    """
+
+    kind: BoundKind
+    factor: float
+    parts: StepParts
+    step_ns: float
+
+    @property
+    def waits_bound(self) -> Reason | None:
+        """The sentence for a step that other ranks bound, as a reason; None for another step."""
+        if self.kind != "ranks":
+            return None
+        times = self.factor if self.factor < math.inf else 0.0
+        return because(
+            "bound-by-ranks", step_ns=self.step_ns, without_waits_ns=self.parts.step, times=times
+        )
+
+
+def _bound(as_recorded: StepParts, without_waits: StepParts) -> _BoundBesideRanks:
+    """What bounds a step, from its parts with its waits for other ranks and without them."""
+    kind, factor = bound_of(without_waits)
+    if as_recorded.step > 0:
+        share = 1 - without_waits.step / as_recorded.step
+        if share >= BOUND_BY_WAITS:
+            kind = "ranks"
+            factor = math.inf
+            if without_waits.step > 0:
+                factor = as_recorded.step / without_waits.step
+    return _BoundBesideRanks(kind, factor, without_waits, as_recorded.step)
+
+
 def _exposed_ns(step: StepTrace) -> float:
-    """How long the device runs collectives and nothing else, ns."""
-    return busy_ns(step.device) - busy_ns(_computing(step))
+    """How long the device that works longest runs collectives and nothing else, ns."""
+    busy = busy_by_device(step.device)
+    computing = busy_by_device(_computing(step))
+    busiest = max(busy, key=busy.__getitem__, default="")
+    return busy.get(busiest, 0.0) - computing.get(busiest, 0.0)
 
 
 def _median_shortening_ns(steps: Sequence[StepTrace], shortened: Sequence[StepTrace]) -> float:
     """How much less the device works in a step once its waits are taken out, ns: the median."""
     differences = []
     for step, without in zip(steps, shortened, strict=True):
-        differences.append(busy_ns(step.device) - busy_ns(without.device))
+        differences.append(busiest_ns(step.device) - busiest_ns(without.device))
     return statistics.median(differences)
 
 
@@ -103,20 +146,13 @@ def _bounds(parts: StepParts) -> dict[str, float | str]:
     return {"host_ns": parts.host, "device_ns": parts.device, "bound": kind}
 
 
-def _bound_without_waits(verdict: StepVerdict, parts: StepParts) -> StepVerdict:
-    """The verdict on a step of which the waits for other ranks are known. ``parts``: of the step
-    without these waits.
-    """
-    kind, times = bound_of(parts)
-    # ``share``: of the step, in which the device is idle. An infinite factor cannot be in a file.
-    share = max(0.0, 1 - parts.device / parts.step) if parts.step > 0 else None
-    factor = times if times < float("inf") else None
-    return msgspec.structs.replace(verdict, kind=kind, factor=factor, overhead_share=share)
-
-
-def _number(step: StepTrace, index: int) -> int:
-    """The number of a step's mark, by which it is found in other traces; else its position."""
-    return index if step.number is None else step.number
+def _with_bound(verdict: StepVerdict, found: _BoundBesideRanks) -> StepVerdict:
+    """The verdict on a step of which the waits for other ranks are known."""
+    # A device that waits for other ranks does not work. An infinite factor cannot be in a file.
+    step_ns = found.step_ns if found.kind == "ranks" else found.parts.step
+    share = max(0.0, 1 - found.parts.device / step_ns) if step_ns > 0 else None
+    factor = found.factor if found.factor < math.inf else None
+    return msgspec.structs.replace(verdict, kind=found.kind, factor=factor, overhead_share=share)
 
 
 def _computing(step: StepTrace) -> list[DeviceWork]:

@@ -7,6 +7,7 @@ their marks.
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +20,7 @@ from overhead.explaining.record import RankRow
 from overhead.explaining.replay import step_parts
 from overhead.reading.plain_text import plain
 from overhead.results import Why, because
-from overhead.traces.trace import DeviceWork, StepTrace, Trace, busy_ns
+from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns
 
 _SMALL, _MOST = 0.05, 2 / 3
 """A rank is named if the others wait for a 20th of a step or more, two thirds of it for this
@@ -27,6 +28,17 @@ rank.
 """
 _LONGER = 1.15
 """The step of a rank is named if it takes so many times as long as that of the others."""
+_LISTED = re.compile(r"\[([\d, ]+)\]")
+_SIZE = re.compile(r" of (\d+)\b")
+"""How a group tells its ranks, and how many they are."""
+_LEAST_ENDS, _MOST_ENDS, _MOST_SHIFT = 8, 5000, 300
+"""Of fewer collectives nobody can tell whether they are shifted; more are not looked at, for the
+time that it takes. Chosen, not measured.
+"""
+_AGREES, _JITTER_NS = 0.2, 2000.0
+"""Shifted collectives agree if they lie so many times closer together, and this much at least.
+Chosen, not measured; a collective ends on all ranks within few µs.
+"""
 _BETWEEN_TWO = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "coalesced")
 """What PyTorch calls an exchange in which not all ranks take part."""
 
@@ -56,6 +68,7 @@ class RankComparison:
     shared: Collection[int] = ()
     waits: Sequence[Mapping[DeviceWork, float]] = field(default_factory=list)
     waited_for: Sequence[float] = ()
+    are_shifted: bool = False
 
 
 def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
@@ -64,78 +77,137 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     kernels of the others wait; what a kernel takes longer than that is its wait.
     """
     # First find what compares: the steps that all ranks have, and in them the kinds of which all
-    # have as many.
+    # ranks of their group have as many.
     steps_of_ranks = [_by_number(trace) for trace in traces]
     shared = set.intersection(*(set(steps) for steps in steps_of_ranks))
     collectives_of_ranks = [_collectives(steps, shared, len(traces)) for steps in steps_of_ranks]
-    kinds = _kinds_in_all(collectives_of_ranks)
-    left_out = max(_count_others(collectives, kinds) for collectives in collectives_of_ranks)
-    compared = [_of_kinds(collectives, kinds) for collectives in collectives_of_ranks]
+    members_of_kinds = _members_of_kinds(collectives_of_ranks, traces)
+    left_out = max(
+        _count_others(collectives, members_of_kinds) for collectives in collectives_of_ranks
+    )
 
-    # A row for each rank, a column for each collective. How long the kernel of each takes, ns.
-    durations = [_durations(collectives) for collectives in compared]
-    times = np.array(durations).reshape(len(traces), -1)
+    # A row for each rank, a column for each collective; not a number where a rank takes no part.
+    columns = _columns(collectives_of_ranks, members_of_kinds)
+    times = np.full((len(traces), len(columns)), np.nan)
+    ends = np.full((len(traces), len(columns)), np.nan)
+    for place, column in enumerate(columns):
+        for rank, work in column.items():
+            times[rank, place] = work.end - work.start
+            ends[rank, place] = work.end
+    if are_shifted(ends):
+        rows = [_rank_row(trace, waits_ns=0.0, last_share=0.0) for trace in traces]
+        return RankComparison(rows, steps=len(shared), left_out=left_out, are_shifted=True)
+
     # The shortest of a column is the rank that arrived last. ``waits``: same shape, how much longer
     # than that. ``initial`` is above every time, so it changes none.
-    waits = times - times.min(axis=0, initial=np.inf) if times.size else times
+    waits = times - np.nanmin(times, axis=0, initial=np.inf) if times.size else times
     waited_for = _waited_for(waits)
+    waited_for_ns = waited_for.sum(axis=1)
 
     number_of_steps = max(1, len(shared))
-    # ``waited_for``: a number for each rank. ``last_share``: its part of the sum.
+    # ``waited_for_ns``: a number for each rank. ``last_share``: its part of the sum.
     rows = []
     for index, trace in enumerate(traces):
-        waits_ns = float(waits[index].sum()) / number_of_steps
-        all_waits = waited_for.sum()
-        last_share = float(waited_for[index] / all_waits) if all_waits > 0 else 0.0
+        waits_ns = float(np.nansum(waits[index])) / number_of_steps
+        all_waits_ns = waited_for_ns.sum()
+        last_share = float(waited_for_ns[index] / all_waits_ns) if all_waits_ns > 0 else 0.0
         rows.append(_rank_row(trace, waits_ns, last_share))
     # For each rank, how long it waited in each of its collectives.
-    waits_by_work = []
-    for collectives, waits_of_rank in zip(compared, waits, strict=True):
-        waits_by_work.append(dict(zip(collectives, map(float, waits_of_rank), strict=True)))
-    # In each step all ranks but one may wait: the mean wait of one of them.
-    waiting_ranks_and_steps = max(1, len(traces) - 1) * number_of_steps
+    waits_by_work: list[dict[DeviceWork, float]] = [{} for _ in traces]
+    for place, column in enumerate(columns):
+        for rank, work in column.items():
+            waits_by_work[rank][work] = float(waits[rank, place])
+    # In a collective all ranks of its group but one may wait: the mean wait of one of them.
+    others = np.maximum(1, (~np.isnan(times)).sum(axis=0) - 1)
+    mean_waits_ns = (waited_for / others).sum(axis=1) / number_of_steps
     return RankComparison(
         rows,
         steps=len(shared),
-        collectives=times.shape[1],
+        collectives=len(columns),
         left_out=left_out,
         shared=shared,
         waits=waits_by_work,
-        waited_for=[float(ns) / waiting_ranks_and_steps for ns in waited_for],
+        waited_for=[float(ns) for ns in mean_waits_ns],
     )
 
 
-def _durations(collectives: Sequence[DeviceWork]) -> list[float]:
-    """How long each collective takes, ns."""
-    return [work.end - work.start for work in collectives]
+_Members = Mapping[_Kind, Sequence[int]]
+"""By kind of collective the ranks (by their place) that are compared in it."""
 
 
-def _kinds_in_all(collectives_of_ranks: Sequence[_CollectivesByKind]) -> list[_Kind]:
-    """The kinds of which all ranks have as many collectives, so that the first of one rank belongs
-    to the first of another one, and so on.
+def _members_of_kinds(
+    collectives_of_ranks: Sequence[_CollectivesByKind], traces: Sequence[Trace]
+) -> _Members:
+    """The kinds of which all ranks of their group have as many collectives, so that the first of
+    one rank belongs to the first of another one, and so on; and these ranks, two at least.
     """
     # A kind: step, name and group of ranks.
     all_kinds: set[_Kind] = set().union(*collectives_of_ranks)
-    same = []
+    members_of_kinds = {}
     for kind in sorted(all_kinds):
-        numbers = {len(collectives.get(kind, ())) for collectives in collectives_of_ranks}
-        if len(numbers) == 1:
-            same.append(kind)
-    return same
+        having = [rank for rank, each in enumerate(collectives_of_ranks) if kind in each]
+        members = _members_of_group(kind[2], having, traces)
+        numbers = {len(collectives_of_ranks[rank].get(kind, ())) for rank in members}
+        if len(members) > 1 and len(numbers) == 1:
+            members_of_kinds[kind] = members
+    return members_of_kinds
 
 
-def _count_others(collectives: _CollectivesByKind, kinds: Sequence[_Kind]) -> int:
-    """How many collectives of a rank are of none of these kinds."""
-    known = set(kinds)
-    return sum(len(work) for kind, work in collectives.items() if kind not in known)
+def _members_of_group(group: str, having: Sequence[int], traces: Sequence[Trace]) -> Sequence[int]:
+    """The traces (by their place) of the ranks of a group; none where they are not known.
+    ``having``: the traces that have a collective of this group.
+    """
+    everyone = range(len(traces))
+    listed = _LISTED.match(group)
+    if listed is None:
+        size = _SIZE.search(group)
+        # A group that is smaller than all ranks: nobody knows which ranks are in it.
+        return () if size and int(size[1]) < len(traces) else everyone
+    ranks = {number.strip() for number in listed[1].split(",")}
+    if all(trace.rank.isdecimal() for trace in traces):
+        return [place for place, trace in enumerate(traces) if trace.rank in ranks]
+    return having if len(having) == len(ranks) else ()
 
 
-def _of_kinds(collectives: _CollectivesByKind, kinds: Sequence[_Kind]) -> list[DeviceWork]:
-    """The collectives of a rank that are of these kinds, in the order of the kinds."""
-    found = []
-    for kind in kinds:
-        found += collectives[kind]
-    return found
+def _columns(
+    collectives_of_ranks: Sequence[_CollectivesByKind], members_of_kinds: _Members
+) -> list[dict[int, DeviceWork]]:
+    """The collectives that are compared: of each its work by the place of the rank."""
+    columns = []
+    for kind, members in members_of_kinds.items():
+        number = len(collectives_of_ranks[members[0]][kind])
+        for index in range(number):
+            columns.append({rank: collectives_of_ranks[rank][kind][index] for rank in members})
+    return columns
+
+
+def are_shifted(ends: np.ndarray) -> bool:
+    """Whether a rank's collectives agree with those of another rank only if they are shifted by
+    some: the first one of its trace is not the first one of the other. ``ends``: when they end on
+    each rank's own clock, ns; a row for each rank, a column for each collective.
+
+    All ranks leave a collective together. So the time from one end to the next one is the same on
+    all ranks, whatever their clocks say.
+    """
+    for row in ends[1:]:
+        both = ~np.isnan(ends[0]) & ~np.isnan(row)
+        order = np.argsort(ends[0][both], kind="stable")[:_MOST_ENDS]
+        first = np.diff(ends[0][both][order])
+        other = np.diff(row[both][order])
+        if len(first) < _LEAST_ENDS:
+            continue
+        as_paired_ns = float(np.median(np.abs(first - other)))
+        for shift in range(1, min(_MOST_SHIFT, len(first) - _LEAST_ENDS) + 1):
+            later_ns = float(np.median(np.abs(first[shift:] - other[:-shift])))
+            earlier_ns = float(np.median(np.abs(first[:-shift] - other[shift:])))
+            if min(later_ns, earlier_ns) < _AGREES * as_paired_ns - _JITTER_NS:
+                return True
+    return False
+
+
+def _count_others(collectives: _CollectivesByKind, compared: _Members) -> int:
+    """How many collectives of a rank are of none of the kinds that are compared."""
+    return sum(len(work) for kind, work in collectives.items() if kind not in compared)
 
 
 def _rank_row(trace: Trace, waits_ns: float, last_share: float) -> RankRow:
@@ -148,7 +220,7 @@ def _rank_row(trace: Trace, waits_ns: float, last_share: float) -> RankRow:
     computing_ns = []
     for step in trace.steps:
         computing = [work for work in step.device if not work.communicates]
-        computing_ns.append(busy_ns(computing))
+        computing_ns.append(busiest_ns(computing))
     return RankRow(
         rank=trace.rank,
         step_ns=parts.step,
@@ -168,26 +240,22 @@ def _by_number(trace: Trace) -> dict[int, StepTrace]:
     """
     numbered = []
     for index, step in enumerate(trace.steps):
-        # ``number``: in the name of the mark, as in ``ProfilerStep#12``.
-        number = index if step.number is None else step.number
-        numbered.append((number, step))
+        numbered.append((step.key(index), step))
     times = Counter(number for number, _ in numbered)
     return {number: step for number, step in numbered if times[number] == 1}
 
 
 def _waited_for(waits: np.ndarray) -> np.ndarray:
-    """For each rank, how long all others wait for it together, ns. ``waits``: a row for each rank,
-    a column for each collective.
+    """For each rank and each collective, how long all others wait for it together, ns. ``waits``:
+    a row for each rank, a column for each collective; not a number where a rank takes no part.
 
     The rank that does not wait in a collective arrives last, and the others wait for it. If several
     arrive last together, each has an equal part of these waits.
     """
     arrives_last = waits == 0
-    # ``shares``: 1 for the last of a column, 1/2 for each of two. A rank's sum over the columns of
-    # share times wait is the matrix product.
+    # ``shares``: 1 for the last of a column, 1/2 for each of two.
     shares = arrives_last / np.maximum(arrives_last.sum(axis=0), 1)
-    waits_of_all = waits.sum(axis=0)
-    found: np.ndarray = shares @ waits_of_all
+    found: np.ndarray = shares * np.nansum(waits, axis=0)
     return found
 
 
@@ -237,6 +305,8 @@ def rank_reasons(found: RankComparison) -> list[Why]:
     # ``steps``: how many all traces have; ``left_out``: collectives that not all ranks have.
     if not found.steps:
         said.append(because("no-step-in-all-traces"))
+    elif found.are_shifted:
+        said.append(because("collectives-are-shifted"))
     elif found.collectives:
         said.append(_late_rank(found))
     elif found.left_out:

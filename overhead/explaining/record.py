@@ -27,6 +27,7 @@ from overhead.results import (
     because,
     stacks_in,
 )
+from overhead.traces.steps_taken import StepsTaken
 from overhead.traces.trace import CallSite
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
@@ -41,7 +42,8 @@ LIBRARIES: Mapping[str, UsedLibrary] = {
     **dict.fromkeys(stacks_in("webgpu"), _OF_WEBGPU),
 }
 """The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
-BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
+BoundKind = Literal["host", "device", "synchronisation", "ranks", "mixed", "unclear"]
+"""What bounds a step; ``ranks``: waits for other ranks in collectives."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
 NOT_MEASURED = because("not-measured")
 NOT_IN_A_TRACE = because("not-in-a-trace")
@@ -245,13 +247,51 @@ class RankRow(_Part, kw_only=True):
     last_share: float
 
 
+class DeviceTimeRow(_Part, kw_only=True):
+    """Where the time of a device goes in a mean step of a trace, ns; of one ``stream`` of it where
+    this is not empty. ``compute_ns``, ``collective_ns``, ``waiting_ns``, ``copy_ns``, ``fill_ns``
+    and ``idle_ns`` add up to ``step_ns``: a moment counts as the first of these that runs.
+
+    ``collective_ns``: collectives while nothing computes. ``waiting_ns``: of collectives, while
+    nothing computes, the part that waits for other ranks; None where that is not known, and then
+    ``collective_ns`` has it. ``..._overlapped_ns``: beside what comes first.
+    """
+
+    device: Name
+    stream: Name = ""
+    step_ns: float
+    compute_ns: float = 0.0
+    collective_ns: float = 0.0
+    waiting_ns: float | None = None
+    copy_ns: float = 0.0
+    fill_ns: float = 0.0
+    idle_ns: float = 0.0
+    collective_overlapped_ns: float = 0.0
+    copy_overlapped_ns: float = 0.0
+    fill_overlapped_ns: float = 0.0
+
+
+class ProcessRow(_Part, kw_only=True):
+    """A process of a trace that used a device. ``device_ns``: how long its device work takes, one
+    piece after the other, in the whole recording. ``explained``: whether the explanation is about
+    this one.
+    """
+
+    process: Name
+    name: Name = ""
+    device_ns: float
+    explained: bool = False
+
+
 class Explanation(Shown, _Part, kw_only=True):
     """Everything about one step. ``not_seen``: what this library or device does not tell.
 
     ``ranks``: of the traces of several ranks, of which the others describe the first. ``host``:
     what the host does beside the step, as shares of its time (``queued``, ``throttled``,
     ``collector``, ``other_threads``: other threads of the process ran) and numbers
-    (``preemptions``, ``threads``, ``cores``).
+    (``preemptions``, ``threads``, ``cores``). ``device_time``: of a trace, a row for each device
+    and for its streams. ``processes``: of a trace that holds several. ``steps_taken``: what of a
+    trace was taken as its steps; None in older files, and for a step that was run.
     """
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT
@@ -273,6 +313,9 @@ class Explanation(Shown, _Part, kw_only=True):
     not_seen: Annotated[list[Why], Meta(max_length=64)] = []
     host: Annotated[list[Figure], Meta(max_length=64)] = []
     calls: Annotated[list[OperationRow], Meta(max_length=MOST_ROWS)] = []
+    device_time: Annotated[list[DeviceTimeRow], Meta(max_length=MOST_ROWS)] = []
+    processes: Annotated[list[ProcessRow], Meta(max_length=MOST_ROWS)] = []
+    steps_taken: StepsTaken | None = None
 
     @property
     def is_of_a_trace(self) -> bool:

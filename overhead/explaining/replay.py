@@ -33,6 +33,12 @@ quiet ones. A trace of a million events takes seconds.
 """
 
 
+_LONGEST_LATENCY_NS = 1e6
+"""If the first work of a recording begins so long after its launch, the device loads the kernel, or
+still works on something that the recording does not hold. Chosen, not measured.
+"""
+
+
 class StreamJob(NamedTuple):
     """Device work of one call on one stream, a queue of the device: how long the stream works on
     it, ns.
@@ -313,13 +319,17 @@ def launch_latencies_ns(trace: Trace) -> dict[str, float]:
     # ``idle_from``: when all work seen so far has ended, over all streams.
     idle_from = -math.inf
     for step in trace.steps:
+        # What was issued before the step may still run, also if it is of no step.
+        idle_from = max(idle_from, step.busy_before)
         for call in step.calls:
             # ``work``: what the call issued, the first piece first.
             work = issued_by(step, call)
             # On a busy device the work may also wait for earlier work, which is no latency.
             if work and idle_from <= call.start:
                 latency_ns = max(0.0, work[0].start - call.start)
-                latencies.setdefault(call.name, []).append(latency_ns)
+                is_first = idle_from == -math.inf
+                if not (is_first and latency_ns > _LONGEST_LATENCY_NS):
+                    latencies.setdefault(call.name, []).append(latency_ns)
             idle_from = max([idle_from, *(each.end for each in work)])
 
     medians: dict[str, float] = {}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from overhead.blocks.parts import InMicroseconds, Part, Table, Text
 from overhead.explaining.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, Explanation
+from overhead.explaining.steps import steps_reasons
 from overhead.explaining.verdict import resolved_times
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, codes_of
@@ -18,6 +19,12 @@ from overhead.words.explaining.alternatives import (
     SPEED_MEANS,
     alternative_name,
     remark,
+)
+from overhead.words.explaining.device_time import (
+    DEVICE_TIME_CAPTION,
+    device_time_columns,
+    device_time_meanings,
+    device_time_name,
 )
 from overhead.words.explaining.step import (
     UNRANKED,
@@ -44,6 +51,10 @@ from overhead.words.format import (
 from overhead.words.reasons import sentence
 
 _MOST_ROWS = 5
+_MOST_TRACKS = 16
+"""Most devices and streams that a terminal shows: a host has at most 8 or 16 devices. Chosen, not
+measured.
+"""
 _MOST_TEXT = 60
 """Longer names of the program are cut in a cell. Chosen, not measured."""
 
@@ -77,13 +88,22 @@ def explanation_blocks(explanation: Explanation) -> Iterator[Part]:
     taken = taken_as_step(program)
     if taken:
         yield Text([taken])
+    yield from steps_blocks(explanation)
     yield from verdict_blocks(explanation)
+    yield from device_time_blocks(explanation)
     yield from rank_blocks(explanation)
     yield from alternative_blocks(explanation)
     yield from condition_blocks(explanation)
     yield from synchronisation_blocks(explanation)
     yield from operation_blocks(explanation)
     yield Text([sentence(why) for why in explanation.not_seen], quiet=True)
+
+
+def steps_blocks(explanation: Explanation) -> Iterator[Part]:
+    """What of a trace was taken as its steps; nothing for a step that was run."""
+    if explanation.steps_taken is not None:
+        said = [sentence(reason) for reason in steps_reasons(explanation.steps_taken)]
+        yield Text([" ".join(said)])
 
 
 def verdict_blocks(explanation: Explanation) -> Iterator[Part]:
@@ -238,6 +258,48 @@ def rank_blocks(explanation: Explanation) -> Iterator[Part]:
         numeric=(step, host, device, waits, makes_wait),
         optional=(device, host, step),
     )
+
+
+def device_time_blocks(explanation: Explanation) -> Iterator[Part]:
+    """The table of where the time of each device goes in a mean step of a trace, with a row for
+    each stream of a device that has several. None for a step that was not read from a trace.
+    """
+    if not explanation.device_time:
+        return
+    rows = []
+    for row in explanation.device_time:
+        # Of the parts of a stream, as of a device, one that is 0 in all rows has no column.
+        waiting_ns = row.waiting_ns or 0.0
+        cells = [
+            device_time_name(plain(row.device, 30), plain(row.stream, 30)),
+            _micro_if_any(row.compute_ns) if row.stream else micro_of(row.compute_ns),
+            _micro_if_any(row.collective_ns),
+            _micro_if_any(waiting_ns),
+            _micro_if_any(row.copy_ns),
+            _micro_if_any(row.fill_ns),
+            micro_of(row.idle_ns),
+            percent(row.idle_ns / row.step_ns),
+            _micro_if_any(row.collective_overlapped_ns),
+        ]
+        rows.append(cells)
+    # The columns by their numbers. The optional ones are left out where space is short.
+    _, compute, collectives, waiting, copies, fills, idle, share, overlapped = range(9)
+    waits_known = explanation.device_time[0].waiting_ns is not None
+    table = Table(
+        DEVICE_TIME_CAPTION,
+        device_time_columns(waits_known=waits_known),
+        rows,
+        numeric=(compute, collectives, waiting, copies, fills, idle, share, overlapped),
+        optional=(fills, overlapped, copies, idle, compute),
+        meanings=device_time_meanings(waits_known=waits_known, collectives=collectives),
+        most=_MOST_TRACKS,
+    )
+    yield table.without_empty()
+
+
+def _micro_if_any(ns: float) -> str:
+    """A time; '' for none."""
+    return micro_of(ns) if ns else ""
 
 
 def alternative_blocks(explanation: Explanation) -> Iterator[Part]:

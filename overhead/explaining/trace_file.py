@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from overhead.errors import UsageError
+from overhead.explaining.device_time import device_time_rows, devices_said, split_of
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
 from overhead.explaining.host_work import AS_RECORDED, HostTimes, ProfilerCost, call_rows
@@ -21,9 +21,11 @@ from overhead.explaining.profiling import StepProfile
 from overhead.explaining.rank_waits import without_waits_for_ranks
 from overhead.explaining.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
 from overhead.explaining.record import (
+    MOST_ROWS,
     NOT_IN_A_TRACE,
     UNKNOWN_MACHINE,
     Explanation,
+    ProcessRow,
     StepVerdict,
     missing,
 )
@@ -36,11 +38,13 @@ from overhead.results import Figure, Machine, Reason, Why, because, together
 from overhead.timing.call_spec import FoundCall
 from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
+from overhead.traces.device_split import DeviceSplit
 from overhead.traces.doubts import working_threads
 from overhead.traces.formats import read_trace_file
 from overhead.traces.garbage import without_garbage_collection
 from overhead.traces.recording import caveats, left_out, why_no_verdict
-from overhead.traces.trace import Trace, busy_by_device
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
+from overhead.traces.trace import Trace
 
 _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
 _MOST_COST_NS = 5000.0
@@ -53,27 +57,35 @@ _FEW_STEPS = 3
 """Of more steps than these the first one does not count where steps are compared."""
 _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
-_MOST_SENTENCES, _MOST_DEVICES = 20, 32
+_MOST_PROCESSES = 8
+"""A sentence names at most so many other processes."""
+_MOST_SENTENCES = 20
 """What the file of an explanation can hold."""
 
 
 def explain_traces(
-    paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None
+    paths: Sequence[Path],
+    step_ms: float = 0.0,
+    chrome: Path | None = None,
+    choice: StepChoice = ANY_STEPS,
 ) -> Explanation:
     """Explain the step of the first trace, for ``overhead explain --trace``. Several traces are of
     several ranks (processes of one program), which are compared.
 
     ``step_ms``: the time of a step without the profiler; 0 if it is not known. ``chrome``: a file
-    to write, the replayed step for Perfetto. Raises ``UsageError``, one line.
+    to write, the replayed step for Perfetto. ``choice``: what the user names as steps, in all
+    traces. Raises ``UsageError``, one line.
     """
     with without_garbage_collection():
-        return _explain_traces(paths, step_ms, chrome)
+        return _explain_traces(paths, step_ms, chrome, choice)
 
 
-def _explain_traces(paths: Sequence[Path], step_ms: float, chrome: Path | None) -> Explanation:
+def _explain_traces(
+    paths: Sequence[Path], step_ms: float, chrome: Path | None, choice: StepChoice
+) -> Explanation:
     """The explanation, made without pauses of the garbage collector."""
     _check_different(paths)
-    traces = [read_trace_file(path) for path in paths]
+    traces = [read_trace_file(path, choice) for path in paths]
     rank = same_ranks(traces)
     if rank:
         raise UsageError(
@@ -95,12 +107,18 @@ def _explain_traces(paths: Sequence[Path], step_ms: float, chrome: Path | None) 
         why = why_no_verdict(each.recording)
         if why:
             lost_by_rank.append(because("recording-of-rank", rank=each.rank, why=why))
+    split = split_of(trace, ranks)
     found = msgspec.structs.replace(
         found,
         not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
-        verdict=_verdict(found, trace, host, ranks, lost_by_rank),
+        verdict=_verdict(found, trace, host, ranks, lost_by_rank, split),
         ranks=list(ranks.rows) if ranks else [],
         calls=call_rows(trace),
+        processes=_process_rows(trace),
+        device_time=device_time_rows(
+            split, waits_known=ranks is not None and ranks.collectives > 0
+        ),
+        steps_taken=trace.steps_taken,
     )
     if not trace.recording.memory_recorded:  # then 0 allocations would be wrong
         unknown = missing("allocations", because("allocations-unknown"), "count")
@@ -178,13 +196,51 @@ def _with_names(traces: Sequence[Trace], paths: Sequence[Path]) -> list[Trace]:
 
 
 def _not_read(trace: Trace) -> list[Reason]:
-    """What the result does not hold of this trace: other processes, memory, records left out."""
+    """What the result does not hold of this trace: memory, records left out."""
     said = []
-    if trace.processes > 1:
-        said.append(because("one-process-read", processes=trace.processes))
     if not trace.recording.memory_recorded:
         said.append(because("allocations-not-recorded"))
     return [*left_out(trace.recording), *said]
+
+
+def _process_read(trace: Trace) -> list[Reason]:
+    """Which process of the recording is explained, and which others there are."""
+    others = []
+    read = None
+    for process in trace.processes:
+        if process.is_read:
+            read = process
+        else:
+            name = because("process-with-name", process=process.process, name=process.name)
+            called = name if process.name else process.process
+            others.append(because("other-process", process=called, device_ns=process.device_ns))
+    if read is None or not others:
+        return []
+    return [
+        because(
+            "one-process-read",
+            processes=len(trace.processes),
+            process=read.process,
+            name=read.name,
+            device_ns=read.device_ns,
+            others=together(*others[:_MOST_PROCESSES]),
+        )
+    ]
+
+
+def _process_rows(trace: Trace) -> list[ProcessRow]:
+    """The processes of the recording as the file holds them."""
+    rows = []
+    for process in trace.processes[:MOST_ROWS]:
+        rows.append(
+            ProcessRow(
+                process=process.process,
+                name=process.name,
+                device_ns=process.device_ns,
+                explained=process.is_read,
+            )
+        )
+    return rows
 
 
 def _verdict(
@@ -193,18 +249,18 @@ def _verdict(
     host: HostTimes,
     ranks: RankComparison | None,
     lost_by_rank: Sequence[Reason],
+    split: DeviceSplit,
 ) -> StepVerdict:
     """The verdict of the explanation ``found``, or none where this recording does not allow one:
     it lost records, its steps differ, or collectives may wait for other ranks. Its sentences begin
     with what a reader must know of the recording, and end with the ranks.
 
-    ``lost_by_rank``: why the recordings of some ranks allow no comparison.
+    ``lost_by_rank``: why the recordings of some ranks allow no comparison. ``split``: where the
+    time of the devices goes.
     """
     verdict = found.verdict
-    # How much of the recording is steps, for the sentence on what was left out of it.
-    shown_ns = sum(step.end - step.start for step in trace.steps)
     # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
-    first: list[Why] = [*caveats(trace.recording, shown_ns)]
+    first: list[Why] = [*_process_read(trace), *caveats(trace.recording)]
     if ranks is not None and len(ranks.rows) < trace.ranks:
         first.append(because("traces-of-some-ranks", given=len(ranks.rows), ranks=trace.ranks))
     said = list(verdict.sentences)
@@ -225,7 +281,7 @@ def _verdict(
             verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
     # What else the trace tells, if it is complete enough.
     if not lost_records:
-        said += _several_devices(found, trace)
+        said += devices_said(split)
         said += _runtime_call(found, trace)
         # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
         said += _chosen_cost(host)
@@ -335,27 +391,6 @@ def _on_processor_only(found: Explanation, said: Sequence[Why]) -> list[Why]:
     else:
         first = because("processor-only", step_ns=took.value, how=took.rule)
     return [first, *said[1:]]
-
-
-def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
-    """How long each device works in a step, and for which share it is idle, if the step uses
-    several: the verdict is about the one that works longest.
-    """
-    busy_of_steps = [busy_by_device(step.device) for step in trace.steps]
-    devices = sorted(set().union(*busy_of_steps))
-    if len(devices) < 2:
-        return []
-    # The time with which the replay was compared, else the mean recorded step.
-    step_ns = found.replay.measured.value or statistics.fmean(
-        step.end - step.start for step in trace.steps
-    )
-    # Of each device the mean over the steps.
-    works = []
-    for device in devices:
-        works_ns = statistics.fmean(busy.get(device, 0.0) for busy in busy_of_steps)
-        idle = max(0.0, 1 - works_ns / step_ns)
-        works.append(because("device-works", device=device, busy_ns=works_ns, idle=idle))
-    return [because("several-devices", devices=len(devices), each=together(*works[:_MOST_DEVICES]))]
 
 
 def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:

@@ -29,7 +29,7 @@ In reports/explained.json the replay takes 0.91 to 1.04 of the measured step in 
 streams do not wait for each other, and 0.50 in the two runs of ``two_streams``, which it does not
 model. A wider allowance lets a replay judge that does not describe the step.
 """
-_BOUND_BY_WAITS, _FEW_WAITS = 1 / 3, 0.1
+BOUND_BY_WAITS, _FEW_WAITS = 1 / 3, 0.1
 """Shares of the step that synchronisations cost. From the first one on they bound the step, below
 the second one they count for nothing. Chosen, not measured; between the two a step is ``mixed``.
 """
@@ -504,10 +504,10 @@ def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     """
     # ``synchronisation_share``: 1 less the step without synchronisations over the step. Between the
     # two limits they cost too much to leave out, and too little to be all. The limits are a tenth
-    # of the step (``_FEW_WAITS``) and a third of it (``_BOUND_BY_WAITS``).
+    # of the step (``_FEW_WAITS``) and a third of it (``BOUND_BY_WAITS``).
     if parts.synchronisation_share >= _FEW_WAITS:
         gain_without_waits = parts.step / parts.without_waits
-        if parts.synchronisation_share >= _BOUND_BY_WAITS:
+        if parts.synchronisation_share >= BOUND_BY_WAITS:
             return "synchronisation", gain_without_waits
         return "mixed", gain_without_waits
 

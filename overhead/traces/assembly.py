@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from overhead.traces.calls import host_calls
 from overhead.traces.clock_bounds import compare_clocks
 from overhead.traces.clocks import Clocks
+from overhead.traces.collectives import IssuedCollective, collectives_of_calls
 from overhead.traces.doubts import (
     graph_nodes,
     held_up_by_profiler_ns,
@@ -19,26 +24,33 @@ from overhead.traces.doubts import (
     working_threads,
 )
 from overhead.traces.events import EventKind, TraceEvent
+from overhead.traces.launches import Launches
 from overhead.traces.losses import with_losses
-from overhead.traces.marks import collective_in, site_in
+from overhead.traces.marks import family, site_in
 from overhead.traces.operations import outermost_operations
+from overhead.traces.processes import ProcessId, ProcessTime
 from overhead.traces.recording import Recording
 from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Span, Spans, start_of, started_between
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
+from overhead.traces.steps_taken import StepsTaken
 from overhead.traces.trace import (
     CallSite,
     DeviceWork,
     HostCall,
     HostOperation,
     StepTrace,
+    TimeRange,
     Trace,
     union_of_spans,
 )
+from overhead.traces.unmarked import trimmed_window, whole_window
 from overhead.traces.windows import (
+    FoundSteps,
     StepWindow,
-    marked_windows,
-    trimmed_window,
-    whole_window,
+    find_steps,
+    marked_steps,
+    steps_with_times,
 )
 from overhead.traces.work_times import WorkTimes
 
@@ -57,17 +69,19 @@ class TraceSource:
     """What a file tells beside its events. ``unit_ns``: its times are floats in this unit.
 
     ``device``: the name of the device. ``rank``: whose file it is, of ``ranks`` of the program; 0
-    if unknown. ``processes``: of how many the reader chose one. ``unreadable``: needed events that
-    the reader could not read; ``mended``: events whose text it had to mend. ``is_cut``: whether the
-    file ends in the middle. ``other_device``: the category of device work that is not read.
-    ``not_read``: tables of a database that are not read.
+    if unknown. ``processes``: those of which the reader chose one, if it did. ``names``: of
+    processes. ``unreadable``: needed events that the reader could not read; ``mended``: events
+    whose text it had to mend. ``is_cut``: whether the file ends in the middle. ``other_device``:
+    the category of device work that is not read. ``not_read``: tables of a database that are not
+    read.
     """
 
     unit_ns: float = 1.0
     device: str = ""
     rank: str = ""
     ranks: int = 0
-    processes: int = 1
+    processes: Sequence[ProcessTime] = ()
+    names: Mapping[ProcessId, str] = dataclasses.field(default_factory=dict)
     unreadable: int = 0
     mended: int = 0
     is_cut: bool = False
@@ -75,19 +89,29 @@ class TraceSource:
     not_read: str = ""
 
 
-def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool = True) -> Trace:
+def assemble(
+    events: Iterable[TraceEvent],
+    source: TraceSource,
+    *,
+    trimmed: bool = True,
+    choice: StepChoice = ANY_STEPS,
+) -> Trace:
     """The steps of a trace, each with the device work that it issued. The readers of all formats
     call this with what they have read.
 
-    A program can mark its steps by named ranges. A trace without such marks is one step; where it
-    is ``trimmed``, that step begins with the first launch and ends with the last device work.
-    Raises ``BadFile`` for processes that cannot be told apart, and ``ValueError`` for too many
-    streams, or if no event can be read.
+    The steps are what the person named (``choice``), else marks, else what repeats. Without these,
+    a trace is one step; where it is ``trimmed``, that step begins with the first launch and ends
+    with the last device work. A trace that is not ``trimmed`` is of a profile of our own, which has
+    marks or is one step.
+    Raises ``BadFile`` for processes that cannot be told apart or a step that is not there, and
+    ``ValueError`` for too many streams, or if no event can be read.
     """
     # ``SortedEvents`` leaves out events that cannot be, and counts them.
     by_kind = SortedEvents(events)
     # The reader may have chosen one process already, and handed over the events of that one alone.
-    processes = max(source.processes, by_kind.keep_one_process())
+    processes = source.processes
+    if not processes:
+        processes = by_kind.keep_one_process(choice.process, source.names)
     _refuse_unreadable(by_kind, source)
 
     calls_seen = by_kind.of(EventKind.CALL)
@@ -95,10 +119,16 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
     # Host and device have clocks of their own. All that follows compares their times.
     clocks = compare_clocks(calls_seen, work)
     work = [_on_host_clock(piece, clocks) for piece in work]
-    marked = marked_windows(by_kind.of(EventKind.STEP))
-    sites = _sites(by_kind)  # by the time in which each runs, the lines of the program
-    operations = outermost_operations(_within_steps(by_kind, marked), sites)
     by_correlation = _by_correlation(work)
+    launches = Launches(calls_seen, by_correlation)
+    recorded = _recorded_time(by_kind, work)
+    if trimmed:
+        found = find_steps(by_kind, launches, recorded, choice)
+    else:
+        found = marked_steps(by_kind, launches)
+
+    sites = _sites(by_kind)  # by the time in which each runs, the lines of the program
+    operations = outermost_operations(_within_steps(by_kind, found), sites)
     # All that the host and the device did, also outside of the steps.
     activity = _Activity(
         operations=operations,
@@ -106,11 +136,11 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
         work=work,
         by_correlation=by_correlation,
     )
+    if found is None:
+        found = _as_one_step(activity, trimmed=trimmed)
 
+    windows = found.windows
     recording = _recording_with_counts(by_kind, source, clocks)
-    windows = marked
-    if not marked:
-        windows, recording = _window_without_marks(activity, recording, trimmed=trimmed)
     if windows:
         recording = _with_losses_and_doubts(recording, activity, windows)
         recording = _with_profiler_time(recording, activity, windows, by_kind)
@@ -118,13 +148,17 @@ def assemble(events: Iterable[TraceEvent], source: TraceSource, *, trimmed: bool
     # Memory that is given back has a size below 0.
     allocated = [event for event in by_kind.of(EventKind.MEMORY) if event.size > 0]
     allocated.sort(key=start_of)
+    busy = _BusyBefore(activity)
+    steps = [_step(window, activity, allocated, busy) for window in windows]
     return Trace(
-        steps=[_step(window, activity, allocated) for window in windows],
+        steps=steps,
         device=source.device,
         rank=source.rank,
         processes=processes,
         recording=recording,
         ranks=source.ranks,
+        work=work,
+        steps_taken=_steps_taken(found, steps, launches, recorded),
     )
 
 
@@ -160,7 +194,6 @@ def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: C
     # The reader has met some of these, the sorting of the events the others.
     unreadable = source.unreadable + by_kind.unreadable
     return Recording(
-        marked=bool(by_kind.of(EventKind.STEP)),
         # Events that are there twice, and events that end before they begin.
         doubled=by_kind.doubled,
         backwards=by_kind.backwards,
@@ -177,28 +210,59 @@ def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: C
     )
 
 
-def _window_without_marks(
-    activity: _Activity, recording: Recording, *, trimmed: bool
-) -> tuple[list[StepWindow], Recording]:
-    """The time of the only step of a recording without marks of steps; none where the host does
-    nothing. Beside it the recording, with its length and with the start-up that was left out.
+def _recorded_time(by_kind: SortedEvents, work: Iterable[DeviceWork]) -> TimeRange:
+    """The time from the first to the last thing that the host or the device does."""
+    starts: list[float] = []
+    ends: list[float] = []
+    for kind in (EventKind.STEP, EventKind.ANNOTATION, EventKind.OPERATION, EventKind.CALL):
+        starts += [event.start for event in by_kind.of(kind)]
+        ends += [event.end for event in by_kind.of(kind)]
+    starts += [piece.start for piece in work]
+    ends += [piece.end for piece in work]
+    return min(starts, default=0.0), max(ends, default=0.0)
+
+
+def _as_one_step(activity: _Activity, *, trimmed: bool) -> FoundSteps:
+    """The only step of a recording in which nothing is marked and nothing repeats; without a
+    window where the host does nothing.
 
     ``trimmed``: the step leaves out what the program does before its first launch and after its
     last device work.
     """
     whole = whole_window(activity.operations, activity.calls)
     if whole is None:
-        return [], recording
-    # Device work may end after all that the host does; the recording is as long as both.
-    last_end = max([whole.end, *(piece.end for piece in activity.work)])
-    recording = dataclasses.replace(recording, recorded_ns=last_end - whole.start)
+        return FoundSteps([], StepsTaken(how="recording", found=0))
     if not trimmed:
-        return [whole], recording
-    found = trimmed_window(whole, activity.operations, activity.calls, activity.by_correlation)
-    recording = dataclasses.replace(
-        recording, start_up=found.start_up, start_up_ns=found.start_up_ns
+        return FoundSteps([whole], StepsTaken(how="recording"))
+    one = trimmed_window(whole, activity.operations, activity.calls, activity.by_correlation)
+    taken = StepsTaken(
+        how="recording" if one.window == whole else "launches",
+        first_call=one.start_up[:_MOST_NAME],
+        first_call_ns=one.start_up_ns,
     )
-    return [found.window], recording
+    return FoundSteps([one.window], taken)
+
+
+def _steps_taken(
+    found: FoundSteps,
+    steps: Sequence[StepTrace],
+    launches: Launches,
+    recorded: TimeRange,
+) -> StepsTaken:
+    """What was taken as the steps, and how much of the recording they are."""
+    if not found.windows:
+        return found.taken
+    taken = steps_with_times(found, launches, recorded)
+    host_end = max(step.end for step in steps)
+    device_end = max((piece.end for step in steps for piece in step.device), default=host_end)
+    behind_ns = max(0.0, device_end - host_end)
+    return msgspec.structs.replace(
+        taken,
+        behind_ns=behind_ns,
+        # This work is of the last step, so it does not lie after the steps.
+        after_ns=max(0.0, taken.after_ns - behind_ns),
+        already_busy=steps[0].busy_before > steps[0].start,
+    )
 
 
 def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
@@ -207,10 +271,13 @@ def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
     A collective is an exchange of data between several devices. Each piece of work has the name of
     its collective, if the event of the work or the range around its call tells one.
     """
-    of_calls = _collectives_of_calls(by_kind)
+    ranges = by_kind.of(EventKind.ANNOTATION) + by_kind.of(EventKind.OPERATION)
+    of_calls = collectives_of_calls(ranges, by_kind.of(EventKind.CALL))
+    none = IssuedCollective("", directly=False)
     work = []
     for event in by_kind.of(EventKind.WORK):
-        collective = event.collective or of_calls.get(event.correlation, "")
+        issued = of_calls.get(event.correlation, none)
+        collective = event.collective or issued.name
         work.append(
             DeviceWork(
                 name=event.name[:_MOST_NAME],
@@ -221,32 +288,11 @@ def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
                 collective=collective[:_MOST_COLLECTIVE],
                 # Which of the devices take part in the exchange.
                 group=event.group,
+                # PyTorch writes the name of a collective beside the kernel that exchanges alone.
+                exchanges=bool(event.collective) or issued.directly,
             )
         )
     return work
-
-
-def _collectives_of_calls(by_kind: SortedEvents) -> dict[int, str]:
-    """The name of the collective by the number of the call that issues it. A collective is an
-    exchange of data between several devices.
-
-    A thread issues a collective within a range or an operation that tells its name.
-    """
-    spans: list[Span[str]] = []
-    for event in by_kind.of(EventKind.ANNOTATION) + by_kind.of(EventKind.OPERATION):
-        collective = event.collective or collective_in(event.name)
-        if collective:
-            spans.append(Span(event.thread, event.start, event.end, collective))
-    if not spans:
-        return {}
-    ranges = Spans(spans)
-    by_call: dict[int, str] = {}
-    for call in by_kind.of(EventKind.CALL):
-        around = ranges.around(call.thread, call.start)
-        # A call without a number has no device work in the recording.
-        if call.correlation and around:
-            by_call[call.correlation] = around
-    return by_call
 
 
 def _on_host_clock(work: DeviceWork, clocks: Clocks) -> DeviceWork:
@@ -272,15 +318,22 @@ def _sites(by_kind: SortedEvents) -> Spans[CallSite]:
     )
 
 
-def _within_steps(by_kind: SortedEvents, windows: Sequence[StepWindow]) -> list[TraceEvent]:
-    """The operations that are no longer than the longest marked step; all without marks.
+def _within_steps(by_kind: SortedEvents, found: FoundSteps | None) -> list[TraceEvent]:
+    """The operations that are no longer than the longest step; all without steps. The ranges that
+    are the steps are no operations.
 
     A longer one, such as the range of an epoch, holds steps. As the outermost operation it would
     stand for all that runs inside it.
     """
-    longest_ns = max((window.end - window.start for window in windows), default=math.inf)
+    operations = by_kind.of(EventKind.OPERATION)
+    if found is None:
+        return operations
+    longest_ns = max(window.end - window.start for window in found.windows)
     return [
-        event for event in by_kind.of(EventKind.OPERATION) if event.end - event.start <= longest_ns
+        event
+        for event in operations
+        if event.end - event.start <= longest_ns
+        and (not found.family or family(event.name) != found.family)
     ]
 
 
@@ -358,7 +411,29 @@ def _started_in_steps(
         yield from started_between(calls, start, end)
 
 
-def _step(window: StepWindow, activity: _Activity, allocated: Sequence[TraceEvent]) -> StepTrace:
+class _BusyBefore:
+    """Until when the device works on what was issued before a moment."""
+
+    def __init__(self, activity: _Activity) -> None:
+        called = {call.correlation: call.start for call in activity.calls if call.correlation}
+        # Work whose call is not recorded was issued before it began.
+        issued = [(called.get(work.correlation, work.start), work.end) for work in activity.work]
+        issued.sort()
+        self._issued = [moment for moment, _ in issued]
+        self._ends = list(itertools.accumulate((end for _, end in issued), max))
+
+    def until(self, moment: float) -> float:
+        """When that work has ended; minus infinity if there is none."""
+        before = bisect.bisect_left(self._issued, moment)
+        return self._ends[before - 1] if before else -math.inf
+
+
+def _step(
+    window: StepWindow,
+    activity: _Activity,
+    allocated: Sequence[TraceEvent],
+    busy: _BusyBefore,
+) -> StepTrace:
     """The step in the time of this window: what started in it on the host, and the device work that
     its calls issued, which may run after the window. ``allocated``: allocations, by start.
     """
@@ -376,4 +451,5 @@ def _step(window: StepWindow, activity: _Activity, allocated: Sequence[TraceEven
         device=sorted(issued, key=start_of),
         allocations=[event.size for event in allocations],
         number=window.number,
+        busy_before=busy.until(window.start),
     )

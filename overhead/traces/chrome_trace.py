@@ -29,6 +29,7 @@ from overhead.traces.other_files import (
     other_json,
     other_trace,
 )
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace
 
 MOST_TRACE_BYTES = 1 << 30
@@ -90,8 +91,8 @@ class _Arguments(msgspec.Struct, frozen=True, gc=False):
     allocation.
 
     ``collective``: what a kernel or an operation exchanges with other ranks; ``group``,
-    ``group_name``: which ranks take part; ``elements``: how many numbers it gets. Releases of
-    PyTorch write these as text, numbers or lists.
+    ``group_name``, ``group_size``: which ranks take part; ``elements``: how many numbers it gets.
+    Releases of PyTorch write these as text, numbers or lists. ``name``: of a process, in metadata.
     """
 
     correlation: int = 0
@@ -100,6 +101,8 @@ class _Arguments(msgspec.Struct, frozen=True, gc=False):
     group: Any = msgspec.field(name="Process Group Ranks", default="")
     group_name: Any = msgspec.field(name="Process Group Name", default="")
     elements: Any = msgspec.field(name="In msg nelems", default="")
+    name: Any = ""
+    group_size: Any = msgspec.field(name="Group size", default="")
 
 
 class _FileEvent(msgspec.Struct, gc=False):
@@ -146,27 +149,37 @@ def is_chrome_trace(path: Path) -> bool:
     return True
 
 
-def read_chrome_file(path: Path) -> Trace:
-    """The steps of a trace in a file, packed or not. Raises ``BadFile``, one line."""
+def read_chrome_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
+    """The steps of a trace in a file, packed or not. ``choice``: what the person names as steps.
+    Raises ``BadFile``, one line.
+    """
     packed = first_bytes(path, len(_GZIP)) == _GZIP
     content = read_until_cut(path, MOST_TRACE_BYTES, packed=packed)
     # A large file is not copied: only what another encoding needs.
     raw = _in_utf8(content.content)
     is_cut = content.is_cut
     del content  # so that the bytes can go before the end
-    return _read(raw, path, trimmed=True, is_cut=is_cut)
+    return _read(raw, path, trimmed=True, is_cut=is_cut, choice=choice)
 
 
-def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = False) -> Trace:
+def read_chrome_trace(
+    raw: bytes,
+    name: str = "the trace",
+    *,
+    trimmed: bool = False,
+    choice: StepChoice = ANY_STEPS,
+) -> Trace:
     """The steps of a trace that ``torch.profiler`` exported as JSON. Raises ``BadFile``, which
     calls the trace by ``name``. A trace without marks of steps is one step.
 
     ``trimmed``: that step begins with the first launch and ends with the last device work.
     """
-    return _read(bytearray(raw), Path(name), trimmed=trimmed)
+    return _read(bytearray(raw), Path(name), trimmed=trimmed, choice=choice)
 
 
-def _read(raw: bytearray, path: Path, *, trimmed: bool, is_cut: bool = False) -> Trace:
+def _read(
+    raw: bytearray, path: Path, *, trimmed: bool, choice: StepChoice, is_cut: bool = False
+) -> Trace:
     """The steps of a trace in JSON, whose bytes are dropped as soon as its events are read.
     ``is_cut``: whether bytes at its end are missing.
     """
@@ -184,7 +197,7 @@ def _read(raw: bytearray, path: Path, *, trimmed: bool, is_cut: bool = False) ->
         if trimmed and not found.of_pytorch:
             raise BadFile(because("json-without-events"))
         raw.clear()
-        return assemble(found.events, _source_of(found), trimmed=trimmed)
+        return assemble(found.events, _source_of(found), trimmed=trimmed, choice=choice)
     except BadFile as error:
         raise BadFile(error.fault, path) from None  # the functions above know no name
     except (RecursionError, ValueError) as error:
@@ -206,7 +219,8 @@ class _Found:
 
     ``odd``: events that could not be read; ``unreadable``: those of them that are needed.
     ``mended``: events whose JSON is not valid, and that were read. ``is_cut``: whether the file
-    ends in the middle. ``categories``: how many events each has that is not read.
+    ends in the middle. ``categories``: how many events each has that is not read. ``names``: of
+    processes.
     """
 
     events: list[TraceEvent] = dataclasses.field(default_factory=list)
@@ -215,6 +229,7 @@ class _Found:
     mended: int = 0
     is_cut: bool = False
     categories: Counter[str] = dataclasses.field(default_factory=Counter)
+    names: dict[int | str, str] = dataclasses.field(default_factory=dict)
     header: _Header = dataclasses.field(default_factory=_Header)
 
     @property
@@ -315,6 +330,8 @@ def _add_events(found: _Found, raw_events: Iterable[msgspec.Raw | bytes]) -> Non
             continue
         kind = _kind_of(event.cat)
         if kind is None:
+            if event.ph == "M" and event.name == "process_name" and event.args.name:
+                found.names[event.pid] = str(event.args.name)[:_MOST_NAME]
             if event.ph == "X":
                 found.categories[event.cat] += 1
             continue
@@ -352,6 +369,7 @@ def _source_of(found: _Found) -> TraceSource:
         device=device[:_MOST_NAME],
         rank=str(header.distributed.get("rank", ""))[:_MOST_NAME],
         ranks=ranks if isinstance(ranks, int) else 0,
+        names=found.names,
         unreadable=found.unreadable,
         mended=found.mended,
         is_cut=found.is_cut,
@@ -394,8 +412,15 @@ def _event_of(event: _FileEvent, kind: EventKind, names: dict[str, str]) -> Trac
 
 
 def _group_of(arguments: _Arguments) -> str:
-    """Which ranks take part in a collective, and how many numbers each of them gives."""
-    ranks = arguments.group or arguments.group_name
+    """Which ranks take part in a collective, and how many numbers each of them gives. In an
+    all-to-all that differs by rank.
+    """
+    ranks = arguments.group
+    if not ranks:
+        size = f" of {arguments.group_size}" if arguments.group_size else ""
+        ranks = f"{arguments.group_name}{size}"
+    if "alltoall" in arguments.collective.replace("_", ""):
+        return str(ranks)[:_MOST_GROUP]
     return f"{ranks} {arguments.elements}".strip()[:_MOST_GROUP]
 
 

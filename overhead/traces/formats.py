@@ -11,11 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from overhead.errors import BadFile
 from overhead.results import Reason, because
 from overhead.traces.chrome_trace import is_chrome_trace, read_chrome_file
 from overhead.traces.nsys_export import is_of_nsys, read_nsys_file
 from overhead.traces.recording import why_no_verdict
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace
 
 
@@ -24,11 +27,12 @@ class TraceFormat:
     """A format of traces.
 
     ``is_format``: whether a file is of this format; mostly by its content, because names of all
-    kinds are in use. ``read``: the steps in such a file; raises ``BadFile``, one line.
+    kinds are in use. ``read``: the steps in such a file, those that the person named if he did;
+    raises ``BadFile``, one line.
     """
 
     is_format: Callable[[Path], bool]
-    read: Callable[[Path], Trace]
+    read: Callable[[Path, StepChoice], Trace]
 
 
 TRACE_FORMATS = [
@@ -45,23 +49,22 @@ _MOST_NAMES = 300
 """Most names of a folder that a sentence tells, and characters of them."""
 
 
-def read_trace_file(path: Path) -> Trace:
-    """The steps in a file that somebody recorded, in one of ``TRACE_FORMATS``. Raises ``BadFile``,
-    one line.
+def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
+    """The steps in a file that somebody recorded, in one of ``TRACE_FORMATS``. ``choice``: what the
+    person names as steps. Raises ``BadFile``, one line.
 
-    Marked steps without device work are left out, if others have some; ``recording`` counts them.
+    Steps without device work are left out, if others have some; ``steps_taken`` counts them.
     """
     if path.is_dir():
         raise BadFile(_folder(path), path)
-    trace = _format_of(path).read(path)
+    trace = _format_of(path).read(path, choice)
     # Of host and device one alone is no step.
     _refuse_one_half(trace, path)
     steps = [step for step in trace.steps if step.device] or trace.steps
-    recording = dataclasses.replace(
-        trace.recording, steps_without_work=len(trace.steps) - len(steps)
-    )
+    without_work = len(trace.steps) - len(steps)
+    taken = msgspec.structs.replace(trace.steps_taken, without_work=without_work)
     device = trace.device or ("a device" if trace.has_device else "")
-    return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
+    return dataclasses.replace(trace, steps=steps, device=device, steps_taken=taken)
 
 
 def _folder(path: Path) -> Reason:

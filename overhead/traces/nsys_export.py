@@ -7,7 +7,6 @@ import dataclasses
 import re
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from overhead.traces.nsys_queries import (
     GPU_NAME,
     KINDS,
     NOT_READ,
+    PROCESS_NAMES,
     TABLES,
     TEXTS,
     busy_query,
@@ -30,6 +30,13 @@ from overhead.traces.nsys_queries import (
 )
 from overhead.traces.nsys_report import exported_report
 from overhead.traces.other_files import other_database
+from overhead.traces.processes import (
+    ProcessId,
+    ProcessTime,
+    chosen_process,
+    process_times,
+)
+from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace
 
 _DATABASE = b"SQLite format 3\0"
@@ -41,10 +48,11 @@ _MOST_SECONDS = 60.0
 """Most rows that are read, and seconds for a query. Chosen, not measured; a hostile database may
 compute without an end.
 """
+_MOST_PROCESSES = 10_000
 _MOST_TEXT = 10_000_000
 _MOST_NAMES = 100_000_000
-"""Most bytes of a value, also of one that the database computes, and most characters of all
-different names.
+"""Most processes with a name, bytes of a value, also of one that the database computes, and
+characters of all different names.
 """
 _ADDED = re.compile(r"_v\d{4,}$|, (?:op_id|seq|sizes) = .*")
 """Nsight Systems adds CUDA's version to a call (``cudaLaunchKernel_v7000``), PyTorch a number to an
@@ -65,21 +73,24 @@ def is_of_nsys(path: Path) -> bool:
     return first_bytes(path, len(_DATABASE)) == _DATABASE
 
 
-def read_nsys_file(path: Path) -> Trace:
+def read_nsys_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     """The steps in a database that Nsight Systems has exported, or in a report of it, which its own
-    program exports first, where it is installed. Raises ``BadFile``.
+    program exports first, where it is installed. ``choice``: what the person names as steps. Raises
+    ``BadFile``.
     """
     if path.suffix not in _REPORTS:
-        return read_nsys_export(path)
+        return read_nsys_export(path, choice)
     if not path.is_file():
         raise BadFile("no such file", path)
     with exported_report(path) as database:
-        trace = read_nsys_export(database, shown=path)
+        trace = read_nsys_export(database, choice, shown=path)
     recording = dataclasses.replace(trace.recording, exported=True)
     return dataclasses.replace(trace, recording=recording)
 
 
-def read_nsys_export(path: Path, shown: Path | None = None) -> Trace:
+def read_nsys_export(
+    path: Path, choice: StepChoice = ANY_STEPS, shown: Path | None = None
+) -> Trace:
     """The steps in a database that ``nsys export`` wrote, of the process with most device work.
     Ranges that the program marks by NVTX are its steps and operations. Raises ``BadFile``.
 
@@ -90,14 +101,14 @@ def read_nsys_export(path: Path, shown: Path | None = None) -> Trace:
         raise BadFile("no such file", shown)
     _refuse_unfinished(path)
     try:
-        found = _read_database(path)
+        found = _read_database(path, choice.process)
         source = TraceSource(
             device=found.gpu,
-            processes=max(1, found.processes),
+            processes=found.processes if len(found.processes) > 1 else (),
             unreadable=found.unreadable,
             not_read=", ".join(found.not_read),
         )
-        return assemble(found.events, source)
+        return assemble(found.events, source, choice=choice)
     except BadFile as error:
         raise BadFile(error.fault, shown) from None
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
@@ -132,20 +143,20 @@ def _refuse_unfinished(path: Path) -> None:
 @dataclass
 class _Database:
     """What was read of a database. ``gpu``: the name of the first GPU; empty where it is not
-    told. ``processes``: how many have device work. ``unreadable``: rows without times, which
-    cannot be placed. ``not_read``: names of tables that are not read.
+    told. ``processes``: those with device work. ``unreadable``: rows without times, which cannot
+    be placed. ``not_read``: names of tables that are not read.
     """
 
     events: list[TraceEvent] = field(default_factory=list)
     gpu: str = ""
-    processes: int = 0
+    processes: Sequence[ProcessTime] = ()
     unreadable: int = 0
     not_read: Sequence[str] = ()
 
 
-def _read_database(path: Path) -> _Database:
-    """Read a database within bounds of time and memory, since a stranger may have made it. Raises
-    ``BadFile`` for one of another program.
+def _read_database(path: Path, choice: str) -> _Database:
+    """Read a database within bounds of time and memory, since a stranger may have made it.
+    ``choice``: the process that the person names. Raises ``BadFile`` for one of another program.
     """
     stop = time.monotonic() + _MOST_SECONDS
     # Immutable: SQLite opens no file beside it, and makes none.
@@ -163,7 +174,11 @@ def _read_database(path: Path) -> _Database:
         _refuse_other_databases(tables, columns)
         found = _Database(gpu=_gpu(base, tables))
         found.not_read = [table for table in NOT_READ if table in tables]
-        process = _busiest_process(base, columns, found)
+        busy_ns = _busy_ns(base, columns)
+        process: ProcessId | None = None
+        if busy_ns or choice:
+            process = chosen_process(busy_ns, choice)
+            found.processes = process_times(busy_ns, process, _names(base, tables))
         texts = _texts(base)
         for table in columns:
             _add_rows(found, base, table, columns[table], process, texts)
@@ -217,23 +232,34 @@ def _gpu(base: sqlite3.Connection, tables: Collection[str]) -> str:
     return ""
 
 
-def _busiest_process(
-    base: sqlite3.Connection, columns: Mapping[str, Collection[str]], found: _Database
-) -> int | None:
-    """The process whose device work takes longest; None if none has device work. Counts in
-    ``found`` how many have some. A database may hold all processes of a program, and a step belongs
-    to one of them.
+def _names(base: sqlite3.Connection, tables: Collection[str]) -> dict[ProcessId, str]:
+    """The names of processes by their number; none where the database has no such table."""
+    names: dict[ProcessId, str] = {}
+    if "PROCESSES" not in tables:
+        return names
+    with contextlib.suppress(sqlite3.Error):  # no verdict hangs on a name
+        for number, name in base.execute(PROCESS_NAMES).fetchmany(_MOST_PROCESSES):
+            names[int(number)] = str(name or "").rpartition("/")[2][:200]
+    return names
+
+
+def _busy_ns(
+    base: sqlite3.Connection, columns: Mapping[str, Collection[str]]
+) -> dict[ProcessId, float]:
+    """How long the device work of each process takes; none without any. A database may hold all
+    processes of a program, and a step belongs to one of them.
     """
-    busy_ns = Counter[int]()
+    busy_ns: dict[ProcessId, float] = {}
     for table in columns:
         if KINDS[table] is not EventKind.WORK:
             continue
         for process, length_ns in base.execute(busy_query(table, columns[table])):
             # A table without the column of the process tells of none.
             if process is not None:
-                busy_ns[process] += length_ns
-    found.processes = len(busy_ns)
-    return max(busy_ns, key=busy_ns.__getitem__, default=None)
+                busy_ns[process] = busy_ns.get(process, 0.0) + length_ns
+    return busy_ns
+
+
 
 
 def _texts(base: sqlite3.Connection) -> dict[int, str]:
@@ -255,7 +281,7 @@ def _add_rows(
     base: sqlite3.Connection,
     table: str,
     columns: Collection[str],
-    process: int | None,
+    process: ProcessId | None,
     texts: Mapping[int, str],
 ) -> None:
     """Add the rows of a table that are of this process as events, in the form that is the same for

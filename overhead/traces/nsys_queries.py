@@ -55,6 +55,11 @@ COLUMNS = "SELECT name FROM pragma_table_info(?)"
 TEXTS = "SELECT id, substr(value, 1, 1000) FROM StringIds"
 """The texts by their number. Other tables have the number alone."""
 GPU_NAME = "SELECT name FROM TARGET_INFO_GPU"
+_PROCESS = "({} >> 24) & 16777215"
+"""The number of a process. The lowest 24 bits of a global number are a thread, the next 24 a
+process.
+"""
+PROCESS_NAMES = f"SELECT {_PROCESS.format('globalPid')}, name FROM PROCESSES"
 
 
 def busy_query(table: str, columns: Collection[str]) -> str:
@@ -79,16 +84,14 @@ def rows_query(table: str, columns: Collection[str]) -> str:
 
 
 def _asked(query: str, columns: Collection[str]) -> str:
-    """The query with NULL for each column that the table has not. The lowest 24 bits of a global
-    number are a thread; those above are the process.
-    """
+    """The query with NULL for each column that the table has not."""
     names = {}
     for name in _COLUMNS:
         names[name] = f'"{name}"' if name in columns else "NULL"
     process = "NULL"
     for name in ("globalPid", "globalTid"):
         if name in columns:
-            process = f"{name} >> 24"
+            process = _PROCESS.format(name)
             break
     return query.format(process=process, **names)
 

@@ -25,8 +25,6 @@ _COARSE_NS = 500.0
 """Times that are rounded to more than this cannot tell a kernel of a few µs. Chosen, not
 measured.
 """
-_WHOLE = 0.98
-"""A step that covers this share of the recording counts as all of it. Chosen, not measured."""
 _MOSTLY = 0.9
 """From this share on, launches without work lie at the end of the recording. Chosen, not
 measured.
@@ -42,7 +40,6 @@ class Recording:
 
     Of the whole recording:
 
-    - ``marked``: whether it has marks of steps. ``recorded_ns``: its length.
     - ``doubled``: events that are there twice. ``backwards``: events that end before they begin.
       ``unreadable``: other events that cannot be read. ``events``: all events, with these.
       ``mended``: events that were read though their text is not valid. ``is_cut``: whether the file
@@ -50,8 +47,6 @@ class Recording:
       ``not_read``: tables that are not read. ``exported``: whether ``nsys`` made the database for
       this.
     - ``memory_recorded``: whether it has allocations. ``rounded_ns``: the rounding of its times.
-    - ``steps_without_work``: marked steps that are left out. ``start_up``, ``start_up_ns``: the
-      operation before an unmarked step whose first call took so much longer than the others.
 
     Of its steps:
 
@@ -74,8 +69,6 @@ class Recording:
     - ``profiler_ns``: how long the profiler itself held up calls.
     """
 
-    marked: bool = True
-    recorded_ns: float = 0.0
     launches: int = 0
     launches_without_work: int = 0
     work_ns: float = 0.0
@@ -92,9 +85,6 @@ class Recording:
     unreadable: int = 0
     events: int = 0
     memory_recorded: bool = True
-    steps_without_work: int = 0
-    start_up: str = ""
-    start_up_ns: float = 0.0
     rounded_ns: float = 0.0
     steps_ns: float = 0.0
     copies: int = 0
@@ -231,30 +221,9 @@ def _contradictions_too_large(recording: Recording) -> Iterator[Reason]:
         yield because("many-times-contradict", pieces=clocks.outliers, launches=launches)
 
 
-def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
-    """What a reader must know before the verdict: which part of the recording is the step, what was
-    left out, and what the profiler or the clocks have changed. ``shown_ns``: how long the steps
-    that are shown take together.
-    """
+def caveats(recording: Recording) -> list[Reason]:
+    """What a reader must know before the verdict: what the profiler or the clocks have changed."""
     reasons: list[Reason] = []
-    recorded_ns = recording.recorded_ns
-    # The program did not mark its steps, so one was chosen for it. A step of 98 % of the recording
-    # (``_WHOLE``) counts as all of it.
-    if not recording.marked and shown_ns < _WHOLE * recorded_ns:
-        reasons.append(
-            because("part-taken-as-one-step", shown_ns=shown_ns, recorded_ns=recorded_ns)
-        )
-    elif not recording.marked:
-        reasons.append(because("taken-as-one-step", recorded_ns=recorded_ns))
-    # The name of the operation that loads or compiles; '' if none was left out.
-    if recording.start_up:
-        reasons.append(
-            because(
-                "start-up-left-out", operation=recording.start_up, took_ns=recording.start_up_ns
-            )
-        )
-    if recording.steps_without_work:
-        reasons.append(because("steps-without-work-left-out", steps=recording.steps_without_work))
     if recording.profiler_ns > MOST_LOST * recording.steps_ns:
         share = recording.profiler_ns / recording.steps_ns
         reasons.append(because("profiler-holds-up-calls", share=share))

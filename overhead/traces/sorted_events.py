@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from overhead.errors import BadFile
 from overhead.traces.events import EventKind, TraceEvent
+from overhead.traces.processes import (
+    ProcessId,
+    ProcessTime,
+    chosen_process,
+    device_ns_by_process,
+    issuers_of,
+    process_times,
+)
 
 _LATEST_NS = 1e19
 """A time from here on is no time: 317 years. Chosen, not measured."""
 _HALVES = (EventKind.CALL, EventKind.WORK)
 """The kinds that a profiler may write twice, and that share numbers."""
 
-_ProcessNumbers = Mapping[int | str, set[int]]
-"""By process the numbers (``correlation``) of its calls."""
+_NO_NAMES: Mapping[ProcessId, str] = {}
 
 
 class SortedEvents:
@@ -69,78 +75,47 @@ class SortedEvents:
             self._seen.add(identity)
         self.by_kind[event.kind].append(event)
 
-    def keep_one_process(self) -> int:
-        """Keep the events of one process: of those whose calls issued device work, the one whose
-        work takes longest. Returns how many processes issued device work, at least 1.
+    def keep_one_process(
+        self, process: str = "", names: Mapping[ProcessId, str] = _NO_NAMES
+    ) -> list[ProcessTime]:
+        """Keep the events of one process: of the one that the person names (``process``), else the
+        one whose device work takes longest. Returns all processes that used a device, if several
+        did. ``names``: what the recording calls them.
 
-        A step belongs to one process, and launches of another one would count as its own. Raises
-        ``BadFile`` if processes number their calls alike, since then nobody knows whose the device
-        work is.
+        Raises ``BadFile`` if ``process`` is none of them, or if nobody knows whose the device work
+        is.
         """
-        calls: dict[int | str, set[int]] = defaultdict(set)
-        for event in self.of(EventKind.CALL):
-            calls[event.process].add(event.correlation)
-        if len(calls) <= 1:
-            return 1
-
-        issued = self._numbers_with_work(calls)
+        calls = self.of(EventKind.CALL)
+        hosts = {event.process for event in calls if event.correlation}
+        if len(hosts) <= 1 and not process:
+            return []
+        work = self.of(EventKind.WORK)
+        issuers = issuers_of(work, calls)
+        times = device_ns_by_process(work, issuers)
         # Without device work of a known process, nothing tells which one to keep.
-        if not issued:
-            return 1
-        if len(issued) == 1:
-            process = next(iter(issued))
-        else:
-            _refuse_shared_numbers(issued)
-            process = self._busiest(issued)
+        if not times and not process:
+            return []
+        chosen = chosen_process(times, process)
+        if len({event.process for event in calls}) > 1:
+            self._keep(chosen, issuers)
+        found = process_times(times, chosen, names)
+        return found if len(found) > 1 else []
 
-        others: set[int] = set()
-        for other, numbers in issued.items():
-            if other != process:
-                others |= numbers
-        self._keep(process, others)
-        return len(issued)
-
-    def _numbers_with_work(self, calls: _ProcessNumbers) -> dict[int | str, set[int]]:
-        """By process the numbers of its calls that device work has too: a call and the work that it
-        issued share a number. Processes that issued none are left out.
-        """
-        of_work = {event.correlation for event in self.of(EventKind.WORK)} - {0}  # 0: no number
-        issued = {}
-        for process, numbers in calls.items():
-            with_work = numbers & of_work
-            if with_work:
-                issued[process] = with_work
-        return issued
-
-    def _keep(self, process: int | str, others: set[int]) -> None:
-        """Keep the events of this process, and the device work that no other one issued.
-
-        ``others``: the numbers of the others' calls. Device work of an unknown call is kept, so
-        that it counts as lost. Costs of the profiler have no process.
+    def _keep(self, process: ProcessId, issuers: Sequence[ProcessId | None]) -> None:
+        """Keep the events of this process. ``issuers``: of the device work. Work of an unknown call
+        is kept, so that it counts as lost. Costs of the profiler have no process.
         """
         for kind, events in self.by_kind.items():
             if kind is EventKind.PROFILER_COST:
                 continue
             if kind is EventKind.WORK:
-                kept = [event for event in events if event.correlation not in others]
+                kept = []
+                for event, issuer in zip(events, issuers, strict=True):
+                    if issuer is None or issuer == process:
+                        kept.append(event)
             else:
                 kept = [event for event in events if event.process == process]
             self.by_kind[kind] = kept
-
-    def _busiest(self, issued: _ProcessNumbers) -> int | str:
-        """The process whose device work takes longest. ``issued``: by process, the numbers of its
-        calls that issued work; the event of the work itself does not name a process.
-        """
-        issuers: dict[int, int | str] = {}  # by the number of a call its process
-        for process, numbers in issued.items():
-            for number in numbers:
-                issuers[number] = process
-        busy_ns: dict[int | str, float] = dict.fromkeys(issued, 0.0)
-        for event in self.of(EventKind.WORK):
-            issuer = issuers.get(event.correlation)
-            if issuer is not None:
-                busy_ns[issuer] += event.end - event.start
-        return max(busy_ns, key=busy_ns.__getitem__)
 
     def rounded_ns(self, unit_ns: float) -> float:
         """The rounding of a time in the file, ns, whose times are floats in units of ``unit_ns``.
@@ -155,16 +130,3 @@ class SortedEvents:
         largest_ns = max(abs(event.start) for event in events)
         # An ulp is the distance from a number to the next one that a float can hold.
         return unit_ns * math.ulp(largest_ns / unit_ns)
-
-
-def _refuse_shared_numbers(issued: _ProcessNumbers) -> None:
-    """Raise ``BadFile`` if two processes have a call of the same number: device work with it could
-    be of either.
-    """
-    numbers_in_all = sum(len(numbers) for numbers in issued.values())
-    different = len(set().union(*issued.values()))
-    if numbers_in_all > different:
-        raise BadFile(
-            f"{len(issued)} processes in one file number their launches alike, so their device"
-            " work cannot be told apart: give a file for each"
-        )

@@ -5,7 +5,7 @@ out; nanoseconds.
 from __future__ import annotations
 
 import dataclasses
-import functools
+import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,10 @@ from typing import Literal
 from msgspec import Struct
 
 from overhead.results import LongText
+from overhead.traces.collectives import WorkKind, is_copy, kind_of_work
+from overhead.traces.processes import ProcessTime
 from overhead.traces.recording import Recording
+from overhead.traces.steps_taken import StepsTaken
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 TimeRange = tuple[float, float]
@@ -84,31 +87,14 @@ class HostCall:
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
-_COMMUNICATES = re.compile(
-    r"\b(?:nccl|rccl|oneccl|mscclpp|nvshmem|cross_device_reduce|deep_ep|multimem)"
-    r"|nccl(?:Dev|Symk?Dev|Kernel)|(?<!warp)(?<!block)(?<!warp_)(?<!block_)all_?(?:reduce|gather|to_?all)"
-    r"|reduce_?scatter|(?:one|two)_?shot_?(?:all|push|pull)|\w*_ep_(?:dispatch|combine)",
-    re.I,
-)
-"""Kernels that exchange data with other devices, and wait for them while they run: libraries of
-collectives, and the names that vLLM, SGLang, TensorRT-LLM, FlashInfer and PyTorch's symmetric
-memory give their own.
-"""
-
-
-@functools.lru_cache(maxsize=4096)
-def _communicates(kernel: str) -> bool:
-    """Whether a kernel of this name exchanges data with other devices. A trace has few names."""
-    return _COMMUNICATES.search(kernel) is not None
-
-
 @dataclass(frozen=True)
 class DeviceWork:
     """One kernel, copy or set on the device. ``stream``: ``device:stream``.
 
     ``collective``: what it exchanges with other devices, as PyTorch names it; empty if it does not
     or is not known. ``group``: which ranks take part and how much each of them gives, in the words
-    of the recording; empty likewise.
+    of the recording; empty likewise. ``exchanges``: a collective issued it, as the recording tells,
+    whatever its name says.
     """
 
     name: str
@@ -118,6 +104,7 @@ class DeviceWork:
     correlation: int = 0
     collective: str = ""
     group: str = ""
+    exchanges: bool = False
 
     @property
     def device(self) -> str:
@@ -126,8 +113,15 @@ class DeviceWork:
 
     @property
     def communicates(self) -> bool:
-        """Whether it may wait for other devices while it runs."""
-        return _communicates(self.name)
+        """Whether it may wait for other devices while it runs. A copy exchanges data too, but it
+        begins when the data is there.
+        """
+        return self.kind == "collective" and not is_copy(self.name)
+
+    @property
+    def kind(self) -> WorkKind:
+        """What it is: computing, a collective, a copy or a fill."""
+        return kind_of_work(self.name, exchanges=self.exchanges)
 
     @property
     def uploads_pageable(self) -> bool:
@@ -153,7 +147,8 @@ class StepTrace:
     issued, by start.
 
     Device work may end later. ``operations``: the outermost ones. ``allocations``: bytes from the
-    library's allocator. ``number``: that of its mark; None without one.
+    library's allocator. ``number``: that of its mark; None without one. ``busy_before``: until when
+    the device works on what was issued before the step; minus infinity if nothing is recorded.
     """
 
     start: float
@@ -163,6 +158,7 @@ class StepTrace:
     device: Sequence[DeviceWork] = ()
     allocations: Sequence[int] = ()
     number: int | None = None
+    busy_before: float = -math.inf
 
     @cached_property
     def by_correlation(self) -> Mapping[int, list[DeviceWork]]:
@@ -189,6 +185,12 @@ class StepTrace:
             elif call.kind == "copy" and self._blocks(call):
                 waits.append(call)
         return waits
+
+    def key(self, index: int) -> int:
+        """What finds this step in the traces of other ranks: the number of its mark, else its
+        position ``index``.
+        """
+        return index if self.number is None else self.number
 
     @property
     def blocked_ns(self) -> float:
@@ -228,23 +230,27 @@ def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
 
 
 _NOTHING_LOST = Recording()
+_ALL = StepsTaken(how="recording")
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
     """The steps of a program that a profiler recorded, in order. ``device``: its name.
-    ``processes``: how many were recorded; one is read.
+    ``processes``: those that used a device, if the recording holds several; one is read.
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
-    has; 0 if unknown.
+    has; 0 if unknown. ``work``: all device work of the recording, also what no step issued; empty
+    where only that of the steps is known. ``steps_taken``: how the steps were found.
     """
 
     steps: Sequence[StepTrace]
     device: str = ""
     rank: str = ""
-    processes: int = 1
+    processes: Sequence[ProcessTime] = ()
     recording: Recording = _NOTHING_LOST
     ranks: int = 0
+    work: Sequence[DeviceWork] = ()
+    steps_taken: StepsTaken = _ALL
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no

@@ -1,22 +1,55 @@
-"""Where the steps of a recording begin and end."""
+"""Where the steps of a recording begin and end, and how they were found."""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from overhead.traces.events import TraceEvent
-from overhead.traces.marks import PROFILER_STEP
-from overhead.traces.trace import DeviceWork, HostCall, HostOperation
+import msgspec
+import numpy as np
 
-_START_UP = 10
-"""An operation is start-up if its first call takes so many times as long as a later one. Chosen,
-not measured.
+from overhead.errors import BadFile
+from overhead.reading.plain_text import plain
+from overhead.traces.events import EventKind, TraceEvent
+from overhead.traces.launches import Launches
+from overhead.traces.marks import PROFILER_STEP, family, step_number
+from overhead.traces.named_ranges import (
+    by_family,
+    is_of_program,
+    may_be_a_step,
+    others_that_repeat,
+    ranges_called,
+    sequences,
+    shown_name,
+    together_ns,
+)
+from overhead.traces.operations import outermost_operations
+from overhead.traces.period import LEAST_REPETITIONS, repeating_part
+from overhead.traces.sorted_events import SortedEvents
+from overhead.traces.spans import Spans
+from overhead.traces.step_choice import StepChoice
+from overhead.traces.steps_taken import HowSteps, StepsTaken
+from overhead.traces.trace import CallSite, HostOperation, TimeRange
+
+_LITTLE = 0.02
+"""A share, of launches or of time, that changes no result. Chosen, not measured."""
+_MOST = 0.8
+"""Ranges that repeat are steps only if they hold this share of the launches since the first of
+them. Chosen, not measured.
 """
-_MOST_DIGITS = 18
-"""A number of a step fits into 64 bits with so many digits."""
+_HALF = 0.5
+"""Marks of a program are its steps only if they hold this share of its launches, where other marks
+do. Chosen, not measured.
+"""
+_MOST_EXCHANGE = 0.9
+"""This share of the repetitions must exchange something with the device, as a step does. The last
+one may wait after all of them. Chosen, not measured.
+"""
+_DEEPEST = 4
+"""So deep in other ranges those are looked for that repeat. Chosen, not measured."""
 
 
 class StepWindow(NamedTuple):
@@ -27,116 +60,296 @@ class StepWindow(NamedTuple):
     number: int | None = None
 
 
-def marked_windows(marks: Iterable[TraceEvent]) -> list[StepWindow]:
-    """The steps that the program marked by named ranges with a number, such as ``step 12``, by
-    start; none without marks.
-
-    A program may mark steps, batches and tokens, one inside the other. So one group is chosen of
-    those marks that differ only in their number: that of PyTorch's profiler, else the one that
-    takes longest together.
-    """
-    by_name: dict[str, list[StepWindow]] = defaultdict(list)
-    for mark in marks:
-        name = mark.name.rstrip("0123456789")
-        digits = mark.name[len(name) :]
-        window = StepWindow(mark.start, mark.end, int(digits[:_MOST_DIGITS]))
-        by_name[name].append(window)
-    # ``PROFILER_STEP``: how the marks of PyTorch's profiler begin.
-    if PROFILER_STEP in by_name:
-        chosen = by_name[PROFILER_STEP]
-    else:
-        chosen = max(by_name.values(), key=_together_ns, default=[])
-    return sorted(set(chosen))  # a trace may hold the same mark twice
-
-
-def _together_ns(windows: Iterable[StepWindow]) -> float:
-    return sum(window.end - window.start for window in windows)
-
-
-def whole_window(
-    operations: Iterable[HostOperation], calls: Iterable[HostCall]
-) -> StepWindow | None:
-    """The time from the first to the last thing that the host does, as one step; None if it does
-    nothing. It serves for a recording without marks of steps.
-    """
-    on_host: list[HostOperation | HostCall] = [*operations, *calls]
-    if not on_host:
-        return None
-    start = min(each.start for each in on_host)
-    # One ns more, so that what starts last starts before the end.
-    end = max(each.end for each in on_host) + 1
-    return StepWindow(start, end)
-
-
-class TrimmedWindow(NamedTuple):
-    """A recording without marks as one step. ``start_up``: the name of the operation that was left
-    out before it, empty for none, and ``start_up_ns``, how long it took.
+@dataclasses.dataclass(frozen=True)
+class FoundSteps:
+    """The steps of a recording, by start, and how they were found. ``family``: of the ranges that
+    are the steps, their name with ``N`` for numbers; empty if the steps are no ranges.
     """
 
-    window: StepWindow
-    start_up: str = ""
-    start_up_ns: float = 0.0
+    windows: Sequence[StepWindow]
+    taken: StepsTaken
+    family: str = ""
 
 
-def trimmed_window(
-    whole: StepWindow,
-    operations: Sequence[HostOperation],
-    calls: Sequence[HostCall],
-    by_correlation: Mapping[int, Sequence[DeviceWork]],
-) -> TrimmedWindow:
-    """What counts as the step of a recording without marks: from the first launch to the last
-    device work. ``whole``: the time of the whole recording.
+def find_steps(
+    by_kind: SortedEvents, launches: Launches, recorded: TimeRange, choice: StepChoice
+) -> FoundSteps | None:
+    """The steps of a recording; None if nothing marks them and nothing repeats.
 
-    Before and after these a program starts and ends. The step begins with the operation that makes
-    the first launch; after that operation, if it is start-up, which loads or compiles: it takes far
-    longer than its later calls. Without device work, the step is the whole recording.
+    In this order: the ranges that the person names (``choice``); the marks of the program or of a
+    library; ranges that repeat; launches that repeat; the time that the person names, as one step.
+    ``recorded``: the time of the recording. Raises ``BadFile`` if the person names what is not
+    there.
     """
-    issuing = [call for call in calls if call.correlation and by_correlation.get(call.correlation)]
-    if not issuing:
-        return TrimmedWindow(whole)
-
-    launched = issuing[0].start  # calls are in the order of their start
-    # One ns more, so that what starts last starts before the end.
-    end = _end_of_work(issuing, calls, by_correlation) + 1
-    around = _operation_around(launched, operations)  # None if the launch is in no operation
-    if around is None:
-        return TrimmedWindow(StepWindow(launched, end))
-
-    # Compare the operation around the first launch with later ones of its name.
-    around_ns = around.end - around.start
-    later_ns = [
-        operation.end - operation.start
-        for operation in operations
-        if operation.name == around.name and operation.start > around.start
+    begin, end = _limits(recorded, choice)
+    ranges = []
+    for kind in (EventKind.STEP, EventKind.ANNOTATION, EventKind.OPERATION):
+        # A step that is cut by the limits is no whole step.
+        ranges += [event for event in by_kind.of(kind) if begin <= event.start <= event.end <= end]
+    of_program = [
+        event for event in ranges if event.kind is EventKind.STEP or is_of_program(event.name)
     ]
-    if later_ns and around_ns > _START_UP * statistics.median(later_ns):  # ten times as long
-        return TrimmedWindow(StepWindow(around.end, end), around.name, around_ns)
-    return TrimmedWindow(StepWindow(min(around.start, launched), end))
+    families = by_family(of_program)
+
+    found = None
+    if choice.name:
+        found = _named_steps(choice.name, ranges, families, end - begin)
+    if found is None:
+        found = _marked_steps(families, launches)
+    if found is None:
+        found = _ranges_in_turn(of_program, launches, end)
+    if found is None:
+        operations = [event for event in ranges if event.kind is EventKind.OPERATION]
+        found = _launches_in_turn(operations, launches, begin, end)
+    if found is None and choice.has_times:
+        found = FoundSteps([StepWindow(begin, end)], StepsTaken(how="between"))
+    if found is None:
+        return None
+    others = others_that_repeat(families, found.family, end - begin)
+    return dataclasses.replace(found, taken=msgspec.structs.replace(found.taken, others=others))
 
 
-def _end_of_work(
-    issuing: Iterable[HostCall],
-    calls: Iterable[HostCall],
-    by_correlation: Mapping[int, Sequence[DeviceWork]],
-) -> float:
-    """When the last device work has ended, and the calls have returned that wait for it.
-    ``issuing``: the calls that issued work; ``by_correlation``: the work by the number of its call.
+def marked_steps(by_kind: SortedEvents, launches: Launches) -> FoundSteps | None:
+    """The steps that marks tell, where nothing else is asked for; None without marks."""
+    return _marked_steps(by_family(by_kind.of(EventKind.STEP)), launches)
+
+
+def _limits(recorded: TimeRange, choice: StepChoice) -> TimeRange:
+    """The time in which steps are looked for. Raises ``BadFile`` where the person names a time
+    that the recording does not have.
     """
-    ends: list[float] = []
-    for call in issuing:
-        ends += [piece.end for piece in by_correlation[call.correlation]]
-    done = max(ends)
-    end = done
-    for call in calls:
-        # A wait that runs when the work ends belongs to the step.
-        if call.kind == "synchronisation" and call.start < done <= call.end:
-            end = max(end, call.end)
-    return end
+    begin, end = recorded
+    length_s = (end - begin) / 1e9
+    if choice.begin_s is not None:
+        begin = recorded[0] + 1e9 * choice.begin_s
+    if choice.end_s is not None:
+        end = min(end, recorded[0] + 1e9 * choice.end_s)
+    if begin >= end:
+        raise BadFile(f"the recording is {length_s:.3g} s long; --from lies after its end")
+    return begin, end
 
 
-def _operation_around(moment: float, operations: Iterable[HostOperation]) -> HostOperation | None:
-    """The first operation that runs at this moment; None if there is none."""
-    for operation in operations:
-        if operation.start <= moment < operation.end:
-            return operation
+def _named_steps(
+    name: str,
+    ranges: Sequence[TraceEvent],
+    families: Mapping[str, Sequence[TraceEvent]],
+    length_ns: float,
+) -> FoundSteps:
+    """The ranges that the person names as steps. Raises ``BadFile`` if there are none."""
+    chosen = ranges_called(name, ranges)
+    if not chosen:
+        others = others_that_repeat(families, "", length_ns)
+        listed = ", ".join(f"{plain(other.name, 60)} ({other.times}×)" for other in others)
+        there = f"ranges that repeat: {listed}" if listed else "no range of the program repeats"
+        raise BadFile(f"no range is called {plain(name, 60)!r}; {there}")
+    return _steps_of_ranges(chosen, "named")
+
+
+def _steps_of_ranges(chosen: Sequence[TraceEvent], how: HowSteps) -> FoundSteps:
+    """Each of these ranges as a step."""
+    windows = []
+    for event, number in zip(chosen, _numbers(chosen), strict=True):
+        windows.append(StepWindow(event.start, event.end, number))
+    taken = StepsTaken(how=how, name=shown_name(chosen))
+    return FoundSteps(windows, taken, family(chosen[0].name))
+
+
+def _numbers(chosen: Sequence[TraceEvent]) -> list[int | None]:
+    """The numbers of the steps by their marks. Numbers that do not grow are none of steps: in
+    ``execute_context_0(0)_generation_5(5)`` and ``batch=32`` they are counts.
+    """
+    numbers = [step_number(event.name) for event in chosen]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers) or (len(numbers) > 1 and len(set(known)) == 1):
+        return [None] * len(numbers)
+    return numbers
+
+
+def _marked_steps(
+    families: Mapping[str, Sequence[TraceEvent]], launches: Launches
+) -> FoundSteps | None:
+    """The steps by their marks: ranges that say by their name that they are steps. None without
+    marks.
+
+    A program may mark steps, batches and tokens, one inside the other. Then the marks of PyTorch's
+    profiler count, else those that take longest together, if they hold the launches.
+    """
+    marks = {}
+    for name, ranges in families.items():
+        if ranges[0].kind is EventKind.STEP:
+            marks[name] = ranges
+    if not marks:
+        return None
+    of_profiler = family(f"{PROFILER_STEP}0")
+    if of_profiler in marks:
+        chosen = marks[of_profiler]
+    else:
+        chosen = marks[_longest_family(_with_launches(marks, launches))]
+    return _until_the_next(_steps_of_ranges(chosen, "marks"), launches)
+
+
+def _with_launches(
+    marks: Mapping[str, Sequence[TraceEvent]], launches: Launches
+) -> Mapping[str, Sequence[TraceEvent]]:
+    """The marks that hold half of the launches; all of them if none do."""
+    least = _HALF * len(launches.starts)
+    found = {}
+    for name, ranges in marks.items():
+        held = sum(launches.count(event.start, event.end) for event in ranges)
+        if held >= least:
+            found[name] = ranges
+    return found or marks
+
+
+def _longest_family(marks: Mapping[str, Sequence[TraceEvent]]) -> str:
+    """The family of marks that takes longest together; of those that take as long, the one of
+    fewer marks, which hold the others.
+    """
+    longest_ns = max(together_ns(ranges) for ranges in marks.values())
+    long = []
+    for name, ranges in marks.items():
+        if together_ns(ranges) >= (1 - _LITTLE) * longest_ns:
+            long.append(name)
+    return min(long, key=lambda name: len(marks[name]))
+
+
+def _until_the_next(found: FoundSteps, launches: Launches) -> FoundSteps:
+    """The steps, each until the next one starts, if the program launches work between the marks:
+    an engine may mark its model alone, and sample the next tokens after it.
+
+    A pause that is longer than a step stays outside: then the program did something else.
+    """
+    windows = found.windows
+    if len(windows) < 2:
+        return found
+    inside = sum(launches.count(window.start, window.end) for window in windows)
+    together = launches.count(windows[0].start, windows[-1].end)
+    if together - inside <= _LITTLE * together:
+        return found
+    usual_ns = statistics.median(window.end - window.start for window in windows)
+    longer = []
+    pauses_ns = []
+    for window, following in itertools.pairwise(windows):
+        pause_ns = following.start - window.end
+        if pause_ns <= usual_ns:
+            pauses_ns.append(pause_ns)
+            window = window._replace(end=following.start)
+        longer.append(window)
+    # How long the last one goes on after its mark is not known; it goes on as long as the others.
+    last = windows[-1]
+    after_ns = statistics.median(pauses_ns) if pauses_ns else 0.0
+    longer.append(last._replace(end=last.end + after_ns))
+    taken = msgspec.structs.replace(found.taken, joined=bool(pauses_ns))
+    return dataclasses.replace(found, windows=longer, taken=taken)
+
+
+def _ranges_in_turn(
+    ranges: Sequence[TraceEvent], launches: Launches, end: float
+) -> FoundSteps | None:
+    """The steps by ranges that repeat in turn, such as ``forward`` and ``Optimizer.step``, three
+    times or more until the end: from one start to the next. None if none do so, or if much is
+    launched outside.
+    """
+    candidates = [event for event in ranges if may_be_a_step(event.name)]
+    for level in sequences(candidates)[:_DEEPEST]:
+        numbers: dict[str, int] = {}
+        names = [numbers.setdefault(family(event.name), len(numbers)) for event in level]
+        period = repeating_part(np.array(names, dtype=np.int32))
+        if period is None:
+            continue
+        starts = [level[index].start for index in period.starts]
+        last_end = level[-1].end
+        windows = _from_start_to_start(starts, last_end, end)
+        since = launches.count(starts[0], end)
+        if launches.count(starts[0], windows[-1].end) < _MOST * since:
+            continue
+        if since and not all(launches.count(each.start, each.end) for each in windows):
+            continue
+        in_turn = level[period.start : period.start + period.length]
+        called = ", ".join(dict.fromkeys(family(event.name)[:80] for event in in_turn))
+        taken = StepsTaken(how="range" if period.length == 1 else "ranges", name=called[:400])
+        own = family(in_turn[0].name) if period.length == 1 else ""
+        return FoundSteps(windows, taken, own)
     return None
+
+
+def _from_start_to_start(starts: Sequence[float], last_end: float, end: float) -> list[StepWindow]:
+    """The time from each start to the next one. The last one ends after the usual time, but not
+    before ``last_end`` nor after ``end``.
+    """
+    windows = [StepWindow(start, following) for start, following in itertools.pairwise(starts)]
+    usual_ns = statistics.median(window.end - window.start for window in windows)
+    last = max(last_end, min(end, starts[-1] + usual_ns))
+    return [*windows, StepWindow(starts[-1], last)]
+
+
+def _launches_in_turn(
+    operations: Iterable[TraceEvent], launches: Launches, begin: float, end: float
+) -> FoundSteps | None:
+    """The steps by the launches of kernels that repeat; None if none do so.
+
+    The layers of a model repeat too. So each repetition must also exchange data with the device,
+    wait for it, or update a model.
+    """
+    inside = np.logical_and(launches.kernel_starts >= begin, launches.kernel_starts < end)
+    starts = launches.kernel_starts[inside]
+    period = repeating_part(launches.kernel_names[inside])
+    if period is None:
+        return None
+    # Without the sites of the program: only times are needed here.
+    outermost = outermost_operations(operations, Spans[CallSite]([]))
+    around = _Around(outermost)
+    begins = [around.start_of(float(starts[index])) for index in period.starts]
+    if len(set(begins)) < len(begins):
+        return None  # one operation launches all of them
+    windows = _from_start_to_start(begins, float(starts[-1]) + 1, end)
+    exchanging = [each for each in windows if launches.exchanges_between(each.start, each.end)]
+    if len(exchanging) < _MOST_EXCHANGE * len(windows):
+        return None
+    assert len(windows) >= LEAST_REPETITIONS
+    return FoundSteps(windows, StepsTaken(how="period", launches=period.length))
+
+
+class _Around:
+    """Finds the start of the operation that holds a moment."""
+
+    def __init__(self, operations: Sequence[HostOperation]) -> None:
+        self._operations = operations
+        self._starts = np.array([operation.start for operation in operations])
+
+    def start_of(self, moment: float) -> float:
+        """When the operation began that made a call at this moment; the moment itself without."""
+        after = int(np.searchsorted(self._starts, moment, side="right"))
+        # Operations of other threads may begin in between.
+        for operation in reversed(self._operations[max(0, after - 4) : after]):
+            if operation.start <= moment < operation.end:
+                return operation.start
+        return moment
+
+
+def steps_with_times(found: FoundSteps, launches: Launches, recorded: TimeRange) -> StepsTaken:
+    """What was taken as the steps, with how much of the recording they are."""
+    windows = found.windows
+    first, last = windows[0], max(windows, key=_end_of)
+    lengths_ns = [window.end - window.start for window in windows]
+    pauses_ns = []
+    for window, following in itertools.pairwise(windows):
+        pauses_ns.append(max(0.0, following.start - window.end))
+    inside = sum(launches.count(window.start, window.end) for window in windows)
+    launched = len(launches.starts)
+    return msgspec.structs.replace(
+        found.taken,
+        found=len(windows),
+        before_ns=max(0.0, first.start - recorded[0]),
+        after_ns=max(0.0, recorded[1] - last.end),
+        recorded_ns=recorded[1] - recorded[0],
+        between_ns=sum(pauses_ns),
+        # Overlapping steps count a launch twice.
+        outside=max(0.0, 1 - inside / launched) if launched else 0.0,
+        shortest_ns=min(lengths_ns),
+        longest_ns=max(lengths_ns),
+    )
+
+
+def _end_of(window: StepWindow) -> float:
+    return window.end

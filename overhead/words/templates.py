@@ -164,6 +164,7 @@ _BOUNDS = {
     "host": "host-bound",
     "device": "device-bound",
     "synchronisation": "bound by synchronisation",
+    "ranks": "bound by other ranks",
     "mixed": "mixed",
     "unclear": "unclear",
 }

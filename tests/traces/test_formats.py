@@ -13,6 +13,7 @@ from overhead.traces import formats
 from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.formats import TraceFormat, read_trace_file
+from overhead.traces.step_choice import StepChoice
 from overhead.traces.trace import Trace
 
 HEADER = b"made-up trace"
@@ -24,7 +25,7 @@ def is_made_up(path: Path) -> bool:
     return path.is_file() and path.read_bytes().startswith(HEADER)
 
 
-def read_made_up(path: Path) -> Trace:
+def read_made_up(path: Path, choice: StepChoice) -> Trace:
     """A file whose lines are: kind, name, start and end in ns, number."""
     events = []
     for line in path.read_text("utf-8").splitlines()[1:]:
@@ -39,7 +40,7 @@ def read_made_up(path: Path) -> Trace:
             correlation=int(number),
         )
         events.append(event)
-    return assemble(events, TraceSource(device="A made-up device"))
+    return assemble(events, TraceSource(device="A made-up device"), choice=choice)
 
 
 def host_bound_lines() -> list[str]:

@@ -345,6 +345,10 @@ TEMPLATES = {
     "no-collective-in-all-traces": (
         "Ranks cannot be compared: the traces have no collective in common."
     ),
+    "collectives-are-shifted": (
+        "Ranks cannot be compared: the traces begin at different collectives. Mark steps with"
+        " profiler.step(), and record the same steps on all ranks."
+    ),
     "ranks-differ-in-collectives": (
         "Ranks cannot be compared: the traces have no collective in common. The ranks ran different"
         " ones, or in other process groups."

@@ -105,8 +105,12 @@ TEMPLATES = {
         " Run the program with overhead explain FILE.py:FUNCTION to learn them."
     ),
     "one-process-read": (
-        "{processes} processes have device work, and only the one with most of it was read."
+        "{processes} processes have device work in this trace. Process {process:plain 60} is"
+        " explained: {device_ns:micro} µs of device work. Others: {others}. Choose one with"
+        " --process."
     ),
+    "other-process": "process {process} ({device_ns:micro} µs)",
+    "process-with-name": "{process:plain 60} {name:plain 40}",
     "allocations-unknown": "not recorded",
     "allocations-not-recorded": "Allocations were not recorded; profile_memory=True records them.",
     "times-of-what-was-recorded": "The times below are those of the recording.",
@@ -142,11 +146,13 @@ TEMPLATES = {
         " program uses a GPU, record ProfilerActivity.CUDA too."
     ),
     "several-devices": (
-        "{devices} devices take part. The verdict is about the one that works longest: {each}."
+        "{devices} devices take part. The verdict is about device {device:plain 30}, which works"
+        " longest: {busy:percent} of a step."
     ),
-    "device-works": (
-        "device {device} works for {busy_ns:micro} µs of a step and is idle for {idle:percent}"
-        " of it"
+    "devices-in-turn": (
+        "{devices} devices take part. No device works for more than {busy:percent} of a step, but"
+        " at least one of them works for {together:percent} of it: they work in turn. The verdict"
+        " is about device {device:plain 30}, which works longest."
     ),
     "call-outside-of-operations": (
         "Outside of operations, {call:short} takes {mean_ns:micro} µs of the CPU time of a step."
@@ -176,15 +182,26 @@ TEMPLATES = {
         " of the {shared:,} of {steps:count step} that are in all traces."
     ),
     "no-verdict-of-one-rank": (
-        "No verdict from one rank, because collectives may be waiting for others. Give the traces"
-        " of all ranks."
+        "No verdict from one rank. A step is"
+        " {bound_if_waiting:bound} if its collectives"
+        " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
+        " they only exchange data. Give the traces of all ranks."
     ),
     "no-verdict-with-other-collectives": (
-        "No verdict: some collectives are not in all traces, and they may be waiting for other"
-        " ranks."
+        "No verdict, because some collectives are not in all traces. A step is"
+        " {bound_if_waiting:bound} if its collectives"
+        " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
+        " they only exchange data."
     ),
     "no-verdict-without-comparing-ranks": (
-        "No verdict: collectives may be waiting for other ranks, and the ranks cannot be compared."
+        "No verdict, because the ranks cannot be compared. A step is"
+        " {bound_if_waiting:bound} if its collectives"
+        " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
+        " they only exchange data."
+    ),
+    "bound-by-ranks": (
+        "Bound by other ranks: in the profile, a step takes {step_ns:micro} µs; without its waits"
+        " for other ranks it would take {without_waits_ns:micro} µs ({times:factor} faster)."
     ),
     "step-without-these-waits": (
         "Without these waits, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs"

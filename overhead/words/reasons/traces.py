@@ -54,20 +54,56 @@ TEMPLATES = {
         " or ended after the wait for them"
     ),
     "file-is-cut": "the file ends in the middle, so an unknown part of the recording is missing",
+    # What was taken as a step.
+    "steps-are-ranges": "A step is {name:plain 120}: {steps:count mark}.",
+    "steps-are-ranges-in-turn": (
+        "No steps are marked. A step is from one start of {name:plain 200} to the next:"
+        " {steps:count step}."
+    ),
+    "steps-are-launches-in-turn": (
+        "No steps are marked. A sequence of {launches:count kernel launch/kernel launches} repeats,"
+        " and each repetition is a step: {steps:count step}."
+    ),
+    "step-between-times": "A step is what lies between --from and --to: {step_ns:length}.",
+    "step-of-all-launches": (
+        "No steps are marked, and no sequence of launches was seen to repeat. {step_ns:length} of"
+        " the recording of {recorded_ns:length} count as one step, from the first launch to the"
+        " last device work."
+    ),
+    "step-of-all": (
+        "No steps are marked, and no sequence of launches was seen to repeat. The whole recording"
+        " of {recorded_ns:length} counts as one step."
+    ),
+    "steps-last-until-the-next": (
+        "The program also launches work after a mark, so a step lasts until the next mark."
+    ),
+    "steps-leave-out": "Left out: {parts}.",
+    "first-call": "the first call of {operation:plain 60} ({took_ns:length}), which is start-up",
+    "time-before-steps": "{ns:length} before the first step",
+    "time-between-steps": "{ns:length} between the steps",
+    "time-after-steps": "{ns:length} after the last step",
+    "launches-outside-of-steps": "{share:percent} of the launches, which are in no step",
+    "steps-without-work": "{steps:count step} without device work",
+    "steps-vary": (
+        "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
+    ),
+    "device-runs-behind": (
+        "The device works for {behind_ns:length} after the last step has ended on the CPU. The time"
+        " of a step is counted from the end of its device work to the end of that of the next step."
+    ),
+    "device-ends-later": (
+        "The device works for {behind_ns:length} after the step has ended on the CPU. This work is"
+        " part of the step."
+    ),
+    "other-ranges-repeat": (
+        "Other ranges that repeat: {ranges}. To take one of them as the step: --step NAME."
+    ),
+    "range-that-repeats": "{name:plain 60} ({times:,}×)",
+    "how-to-mark-steps": (
+        "To mark steps, call profiler.step(), or use NVTX ranges named step 1, step 2. To choose a"
+        " part: --from and --to, in seconds since the recording began."
+    ),
     # What a recording does not show, or shows only in part.
-    "taken-as-one-step": (
-        "No steps are marked, so the whole recording of {recorded_ns:length} counts as one step."
-        " Mark the steps with profiler.step(), or with NVTX ranges named step 1, step 2."
-    ),
-    "part-taken-as-one-step": (
-        "No steps are marked, so {shown_ns:length} of the recording of {recorded_ns:length} count"
-        " as one step, from the first launch to the last device work. Mark the steps with"
-        " profiler.step(), or with NVTX ranges named step 1, step 2."
-    ),
-    "start-up-left-out": (
-        "The first call of {operation} ({took_ns:length}) is left out, because it is start-up."
-    ),
-    "steps-without-work-left-out": "Left out: {steps:count marked step} without device work.",
     "profiler-holds-up-calls": (
         "The profiler itself delays calls for {share:percent} of the time of the steps. This counts"
         " as CPU work here."

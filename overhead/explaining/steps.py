@@ -1,0 +1,80 @@
+"""What is said of the steps of a trace, before all else: what they are, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.results import Reason, because, together
+from overhead.traces.steps_taken import StepsTaken
+
+_LITTLE = 0.02
+"""What is less than this share of the recording, or of a step, is not said. Chosen, not
+measured.
+"""
+_VARY = 1.5
+"""Steps vary if the longest takes so many times as long as the shortest. Chosen, not measured."""
+_MOST_NAMED = 4
+
+
+def steps_reasons(taken: StepsTaken) -> list[Reason]:
+    """What was taken as a step, how many there are, what was left out, and how to name others."""
+    found = [_what(taken)]
+    if taken.joined:
+        found.append(because("steps-last-until-the-next"))
+    left_out = list(_left_out(taken))
+    if left_out:
+        found.append(because("steps-leave-out", parts=together(*left_out)))
+    # A share of the usual length; the longest step may be one that warms up.
+    if taken.longest_ns > _VARY * taken.shortest_ns > 0:
+        found.append(
+            because("steps-vary", shortest_ns=taken.shortest_ns, longest_ns=taken.longest_ns)
+        )
+    found += _device_behind(taken)
+    if taken.others:
+        others = []
+        for other in taken.others[:_MOST_NAMED]:
+            others.append(because("range-that-repeats", name=other.name, times=other.times))
+        found.append(because("other-ranges-repeat", ranges=together(*others)))
+    elif taken.how in ("launches", "recording"):
+        found.append(because("how-to-mark-steps"))
+    return found
+
+
+def _what(taken: StepsTaken) -> Reason:
+    """What a step is, and how many were found."""
+    values = {"steps": taken.found}
+    if taken.how in ("marks", "named"):
+        return because("steps-are-ranges", name=taken.name, **values)
+    if taken.how in ("range", "ranges"):
+        return because("steps-are-ranges-in-turn", name=taken.name, **values)
+    if taken.how == "period":
+        return because("steps-are-launches-in-turn", launches=taken.launches, **values)
+    step_ns = taken.longest_ns
+    codes = {"between": "step-between-times", "launches": "step-of-all-launches"}
+    code = codes.get(taken.how, "step-of-all")
+    return because(code, step_ns=step_ns, recorded_ns=taken.recorded_ns)
+
+
+def _left_out(taken: StepsTaken) -> Iterator[Reason]:
+    """What of the recording is in no step, or is not counted."""
+    least_ns = _LITTLE * taken.recorded_ns
+    if taken.first_call:
+        yield because("first-call", operation=taken.first_call, took_ns=taken.first_call_ns)
+    if taken.before_ns > least_ns:
+        yield because("time-before-steps", ns=taken.before_ns)
+    if taken.between_ns > least_ns:
+        yield because("time-between-steps", ns=taken.between_ns)
+    if taken.after_ns > least_ns:
+        yield because("time-after-steps", ns=taken.after_ns)
+    if taken.outside > _LITTLE:
+        yield because("launches-outside-of-steps", share=taken.outside)
+    if taken.without_work:
+        yield because("steps-without-work", steps=taken.without_work)
+
+
+def _device_behind(taken: StepsTaken) -> Iterator[Reason]:
+    """That the device runs behind the host, which ends its steps earlier."""
+    if taken.behind_ns > _LITTLE * taken.longest_ns:
+        # With one step there is no second end to which its time could be counted.
+        code = "device-runs-behind" if taken.found > 1 else "device-ends-later"
+        yield because(code, behind_ns=taken.behind_ns)

@@ -14,6 +14,8 @@ from overhead.results import Reason, because
 
 SAMPLE_BYTES = 1 << 16
 """So many bytes of a file tell its kind. Chosen, not measured: headers have a few hundred."""
+_LARGE_SAMPLE = 1 << 20
+"""So many bytes of a trace hold events of each kind. Chosen, not measured."""
 _TAR_AT = 257
 """Where the word ``ustar`` stands in a tar archive."""
 _FIRST = 200
@@ -203,7 +205,9 @@ def other_trace(path: Path, raw: bytes | bytearray, *, of_pytorch: bool) -> Reas
     """Whose trace in Chrome's format this is, if it is of no program that is read; None if it may
     be PyTorch's. ``of_pytorch``: whether it has a category that PyTorch writes.
     """
-    found = _first_that_fits(_BY_EVENTS, path, raw)
+    # A large file of PyTorch is not searched to its end.
+    begin = raw[:_LARGE_SAMPLE] if of_pytorch else raw
+    found = _first_that_fits(_BY_EVENTS, path, begin)
     if found is None and not of_pytorch:
         found = _first_that_fits(_BY_FOREIGN_EVENTS, path, raw)
     return found

@@ -200,8 +200,11 @@ def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS, *, waits: bool = 
     the host waits at synchronisations.
     """
     queue = _Queue(model, waits=waits)
+    once = list(itertools.chain.from_iterable(model.steps))
+    # A long sequence fills the queue at once, and need not be repeated for that.
+    rounds = min(rounds, max(1, math.ceil(_ROUNDS * QUEUE_DEPTH / max(1, len(once)))))
     # All profiled steps in a row, ``rounds`` times.
-    actions = list(itertools.chain.from_iterable(model.steps)) * rounds
+    actions = once * rounds
     # ``run`` returns when all work so far is done, on one clock.
     first_half_end = queue.run(actions)
     second_half_end = queue.run(actions)

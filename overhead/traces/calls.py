@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import re
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,6 +61,7 @@ _KINDS: tuple[tuple[CallKind, str], ...] = (
 """By the name of a call what it does; the first pattern that fits counts."""
 
 
+@functools.lru_cache(maxsize=100_000)
 def call_kind(name: str) -> CallKind:
     """What a call of the CUDA, HIP or Intel runtime or driver does, by its name: a launch, a wait
     (``synchronisation``), a copy and so on; ``other`` if it is none of the kinds.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 import re
@@ -67,6 +68,7 @@ def compare_clocks(calls: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> C
     return clocks_of(waits, starts)
 
 
+@functools.lru_cache(maxsize=100_000)
 def _waits_for_all(name: str, one_device: bool, one_stream: bool) -> bool:
     """Whether a call of this name waits for all recorded work: of the only device, or of the only
     stream. With several of them, the trace does not tell for which the call waits.
@@ -75,6 +77,11 @@ def _waits_for_all(name: str, one_device: bool, one_stream: bool) -> bool:
     if one_device and _WHOLE_DEVICE.fullmatch(name):
         return True
     return one_stream and _ONE_STREAM.fullmatch(name) is not None
+
+
+@functools.lru_cache(maxsize=100_000)
+def _is_synchronisation(name: str) -> bool:
+    return call_kind(_ADDED_VERSION.sub("", name)) == "synchronisation"
 
 
 def _without_wait_after(calls: Sequence[TraceEvent]) -> set[int]:
@@ -88,7 +95,7 @@ def _without_wait_after(calls: Sequence[TraceEvent]) -> set[int]:
     for call in sorted(calls, key=start_of):
         # This call tells of the one before it whether a wait follows.
         before = last_of_thread.get(call.thread, 0)
-        if call_kind(_ADDED_VERSION.sub("", call.name)) != "synchronisation":
+        if not _is_synchronisation(call.name):
             numbers.add(before)
         last_of_thread[call.thread] = call.correlation
     numbers.update(last_of_thread.values())  # nothing follows the last call of a thread

@@ -271,7 +271,7 @@ def _verdict(
         first = [no_verdict, *first, because("times-of-what-was-recorded")]
         said = []
     elif not trace.has_device:
-        said = _on_processor_only(found, said)
+        said = _on_processor_only(found, trace.recording.other_device, said)
     elif verdict.kind != "unclear":
         why = _other_steps(trace, host) or _calls_without_work(verdict, trace)
         if why is not None:
@@ -379,9 +379,10 @@ def _chosen_cost(host: HostTimes) -> list[Reason]:
     return [because("cost-chosen-by-step-ms", operation_ns=host.cost.operation_ns)]
 
 
-def _on_processor_only(found: Explanation, said: Sequence[Why]) -> list[Why]:
+def _on_processor_only(found: Explanation, category: str, said: Sequence[Why]) -> list[Why]:
     """The sentences of a verdict on a trace without device work. The first one is replaced: it
-    names the measured time of the step, which a trace has not.
+    names the measured time of the step, which a trace has not. ``category``: of device work that is
+    not read; empty for none.
     """
     if found.verdict.kind == "unclear":
         return [*said]
@@ -390,6 +391,9 @@ def _on_processor_only(found: Explanation, said: Sequence[Why]) -> list[Why]:
         first = because("processor-only-without-a-time")
     else:
         first = because("processor-only", step_ns=took.value, how=took.rule)
+    # A device took part, whose work has no numbers of calls.
+    if category:
+        first = because("other-device-not-read", category=category)
     return [first, *said[1:]]
 
 

@@ -104,4 +104,8 @@ def _refuse_one_half(trace: Trace, path: Path) -> None:
         raise BadFile(because("trace-of-one-half", file=str(path), why=why))
     if launches:
         raise BadFile(because("trace-of-launches-alone", file=str(path), launches=launches))
+    # A program that only makes ready, or that failed before its first launch.
+    calls = sum(len(step.calls) for step in trace.steps)
+    if calls and not has_operations:
+        raise BadFile(because("trace-of-calls-alone", file=str(path), calls=calls))
     raise BadFile(because("trace-without-device-work", file=str(path)))

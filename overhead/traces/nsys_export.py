@@ -260,8 +260,6 @@ def _busy_ns(
     return busy_ns
 
 
-
-
 def _texts(base: sqlite3.Connection) -> dict[int, str]:
     """The texts of the database by their number. Raises ``ValueError`` for more than the memory
     should hold.

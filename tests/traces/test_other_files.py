@@ -21,7 +21,7 @@ from overhead.cli import main
 from overhead.errors import BadFile
 from overhead.results import codes_of
 from overhead.traces.formats import read_trace_file
-from tests.traces.test_trace_faults import explained, usual
+from tests.traces.test_trace_faults import Program, explained, said, usual
 from tests.traces.test_trace_file import kineto, nsys
 
 
@@ -199,3 +199,25 @@ def test_categories_of_other_makers_are_read(maker: str, tmp_path: Path) -> None
         category = event["cat"].replace("cuda_runtime", f"{maker}_runtime")
         events.append(event | {"cat": category})
     assert explained(tmp_path, events).verdict.kind == "host"
+
+
+def test_device_work_that_is_not_read_is_said(tmp_path: Path) -> None:
+    """MTIA's has no number of a call."""
+    program = Program()
+    for step in range(4):
+        start = 1e6 + 1000 * step
+        program.step(step, start=start, length_us=1000)
+        program.span("cpu_op", "aten::mm", start=start, length_us=900)
+        program.span("mtia_ccp_events", "dma", start=start + 100, length_us=50, pid=9)
+    found = explained(tmp_path, program.events)
+    assert said(found)["other-device-not-read"].values["category"] == "mtia_ccp_events"
+    assert "processor-only" not in said(found)
+
+
+def test_a_trace_of_counters_is_refused(tmp_path: Path) -> None:
+    events = []
+    for event in usual():
+        category = event["cat"].replace("kernel", "cuda_profiler_range")
+        events.append(event | {"cat": category, "args": {}})
+    path = kineto(tmp_path / "t.json", events)
+    assert code_of_refusal(path) == "trace-of-profiler-range"

@@ -137,6 +137,10 @@ TEMPLATES = {
         "The cost of the profiler, {operation_ns:micro} µs for each operation, was chosen so that"
         " the profile agrees with --step-ms. So --step-ms cannot check the profile."
     ),
+    "other-device-not-read": (
+        "The device work of this trace is of the category {category:plain 60}, which names no"
+        " calls, so overhead does not read it. What follows is about the CPU."
+    ),
     "processor-only": (
         "The trace has operations on the CPU only. A step takes {step_ns:micro} µs, {how}. If the"
         " program uses a GPU, record ProfilerActivity.CUDA too."

@@ -167,6 +167,10 @@ TEMPLATES = {
         "{file}: a trace of CUPTI's counters (cuda_profiler_range), which has no times of kernels;"
         " record the program without experimental_config"
     ),
+    "trace-of-calls-alone": (
+        "{file}: this trace has {calls:count runtime call}, and no launch, no device work and no"
+        " operations; record the part of the program that launches kernels"
+    ),
     "trace-without-device-work": (
         "{file}: this trace has no device work that a call launched, and no operations of the CPU"
         " in its steps; record both (ProfilerActivity.CPU and ProfilerActivity.CUDA; nsys profile"

@@ -51,12 +51,14 @@ from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import Machines  # noqa: E402
 from overhead.report.core.page_facts import numbers_of_lines  # noqa: E402
 from overhead.timing.saved import read_timing  # noqa: E402
+from overhead.traces.published import published_traces  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
 from overhead.words.decode import variant_name  # noqa: E402
 from overhead.words.format import MICRO, factor_spread, positive_spread  # noqa: E402
 from overhead.words.glossary import FIGURE_TERMS, GLOSSARY  # noqa: E402
 from overhead.words.printed import noting  # noqa: E402
 from overhead.words.reasons import sentence  # noqa: E402
+from overhead.words.traces import rows_of_makers  # noqa: E402
 from scripts import explain_picture, readme  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402
 
@@ -472,6 +474,12 @@ def explained() -> str:
     return _table(["program", "bound by", "verdict", *times, "busy host: verdict", *times], rows)
 
 
+def makers() -> str:
+    """A table of the makers of published traces: what they publish, and what the program says."""
+    head = ["maker", "files", "what", "`overhead explain --trace` says"]
+    return _table(head, rows_of_makers(published_traces().trace))
+
+
 def _bounds_of_programs() -> dict[str, str]:
     """What bounds each program of ``explain_programs.py`` by its construction.
 
@@ -547,10 +555,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "explained": explained,
     "arguments": arguments,
     "decoding-0.5b": decoding_run,
+    "makers": makers,
 }
 _WITH_BLOCKS = (
     "claims", "compare", "cuda", "decode", "explain", "file-format", "fleet", "glossary",
-    "installing", "method", "plugins", "python-api",
+    "installing", "method", "plugins", "python-api", "traces",
 )  # fmt: skip
 DOCUMENTS = (
     ROOT / "README.md",

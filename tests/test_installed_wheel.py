@@ -129,6 +129,7 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
     assert {
         "overhead/reading/next_run.json",
         "overhead/claims/claims.toml",
+        "overhead/traces/published.json",
         "overhead/blocks/page.html.j2",
     } <= packed
 

@@ -263,7 +263,7 @@ def _check_options(a: argparse.Namespace) -> None:
 
 
 def _check_step_choice(a: argparse.Namespace) -> None:
-    """Raise ``UsageError`` for a choice of steps that is for no trace, or for times that are none."""
+    """Raise ``UsageError`` for a choice of steps without a trace, or for times that are none."""
     if not a.trace and (a.step_name or a.from_s is not None or a.to_s is not None):
         raise UsageError("--step, --from and --to choose the steps of a --trace")
     begin = 0.0 if a.from_s is None else a.from_s

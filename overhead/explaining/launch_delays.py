@@ -1,40 +1,77 @@
-"""How long device work waits after the call that issues it, as recorded, and for what. Pure; ns."""
+"""How long device work waits after the call that issues it, as recorded, and for what. Pure; ns.
+
+A launch latency can only be read from launches that find the device idle. The work of the others
+waits in a queue, so their latency is hidden, and costs no time.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-import re
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from overhead.explaining.replay import issued_by
+import numpy as np
+
+from overhead.explaining.record import KindOfLaunch, LatencyOfKind, LaunchDelays
 from overhead.reading.plain_text import plain
-from overhead.results import Why, because
+from overhead.results import Reason, Why, because
+from overhead.traces.clocks import SKEW_NS, Clocks
 from overhead.traces.trace import DeviceWork, HostCall, Trace
 
-_WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent|StreamWaitValue")
+_FEWEST = 5
+"""So many launches must find the device idle before a latency is told. Chosen, not measured; fewer
+are often those after a pause, which take longer than others.
+"""
 _LONG_TIMES, _LONG_NS = 10, 100_000.0
 """The longest latency is named if it is so many times the median, and so many ns, or more: a kernel
 loads so long. Chosen, not measured; lower values would name usual latencies too.
 """
 
+_MANY = 20
+"""Of so many latencies the 10 and 90 % points are told, of fewer the shortest and longest. Chosen,
+not measured.
+"""
+_LONGEST_FIRST_NS = 1e6
+"""If the first work of its name begins so long after its launch, the device loads the kernel, or
+still works on something that the recording does not hold. Chosen, not measured.
+"""
+_HIDDEN_NS = 20_000.0
+"""Work that waits so long behind other work would not begin earlier with a shorter latency: 4 to 20
+µs are the latencies in public recordings.
+"""
+_MOSTLY = 0.9
+"""If such a share of the launches is hidden in this way, the latency costs no time. Chosen."""
+_OTHER_KINDS: tuple[KindOfLaunch, ...] = ("graph", "copy", "fill")
 
-@dataclass(frozen=True)
-class LaunchDelay:
+_WORTH = 0.02
+"""First launches are said if they cost such a share of the steps, as advice is."""
+
+Found = Literal["idle", "first", "stream", "others", "unsure"]
+
+
+class LaunchDelay(NamedTuple):
     """How long device work waits after the call that issues it, as recorded, ns (``delay``), and
-    why. ``kernel``: the name of the work, the first one of the call.
+    why. ``kernel``: the name of the work, the first one of the call. ``call``: the name of the
+    call, ``kind``: what it launches.
 
     ``own``: the part of the delay while its own stream still works; ``others``: while another
-    stream works for which it waits. ``first``: whether it is the first work of that name, which may
-    have to be loaded.
+    stream works for which it waits.
+
+    ``found``: what the call found. ``idle``: a device without work, so the delay is a latency;
+    ``first``: the same at the first launch of this kernel, which may have to be loaded;
+    ``stream``: earlier work of its stream; ``others``: work of other streams for which it waits;
+    ``unsure``: work that had just ended, or of other streams, for which it may have waited.
     """
 
     delay: float
     own: float
     others: float
     kernel: str
-    first: bool
+    call: str
+    kind: KindOfLaunch
+    found: Found
 
     @property
     def latency(self) -> float:
@@ -42,119 +79,267 @@ class LaunchDelay:
         return self.delay - self.own - self.others
 
 
-class _StreamHistory:
-    """What is known of the streams (queues of the device) when a call is made, from the calls
-    before it: for what its work may have waited.
-
-    ``free_at``: when the recorded work of each stream ends. ``last_call``: when a call last issued
-    work to it. ``event_wait_at``: when any stream was last told to wait for an event.
-    """
-
-    def __init__(self) -> None:
-        self.free_at: dict[str, float] = {}
-        self.last_call: dict[str, float] = {}
-        self.event_wait_at = -math.inf
-
-    def others_free_at(self, work: DeviceWork) -> float | None:
-        """When the other streams were done with the work for which ``work`` may have waited; None
-        if it waited for no other stream: none was told to wait (for an event) since the last call
-        that issued work to the stream of ``work``.
-        """
-        if self.event_wait_at < self.last_call.get(work.stream, -math.inf):
-            return None
-        # Which of the other streams it waits for is not recorded, so the one that was free last
-        # counts. One that is still at work when this work starts cannot be meant.
-        ends = []
-        for stream, end in self.free_at.items():
-            if stream != work.stream and end <= work.start:
-                ends.append(end)
-        # 0: no other stream was done by then, so it waited for none.
-        return max(ends, default=0.0)
-
-    def add(self, call: HostCall, issued: Iterable[DeviceWork]) -> None:
-        """Add a call and the work that it issued."""
-        for work in issued:
-            self.free_at[work.stream] = max(self.free_at.get(work.stream, 0.0), work.end)
-            self.last_call[work.stream] = call.start
-
-
 def launch_delays(trace: Trace) -> list[LaunchDelay]:
     """For each call that gives work to the device: how long this work waits before it begins, and
     for what. It waits for earlier work of its stream, for other streams, or for the launch itself
     (the latency). In the order of the calls.
     """
-    # ``free_at``, ``event_wait_at``: see ``_StreamHistory``.
-    streams = _StreamHistory()
-    seen = set[str]()  # the names of kernels so far
     delays: list[LaunchDelay] = []
     for step in trace.steps:
         for call in step.calls:
-            # Such as ``cudaStreamWaitEvent``: a stream is told to wait for another one.
-            if _WAITS_FOR_EVENT.search(call.name):
-                streams.event_wait_at = call.start
-            issued = issued_by(step, call)
-            if not issued:
-                continue
-            work = min(issued, key=_start)  # the other nodes of a graph wait for this one
-            # ``delay``: from the call to the start of the work; ``own``: its part while the work's
-            # own stream is busy; ``others``: what beyond that another stream is waited for.
-            delay_ns = max(0.0, work.start - call.start)
-            stream_works_ns = max(0.0, streams.free_at.get(work.stream, 0.0) - call.start)
-            own_ns = min(delay_ns, stream_works_ns)
-            others_ns = 0.0
-            others_free_at = streams.others_free_at(work)
-            # Only what goes beyond the wait for its own stream.
-            if others_free_at is not None:
-                others_ns = max(0.0, min(delay_ns, others_free_at - call.start) - own_ns)
-            is_first = work.name not in seen
-            delays.append(LaunchDelay(delay_ns, own_ns, others_ns, work.name, is_first))
-            seen.add(work.name)
-            streams.add(call, issued)
+            issued = step.issued_by(call)
+            if issued:
+                delays.append(_delay_of(call, issued))
     return delays
 
 
-def _start(work: DeviceWork) -> float:
-    return work.start
+def _delay_of(call: HostCall, issued: Sequence[DeviceWork]) -> LaunchDelay:
+    """The delay of the work of a call. The other nodes of a graph wait for its first one."""
+    work = issued[0]
+    delay_ns = max(0.0, work.start - call.start)
+    # How long after the call the work ends for which this work waits.
+    stream_works_ns = max(0.0, call.queue.stream_free_at - call.start)
+    others_work_ns = max(0.0, call.queue.others_free_at - call.start)
+    own_ns = min(delay_ns, stream_works_ns)
+    # Only what goes beyond the wait for its own stream.
+    others_ns = max(0.0, min(delay_ns, others_work_ns) - own_ns)
+    return LaunchDelay(
+        delay=delay_ns,
+        own=own_ns,
+        others=others_ns,
+        kernel=work.name,
+        call=call.name,
+        kind=_kind_of(call, work),
+        found=_found_by(call, work),
+    )
 
 
-def delays_reason(delays: Sequence[LaunchDelay]) -> Why:
-    """How long the device's work waits after its launch, on average, and for what, as a reason of
-    which a sentence is made; '' without launches.
+def _found_by(call: HostCall, work: DeviceWork) -> Found:
+    """What a call found on the device. ``work``: the first that it issued."""
+    queue = call.queue
+    # When the work ends for which this work waits; other work that still runs when this one begins
+    # cannot be meant.
+    own_until = min(queue.stream_free_at, work.start)
+    others_until = min(queue.others_free_at, work.start)
+    if others_until > max(call.start, own_until):
+        return "others"
+    if own_until > call.start:
+        return "stream"
+    # The clocks of host and device may differ by ``SKEW_NS``, so work that ended just before the
+    # call may have ended after it.
+    if queue.device_free_at > call.start - SKEW_NS:
+        return "unsure"
+    return "first" if queue.first else "idle"
+
+
+def _kind_of(call: HostCall, work: DeviceWork) -> KindOfLaunch:
+    if "GraphLaunch" in call.name:
+        return "graph"
+    name = work.name.lower()
+    if name.startswith(("memcpy", "copy")):
+        # The call of such a copy also moves its data through a buffer of the host.
+        return "pageable copy" if "pageable" in name else "copy"
+    if name.startswith(("memset", "fill")):
+        return "fill"
+    return "kernel"
+
+
+def summed_up(delays: Sequence[LaunchDelay], clocks: Clocks) -> LaunchDelays | None:
+    """The launch delays of a recording as numbers; None without launches. ``clocks``: those of host
+    and device, as the recording tells them.
     """
     if not delays:
+        return None
+    kernels = [delay for delay in delays if delay.kind == "kernel"]
+    queued = [delay for delay in kernels if delay.found in ("stream", "others")]
+    first = [delay for delay in kernels if delay.found == "first"]
+    latency = _latency_of("kernel", delays)
+    reason = _why_no_latency(latency, clocks)
+    other_kinds = []
+    for kind in _OTHER_KINDS:
+        of_kind = _latency_of(kind, delays)
+        if not _why_no_latency(of_kind, clocks):
+            other_kinds.append(of_kind)
+    return LaunchDelays(
+        launches=len(kernels),
+        found_idle=latency.found_idle,
+        latency_ns=None if reason else latency.latency_ns,
+        low_ns=None if reason else latency.low_ns,
+        high_ns=None if reason else latency.high_ns,
+        reason=reason,
+        clocks=clocks.agreement,
+        queued=len(queued),
+        queued_ns=_median([delay.delay for delay in queued]),
+        queued_behind_others=len([delay for delay in queued if delay.found == "others"]),
+        hidden=len([delay for delay in queued if delay.own + delay.others >= _HIDDEN_NS]),
+        unsure=len([delay for delay in kernels if delay.found == "unsure"]),
+        first_calls=len(first),
+        first_calls_ns=sum(delay.delay for delay in first),
+        other_kinds=other_kinds,
+    )
+
+
+def _latency_of(kind: KindOfLaunch, delays: Iterable[LaunchDelay]) -> LatencyOfKind:
+    """The latency of the launches of a kind that found the device idle."""
+    idle = [delay.delay for delay in delays if delay.kind == kind and delay.found == "idle"]
+    if not idle:
+        return LatencyOfKind(kind=kind, found_idle=0)
+    low_ns, high_ns = min(idle), max(idle)
+    if len(idle) >= _MANY:
+        low_ns, high_ns = map(float, np.quantile(idle, (0.1, 0.9)))
+    return LatencyOfKind(
+        kind=kind,
+        found_idle=len(idle),
+        latency_ns=_median(idle),
+        low_ns=low_ns,
+        high_ns=high_ns,
+    )
+
+
+def _median(times: Sequence[float]) -> float | None:
+    return statistics.median(times) if times else None
+
+
+def _why_no_latency(latency: LatencyOfKind, clocks: Clocks) -> Why:
+    """Why a launch latency is not told; '' if it is."""
+    if latency.latency_ns is None or latency.found_idle < _FEWEST:
+        return because("few-launches-find-the-device-idle", found_idle=latency.found_idle)
+    if clocks.agreement != "apart":
         return ""
-    median_latency_ns = statistics.median(each.latency for each in delays)
-    # ``own``: while the own stream still worked; ``others``: while another one did; the rest is the
-    # latency.
-    values = {
-        "delay_ns": statistics.fmean(each.delay for each in delays),
-        "own_ns": statistics.fmean(each.own for each in delays),
-        "latency_ns": median_latency_ns,
-        "longest": _longest_latency(delays, median_latency_ns),
-    }
-    if any(each.others for each in delays):
-        others_ns = statistics.fmean(each.others for each in delays)
-        return because("launch-delays-of-streams", others_ns=others_ns, **values)
-    return because("launch-delays", **values)
+    # The correction is somewhere between two bounds, and the latency too.
+    shortest_ns = latency.latency_ns + clocks.late_ns - clocks.most_ns
+    longest_ns = latency.latency_ns + clocks.late_ns - clocks.least_ns
+    is_bounded = math.isfinite(shortest_ns) and math.isfinite(longest_ns)
+    if not is_bounded or clocks.wrong_ns or clocks.outliers:
+        return because("latency-not-known-with-clocks-apart")
+    return because(
+        "latency-between-bounds-of-clocks",
+        shortest_ns=max(0.0, shortest_ns),
+        longest_ns=longest_ns,
+    )
 
 
-def _longest_latency(delays: Sequence[LaunchDelay], median_latency_ns: float) -> Why:
-    """The longest launch latency and its likely cause, if it is much longer than the median one;
-    else ''. A latency is the delay of device work that no earlier work explains.
+def launch_latencies_ns(trace: Trace) -> dict[str, float]:
+    """The launch latency of each kind of call: how long after its start its work starts on an idle
+    device, ns. The median, by the name of the call; under '' that of all calls.
+
+    First launches of a kernel count only for calls of which no others found the device idle, and
+    only if they seem to load nothing.
     """
-    longest = max(delays, key=_latency)
-    latency_ns = longest.latency
+    idle: dict[str, list[float]] = {}
+    first: dict[str, list[float]] = {}
+    for step in trace.steps:
+        for call in step.calls:
+            issued = step.issued_by(call)
+            found = _found_by(call, issued[0]) if issued else "stream"
+            delay_ns = max(0.0, issued[0].start - call.start) if issued else 0.0
+            if found == "idle":
+                idle.setdefault(call.name, []).append(delay_ns)
+            elif found == "first" and delay_ns <= _LONGEST_FIRST_NS:
+                first.setdefault(call.name, []).append(delay_ns)
+
+    latencies_by_call = {**first, **idle}
+    medians = {name: statistics.median(each) for name, each in latencies_by_call.items()}
+    if medians:
+        # A copy after a launch never finds the device idle. Then the latency of the other calls
+        # stands for its own.
+        all_latencies = itertools.chain.from_iterable(latencies_by_call.values())
+        medians[""] = statistics.median(all_latencies)
+    return medians
+
+
+def delay_reasons(
+    delays: LaunchDelays, each: Sequence[LaunchDelay], steps_ns: float
+) -> list[Reason]:
+    """What is said of the launch delays: the latency, what the other launches wait for, and first
+    launches that take long. ``each``: all of them; ``steps_ns``: how long all steps take.
+    """
+    reasons: list[Reason] = []
+    if not delays.launches:
+        return reasons
+    mostly_hidden = delays.hidden >= _MOSTLY * delays.launches
+    if delays.latency_ns is not None:
+        reasons += _latency_reasons(delays, delays.latency_ns, each)
+    elif not mostly_hidden:
+        reasons.append(because("no-launch-latency", why=delays.reason))
+
+    if delays.queued:
+        others = delays.queued_behind_others
+        values = {
+            "queued": delays.queued,
+            "launches": delays.launches,
+            "queued_ns": delays.queued_ns,
+            "behind_others": because("queue-behind-streams", launches=others) if others else "",
+        }
+        if mostly_hidden:
+            reasons.append(because("launches-queue-and-hide-the-latency", **values))
+        else:
+            reasons.append(because("launches-queue", **values))
+    for kind in delays.other_kinds:
+        if kind.kind == "graph":
+            reasons.append(
+                because(
+                    "graph-launch-latency", latency_ns=kind.latency_ns, found_idle=kind.found_idle
+                )
+            )
+    return reasons + _first_launches(delays, each, steps_ns)
+
+
+def _latency_reasons(
+    delays: LaunchDelays, latency_ns: float, each: Sequence[LaunchDelay]
+) -> list[Reason]:
+    """The launch latency, its spread, and whether the clocks allow it to be read."""
+    ends = {"low_ns": delays.low_ns, "high_ns": delays.high_ns}
+    if delays.found_idle >= _MANY:
+        spread = because("middle-of-latencies", **ends)
+    else:
+        spread = because("all-latencies", **ends)
+    latency = because(
+        "launch-latency",
+        latency_ns=latency_ns,
+        spread=spread,
+        found_idle=delays.found_idle,
+        launches=delays.launches,
+        longest=_longest_latency(each, latency_ns),
+    )
+    if delays.clocks == "unchecked":
+        return [latency, because("latency-with-unchecked-clocks")]
+    return [latency]
+
+
+def _longest_latency(each: Sequence[LaunchDelay], median_latency_ns: float) -> Why:
+    """The longest launch latency, if it is much longer than the median one; else ''."""
+    longest = max(_kernels_that(each, "idle"), key=_delay_ns)
     # It is named only if it takes 10 times as long as the median, and at least 100 us.
-    if latency_ns < max(_LONG_TIMES * median_latency_ns, _LONG_NS):
+    if longest.delay < max(_LONG_TIMES * median_latency_ns, _LONG_NS):
         return ""
-    if longest is delays[0]:
-        # It may have waited for work that was issued before the recording, and is not in it.
-        return because("longest-latency-is-the-first", latency_ns=latency_ns)
-    kernel = plain(longest.kernel, 60)
-    if longest.first:
-        return because("longest-latency-loads-a-kernel", latency_ns=latency_ns, kernel=kernel)
-    return because("longest-latency", latency_ns=latency_ns, kernel=kernel)
+    return because("longest-latency", latency_ns=longest.delay, kernel=plain(longest.kernel, 60))
 
 
-def _latency(delay: LaunchDelay) -> float:
-    return delay.latency
+def _first_launches(
+    delays: LaunchDelays, each: Sequence[LaunchDelay], steps_ns: float
+) -> list[Reason]:
+    """That first launches of kernels take long, if they do: the kernels may be loaded then."""
+    usual_ns = delays.latency_ns or _HIDDEN_NS
+    # What they take beyond usual launches.
+    beyond_ns = delays.first_calls_ns - delays.first_calls * usual_ns
+    if beyond_ns < max(_LONG_NS, _WORTH * steps_ns):
+        return []
+    longest = max(_kernels_that(each, "first"), key=_delay_ns)
+    return [
+        because(
+            "first-launches-take-long",
+            launches=delays.first_calls,
+            together_ns=delays.first_calls_ns,
+            longest_ns=longest.delay,
+            kernel=plain(longest.kernel, 60),
+        )
+    ]
+
+
+def _kernels_that(each: Iterable[LaunchDelay], found: Found) -> list[LaunchDelay]:
+    return [delay for delay in each if delay.kind == "kernel" and delay.found == found]
+
+
+def _delay_ns(delay: LaunchDelay) -> float:
+    return delay.delay

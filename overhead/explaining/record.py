@@ -27,6 +27,7 @@ from overhead.results import (
     because,
     stacks_in,
 )
+from overhead.traces.clocks import ClockAgreement
 from overhead.traces.steps_taken import StepsTaken
 from overhead.traces.trace import CallSite
 
@@ -42,6 +43,8 @@ LIBRARIES: Mapping[str, UsedLibrary] = {
     **dict.fromkeys(stacks_in("webgpu"), _OF_WEBGPU),
 }
 """The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
+KindOfLaunch = Literal["kernel", "graph", "copy", "pageable copy", "fill"]
+"""What a call gives to the device. The call of a pageable copy also moves its data on the host."""
 BoundKind = Literal["host", "device", "synchronisation", "ranks", "mixed", "unclear"]
 """What bounds a step; ``ranks``: waits for other ranks in collectives."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
@@ -233,6 +236,52 @@ class Alternative(Shown, _Part, kw_only=True):
         return because("same-results", compared=self.compared)
 
 
+class LatencyOfKind(_Part, kw_only=True):
+    """The latency of launches of one kind that found the device idle, ns: the median, and the 10
+    and 90 % points; of fewer than 20 launches the shortest and the longest.
+    """
+
+    kind: KindOfLaunch
+    found_idle: Count
+    latency_ns: float | None = None
+    low_ns: float | None = None
+    high_ns: float | None = None
+
+
+class LaunchDelays(_Part, kw_only=True):
+    """How long kernels wait after their launch, in all recorded steps; ns. ``launches``: of
+    kernels, without graphs, copies and fills.
+
+    ``found_idle``: launches that found the device idle, first launches of a kernel left out. Their
+    delay is the launch latency: ``latency_ns``, ``low_ns``, ``high_ns``, as in ``LatencyOfKind``;
+    None for a ``reason``. ``clocks``: whether the clocks of host and device allow it to be read.
+
+    ``queued``: launches that found earlier work of their stream, or of another one for which they
+    wait (``queued_behind_others`` of them); ``queued_ns``: the median from the call to the start.
+    ``hidden``: of these, which wait so long that their latency costs no time. ``unsure``: launches
+    that may have waited for other work.
+
+    ``first_calls``: first launches of a kernel that found the device idle, which may load it;
+    ``first_calls_ns``: their delays together. ``other_kinds``: graphs, copies and fills.
+    """
+
+    launches: Count
+    found_idle: Count
+    latency_ns: float | None = None
+    low_ns: float | None = None
+    high_ns: float | None = None
+    reason: Why = ""
+    clocks: ClockAgreement = "unchecked"
+    queued: Count = 0
+    queued_ns: float | None = None
+    queued_behind_others: Count = 0
+    hidden: Count = 0
+    unsure: Count = 0
+    first_calls: Count = 0
+    first_calls_ns: float = 0.0
+    other_kinds: Annotated[list[LatencyOfKind], Meta(max_length=8)] = []
+
+
 class RankRow(_Part, kw_only=True):
     """A step of one rank, ns. ``device_ns``: device work without collectives. ``waits_ns``: in
     collectives, beyond the rank that waits least in each. ``last_share``: of the time that all
@@ -286,7 +335,8 @@ class ProcessRow(_Part, kw_only=True):
 class Explanation(Shown, _Part, kw_only=True):
     """Everything about one step. ``not_seen``: what this library or device does not tell.
 
-    ``ranks``: of the traces of several ranks, of which the others describe the first. ``host``:
+    ``ranks``: of the traces of several ranks, of which the others describe the first.
+    ``launch_delays``: None without launches, and in older files. ``host``:
     what the host does beside the step, as shares of its time (``queued``, ``throttled``,
     ``collector``, ``other_threads``: other threads of the process ran) and numbers
     (``preemptions``, ``threads``, ``cores``). ``device_time``: of a trace, a row for each device
@@ -311,6 +361,7 @@ class Explanation(Shown, _Part, kw_only=True):
     alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
     ranks: Annotated[list[RankRow], Meta(max_length=1024)] = []
     not_seen: Annotated[list[Why], Meta(max_length=64)] = []
+    launch_delays: LaunchDelays | None = None
     host: Annotated[list[Figure], Meta(max_length=64)] = []
     calls: Annotated[list[OperationRow], Meta(max_length=MOST_ROWS)] = []
     device_time: Annotated[list[DeviceTimeRow], Meta(max_length=MOST_ROWS)] = []

@@ -13,7 +13,7 @@ import msgspec
 
 from overhead.traces.calls import host_calls
 from overhead.traces.clock_bounds import compare_clocks
-from overhead.traces.clocks import Clocks
+from overhead.traces.clocks import Clocks, worst_of
 from overhead.traces.collectives import IssuedCollective, collectives_of_calls
 from overhead.traces.doubts import (
     graph_nodes,
@@ -34,6 +34,7 @@ from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Span, Spans, start_of, started_between
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.steps_taken import StepsTaken
+from overhead.traces.stream_waits import stream_waits
 from overhead.traces.trace import (
     CallSite,
     DeviceWork,
@@ -56,6 +57,10 @@ from overhead.traces.work_times import WorkTimes
 
 _MOST_STREAMS = 1000
 """Most streams of all devices in a trace. Chosen, not measured; a file with more is not trusted."""
+_LONGEST_LAUNCH_NS = 1e6
+"""From the return of a launch to the start of its work on an idle device it takes less. Chosen, not
+measured; the longest usual ones take some 100 µs.
+"""
 _MOST_NAME = 1000
 _MOST_COLLECTIVE = 200
 """Most characters of the name of a piece of work, and of a collective."""
@@ -117,8 +122,9 @@ def assemble(
     calls_seen = by_kind.of(EventKind.CALL)
     work = _device_work(by_kind)
     # Host and device have clocks of their own. All that follows compares their times.
-    clocks = compare_clocks(calls_seen, work)
-    work = [_on_host_clock(piece, clocks) for piece in work]
+    told = stream_waits(by_kind.of(EventKind.SYNC))
+    clocks = compare_clocks(calls_seen, work, told)
+    work = [_on_host_clock(piece, clocks[piece.device]) for piece in work]
     by_correlation = _by_correlation(work)
     launches = Launches(calls_seen, by_correlation)
     recorded = _recorded_time(by_kind, work)
@@ -132,7 +138,7 @@ def assemble(
     # All that the host and the device did, also outside of the steps.
     activity = _Activity(
         operations=operations,
-        calls=list(host_calls(calls_seen, operations, sites, by_correlation)),
+        calls=list(host_calls(calls_seen, operations, sites, by_correlation, told)),
         work=work,
         by_correlation=by_correlation,
     )
@@ -140,8 +146,9 @@ def assemble(
         found = _as_one_step(activity, trimmed=trimmed)
 
     windows = found.windows
-    recording = _recording_with_counts(by_kind, source, clocks)
+    recording = _recording_with_counts(by_kind, source, list(clocks.values()))
     if windows:
+        windows, recording = _without_wait_for_earlier_work(windows, activity, recording)
         recording = _with_losses_and_doubts(recording, activity, windows)
         recording = _with_profiler_time(recording, activity, windows, by_kind)
 
@@ -150,6 +157,8 @@ def assemble(
     allocated.sort(key=start_of)
     busy = _BusyBefore(activity)
     steps = [_step(window, activity, allocated, busy) for window in windows]
+    if steps:
+        steps[0] = _with_unrecorded_work(steps[0])
     return Trace(
         steps=steps,
         device=source.device,
@@ -187,9 +196,11 @@ def _refuse_unreadable(by_kind: SortedEvents, source: TraceSource) -> None:
         raise ValueError(f"more than {_MOST_STREAMS:,} streams")
 
 
-def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: Clocks) -> Recording:
-    """The recording with the counts of its events, and how its clocks differ. Later functions add
-    what it has lost.
+def _recording_with_counts(
+    by_kind: SortedEvents, source: TraceSource, clocks: Sequence[Clocks]
+) -> Recording:
+    """The recording with the counts of its events, and how the clocks of its devices differ from
+    the host's. Later functions add what it has lost.
     """
     # The reader has met some of these, the sorting of the events the others.
     unreadable = source.unreadable + by_kind.unreadable
@@ -206,7 +217,8 @@ def _recording_with_counts(by_kind: SortedEvents, source: TraceSource, clocks: C
         events=by_kind.count + by_kind.backwards + unreadable,
         memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
         rounded_ns=by_kind.rounded_ns(source.unit_ns),
-        clocks=clocks,
+        clocks=worst_of(clocks),
+        clocks_of_devices=clocks,
     )
 
 
@@ -254,7 +266,9 @@ def _steps_taken(
         return found.taken
     taken = steps_with_times(found, launches, recorded)
     host_end = max(step.end for step in steps)
-    device_end = max((piece.end for step in steps for piece in step.device), default=host_end)
+    device_end = host_end
+    for step in steps:
+        device_end = max([device_end, *(piece.end for piece in step.device)])
     behind_ns = max(0.0, device_end - host_end)
     return msgspec.structs.replace(
         taken,
@@ -263,6 +277,31 @@ def _steps_taken(
         after_ns=max(0.0, taken.after_ns - behind_ns),
         already_busy=steps[0].busy_before > steps[0].start,
     )
+
+
+def _without_wait_for_earlier_work(
+    windows: Sequence[StepWindow], activity: _Activity, recording: Recording
+) -> tuple[list[StepWindow], Recording]:
+    """The times of the steps, where the first one begins after a wait for work that was issued
+    before the recording: the profiler itself waits so when it starts. Beside them the recording,
+    with how long that wait is.
+    """
+    waited_until = -math.inf
+    waited_ns = 0.0
+    for call in activity.calls:
+        # From here on, waits are for work of the recording.
+        if activity.by_correlation.get(call.correlation) and call.correlation:
+            break
+        if call.blocked > 0:
+            waited_until = max(waited_until, call.end)
+            waited_ns += call.end - call.start
+    first = windows[0]
+    # A wait after other work of the program is one of its own.
+    operations = started_between(activity.operations, first.start, waited_until)
+    if not first.start < waited_until < first.end or operations:
+        return [*windows], recording
+    recording = dataclasses.replace(recording, earlier_wait_ns=waited_ns)
+    return [first._replace(start=waited_until), *windows[1:]], recording
 
 
 def _device_work(by_kind: SortedEvents) -> list[DeviceWork]:
@@ -329,12 +368,10 @@ def _within_steps(by_kind: SortedEvents, found: FoundSteps | None) -> list[Trace
     if found is None:
         return operations
     longest_ns = max(window.end - window.start for window in found.windows)
-    return [
-        event
-        for event in operations
-        if event.end - event.start <= longest_ns
-        and (not found.family or family(event.name) != found.family)
-    ]
+    kept = [event for event in operations if event.end - event.start <= longest_ns]
+    if found.family:
+        kept = [event for event in kept if family(event.name) != found.family]
+    return kept
 
 
 def _with_losses_and_doubts(
@@ -426,6 +463,29 @@ class _BusyBefore:
         """When that work has ended; minus infinity if there is none."""
         before = bisect.bisect_left(self._issued, moment)
         return self._ends[before - 1] if before else -math.inf
+
+
+def _with_unrecorded_work(step: StepTrace) -> StepTrace:
+    """The first step, with the time until which the device works on something that the recording
+    does not hold, such as the step before it.
+
+    The first work of a stream begins long after its call has returned if the device is busy, and
+    nothing is recorded that it works on. The loading of a kernel is part of the call.
+    """
+    called = {call.correlation: call.end for call in step.calls if call.correlation}
+    busy_until = step.busy_before
+    last_end = busy_until
+    streams: set[str] = set()
+    for work in step.device:
+        returned = called.get(work.correlation, math.inf)
+        # Earlier work on another stream may be what it waits for, if that is recorded.
+        ready = max(returned, last_end)
+        # Later work of a stream may wait for anything that the step itself issued.
+        if work.stream not in streams and work.start - ready > _LONGEST_LAUNCH_NS:
+            busy_until = work.start
+        streams.add(work.stream)
+        last_end = max(last_end, work.end)
+    return dataclasses.replace(step, busy_before=busy_until)
 
 
 def _step(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
+import itertools
 import re
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from overhead.traces.clocks import SKEW_NS
 from overhead.traces.events import TraceEvent
+from overhead.traces.pending_work import AwaitedStreams, PendingWork, uncalled_work
 from overhead.traces.spans import Span, Spans, start_of
+from overhead.traces.stream_waits import StreamWait
 from overhead.traces.trace import (
     NO_SITE,
     CallKind,
@@ -19,20 +19,11 @@ from overhead.traces.trace import (
     DeviceWork,
     HostCall,
     HostOperation,
+    QueueAtCall,
 )
 
-QUEUE_DEPTH = 1022
-"""Pieces of work that CUDA's queue was seen to hold in recorded traces; with as many, a launch
-blocks until one has finished.
-"""
-_NEARLY_FULL = 0.98
-"""The queue counts as full from this share of its depth on. Chosen, not measured; the clocks of
-host and device differ, so a few pieces may have ended that the trace still shows.
-"""
-_USUAL_CALLS = 100
-"""The median of so many calls at the beginning is what a launch takes while the queue has room.
-Chosen, not measured.
-"""
+_NO_WAIT = AwaitedStreams((), 0.0)
+_NO_QUEUE = QueueAtCall()
 _TAIL = 0.02
 """How much of an upload may follow the call that waits for it, as a share of the upload. Chosen,
 not measured.
@@ -61,7 +52,7 @@ _KINDS: tuple[tuple[CallKind, str], ...] = (
 """By the name of a call what it does; the first pattern that fits counts."""
 
 
-@functools.lru_cache(maxsize=100_000)
+@functools.lru_cache(maxsize=10_000)  # a recording has few names, and many calls
 def call_kind(name: str) -> CallKind:
     """What a call of the CUDA, HIP or Intel runtime or driver does, by its name: a launch, a wait
     (``synchronisation``), a copy and so on; ``other`` if it is none of the kinds.
@@ -84,21 +75,29 @@ def host_calls(
     operations: Sequence[HostOperation],
     sites: Spans[CallSite],
     by_correlation: Mapping[int, Sequence[DeviceWork]],
+    told: Mapping[int, StreamWait],
 ) -> Iterator[HostCall]:
     """The calls by start, each with the operation that made it, its line of the program, and how
     long it waits for the device.
 
     ``operations``: those that no other one called. ``sites``: the lines of the program, by the time
-    in which each runs. ``by_correlation``: by the number of a call the device work that it issued.
+    in which each runs. ``by_correlation``: by the number of a call the device work that it issued;
+    ``told``: for what it waits, where the recording tells that.
     """
     of_operations = Spans(
         Span(operation.thread, operation.start, operation.end, operation)
         for operation in operations
     )
-    queue = _PendingWork()
-    for event in sorted(events, key=start_of):
+    events = sorted(events, key=start_of)
+    all_work = itertools.chain.from_iterable(by_correlation.values())
+    pending = PendingWork(told, uncalled_work(all_work, events))
+    for event in events:
+        pending.begin(event)
         work = by_correlation.get(event.correlation, ()) if event.correlation else ()
-        queue_full_ns = queue.issue(work, event.start, event.end) if work else 0.0
+        queue = _NO_QUEUE
+        queue_full_ns = 0.0
+        if work:
+            queue, queue_full_ns = pending.issue(work, event)
 
         kind = call_kind(event.name)
         if kind == "other" and work:  # of a runtime whose names are not known
@@ -109,7 +108,7 @@ def host_calls(
         # So long after the call's return the work may seem to end that it waited for.
         late_ns = _latest_end_ns(work)
         if call_kind(event.name) == "synchronisation" or _waits_for_copy(work, event.end + late_ns):
-            wait = queue.finished(event.start, event.end, late_ns)
+            wait = pending.finished(event, late_ns)
 
         operation = of_operations.around(event.thread, event.start)
         site = sites.around(event.thread, event.start) or NO_SITE
@@ -126,6 +125,7 @@ def host_calls(
             blocked=wait.blocked_ns,
             queue_full=queue_full_ns,
             waits_for=wait.streams,
+            queue=queue,
             operation=operation,
             site=site,
         )
@@ -148,63 +148,3 @@ def _latest_end_ns(work: Iterable[DeviceWork]) -> float:
 def _waits_for_copy(work: Iterable[DeviceWork], until: float) -> bool:
     """Whether a call waits for a copy that it issued: one of pageable memory that is done then."""
     return any(piece.blocks and piece.end <= until for piece in work)
-
-
-class _Wait(NamedTuple):
-    """The streams that a call waits for, and how long it is blocked."""
-
-    streams: tuple[str, ...]
-    blocked_ns: float
-
-
-_NO_WAIT = _Wait((), 0.0)
-
-
-class _PendingWork:
-    """The device work that has been issued so far, to find which calls had to wait for it. The
-    calls are given in the order of their start.
-    """
-
-    def __init__(self) -> None:
-        self._ends: list[float] = []
-        self._last_end: dict[str, float] = {}
-        self._with_room_ns: list[float] = []
-        """How long each call took that issued work while the queue had room."""
-
-    def issue(self, work: Iterable[DeviceWork], start: float, end: float) -> float:
-        """Note the work that a call issues. Returns how long the call waited for room in the
-        queue, ns.
-
-        CUDA's queue holds about 1,000 pieces of work. If it is full, a launch blocks. The call then
-        waited for what it took beyond a usual call with room in the queue.
-        """
-        # Work that was issued, and that had not ended when this call began.
-        pending = len(self._ends) - bisect.bisect_right(self._ends, start)
-        waited_ns = 0.0
-        # Nearly: the clocks differ, so work that has just ended may still count as pending.
-        if pending >= _NEARLY_FULL * QUEUE_DEPTH:
-            # 0 if no call had room yet: then all of this one counts as waiting.
-            usual_ns = statistics.median(self._with_room_ns[:_USUAL_CALLS] or [0.0])
-            waited_ns = max(0.0, end - start - usual_ns)
-        else:
-            self._with_room_ns.append(end - start)
-        # The ends of all work are kept sorted, and by stream the end of its last work.
-        for piece in work:
-            bisect.insort(self._ends, piece.end)
-            self._last_end[piece.stream] = max(self._last_end.get(piece.stream, 0.0), piece.end)
-        return waited_ns
-
-    def finished(self, start: float, end: float, late_ns: float) -> _Wait:
-        """What a call waits for: the streams whose work has all ended when the call returns, or up
-        to ``late_ns`` later. The call is blocked until the last of these ends.
-
-        The recording does not tell which stream a call waits for. A stream with work left at its
-        return cannot be the one.
-        """
-        done = {
-            stream: last_end
-            for stream, last_end in self._last_end.items()
-            if last_end <= end + late_ns
-        }
-        last = max(done.values(), default=start)
-        return _Wait(tuple(done), max(0.0, min(end, last) - start))

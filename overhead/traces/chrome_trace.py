@@ -43,6 +43,8 @@ _MOST_GROUP = 1000
 """Most characters of the description of a group of ranks."""
 _UNIT_NS = 1000.0
 """The file has its times in µs."""
+_NO_STREAM = 2**32 - 1
+"""CUPTI's number for no stream."""
 _GZIP = b"\x1f\x8b"
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -67,6 +69,7 @@ _KINDS = {
     "gpu_memset": EventKind.WORK,
     "memcpy": EventKind.WORK,
     "memset": EventKind.WORK,
+    "cuda_sync": EventKind.SYNC,
 }
 """By category, in small letters. PyTorch 1.8 to 1.12 writes Operator, Runtime, Kernel, Memcpy and
 Memset.
@@ -93,6 +96,10 @@ class _Arguments(msgspec.Struct, frozen=True, gc=False):
     ``collective``: what a kernel or an operation exchanges with other ranks; ``group``,
     ``group_name``, ``group_size``: which ranks take part; ``elements``: how many numbers it gets.
     Releases of PyTorch write these as text, numbers or lists. ``name``: of a process, in metadata.
+
+    ``sync``: what a call waits for, or tells ``stream`` to wait for: all work of a ``device``, of a
+    stream, or of ``awaited_stream`` before the call with the number ``awaited_record``. -1 or the
+    largest number of 32 bits stands for none.
     """
 
     correlation: int = 0
@@ -103,6 +110,11 @@ class _Arguments(msgspec.Struct, frozen=True, gc=False):
     elements: Any = msgspec.field(name="In msg nelems", default="")
     name: Any = ""
     group_size: Any = msgspec.field(name="Group size", default="")
+    device: Any = -1
+    stream: Any = -1
+    sync: str = msgspec.field(name="cuda_sync_kind", default="")
+    awaited_stream: Any = msgspec.field(name="wait_on_stream", default=-1)
+    awaited_record: Any = msgspec.field(name="wait_on_cuda_event_record_corr_id", default=-1)
 
 
 class _FileEvent(msgspec.Struct, gc=False):
@@ -387,6 +399,8 @@ def _event_of(event: _FileEvent, kind: EventKind, names: dict[str, str]) -> Trac
     # This category also holds what the program itself needs, such as the loading of kernels.
     if kind is EventKind.PROFILER_COST and event.name not in _PROFILER_COSTS:
         return None
+    if kind is EventKind.SYNC:
+        return _sync_event(event)
     if kind in (EventKind.OPERATION, EventKind.ANNOTATION):
         kind = kind_of_range(event.name, otherwise=kind)
     arguments = event.args
@@ -409,6 +423,40 @@ def _event_of(event: _FileEvent, kind: EventKind, names: dict[str, str]) -> Trac
         collective=arguments.collective,
         group=group,
     )
+
+
+def _sync_event(event: _FileEvent) -> TraceEvent:
+    """What a call waits for. Where the file does not tell the stream, ``awaits`` is empty."""
+    arguments = event.args
+    device = arguments.device
+    stream, awaits = "", ""
+    record = 0
+    if arguments.sync == "Context Sync":
+        awaits = f"{device}:"
+    elif arguments.sync == "Stream Sync" and _is_told(arguments.stream):
+        awaits = f"{device}:{arguments.stream}"
+    elif _is_told(arguments.awaited_stream):
+        awaits = f"{device}:{arguments.awaited_stream}"
+        if _is_told(arguments.awaited_record):
+            record = arguments.awaited_record
+        if arguments.sync == "Stream Wait Event":
+            stream = f"{device}:{arguments.stream}"
+    return TraceEvent(
+        kind=EventKind.SYNC,
+        name=event.name,
+        start=event.ts * _UNIT_NS,
+        end=(event.ts + event.dur) * _UNIT_NS,
+        process=event.pid,
+        stream=stream,
+        correlation=arguments.correlation,
+        awaits=awaits,
+        record=record,
+    )
+
+
+def _is_told(number: object) -> bool:
+    """Whether this is the number of a stream or of a call."""
+    return isinstance(number, int) and 0 <= number < _NO_STREAM
 
 
 def _group_of(arguments: _Arguments) -> str:

@@ -26,6 +26,8 @@ class EventKind(enum.Enum):
     """An allocation or a release by the library's allocator."""
     PROFILER_COST = enum.auto()
     """What the profiler does for itself while the program waits."""
+    SYNC = enum.auto()
+    """What a call waits for, or which stream it tells to wait, and for what."""
 
 
 class TraceEvent(Struct, gc=False, kw_only=True):
@@ -36,6 +38,10 @@ class TraceEvent(Struct, gc=False, kw_only=True):
     have in common; 0 for none. ``size``: bytes of an allocation. ``collective``: what a kernel or
     an operation exchanges with other ranks. ``group``: which ranks take part in it and how much
     each of them gives, in the words of the file.
+
+    Of an event of the kind ``SYNC``, ``stream`` is the one that is told to wait, empty where the
+    host waits. ``awaits``: the stream whose work is waited for; ``device:`` for all of a device.
+    ``record``: the number of the call that recorded the event which is waited for; 0 for none.
     """
 
     kind: EventKind
@@ -49,3 +55,5 @@ class TraceEvent(Struct, gc=False, kw_only=True):
     size: int = 0
     collective: str = ""
     group: str = ""
+    awaits: str = ""
+    record: int = 0

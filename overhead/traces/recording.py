@@ -6,7 +6,7 @@ counted, and above a share the recording allows no verdict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from overhead.results import Reason, Why, because, together
@@ -66,7 +66,11 @@ class Recording:
       others of the same graph.
     - ``may_wait``, ``may_wait_ns``: calls that last while the device works and are not known as
       waits. ``beside_ns``: waits of one thread while another works.
-    - ``profiler_ns``: how long the profiler itself held up calls.
+    - ``profiler_ns``: how long the profiler itself held up calls. ``earlier_wait_ns``: a wait for
+      work that was issued before the recording; the first step begins after it.
+
+    ``clocks``: that of the host and of the device whose clock is trusted least; of all devices:
+    ``clocks_of_devices``.
     """
 
     launches: int = 0
@@ -99,12 +103,14 @@ class Recording:
     may_wait_ns: float = 0.0
     beside_ns: float = 0.0
     profiler_ns: float = 0.0
+    earlier_wait_ns: float = 0.0
     clocks: Clocks = _ONE_CLOCK
     mended: int = 0
     is_cut: bool = False
     other_device: str = ""
     not_read: str = ""
     exported: bool = False
+    clocks_of_devices: Sequence[Clocks] = ()
 
 
 def why_no_verdict(recording: Recording) -> Why:
@@ -224,10 +230,15 @@ def _contradictions_too_large(recording: Recording) -> Iterator[Reason]:
 def caveats(recording: Recording) -> list[Reason]:
     """What a reader must know before the verdict: what the profiler or the clocks have changed."""
     reasons: list[Reason] = []
+    if recording.earlier_wait_ns > MOST_LOST * recording.steps_ns:
+        reasons.append(
+            because("wait-for-earlier-work-left-out", waited_ns=recording.earlier_wait_ns)
+        )
     if recording.profiler_ns > MOST_LOST * recording.steps_ns:
         share = recording.profiler_ns / recording.steps_ns
         reasons.append(because("profiler-holds-up-calls", share=share))
-    reasons += _corrected_clock(recording.clocks)
+    for clocks in recording.clocks_of_devices:
+        reasons += _corrected_clock(clocks)
     return reasons
 
 
@@ -239,11 +250,18 @@ def _corrected_clock(clocks: Clocks) -> Iterator[Reason]:
         return
     apart_ns = abs(clocks.late_ns)
     side = "late" if clocks.late_ns > 0 else "early"
+    values = {"apart_ns": apart_ns, "side": side}
     if clocks.drift:
-        drift_us = 1e6 * abs(clocks.drift)  # µs for each second
-        yield because("device-clock-drifts", apart_ns=apart_ns, side=side, drift_us=drift_us)
+        values["drift_us"] = 1e6 * abs(clocks.drift)  # µs for each second
+    # The number of the device is empty if there is only one.
+    if clocks.device and clocks.drift:
+        yield because("clock-of-one-device-drifts", device=clocks.device, **values)
+    elif clocks.device:
+        yield because("clock-of-one-device-apart", device=clocks.device, **values)
+    elif clocks.drift:
+        yield because("device-clock-drifts", **values)
     else:
-        yield because("device-clock-apart", apart_ns=apart_ns, side=side)
+        yield because("device-clock-apart", **values)
 
 
 def left_out(recording: Recording) -> Iterator[Reason]:

@@ -105,10 +105,13 @@ class SortedEvents:
         """Keep the events of this process. ``issuers``: of the device work. Work of an unknown call
         is kept, so that it counts as lost. Costs of the profiler have no process.
         """
+        numbers = {call.correlation for call in self.of(EventKind.CALL) if call.process == process}
         for kind, events in self.by_kind.items():
             if kind is EventKind.PROFILER_COST:
                 continue
-            if kind is EventKind.WORK:
+            if kind is EventKind.SYNC:  # it has the device in place of the process
+                kept = [event for event in events if event.correlation in numbers]
+            elif kind is EventKind.WORK:
                 kept = []
                 for event, issuer in zip(events, issuers, strict=True):
                     if issuer is None or issuer == process:

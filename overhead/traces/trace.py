@@ -23,6 +23,8 @@ from overhead.traces.recording import Recording
 from overhead.traces.steps_taken import StepsTaken
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
+TraceMaker = Literal["", "pytorch", "nsight"]
+"""Whose options a sentence may name."""
 TimeRange = tuple[float, float]
 """Start and end, ns."""
 _TO_PAGEABLE = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
@@ -49,7 +51,11 @@ NO_SITE = CallSite()
 
 @dataclass(frozen=True)
 class HostOperation:
-    """An operation of the library. ``inner``: how many operations it calls, on all levels."""
+    """An operation of the library. ``inner``: how many operations it calls, on all levels.
+
+    ``children``: those that it calls itself, where it may be a range around others. ``calls``: 0
+    for a further piece of a range that is cut into pieces (``opened_ranges``).
+    """
 
     name: str
     start: float
@@ -57,6 +63,28 @@ class HostOperation:
     thread: str
     inner: int = 0
     site: CallSite = NO_SITE
+    children: Sequence[HostOperation] = ()
+    calls: int = 1
+
+
+@dataclass(frozen=True)
+class QueueAtCall:
+    """What a call that issues work finds on the device, of all earlier calls of the recording: when
+    the earlier work ends of the same stream (``stream_free_at``), of the whole device
+    (``device_free_at``), and of the other streams for which the work was told to wait
+    (``others_free_at``). Minus infinity: there is none.
+
+    ``first``: whether the call is the first of the recording that issues work, or the first of its
+    kind whose work begins with this kernel: it may have to load the kernel.
+    """
+
+    stream_free_at: float = -math.inf
+    device_free_at: float = -math.inf
+    others_free_at: float = -math.inf
+    first: bool = False
+
+
+_NOTHING_QUEUED = QueueAtCall()
 
 
 @dataclass(frozen=True)
@@ -65,7 +93,7 @@ class HostCall:
     when it returns.
 
     ``blocked``: how long it waits for them. ``queue_full``: how long it waits for room in the
-    queue.
+    queue. ``queue``: what its work finds on the device.
     """
 
     name: str
@@ -77,6 +105,7 @@ class HostCall:
     blocked: float = 0.0
     queue_full: float = 0.0
     waits_for: Sequence[str] = ()
+    queue: QueueAtCall = _NOTHING_QUEUED
     operation: HostOperation | None = None
     site: CallSite = NO_SITE
 
@@ -180,6 +209,12 @@ class StepTrace:
             by_number.setdefault(work.correlation, []).append(work)
         return by_number
 
+    def issued_by(self, call: HostCall) -> Sequence[DeviceWork]:
+        """The device work that a call issued, by start; nothing if the call has no number."""
+        if not call.correlation:
+            return ()
+        return self.by_correlation.get(call.correlation, ())
+
     @cached_property
     def synchronisations(self) -> list[HostCall]:
         """Calls that wait for the device, by start: waits, and copies whose call returns when the
@@ -252,7 +287,8 @@ class Trace:
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
     has; 0 if unknown. ``work``: all device work of the recording, also what no step issued; empty
-    where only that of the steps is known. ``steps_taken``: how the steps were found.
+    where only that of the steps is known. ``steps_taken``: how the steps were found. ``maker``:
+    what recorded it; '' for a profile of ours.
     """
 
     steps: Sequence[StepTrace]
@@ -263,6 +299,7 @@ class Trace:
     ranks: int = 0
     work: Sequence[DeviceWork] = ()
     steps_taken: StepsTaken = _ALL
+    maker: TraceMaker = ""
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no

@@ -37,7 +37,7 @@ class _Launch:
 
 
 def trace(options: argparse.Namespace, console: Console) -> bool:
-    """Explain a trace of each format; return whether both took no more than time and memory allow."""
+    """Explain a trace of each format; return whether both kept to their time and memory."""
     writers: dict[str, Callable[[Path], None]] = {
         "json": write_kineto,
         "sqlite": write_nsys,

@@ -145,6 +145,8 @@ class Files:
         """The numbers that stand in each published claim, without commas."""
         self.published: dict[str, float] = {}
         """By id, the published figures, in microseconds."""
+        self.published_traces: dict[str, float] = {}
+        """What published traces and our own tell, in microseconds; by file and quantity."""
         self.sources: set[str] = set()
         """The addresses of publications."""
         self.samples: set[str] = set()
@@ -164,12 +166,23 @@ class Files:
             claims = text.replace(",", "").split("[[claim]]")
             self.claims = [set(re.findall(SHOWN, claim)) for claim in claims]
 
+    def _read_traces(self, data: dict[str, Any]) -> None:
+        """Read what traces tell that others published, and our own."""
+        for trace in data["trace"]:
+            if "latency_us" in trace:
+                file = f"{trace['repository']}/{trace['path']}"
+                self.published_traces[f"{file} latency"] = trace["latency_us"]
+        for program in data["own"]:
+            self.published_traces[f"{program['name']} latency"] = program["latency_us"]
+
     def _read_data(self, path: Path) -> None:
         """Read a run, or the table of spreads. Other files are none of these."""
         data = json.loads(path.read_bytes())
         if path.name == "next_run.json":
             self.spreads = data["spreads"]
             self.costs = data["costs"]
+        elif path.name == "published.json":
+            self._read_traces(data)
         elif "created" in data and "machine" in data:
             self.samples.add(f"{path.stem}.samples.jsonl.gz")
             run = {"records": [], "comparisons": [], "contention": [], **data}
@@ -429,7 +442,10 @@ def state_of_run(files: Files, of: Source) -> Interval:
 
 def published_value(files: Files, of: Source) -> Interval:
     """A figure that others published, in microseconds."""
-    return Interval(files.published[of["words"]])
+    named = of["words"]
+    if named in files.published_traces:
+        return Interval(files.published_traces[named])
+    return Interval(files.published[named])
 
 
 OF_RUN: dict[str, Callable[[Files, Source], Interval]] = {

@@ -22,6 +22,7 @@ RULES = [
     PACKAGE / "reading" / "next_run.json",
     PACKAGE / "reading" / "published.toml",
     PACKAGE / "claims" / "claims.toml",
+    PACKAGE / "traces" / "published.json",
 ]
 
 

@@ -126,7 +126,6 @@ def test_a_program_without_ranges_shows_its_runtime_calls_by_time(tmp_path: Path
     # A wait is no work of the host.
     assert calls["cudaDeviceSynchronize"].host_ns < 20_000
     assert found.calls[0].name == "cudaMallocManaged"
-    assert said(found)["call-with-most-time"].values["call"] == "cudaMallocManaged"
 
 
 def test_a_trace_with_operations_shows_no_table_of_calls(tmp_path: Path) -> None:

@@ -217,6 +217,13 @@ def vendor(record: Record, cpu: str) -> str:
     return _vendor_in(record.adapter)
 
 
+def look_of(device: str) -> tuple[str, str, str]:
+    """The vendor of a device by its name, and the marker and colour of its marks."""
+    name = _vendor_in(device)
+    known = _VENDORS[name]
+    return name, known.marker, known.colour
+
+
 def _vendor_in(device: str) -> str:
     """The vendor that the name of a device holds a word of."""
     # No letter may stand before the word, so that it is no part of another one.

@@ -75,13 +75,14 @@ that it goes on.
 @dataclasses.dataclass(frozen=True)
 class Mark:
     """A dot with its interval, ``at`` a value in the unit of the axis; hollow if not ``ok``.
-    ``small``: published.
+    ``small``: published. ``hollow``: hollow for another reason, which the legend names.
     """
 
     at: Value
     colour: str
     marker: str = "o"
     small: bool = False
+    hollow: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -469,6 +470,6 @@ def _dot(ax: Axes, y: float, mark: Mark) -> None:
         mark.marker,
         markersize=_SMALL_MARK if mark.small else _MARK,
         color=mark.colour,
-        markerfacecolor=mark.colour if at.status == "ok" else PAPER,
+        markerfacecolor=PAPER if mark.hollow or at.status != "ok" else mark.colour,
         markeredgewidth=1.2,
     )

@@ -112,7 +112,7 @@ def published_remark(point: PublishedPoint) -> str:
 
 def device_value(device: str, cost: Value) -> str:
     """A device with its value, at the end of a row."""
-    return f"{_device(device)} {_short(cost)}"
+    return f"{short_device(device)} {_short(cost)}"
 
 
 def values_at_end(lowest: Value, highest: Value) -> str:
@@ -121,7 +121,7 @@ def values_at_end(lowest: Value, highest: Value) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _device(name: str) -> str:
+def short_device(name: str) -> str:
     """The name of a device in short: ``H100`` for ``NVIDIA H100 80GB HBM3``."""
     return re.sub(r" \d+GB HBM\w*$", "", name.removeprefix("NVIDIA "))
 

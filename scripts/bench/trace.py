@@ -25,6 +25,10 @@ _MOST_MIB = 1_024.0
 _LAUNCH_NS = 20_000
 _KERNEL_NS = 12_000
 """The host launches a kernel every 20 µs, which takes the device 12 µs: the host bounds a step."""
+_LONGER_NS = 10
+_LENGTHS = 11
+"""Steps of a program are never equally long: here of so many lengths, by so much for each launch.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,13 @@ def _steps(events_of_launch: int) -> Iterator[list[_Launch]]:
     each = _EVENTS // events_of_launch // _STEPS
     number = 0
     now = 10**9
-    for _ in range(_STEPS):
+    for step in range(_STEPS):
+        launch_ns = _LAUNCH_NS + _LONGER_NS * (37 * step % _LENGTHS)
         launches = []
         for _ in range(each):
             number += 1
             launches.append(_Launch(number, now, kernel_start=now + _LAUNCH_NS // 2))
-            now += _LAUNCH_NS
+            now += launch_ns
         yield launches
 
 
@@ -86,7 +91,8 @@ def write_kineto(path: Path) -> None:
                 for event in _kineto_events(launch):
                     file.write(json.dumps(event) + ",\n")
             mark = _event(f"ProfilerStep#{number}", "user_annotation", launches[0].start)
-            mark["dur"] = len(launches) * _LAUNCH_NS / 1000
+            end = launches[-1].start + _LAUNCH_NS
+            mark["dur"] = (end - launches[0].start) / 1000
             file.write(json.dumps(mark) + (",\n" if number + 1 < _STEPS else "\n"))
         file.write("]}\n")
 

@@ -18,9 +18,9 @@ from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
 from overhead.traces.nsys_queries import (
-    COLUMNS,
+    COLUMNS_OF_TABLE,
     GPU_NAME,
-    KINDS,
+    KIND_OF_TABLE,
     NOT_READ,
     PROCESS_NAMES,
     TABLES,
@@ -192,10 +192,10 @@ def _text(content: bytes) -> str:
 def _columns(base: sqlite3.Connection, tables: Collection[str]) -> dict[str, set[str]]:
     """The columns of each table that is read. A table without times is not one of them."""
     columns = {}
-    for table in KINDS:
+    for table in KIND_OF_TABLE:
         if table not in tables:
             continue
-        names = {name for (name,) in base.execute(COLUMNS, (table,)).fetchall()}
+        names = {name for (name,) in base.execute(COLUMNS_OF_TABLE, (table,)).fetchall()}
         if {"start", "end"} <= names:
             columns[table] = names
     return columns
@@ -251,7 +251,7 @@ def _busy_ns(
     """
     busy_ns: dict[ProcessId, float] = {}
     for table in columns:
-        if KINDS[table] is not EventKind.WORK:
+        if KIND_OF_TABLE[table] is not EventKind.WORK:
             continue
         for process, length_ns in base.execute(busy_query(table, columns[table])):
             # A table without the column of the process tells of none.
@@ -290,7 +290,7 @@ def _add_rows(
     # name is kept once, though millions of rows may have it.
     named: dict[object, tuple[str, EventKind]] = {}
     tracks: dict[tuple[object, object], str] = {}
-    is_work = KINDS[table] is EventKind.WORK
+    is_work = KIND_OF_TABLE[table] is EventKind.WORK
     for name, start, end, device, track, correlation in base.execute(
         rows_query(table, columns), (process,)
     ):
@@ -300,7 +300,7 @@ def _add_rows(
         if name not in named:
             text = texts.get(name, "") if isinstance(name, int) else str(name or "")
             characters += len(text)
-            named[name] = _name_and_kind(text, KINDS[table])
+            named[name] = _name_and_kind(text, KIND_OF_TABLE[table])
         if (device, track) not in tracks:
             tracks[device, track] = f"{device or 0}:{track or 0}" if is_work else str(track or 0)
         if characters > _MOST_NAMES:

@@ -16,7 +16,7 @@ _COPY = """'Memcpy ' || CASE {copyKind} WHEN 1 THEN 'HtoD' WHEN 2 THEN 'DtoH' WH
     || CASE {srcKind} WHEN 0 THEN ' Pageable ->' ELSE '' END
     || CASE {dstKind} WHEN 0 THEN ' -> Pageable' ELSE '' END"""
 """CUPTI numbers the kinds of copies and of memory."""
-KINDS = {
+KIND_OF_TABLE = {
     "CUPTI_ACTIVITY_KIND_KERNEL": EventKind.WORK,
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": EventKind.WORK,
     "CUPTI_ACTIVITY_KIND_MEMSET": EventKind.WORK,
@@ -50,7 +50,7 @@ NOT_READ = (
 """Tables of what a program also does, which are named and not read."""
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
 """The names of the tables that are stored, and not computed."""
-COLUMNS = "SELECT name FROM pragma_table_info(?)"
+COLUMNS_OF_TABLE = "SELECT name FROM pragma_table_info(?)"
 """The names of the columns of a table."""
 TEXTS = "SELECT id, substr(value, 1, 1000) FROM StringIds"
 """The texts by their number. Other tables have the number alone."""
@@ -73,7 +73,7 @@ def rows_query(table: str, columns: Collection[str]) -> str:
     """The rows of one process (the parameter), and those of an unknown one: name, times in ns,
     device, track (the stream of device work, the thread of a call), and correlation.
     """
-    track = "{streamId}" if KINDS[table] is EventKind.WORK else "{globalTid}"
+    track = "{streamId}" if KIND_OF_TABLE[table] is EventKind.WORK else "{globalTid}"
     asked = f"SELECT {_NAMES[table]}, {{start}}, {{end}}, {{deviceId}}, {track}, {{correlationId}}"
     # Without a process (NULL), that of all rows is unknown.
     chosen = f"{asked} FROM {table} WHERE (?1 IS NULL OR coalesce({{process}}, ?1) = ?1)"

@@ -430,9 +430,15 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
     replayed_ends = [queue.run(actions) for actions in model.steps]
     recorded_ends = _recorded_ends(trace)
     if len(recorded_ends) == 1:
-        earlier_ns = _delayed_by_earlier_work_ns(trace.steps[0])
-        recorded_ns = recorded_ends[0] - trace.steps[0].start - earlier_ns
-        return RecordedAndReplayed(recorded_ns, replayed_ends[0] - earlier_ns)
+        step = trace.steps[0]
+        earlier_ns = _delayed_by_earlier_work_ns(step)
+        # Earlier work holds the host up only where the host waits for it.
+        least_ns = step.end - step.start - _waits_for_earlier_work_ns(step)
+        recorded_ns = max(least_ns, recorded_ends[0] - step.start - earlier_ns)
+        replayed_ns = (
+            max(least_ns, replayed_ends[0] - earlier_ns) if earlier_ns else replayed_ends[0]
+        )
+        return RecordedAndReplayed(recorded_ns, replayed_ns)
 
     between_steps = []
     for before, after in itertools.pairwise(trace.steps):
@@ -472,6 +478,16 @@ def _delayed_by_earlier_work_ns(step: StepTrace) -> float:
             longest_ns = max(longest_ns, waits_ns)
         streams.add(work.stream)
     return longest_ns
+
+
+def _waits_for_earlier_work_ns(step: StepTrace) -> float:
+    """How long the host waits while the device works on what was issued before the step."""
+    waits_ns = 0.0
+    for call in step.calls:
+        if call.blocked > 0:
+            until = min(call.start + call.blocked, step.busy_before)
+            waits_ns += max(0.0, until - call.start)
+    return waits_ns
 
 
 def _recorded_ends(trace: Trace) -> list[float]:

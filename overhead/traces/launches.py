@@ -17,6 +17,8 @@ from overhead.traces.trace import DeviceWork
 
 _HOST_AND_DEVICE = re.compile(r"Memcpy (HtoD|DtoH)", re.I)
 _WAITS = re.compile(r"(?:cuda|hip|cu)(?:Stream|Device|Event|Ctx)Synchronize\w*|urQueueFinish")
+_SHARDED = re.compile(r"all_?to_?all|send_?recv|all_?gather|reduce_?scatter", re.I)
+"""Collectives that a layer of a model makes if several ranks share its weights or its experts."""
 _OPTIMISER = re.compile(r"multi_tensor_apply|optimi[sz]er|fused_?(?:adam|sgd|lamb)", re.I)
 
 
@@ -50,6 +52,8 @@ class Launches:
         kernels: list[tuple[float, int]] = []
         all_calls: list[tuple[float, int]] = []
         exchanges: list[float] = []
+        sharded: list[float] = []
+        updates: list[float] = []
         numbers: dict[tuple[str, str], int] = {}
         for call in sorted(calls, key=start_of):
             work = by_correlation.get(call.correlation, ()) if call.correlation else ()
@@ -64,6 +68,10 @@ class Launches:
             if not work:
                 continue
             starts.append(call.start)
+            if _OPTIMISER.search(first):
+                updates.append(call.start)
+            elif _SHARDED.search(first):
+                sharded.append(call.start)
             kind = call_kind(call.name)
             if kind == "launch" or (kind == "other" and kind_of_work(first) == "launch"):
                 kernels.append((call.start, number))
@@ -71,6 +79,8 @@ class Launches:
                     all_calls.append((call.start, number))
         self.starts = np.array(starts, dtype=np.float64)
         self.exchanges = np.array(exchanges, dtype=np.float64)
+        self._sharded = np.array(sharded, dtype=np.float64)
+        self._updates = np.array(updates, dtype=np.float64)
         self.kernels = _named_calls(kernels)
         self.all_calls = _named_calls(all_calls)
 
@@ -79,7 +89,15 @@ class Launches:
         return _count(self.starts, start, end)
 
     def exchanges_between(self, start: float, end: float) -> bool:
-        """Whether host and device exchange something in this time, as they do in a step."""
+        """Whether host and device exchange something in this time, as they do in a step.
+
+        A layer of experts waits for the device too, to learn how much it gets from other ranks. So
+        where ranks share layers, only an update of the model counts.
+        """
+        if _count(self._updates, start, end):
+            return True
+        if _count(self._sharded, start, end):
+            return False
         return _count(self.exchanges, start, end) > 0
 
 

@@ -19,6 +19,7 @@ from overhead.traces.marks import PROFILER_STEP, family, step_number
 from overhead.traces.named_ranges import (
     by_family,
     is_of_program,
+    is_part_of_a_step,
     may_be_a_step,
     others_that_repeat,
     ranges_called,
@@ -47,6 +48,10 @@ do. Chosen, not measured.
 _MOST_EXCHANGE = 0.9
 """This share of the repetitions must exchange something with the device, as a step does. The last
 one may wait after all of them. Chosen, not measured.
+"""
+_LEAST_CALLS = 20
+"""Of so many calls in a row, a part that repeats three times is no chance: a small program may just
+launch one kernel four times. Chosen, not measured.
 """
 _DEEPEST = 4
 """So deep in other ranges those are looked for that repeat. Chosen, not measured."""
@@ -284,13 +289,15 @@ def _ranges_in_turn(
             continue
         if since and not all(launches.count(each.start, each.end) for each in windows):
             continue
-        # An operation of a library may repeat in each layer of a model.
-        if level[-1].kind is EventKind.OPERATION and not _exchange(windows, launches):
+        in_turn = level[period.start : period.start + period.length]
+        # A range may be that of a layer of a model.
+        of_a_step = any(is_part_of_a_step(event.name) for event in in_turn)
+        is_operation = level[-1].kind is EventKind.OPERATION
+        if not of_a_step and (is_operation or not _exchange(windows, launches)):
             continue
         # Without launches, only time tells whether the ranges are most of the program.
         if not since and together_ns(level[period.start :]) < _HALF * (last_end - starts[0]):
             continue
-        in_turn = level[period.start : period.start + period.length]
         called = ", ".join(dict.fromkeys(family(event.name)[:80] for event in in_turn))
         taken = StepsTaken(how="range" if period.length == 1 else "ranges", name=called[:400])
         own = family(in_turn[0].name) if period.length == 1 else ""
@@ -324,7 +331,7 @@ def _launches_in_turn(
     around = _Around(outermost_operations(operations, Spans[CallSite]([])))
     for calls in candidates:
         period = repeating_part(calls.names)
-        if period is None:
+        if period is None or len(calls.names) - period.start < _LEAST_CALLS:
             continue
         begins = [around.start_of(float(calls.starts[index])) for index in period.starts]
         if len(set(begins)) < len(begins):

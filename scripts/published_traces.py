@@ -81,12 +81,11 @@ def trace_of(corpus: Path, told: dict[str, Any]) -> PublishedTrace:
         "answer": found.verdict.kind,
         "because": _why(found),
         "steps": found.profiled_steps,
+        "idle": _idle(found),
         "launches": _digits(found.per_step.launches.value or 0.0),
         "operations": _digits(sum(row.count for row in operations)),
-        "host_us": _digits(sum(row.host_ns for row in found.operations) / 1e3),
+        "host_us": _digits(_host_ns(found) / 1e3),
     }
-    if found.verdict.overhead_share is not None:
-        numbers["idle"] = round(float(found.verdict.overhead_share), 4)
     if delays is not None:
         numbers["found_idle"] = delays.found_idle
         if delays.latency_ns is not None and delays.found_idle >= _FEWEST:
@@ -103,6 +102,19 @@ def _digits(number: float) -> float:
 def _micro(time_ns: float | None) -> float:
     """The time in microseconds, to a nanosecond."""
     return round(float(time_ns or 0.0) / 1e3, 3)
+
+
+def _host_ns(found: Explanation) -> float:
+    """The host's work of a step, without what its DataLoader takes, which launches nothing."""
+    rows = [row for row in found.operations if not row.name.startswith("enumerate(DataLoader)")]
+    return sum(row.host_ns for row in rows)
+
+
+def _idle(found: Explanation) -> float | None:
+    """The share of a step in which a device has no work: of the device that works longest."""
+    devices = [row for row in found.device_time if not row.stream and row.step_ns]
+    shares = [row.idle_ns / row.step_ns for row in devices]
+    return round(float(min(shares)), 4) if shares else None
 
 
 def _has_device(found: Explanation) -> bool:
@@ -221,7 +233,7 @@ def own_programs(folder: Path) -> list[OwnProgram]:
                 latency_us=_micro(delays.latency_ns),
                 low_us=_micro(delays.low_ns),
                 high_us=_micro(delays.high_ns),
-                idle=round(float(found.verdict.overhead_share or 0.0), 4),
+                idle=_idle(found) or 0.0,
                 host_us=_digits(times[name]["without"][0]),
                 profiled_host_us=_digits(times[name]["with"][0]),
             )

@@ -20,6 +20,7 @@ from overhead.explaining.export import save_replay
 from overhead.explaining.host_places import host_places, places_reasons
 from overhead.explaining.host_work import HostTimes, ProfilerCost
 from overhead.explaining.profiling import StepProfile
+from overhead.explaining.rank_steps import paired_steps
 from overhead.explaining.rank_waits import without_waits_for_ranks
 from overhead.explaining.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
 from overhead.explaining.record import (
@@ -41,7 +42,7 @@ from overhead.results import Figure, Machine, Reason, Why, because, code_of, cod
 from overhead.timing.call_spec import FoundCall
 from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
-from overhead.traces.device_split import DeviceSplit, DeviceTime
+from overhead.traces.device_split import DeviceSplit, TimeSplit
 from overhead.traces.formats import read_trace_file
 from overhead.traces.opened_ranges import with_opened_ranges
 from overhead.traces.recording import caveats, left_out, why_no_verdict
@@ -120,18 +121,14 @@ def explain_traces(
     # First the first trace is explained as any step is; then the ranks are compared.
     found = _explained_as_a_step(trace, host, paths[0].name, 1e6 * step_ms)
 
-    ranks = compare_ranks(traces) if len(traces) > 1 else None
-    # Ranks whose recording lost so much that it allows no comparison.
-    lost_by_rank = []
-    for each in traces:
-        why = why_no_verdict(each.recording)
-        if why:
-            lost_by_rank.append(because("recording-of-rank", rank=each.rank, why=why))
+    paired = paired_steps(traces)
+    ranks = compare_ranks(paired.traces) if len(traces) > 1 else None
+    between_ranks = _said_of_ranks(ranks, traces, paired.said) if ranks else []
     split = split_of(trace, ranks)
     found = msgspec.structs.replace(
         found,
         not_seen=[*_not_in_a_trace(trace), *_not_read(trace), *found.not_seen],
-        verdict=_verdict(found, trace, host, ranks, lost_by_rank, opened, split),
+        verdict=_verdict(found, trace, host, ranks, between_ranks, opened, split),
         ranks=list(ranks.rows) if ranks else [],
         processes=_process_rows(trace),
         device_time=device_time_rows(
@@ -270,12 +267,26 @@ def _process_rows(trace: Trace) -> list[ProcessRow]:
     return rows
 
 
+def _said_of_ranks(
+    ranks: RankComparison, traces: Sequence[Trace], pairing: Sequence[Why]
+) -> list[Why]:
+    """What is said of several ranks: how their steps belong together (``pairing``) and which one is
+    late; or that they cannot be compared, since a recording has lost too much.
+    """
+    for trace in traces:
+        why = why_no_verdict(trace.recording)
+        if why:
+            lost = because("recording-of-rank", rank=trace.rank, why=why)
+            return [because("ranks-not-comparable", why=lost)]
+    return [*pairing, *rank_reasons(ranks)]
+
+
 def _verdict(
     found: Explanation,
     trace: Trace,
     host: HostTimes,
     ranks: RankComparison | None,
-    lost_by_rank: Sequence[Reason],
+    between_ranks: Sequence[Why],
     opened: Sequence[str],
     split: DeviceSplit,
 ) -> StepVerdict:
@@ -283,9 +294,8 @@ def _verdict(
     it lost records, its steps differ, or collectives may wait for other ranks. Its sentences begin
     with what a reader must know of the recording, and end with the ranks.
 
-    ``lost_by_rank``: why the recordings of some ranks allow no comparison. ``opened``: the names of
-    the ranges that are replaced by what runs in them. ``split``: where the time of the devices
-    goes.
+    ``between_ranks``: what is said of several ranks. ``opened``: the names of the ranges that are
+    replaced by what runs in them. ``split``: where the time of the devices goes.
     """
     verdict = found.verdict
     # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
@@ -303,10 +313,7 @@ def _verdict(
         verdict, said = _verdict_and_causes(found, trace, host, ranks, opened, split)
     if ranks is not None:
         said.append(because("rest-is-of-rank", rank=ranks.rows[0].rank))
-        if lost_by_rank:
-            said.append(because("ranks-not-comparable", why=lost_by_rank[0]))
-        else:
-            said += rank_reasons(ranks)
+        said += between_ranks
     reasons = [*first, *said]
     # A file holds so many. The last one, which is of the ranks, is kept.
     if len(reasons) > _MOST_SENTENCES:
@@ -390,7 +397,7 @@ def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
     return msgspec.structs.replace(verdict, overhead_share=idle_share, sentences=said)
 
 
-def _busy_of(device: DeviceTime) -> float:
+def _busy_of(device: TimeSplit) -> float:
     return device.busy
 
 

@@ -69,8 +69,7 @@ def _published_points(traces: Iterable[PublishedTrace]) -> Iterator[_Point]:
         name = f"{trace.repository}/{trace.path}"
         latency = _latency(trace, name)
         yield _Point(words.latency_panel(trace.recorder), trace.gpu, latency)
-        # Only of operations of a library: what else a program does on the CPU is not launching.
-        if trace.host_us_each is not None and trace.library:
+        if trace.host_us_each is not None:
             each = Value(trace.host_us_each, origin=_origin(name, "host"))
             yield _Point(words.host_panel(trace.recorder), trace.gpu, each)
 
@@ -108,7 +107,7 @@ def _idle(trace: PublishedTrace) -> str:
 
 
 def _host_each(trace: PublishedTrace) -> str:
-    return words.micro(trace.host_us_each if trace.library else None)
+    return words.micro(trace.host_us_each)
 
 
 _COLUMNS: list[Column[PublishedTrace]] = [

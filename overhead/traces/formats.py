@@ -56,7 +56,15 @@ def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     _refuse_one_half(trace, path)
     steps = [step for step in trace.steps if step.device] or trace.steps
     without_work = len(trace.steps) - len(steps)
-    taken = msgspec.structs.replace(trace.steps_taken, without_work=without_work)
+    taken = trace.steps_taken
+    if without_work:
+        lengths_ns = [step.end - step.start for step in steps]
+        taken = msgspec.structs.replace(
+            taken,
+            without_work=without_work,
+            shortest_ns=min(lengths_ns),
+            longest_ns=max(lengths_ns),
+        )
     device = trace.device or ("a device" if trace.has_device else "")
     return dataclasses.replace(
         trace, steps=steps, device=device, steps_taken=taken, maker=trace_format.maker

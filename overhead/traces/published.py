@@ -41,7 +41,8 @@ class PublishedTrace(
     ``found_idle``: launches that found the device idle, first launches of a kernel left out;
     ``latency_us``: from such a call to the start of its kernel, the median, with the 10 and 90 %
     points. ``idle``: the share of a step in which the device does not work. ``launches``,
-    ``operations``: of a step. ``host_us``: the host's work of a step, without waits.
+    ``operations``: of a step. ``host_us``: the host's work of a step, without waits and without its
+    DataLoader.
     """
 
     repository: Annotated[str, Meta(pattern=r"^[\w.-]+/[\w.-]+$")]
@@ -67,8 +68,10 @@ class PublishedTrace(
 
     @property
     def host_us_each(self) -> float | None:
-        """The host's work for each launch; None where the file holds no operations or launches."""
-        if self.host_us is None or not self.launches or not self.operations:
+        """The host's work for each launch; None where the file holds no operations of a library, or
+        one step alone, which mostly holds the start-up.
+        """
+        if self.host_us is None or not self.launches or not self.library or self.steps < 2:
             return None
         return self.host_us / self.launches
 

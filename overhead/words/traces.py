@@ -31,7 +31,8 @@ OWN_COLUMNS = (
 TRACES_CAPTION = (
     "The launch latency is the time from the call to the start of its kernel, of the launches that"
     " found the device idle: the median, and a line from the 10 to the 90 % point. The CPU time for"
-    " each launch is the host's work in a step, without waits, divided by the launches. A mark is"
+    " each launch is the host's work in a step, without waits and without the DataLoader,"
+    " divided by the launches; traces of one step, which mostly hold the start-up, have none. A mark is"
     " one trace of one maker; of several traces, the one with most such launches. Profilers add"
     " time to every call, each another time, so only marks of one panel compare; programs,"
     " processors and versions of CUDA differ too. Traces with fewer than 20 such launches, with"

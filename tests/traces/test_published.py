@@ -39,6 +39,7 @@ def published(maker: str = "someone/things", **more: Any) -> PublishedTrace:
         "latency_us": 6.0,
         "low_us": 5.0,
         "high_us": 9.0,
+        "steps": 3,
         "launches": 10,
         "operations": 8,
         "host_us": 200.0,

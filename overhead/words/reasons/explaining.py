@@ -320,16 +320,16 @@ TEMPLATES = {
         " what is not recorded"
     ),
     "latency-with-unchecked-clocks": (
-        "No wait in the recording shows whether the device's clock is late. If it is, the launch"
-        " latency is shorter by as much."
+        "No wait in the recording shows whether the clocks of CPU and device agree to a few µs. By"
+        " what they differ, the launch latency is wrong."
     ),
     "no-launch-latency": "The launch latency is not known: {why}.",
     "few-launches-find-the-device-idle": (
         "{found_idle:count launch/launches} found the device idle, and a latency needs five"
     ),
-    "latency-not-known-with-clocks-apart": "the clocks of CPU and device do not agree",
+    "latency-not-known-with-clocks-apart": "the clocks of CPU and device seem to differ",
     "latency-between-bounds-of-clocks": (
-        "the clocks of CPU and device do not agree, and it can be {shortest_ns:micro} to"
+        "the clocks of CPU and device seem to differ, and it can be {shortest_ns:micro} to"
         " {longest_ns:micro} µs"
     ),
     "launches-queue": (
@@ -342,7 +342,7 @@ TEMPLATES = {
         " wait for the work before them, and start {queued_ns:micro} µs after the call (median)"
         "{behind_others:more}. So the launch latency is hidden, and costs no time."
     ),
-    "queue-behind-other-streams": "of other streams at {launches:,} of them",
+    "queue-behind-streams": "of other streams at {launches:,} of them",
     "graph-launch-latency": (
         "A CUDA graph starts {latency_ns:micro} µs after its launch on an idle device (median of"
         " {found_idle:,})."
@@ -357,9 +357,9 @@ TEMPLATES = {
     "no-device-work-to-see": (
         "No work on a GPU was seen, so there are no launches, synchronisations and gaps."
     ),
-    "waits-of-streams-not-modelled": (
-        "The check of the profile leaves out that one stream waits for another, if the step uses"
-        " several streams."
+    "waits-of-streams-from-times": (
+        "The step uses several streams. The profile does not say which stream waits for which; the"
+        " check of the profile takes this from the times."
     ),
     "steps-of-other-operations": (
         "{unknown} of {steps:count profiled step} run other operations than the steps that were"
@@ -440,11 +440,27 @@ TEMPLATES = {
     "no-rank-is-late": (
         "No rank is clearly late (no straggler) in the collectives that all traces have."
     ),
+    "rank-is-late-at-times": (
+        "Rank {rank} is late in {late_steps:,} of {steps:count step}. A straggler is late in nearly"
+        " all steps."
+    ),
+    "late-by-host": (
+        "Per step, its CPU works {host_ns:micro} µs longer than the CPUs of the other ranks."
+    ),
+    "late-by-device": (
+        "Per step, its device works {device_ns:micro} µs longer than those of the other ranks."
+    ),
+    "late-by-host-and-device": (
+        "Per step, its CPU works {host_ns:micro} µs longer than the CPUs of the other ranks, and"
+        " its device {device_ns:micro} µs longer."
+    ),
+    "late-by-neither": (
+        "Neither its CPU nor its device works so much longer than those of the other ranks."
+    ),
     "rank-is-late": (
         "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in"
         " collectives is for rank {rank}. In each step the other ranks wait {waited_ns:micro} µs"
-        " for it. Per step, the CPU of rank {rank} works {host_ns:micro} µs longer than the CPUs of"
-        " the other ranks, and the device {device_ns:micro} µs longer."
+        " for it. {cause}"
     ),
     "longer-step": (
         "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"

@@ -165,6 +165,14 @@ TEMPLATES = {
         "These are the traces of {given:,} of {ranks:count rank}. Collectives may also wait for the"
         " others, and the rank that is late may be one of those."
     ),
+    "steps-numbered-otherwise": (
+        "Rank {rank:plain 30} numbers its steps otherwise: the ends of its collectives show that"
+        " {shift:+d} belongs to each number. This was corrected."
+    ),
+    "steps-begin-elsewhere": (
+        "The trace of rank {rank:plain 30} begins with step {number}, that of rank {other:plain 30}"
+        " with step {other_number}. Steps with the same number are compared."
+    ),
     "rest-is-of-rank": "What follows is about rank {rank:short}.",
     "ranks-not-comparable": "Ranks cannot be compared: {why}.",
     "collectives-may-wait": (
@@ -197,6 +205,17 @@ TEMPLATES = {
         " {bound_if_waiting:bound} if its collectives"
         " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
         " they only exchange data."
+    ),
+    "steps-differ-in-waits": (
+        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
+        " and {device_ns:micro} µs on the device: {bound:bound}. On average a step takes"
+        " {step_ns:micro} µs, and waits {waiting_ns:micro} µs of these for other ranks."
+    ),
+    "steps-differ-in-collectives": (
+        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
+        " and {device_ns:micro} µs on the device: {bound:bound}. On average a step takes"
+        " {step_ns:micro} µs. {waiting_ns:micro} µs of these are collectives, which may be waiting"
+        " for other ranks."
     ),
     "bound-by-ranks": (
         "Bound by other ranks: in the profile, a step takes {step_ns:micro} µs; without its waits"

@@ -62,13 +62,12 @@ TEMPLATES = {
     ),
     "step-between-times": "A step is what lies between --from and --to: {step_ns:length}.",
     "step-of-all-launches": (
-        "No steps are marked, and no sequence of launches was seen to repeat. {step_ns:length} of"
-        " the recording of {recorded_ns:length} count as one step, from the first launch to the"
-        " last device work."
+        "No steps are marked, and none were found. {step_ns:length} of the recording of"
+        " {recorded_ns:length} count as one step, from the first launch to the last device work."
     ),
     "step-of-all": (
-        "No steps are marked, and no sequence of launches was seen to repeat. The whole recording"
-        " of {recorded_ns:length} counts as one step."
+        "No steps are marked, and none were found. The whole recording of {recorded_ns:length}"
+        " counts as one step."
     ),
     "steps-last-until-the-next": (
         "The program also launches work after a mark, so a step lasts until the next mark."
@@ -82,6 +81,10 @@ TEMPLATES = {
     "steps-without-work": "{steps:count step} without device work",
     "steps-vary": (
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
+    ),
+    "device-already-busy": (
+        "When the first step begins, the device still works on something from before it; that time"
+        " does not count."
     ),
     "device-runs-behind": (
         "The device works for {behind_ns:length} after the last step has ended on the CPU. The time"
@@ -156,6 +159,12 @@ TEMPLATES = {
     "times-contradict": (
         "{pieces:count piece} of device work with times that contradict all others."
     ),
+    # Why the steps that a person names are not there.
+    "no-such-range": "no range is called {name:plain 80}; ranges that repeat: {ranges}",
+    "no-such-range-and-none-repeats": (
+        "no range is called {name:plain 80}, and no range of the program repeats"
+    ),
+    "no-such-time": "the recording ends after {recorded_ns:length}, which is before --from",
     # Why a file of a trace is not enough.
     "trace-of-one-half": "{file}: this trace has no device work that a call launched: {why}",
     "calls-not-recorded": "its calls were not recorded",

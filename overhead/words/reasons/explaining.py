@@ -222,8 +222,8 @@ TEMPLATES = {
     "host-time-in-data-loading": "{part_ns:time} ({share:share}) is in the DataLoader's next()",
     "host-time-between-operations": "{part_ns:time} ({share:share}) is between operations",
     "between-operations-is": (
-        "What runs between operations is not named in the trace: Python code of the program or of"
-        " libraries, or calls of the runtime."
+        "What runs between operations is not named in the trace: code of the program or of"
+        " libraries, such as Python, or calls of the runtime."
     ),
     "runtime-call-takes": (
         "Calls of {call:short} take {call_ns:time} of the CPU work ({share:percent}), {calls:,} in"

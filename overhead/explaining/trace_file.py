@@ -380,7 +380,11 @@ def _verdict_and_causes(
         said = [*started, *places, *facts]
     else:
         said = _with_causes(said, [*started, *places])
-    said += devices_said(split)
+    of_devices = devices_said(split)
+    if any(each.code == "devices-in-turn" for each in of_devices):
+        # The replay does not know that one device waits for the other, so it predicts too much.
+        said = [each for each in said if code_of(each) != "predicted-gains"]
+    said += of_devices
     # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
     said += _chosen_cost(host)
     if UNCHECKED in said:  # a remark on all times, which comes after them

@@ -105,7 +105,7 @@ TEMPLATES = {
     ),
     "run-the-program": "overhead explain FILE.py:FUNCTION runs the program and shows them.",
     "one-process-read": (
-        "{processes} processes have device work in this trace. Process {process:plain 60} is"
+        "{processes} processes have device work in this trace. Process {process} is"
         " explained: {device_ns:time} of device work. Others: {others}. Choose one with"
         " --process."
     ),

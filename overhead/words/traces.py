@@ -29,14 +29,15 @@ OWN_COLUMNS = (
     "device idle with it",
 )
 TRACES_CAPTION = (
-    "The launch latency is the time from the call to the start of its kernel, of the launches that"
-    " found the device idle: the median, and a line from the 10 to the 90 % point. The CPU time for"
-    " each launch is the host's work in a step, without waits and without the DataLoader, divided by"
-    " the launches; traces of one step, which mostly hold the start-up, have none. A mark is"
-    " one trace of one maker; of several traces, the one with most such launches. Profilers add"
-    " time to every call, each another time, so only marks of one panel compare; programs,"
-    " processors and versions of CUDA differ too. Traces with fewer than 20 such launches, with"
-    " clocks of host and device that disagree, or with lost records have no mark."
+    "The launch latency is the time from the call to the start of its kernel, of the launches "
+    "that found the device idle: the median, and a line from the 10 to the 90 % point. The CPU "
+    "time for each launch is the host's work in a step, without waits and without the "
+    "DataLoader, divided by the launches; traces of one step, which mostly hold the start-up, "
+    "have none. A mark is one trace of one maker; of several traces, the one with most such "
+    "launches. Profilers add time to every call, each another time, so only marks of one panel "
+    "compare; programs, processors and versions of CUDA differ too. Traces with fewer than 20 "
+    "such launches, with clocks of host and device that disagree, or with lost records have no "
+    "mark."
 )
 _PANELS: Mapping[Recorder, str] = {
     "Kineto with CUPTI": "PyTorch's profiler on NVIDIA (Kineto, CUPTI)",

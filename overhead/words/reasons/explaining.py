@@ -315,17 +315,15 @@ TEMPLATES = {
     ),
     "middle-of-latencies": "10 to 90 %: {low_ns:time} to {high_ns:time}",
     "all-latencies": "{low_ns:time} to {high_ns:time}",
-    "longest-latency": (
-        "the longest is {latency_ns:time}, at a launch of {kernel}, which may have waited for"
-        " what is not recorded"
-    ),
+    "longest-latency": "the longest is {latency_ns:time}, at a launch of {kernel}",
     "latency-with-unchecked-clocks": (
         "No wait in the recording shows whether the clocks of CPU and device agree to a few µs. By"
         " what they differ, the launch latency is wrong."
     ),
     "no-launch-latency": "The launch latency is not known: {why}.",
     "few-launches-find-the-device-idle": (
-        "{found_idle:count launch/launches} found the device idle, and a latency needs five"
+        "besides the first of each kernel, {found_idle:count launch/launches} found the device"
+        " idle, and a latency needs five"
     ),
     "latency-not-known-with-clocks-apart": "the clocks of CPU and device seem to differ",
     "latency-between-bounds-of-clocks": (

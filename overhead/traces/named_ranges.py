@@ -1,4 +1,5 @@
 """Ranges of a program by their names: which repeat, and which one a person named as the step."""
+
 from __future__ import annotations
 
 import re

@@ -9,7 +9,7 @@ import dataclasses
 from overhead.explaining.ranks import RankComparison
 from overhead.explaining.record import MOST_ROWS, DeviceTimeRow
 from overhead.results import Reason, because
-from overhead.traces.device_split import DeviceSplit, DeviceTime, device_split
+from overhead.traces.device_split import DeviceSplit, TimeSplit, device_split
 from overhead.traces.trace import Trace
 
 _IN_TURN = 0.1
@@ -39,7 +39,7 @@ def device_time_rows(split: DeviceSplit, *, waits_known: bool) -> list[DeviceTim
     return [_row(row, waits_known=waits_known) for row in kept[:MOST_ROWS]]
 
 
-def _row(time: DeviceTime, *, waits_known: bool) -> DeviceTimeRow:
+def _row(time: TimeSplit, *, waits_known: bool) -> DeviceTimeRow:
     return DeviceTimeRow(
         device=time.device[:200],
         stream=time.stream[:200],

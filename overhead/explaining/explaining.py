@@ -33,7 +33,8 @@ from overhead.explaining.host_work import (
     step_counts,
     synchronisation_rows,
 )
-from overhead.explaining.launch_delays import delay_reasons, delays_of
+from overhead.explaining.launch_delays import delay_reasons, launch_delays, summed_up
+from overhead.explaining.predictions import predictions
 from overhead.explaining.profiling import StepProfile, measure_conditions, profile_step
 from overhead.explaining.record import NOT_MEASURED, NOT_MEASURED_MET, missing, renamed
 from overhead.explaining.replay import recorded_and_replayed_ns, step_parts
@@ -384,11 +385,13 @@ def explanation(
 
     # The verdict rests on the tables and on the measured gains.
     # How long device work waits after its launch.
-    delays = delays_of(trace) if trace.has_device else None
+    each_delay = launch_delays(trace)
+    delays = summed_up(each_delay, trace.recording.clocks)
     check, verdict = _judged(profile, step, counts, operations, synchronisations, gains_of(tried))
     # Only a replay that holds can say it.
     if check.ok and delays is not None and not why_no_verdict(trace.recording):
-        verdict.sentences.extend(delay_reasons(delays, trace))
+        steps_ns = sum(step_trace.end - step_trace.start for step_trace in trace.steps)
+        verdict.sentences.extend(delay_reasons(delays, each_delay, steps_ns))
     not_seen = [*_not_seen(profile, call), *timing.notes]
     # ``redact_reason``: without the names of host and user, and without folders of paths.
     explained = record.Explanation(
@@ -575,7 +578,9 @@ def _judged(
         no_verdict = because("no-verdict", why=lost_records)
         return check, record.StepVerdict(kind="unclear", sentences=[no_verdict])
 
-    verdict = judge(parts, check, operations, synchronisations, counts.launches.value, gains)
+    predicted = predictions(trace.quiet(), profile.host)
+    launches = counts.launches.value
+    verdict = judge(parts, check, operations, synchronisations, launches, gains, predicted)
     return check, verdict
 
 
@@ -646,11 +651,11 @@ def _not_seen_in_trace(profile: StepProfile, trace: Trace) -> list[Why]:
     steps that ran other operations than the steps of the host's profile.
     """
     reasons: list[Why] = []
-    # The replay does not know for which stream another one waits.
+    # The replay takes from the times for which stream another one waits.
     for step in trace.steps:
         streams = {work.stream for work in step.device}
         if len(streams) > 1:
-            reasons.append(because("waits-of-streams-not-modelled"))
+            reasons.append(because("waits-of-streams-from-times"))
             break
     # A trace from a file has no profile of the host beside it. ``unknown``: steps whose operations
     # are those of no step of the host's profile (``host.alone``).

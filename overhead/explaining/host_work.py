@@ -94,7 +94,7 @@ def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
     operations = 0
     for step in steps:
         # ``inner``: how many operations it calls in turn, each of which is profiled too.
-        operations += sum(1 + operation.inner for operation in step.operations)
+        operations += sum(operation.calls + operation.inner for operation in step.operations)
     if not operations or not returns:
         return 0.0
     # ``quiet`` keeps all steps if they are not alike; then all times without the profiler count.
@@ -220,7 +220,7 @@ class HostTimes:
         """
         costs_ns = [0.0]  # before the first operation
         for operation in step.operations:
-            costs_ns.append(self.cost.operation_ns * (1 + operation.inner))
+            costs_ns.append(self.cost.operation_ns * (operation.calls + operation.inner))
             costs_ns.append(0.0)  # between this operation and the next one
         return costs_ns
 
@@ -417,7 +417,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
             entry_ns = min(before_ns, host.cost.entry_ns)
             # ``_key``: the name of the operation and its line in the program.
             row_sums = sums[_key(operation)]
-            row_sums.count += 1
+            row_sums.count += operation.calls
             row_sums.host_ns += entry_ns + work_of(start, end)
             between_ns += before_ns - entry_ns
             last_end = end

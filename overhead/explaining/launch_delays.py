@@ -10,8 +10,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -34,6 +33,10 @@ _MANY = 20
 """Of so many latencies the 10 and 90 % points are told, of fewer the shortest and longest. Chosen,
 not measured.
 """
+_LONGEST_FIRST_NS = 1e6
+"""If the first work of its name begins so long after its launch, the device loads the kernel, or
+still works on something that the recording does not hold. Chosen, not measured.
+"""
 _HIDDEN_NS = 20_000.0
 """Work that waits so long behind other work would not begin earlier with a shorter latency: 4 to 20
 µs are the latencies in public recordings.
@@ -48,8 +51,7 @@ _WORTH = 0.02
 Found = Literal["idle", "first", "stream", "others", "unsure"]
 
 
-@dataclass(frozen=True)
-class LaunchDelay:
+class LaunchDelay(NamedTuple):
     """How long device work waits after the call that issues it, as recorded, ns (``delay``), and
     why. ``kernel``: the name of the work, the first one of the call. ``call``: the name of the
     call, ``kind``: what it launches.
@@ -142,16 +144,16 @@ def _kind_of(call: HostCall, work: DeviceWork) -> KindOfLaunch:
     return "kernel"
 
 
-def delays_of(trace: Trace) -> LaunchDelays | None:
-    """The launch delays of a recording as numbers; None without launches."""
-    delays = launch_delays(trace)
+def summed_up(delays: Sequence[LaunchDelay], clocks: Clocks) -> LaunchDelays | None:
+    """The launch delays of a recording as numbers; None without launches. ``clocks``: those of host
+    and device, as the recording tells them.
+    """
     if not delays:
         return None
     kernels = [delay for delay in delays if delay.kind == "kernel"]
     queued = [delay for delay in kernels if delay.found in ("stream", "others")]
     first = [delay for delay in kernels if delay.found == "first"]
     latency = _latency_of("kernel", delays)
-    clocks = trace.recording.clocks
     reason = _why_no_latency(latency, clocks)
     other_kinds = []
     for kind in _OTHER_KINDS:
@@ -221,7 +223,8 @@ def launch_latencies_ns(trace: Trace) -> dict[str, float]:
     """The launch latency of each kind of call: how long after its start its work starts on an idle
     device, ns. The median, by the name of the call; under '' that of all calls.
 
-    First launches of a kernel count only for calls of which no others found the device idle.
+    First launches of a kernel count only for calls of which no others found the device idle, and
+    only if they seem to load nothing.
     """
     idle: dict[str, list[float]] = {}
     first: dict[str, list[float]] = {}
@@ -229,10 +232,11 @@ def launch_latencies_ns(trace: Trace) -> dict[str, float]:
         for call in step.calls:
             issued = step.issued_by(call)
             found = _found_by(call, issued[0]) if issued else "stream"
-            if found in ("idle", "first"):
-                latencies = first if found == "first" else idle
-                delay_ns = max(0.0, issued[0].start - call.start)
-                latencies.setdefault(call.name, []).append(delay_ns)
+            delay_ns = max(0.0, issued[0].start - call.start) if issued else 0.0
+            if found == "idle":
+                idle.setdefault(call.name, []).append(delay_ns)
+            elif found == "first" and delay_ns <= _LONGEST_FIRST_NS:
+                first.setdefault(call.name, []).append(delay_ns)
 
     latencies_by_call = {**first, **idle}
     medians = {name: statistics.median(each) for name, each in latencies_by_call.items()}
@@ -244,45 +248,33 @@ def launch_latencies_ns(trace: Trace) -> dict[str, float]:
     return medians
 
 
-def delay_reasons(delays: LaunchDelays, trace: Trace) -> list[Reason]:
+def delay_reasons(
+    delays: LaunchDelays, each: Sequence[LaunchDelay], steps_ns: float
+) -> list[Reason]:
     """What is said of the launch delays: the latency, what the other launches wait for, and first
-    launches that take long.
+    launches that take long. ``each``: all of them; ``steps_ns``: how long all steps take.
     """
     reasons: list[Reason] = []
     if not delays.launches:
         return reasons
     mostly_hidden = delays.hidden >= _MOSTLY * delays.launches
     if delays.latency_ns is not None:
-        many = delays.found_idle >= _MANY
-        spread = "middle-of-latencies" if many else "all-latencies"
-        reasons.append(
-            because(
-                "launch-latency",
-                latency_ns=delays.latency_ns,
-                spread=because(spread, low_ns=delays.low_ns, high_ns=delays.high_ns),
-                found_idle=delays.found_idle,
-                launches=delays.launches,
-                longest=_longest_latency(trace, delays.latency_ns),
-            )
-        )
-        if delays.clocks == "unchecked":
-            reasons.append(because("latency-with-unchecked-clocks"))
+        reasons += _latency_reasons(delays, delays.latency_ns, each)
     elif not mostly_hidden:
         reasons.append(because("no-launch-latency", why=delays.reason))
 
     if delays.queued:
         others = delays.queued_behind_others
-        behind_others = because("queue-behind-other-streams", launches=others) if others else ""
-        code = "launches-queue-and-hide-the-latency" if mostly_hidden else "launches-queue"
-        reasons.append(
-            because(
-                code,
-                queued=delays.queued,
-                launches=delays.launches,
-                queued_ns=delays.queued_ns,
-                behind_others=behind_others,
-            )
-        )
+        values = {
+            "queued": delays.queued,
+            "launches": delays.launches,
+            "queued_ns": delays.queued_ns,
+            "behind_others": because("queue-behind-streams", launches=others) if others else "",
+        }
+        if mostly_hidden:
+            reasons.append(because("launches-queue-and-hide-the-latency", **values))
+        else:
+            reasons.append(because("launches-queue", **values))
     for kind in delays.other_kinds:
         if kind.kind == "graph":
             reasons.append(
@@ -290,27 +282,50 @@ def delay_reasons(delays: LaunchDelays, trace: Trace) -> list[Reason]:
                     "graph-launch-latency", latency_ns=kind.latency_ns, found_idle=kind.found_idle
                 )
             )
-    return reasons + _first_launches(delays, trace)
+    return reasons + _first_launches(delays, each, steps_ns)
 
 
-def _longest_latency(trace: Trace, median_latency_ns: float) -> Why:
+def _latency_reasons(
+    delays: LaunchDelays, latency_ns: float, each: Sequence[LaunchDelay]
+) -> list[Reason]:
+    """The launch latency, its spread, and whether the clocks allow it to be read."""
+    ends = {"low_ns": delays.low_ns, "high_ns": delays.high_ns}
+    if delays.found_idle >= _MANY:
+        spread = because("middle-of-latencies", **ends)
+    else:
+        spread = because("all-latencies", **ends)
+    latency = because(
+        "launch-latency",
+        latency_ns=latency_ns,
+        spread=spread,
+        found_idle=delays.found_idle,
+        launches=delays.launches,
+        longest=_longest_latency(each, latency_ns),
+    )
+    if delays.clocks == "unchecked":
+        return [latency, because("latency-with-unchecked-clocks")]
+    return [latency]
+
+
+def _longest_latency(each: Sequence[LaunchDelay], median_latency_ns: float) -> Why:
     """The longest launch latency, if it is much longer than the median one; else ''."""
-    longest = max(_kernels_that(trace, "idle"), key=_delay_ns)
+    longest = max(_kernels_that(each, "idle"), key=_delay_ns)
     # It is named only if it takes 10 times as long as the median, and at least 100 us.
     if longest.delay < max(_LONG_TIMES * median_latency_ns, _LONG_NS):
         return ""
     return because("longest-latency", latency_ns=longest.delay, kernel=plain(longest.kernel, 60))
 
 
-def _first_launches(delays: LaunchDelays, trace: Trace) -> list[Reason]:
+def _first_launches(
+    delays: LaunchDelays, each: Sequence[LaunchDelay], steps_ns: float
+) -> list[Reason]:
     """That first launches of kernels take long, if they do: the kernels may be loaded then."""
     usual_ns = delays.latency_ns or _HIDDEN_NS
     # What they take beyond usual launches.
     beyond_ns = delays.first_calls_ns - delays.first_calls * usual_ns
-    steps_ns = sum(step.end - step.start for step in trace.steps)
     if beyond_ns < max(_LONG_NS, _WORTH * steps_ns):
         return []
-    longest = max(_kernels_that(trace, "first"), key=_delay_ns)
+    longest = max(_kernels_that(each, "first"), key=_delay_ns)
     return [
         because(
             "first-launches-take-long",
@@ -322,9 +337,8 @@ def _first_launches(delays: LaunchDelays, trace: Trace) -> list[Reason]:
     ]
 
 
-def _kernels_that(trace: Trace, found: Found) -> list[LaunchDelay]:
-    delays = launch_delays(trace)
-    return [delay for delay in delays if delay.kind == "kernel" and delay.found == found]
+def _kernels_that(each: Iterable[LaunchDelay], found: Found) -> list[LaunchDelay]:
+    return [delay for delay in each if delay.kind == "kernel" and delay.found == found]
 
 
 def _delay_ns(delay: LaunchDelay) -> float:

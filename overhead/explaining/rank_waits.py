@@ -13,11 +13,13 @@ import msgspec
 from overhead.explaining.host_work import HostTimes
 from overhead.explaining.ranks import RankComparison
 from overhead.explaining.record import BoundKind, StepVerdict
-from overhead.explaining.replay import StepParts, step_parts
+from overhead.explaining.replay import StepParts, mean_parts, step_parts
 from overhead.explaining.verdict import BOUND_BY_WAITS, UNCHECKED, bound_of
 from overhead.results import Reason, Why, because
 from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns, busy_by_device
 
+_FEW_STEPS = 3
+"""Of more steps than these the first one does not count in a mean."""
 _LITTLE = 0.1
 """Collectives are named from this share of the device's time on, as operations are."""
 
@@ -57,15 +59,18 @@ def without_waits_for_ranks(
     least = _bound(as_recorded, step_parts(Trace(without_any_waits).quiet(), host))
     collective_ns = statistics.median(_exposed_ns(step) for step in steps)
     device_ns = statistics.median(busiest_ns(step.device) for step in steps)
-    # What the collectives cost, as a sentence: known waits, or only that they may wait.
     cost = because("collectives-may-wait", device_ns=device_ns, collective_ns=collective_ns)
     if known:
-        waiting_ns = _median_shortening_ns(steps, without_known_waits)
-        times = {"device_ns": device_ns, "collective_ns": collective_ns, "waiting_ns": waiting_ns}
-        cost = because("collectives-wait", **times)
-        if len(steps) < len(trace.steps):
-            shared = {"shared": len(steps), "steps": len(trace.steps)}
-            cost = because("collectives-wait-in-shared-steps", **shared, **times)
+        cost = _known_cost(steps, without_known_waits, len(trace.steps))
+
+    differ = _differ(steps, without_known_waits, most, host)
+    if not known:
+        differ = _differ(steps, without_any_waits, least, host)
+    if differ:
+        why = because("steps-differ-in-collectives", **differ)
+        if known:
+            why = because("steps-differ-in-waits", **differ)
+        return StepVerdict(kind="unclear", sentences=[]), [why]
 
     # The verdict in each of the two extremes.
     if most.kind == least.kind == verdict.kind:  # the waits do not matter
@@ -76,16 +81,65 @@ def without_waits_for_ranks(
         without = because("step-without-these-waits", **_bounds(most.parts))
         return _with_bound(verdict, most), [*lead, *unchecked, cost, without]
     # Otherwise it depends on waits that nobody knows: no verdict, but what is known.
-    code = "no-verdict-of-one-rank"
-    if known:
-        code = "no-verdict-with-other-collectives"
-    elif ranks is not None:
-        code = "no-verdict-without-comparing-ranks"
-    why = because(
-        code, collective_ns=collective_ns, bound_if_waiting=least.kind, bound_if_exchange=most.kind
-    )
+    cases = {
+        "collective_ns": collective_ns,
+        "bound_if_waiting": least.kind,
+        "bound_if_exchange": most.kind,
+    }
     without = because("step-without-collectives", **_bounds(least.parts))
-    return StepVerdict(kind="unclear", sentences=[]), [why, cost, without]
+    said = [_not_known(cases, ranks, known=known), cost, without]
+    return StepVerdict(kind="unclear", sentences=[]), said
+
+
+def _not_known(
+    cases: Mapping[str, float | str], ranks: RankComparison | None, *, known: bool
+) -> Reason:
+    """Why the waits in collectives are not known. ``cases``: what bounds the step if they are all
+    of the collectives, and if there are none. ``known``: of some collectives the waits are known.
+    """
+    if known:
+        return because("no-verdict-with-other-collectives", **cases)
+    if ranks is not None:
+        return because("no-verdict-without-comparing-ranks", **cases)
+    return because("no-verdict-of-one-rank", **cases)
+
+
+def _known_cost(
+    steps: Sequence[StepTrace], without_waits: Sequence[StepTrace], all_steps: int
+) -> Reason:
+    """What collectives cost whose waits are known, as a sentence. ``steps``: those of ``all_steps``
+    that are in the traces of all ranks.
+    """
+    times = {
+        "device_ns": statistics.median(busiest_ns(step.device) for step in steps),
+        "collective_ns": statistics.median(_exposed_ns(step) for step in steps),
+        "waiting_ns": _median_shortening_ns(steps, without_waits),
+    }
+    if len(steps) == all_steps:
+        return because("collectives-wait", **times)
+    shared = {"shared": len(steps), "steps": all_steps}
+    return because("collectives-wait-in-shared-steps", **shared, **times)
+
+
+def _differ(
+    steps: Sequence[StepTrace],
+    without_waits: Sequence[StepTrace],
+    quiet: _BoundBesideRanks,
+    host: HostTimes,
+) -> dict[str, float | str]:
+    """If a verdict on the quiet steps does not hold for all, since on average the steps wait in
+    collectives for a third or more, and the quiet ones do not: the times of both, as values of a
+    reason. Else nothing.
+    """
+    # The first one is left out, in which programs warm up, unless there are few.
+    first = 1 if len(steps) > _FEW_STEPS else 0
+    mean = mean_parts(Trace(steps), host, first)
+    mean_without = mean_parts(Trace(without_waits), host, first)
+    mean_bound = _bound(mean, mean_without)
+    if quiet.kind == "ranks" or mean_bound.kind != "ranks":
+        return {}
+    waiting_ns = mean.step - mean_without.step
+    return {**_bounds(quiet.parts), "step_ns": mean.step, "waiting_ns": waiting_ns}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,11 @@ from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns
 _SMALL, _MOST = 0.05, 2 / 3
 """A rank is named if the others wait for a 20th of a step or more, two thirds of it for this
 rank.
+"""
+_NEARLY_ALL = 0.8
+"""A rank is named if the others wait for it in so many of the steps. Chosen, not measured; of two
+equal ranks of a DDP program on an H200, one was late in 6 of 8 steps, and one that was made slow in
+all.
 """
 _LONGER = 1.15
 """The step of a rank is named if it takes so many times as long as that of the others."""
@@ -58,7 +64,9 @@ class RankComparison:
     compared. ``left_out``: how many are not, since the ranks have different numbers or groups of
     them. ``shared``: the steps that are in all traces. ``waits``: by rank, how long it waits in
     each collective that is compared, ns. ``waited_for``: for each rank, how long the others wait
-    for it in a step, on average, ns.
+    for it in a step, on average, ns; ``late_steps``: in how many steps they wait for it.
+    ``are_shifted``: the collectives of the ranks do not belong together in the order in which they
+    are there, so that none are compared.
     """
 
     rows: Sequence[RankRow]
@@ -68,6 +76,7 @@ class RankComparison:
     shared: Collection[int] = ()
     waits: Sequence[Mapping[DeviceWork, float]] = field(default_factory=list)
     waited_for: Sequence[float] = ()
+    late_steps: Sequence[int] = ()
     are_shifted: bool = False
 
 
@@ -91,7 +100,7 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     times = np.full((len(traces), len(columns)), np.nan)
     ends = np.full((len(traces), len(columns)), np.nan)
     for place, column in enumerate(columns):
-        for rank, work in column.items():
+        for rank, work in column.work.items():
             times[rank, place] = work.end - work.start
             ends[rank, place] = work.end
     if are_shifted(ends):
@@ -115,11 +124,12 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     # For each rank, how long it waited in each of its collectives.
     waits_by_work: list[dict[DeviceWork, float]] = [{} for _ in traces]
     for place, column in enumerate(columns):
-        for rank, work in column.items():
+        for rank, work in column.work.items():
             waits_by_work[rank][work] = float(waits[rank, place])
     # In a collective all ranks of its group but one may wait: the mean wait of one of them.
     others = np.maximum(1, (~np.isnan(times)).sum(axis=0) - 1)
-    mean_waits_ns = (waited_for / others).sum(axis=1) / number_of_steps
+    waits_for_ns = waited_for / others
+    mean_waits_ns = waits_for_ns.sum(axis=1) / number_of_steps
     return RankComparison(
         rows,
         steps=len(shared),
@@ -128,7 +138,25 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
         shared=shared,
         waits=waits_by_work,
         waited_for=[float(ns) for ns in mean_waits_ns],
+        late_steps=_late_steps(waits_for_ns, [column.step for column in columns], rows),
     )
+
+
+def _late_steps(
+    waits_for_ns: np.ndarray, steps: Sequence[int], rows: Sequence[RankRow]
+) -> list[int]:
+    """In how many steps the others wait for each rank, for a 20th of its step or more.
+    ``waits_for_ns``: how long one of them waits, a row for each rank, a column for each collective;
+    ``steps``: the number of the step of each column.
+    """
+    numbers = np.array(steps)
+    late_steps = [0] * len(rows)
+    for number in set(steps):
+        of_step_ns = waits_for_ns[:, numbers == number].sum(axis=1)
+        for rank, row in enumerate(rows):
+            if of_step_ns[rank] >= _SMALL * row.step_ns:
+                late_steps[rank] += 1
+    return late_steps
 
 
 _Members = Mapping[_Kind, Sequence[int]]
@@ -169,15 +197,25 @@ def _members_of_group(group: str, having: Sequence[int], traces: Sequence[Trace]
     return having if len(having) == len(ranks) else ()
 
 
+class _Column(NamedTuple):
+    """A collective that is compared: the number of its step, and its work by the place of the
+    rank.
+    """
+
+    step: int
+    work: Mapping[int, DeviceWork]
+
+
 def _columns(
     collectives_of_ranks: Sequence[_CollectivesByKind], members_of_kinds: _Members
-) -> list[dict[int, DeviceWork]]:
-    """The collectives that are compared: of each its work by the place of the rank."""
+) -> list[_Column]:
+    """The collectives that are compared."""
     columns = []
     for kind, members in members_of_kinds.items():
         number = len(collectives_of_ranks[members[0]][kind])
         for index in range(number):
-            columns.append({rank: collectives_of_ranks[rank][kind][index] for rank in members})
+            work = {rank: collectives_of_ranks[rank][kind][index] for rank in members}
+            columns.append(_Column(kind[0], work))
     return columns
 
 
@@ -322,8 +360,8 @@ def rank_reasons(found: RankComparison) -> list[Why]:
 
 
 def _late_rank(found: RankComparison) -> Why:
-    """Which rank the others wait for in collectives, and how much longer its host and its device
-    work than those of the others; or that no rank is late.
+    """Which rank the others wait for in collectives, and whether its host or its device works
+    longer than those of the others; or that no rank is late, or not in nearly all steps.
     """
     index = max(range(len(found.rows)), key=lambda each: found.waited_for[each])
     late = found.rows[index]
@@ -333,15 +371,37 @@ def _late_rank(found: RankComparison) -> Why:
     # from two thirds of all waiting, and a 20th of a step, on.
     if late.last_share < _MOST or waited_ns < _SMALL * late.step_ns:
         return because("no-rank-is-late")
+    # The name is from a file: without control characters, and cut.
+    name = plain(late.rank, 30)
+    late_steps = found.late_steps[index]
+    if late_steps < _NEARLY_ALL * found.steps:
+        return because("rank-is-late-at-times", rank=name, late_steps=late_steps, steps=found.steps)
+    host_ns = late.host_ns - statistics.median(row.host_ns for row in others)
+    device_ns = late.device_ns - statistics.median(row.device_ns for row in others)
     return because(
         "rank-is-late",
-        # The name is from a file: without control characters, and cut.
-        rank=plain(late.rank, 30),
+        rank=name,
         share=late.last_share,
         waited_ns=waited_ns,
-        host_ns=late.host_ns - statistics.median(row.host_ns for row in others),
-        device_ns=late.device_ns - statistics.median(row.device_ns for row in others),
+        host_ns=host_ns,
+        device_ns=device_ns,
+        cause=_cause(host_ns, device_ns, waited_ns),
     )
+
+
+def _cause(host_ns: float, device_ns: float, waited_ns: float) -> Why:
+    """What makes a rank late: its host or its device, if it works longer than those of the others
+    by half of the time that they wait.
+    """
+    by_host = host_ns >= waited_ns / 2
+    by_device = device_ns >= waited_ns / 2
+    if by_host and by_device:
+        return because("late-by-host-and-device", host_ns=host_ns, device_ns=device_ns)
+    if by_host:
+        return because("late-by-host", host_ns=host_ns)
+    if by_device:
+        return because("late-by-device", device_ns=device_ns)
+    return because("late-by-neither")
 
 
 def _longer_step(rows: Sequence[RankRow]) -> Why:

@@ -8,6 +8,7 @@ finished; blocking is no host work.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import heapq
 import itertools
@@ -21,11 +22,20 @@ from overhead.explaining.host_work import HostTimes, HostWork
 from overhead.explaining.launch_delays import launch_latencies_ns
 from overhead.results import Why, because
 from overhead.traces.pending_work import QUEUE_DEPTH
+from overhead.traces.spans import start_of
 from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns
 
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often
 more. Chosen, not measured; more of them take longer to replay.
+"""
+
+
+_CLOCK_NS = 100.0
+"""Times of one device are so exact. Chosen, not measured."""
+_STREAM_WAIT_NS = 20_000.0
+"""Work begins within this time after the work of another stream that it waits for; without such a
+wait, it begins within this time after its launch. Chosen, not measured.
 """
 
 
@@ -44,7 +54,9 @@ class QueueAction:
     streams in ``waits_for``.
 
     ``latency_ns``: from the call that issues the work to its start on an idle device. ``call``,
-    ``kernel``: names.
+    ``kernel``: names. ``issue_ns``: how long the call itself works on the host; that is part of the
+    work of the next action, since the device may start before the call returns. ``is_graph``:
+    whether the call launches a graph.
     """
 
     work_ns: float
@@ -53,6 +65,9 @@ class QueueAction:
     waits_for: Sequence[str] = ()
     call: Why = ""
     kernel: str = ""
+    after: Sequence[str] = ()
+    issue_ns: float = 0.0
+    is_graph: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,6 +152,9 @@ class _Queue:
             self._wait_for_room()
             # A job starts when its launch has arrived and the work before it has ended.
             start = max(self.stream_ends.get(stream, 0.0), self.now + action.latency_ns)
+            # The device lets it wait for other streams, as ``cudaStreamWaitEvent`` asked for.
+            for other in action.after:
+                start = max(start, self.stream_ends.get(other, 0.0))
             end = start + duration_ns
             self.stream_ends[stream] = end
             self._keep_span(f"stream {stream}", action.kernel, start, end, issued=self.now)
@@ -224,16 +242,17 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
         # As recorded, a latency holds what the profiler adds to the call.
         latencies[name] = max(0.0, latency_ns - call_ns)
     # ``work_of`` gives a function: the host's work between two times of the step.
+    waits = _waits_for_streams(trace)
     steps = [
-        list(_actions(step, host.work_of(step, call_ns), call_ns, latencies))
+        list(_actions(step, host.work_of(step, call_ns), call_ns, latencies, waits))
         for step in trace.steps
     ]
     # From the end of the device's work until a call that waits for it returns: what is left of the
     # call without ``blocked``, its time until that work is done.
     wakes_ns = []
     for step in trace.steps:
-        waits = [call for call in step.calls if call.blocked > 0]
-        wakes_ns += [call.end - call.start - call.blocked for call in waits]
+        blocking = [call for call in step.calls if call.blocked > 0]
+        wakes_ns += [call.end - call.start - call.blocked for call in blocking]
     return QueueModel(steps, statistics.median(wakes_ns) if wakes_ns else 0.0)
 
 
@@ -295,14 +314,18 @@ def _without_waits(model: QueueModel) -> QueueModel:
 
 
 def _actions(
-    step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping[str, float]
+    step: StepTrace,
+    host: HostWork,
+    call_ns: float,
+    latencies: Mapping[str, float],
+    waits: Mapping[int, str],
 ) -> Iterator[QueueAction]:
     """A profiled step as actions, which a model replays: one for each call that issues work or
     waits, with the host's work since the call before, and one for the rest of the host's work.
 
     ``host``: the host's work between two times. ``call_ns``: what the profiler adds to a call.
     ``latencies``: from a call to the start of its work, by the name of the call, '' for a call
-    whose own is not known.
+    whose own is not known. ``waits``: by the number of a call, the stream that its work waits for.
     """
     # ``done_until``: up to when the host's work is in an action already.
     done_until = step.start
@@ -325,9 +348,47 @@ def _actions(
             call.waits_for,
             call=call.operation.name if call.operation else call.name,
             kernel=issued[0].name if issued else "",
+            after=[waits[call.correlation]] if call.correlation in waits else (),
+            issue_ns=max(0.0, call.end - call.start - call.no_work - call_ns),
+            is_graph="GraphLaunch" in call.name,
         )
         done_until = call.start
     yield QueueAction(host(done_until, step.end), call=because("end-of-step"))
+
+
+def _waits_for_streams(trace: Trace) -> dict[int, str]:
+    """By the number of a call whose device work waits for work of another stream, that stream.
+
+    Traces do not tell these waits. Such work was issued earlier, its own stream was free, and it
+    begins just when the work on the other stream ends.
+    """
+    called: dict[int, float] = {}
+    pieces: list[DeviceWork] = []
+    for step in trace.steps:
+        called |= {call.correlation: call.end for call in step.calls if call.correlation}
+        pieces += step.device
+    pieces.sort(key=start_of)
+    if len({work.stream for work in pieces}) < 2:
+        return {}
+    ended = sorted((work.end, work.stream) for work in pieces)
+    ends = [end for end, _ in ended]
+    own_ends: dict[str, float] = {}
+    found: dict[int, str] = {}
+    for work in pieces:
+        own_end = own_ends.get(work.stream, -math.inf)
+        own_ends[work.stream] = max(own_end, work.end)
+        ready = max(called.get(work.correlation, math.inf), own_end)
+        if work.start - ready <= _STREAM_WAIT_NS:
+            continue
+        # Of the work that has just ended, the last one on another stream.
+        last = bisect.bisect_right(ends, work.start + _CLOCK_NS)
+        while last > 0 and ends[last - 1] >= work.start - _STREAM_WAIT_NS:
+            last -= 1
+            stream = ended[last][1]
+            if stream != work.stream:
+                found[work.correlation] = stream
+                break
+    return found
 
 
 def _jobs(issued: Iterable[DeviceWork]) -> list[StreamJob]:
@@ -359,17 +420,19 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
 
     From the end of the first step to the end of the last one, so that work of the last step which
     runs after it, and the start on an idle device, are not spread over the steps. A single step
-    counts whole.
+    counts whole, without the time in which its first work waits for work from before the step.
     """
     # Without other profiles the host's times are those of the trace, the profiler's cost included.
     model = queue_model(trace, HostTimes())
     queue = _Queue(model)
+    queue.stream_ends.update(_busy_at_first(trace))
     # ``run`` returns when each step and all work before it are done, on one clock over all steps.
     replayed_ends = [queue.run(actions) for actions in model.steps]
     recorded_ends = _recorded_ends(trace)
     if len(recorded_ends) == 1:
-        recorded_ns = recorded_ends[0] - trace.steps[0].start
-        return RecordedAndReplayed(recorded_ns, replayed_ends[0])
+        earlier_ns = _delayed_by_earlier_work_ns(trace.steps[0])
+        recorded_ns = recorded_ends[0] - trace.steps[0].start - earlier_ns
+        return RecordedAndReplayed(recorded_ns, replayed_ends[0] - earlier_ns)
 
     between_steps = []
     for before, after in itertools.pairwise(trace.steps):
@@ -378,6 +441,37 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
     replayed_ns = replayed_ends[-1] - replayed_ends[0]
     steps = len(trace.steps) - 1
     return RecordedAndReplayed(recorded_ns / steps, replayed_ns / steps)
+
+
+def _busy_at_first(trace: Trace) -> dict[str, float]:
+    """For each stream, until when it works on what was issued before the first step, ns from the
+    start of that step. Streams that are free by then are left out.
+    """
+    first = trace.steps[0]
+    busy: dict[str, float] = {}
+    for step in trace.steps:
+        for work in step.device:
+            # The first work of a stream shows that the stream was free by then.
+            until = min(first.busy_before, work.start) - first.start
+            if work.stream not in busy and until > 0:
+                busy[work.stream] = until
+    return busy
+
+
+def _delayed_by_earlier_work_ns(step: StepTrace) -> float:
+    """How long the device work of a step waits for work that was issued before the step: the
+    longest wait of the first work of a stream.
+    """
+    called = {call.correlation: call.start for call in step.calls if call.correlation}
+    streams: set[str] = set()
+    longest_ns = 0.0
+    for work in step.device:
+        if work.stream not in streams:
+            waits_until = min(step.busy_before, work.start)
+            waits_ns = waits_until - called.get(work.correlation, math.inf)
+            longest_ns = max(longest_ns, waits_ns)
+        streams.add(work.stream)
+    return longest_ns
 
 
 def _recorded_ends(trace: Trace) -> list[float]:

@@ -35,6 +35,7 @@ from overhead.words.explaining.step import (
 )
 from overhead.words.explaining.times import (
     QUOTE_THIS,
+    device_text,
     mean_text,
     replay_remark,
     replayed_text,
@@ -195,7 +196,7 @@ def _times_of(explanation: Explanation) -> list[_TimeRow]:
             may_lack=True,
         ),
         _TimeRow("until the step returns (enqueue time)", step.issue, time_text, from_running=True),
-        _TimeRow("device time", step.busy, micro_or_why),
+        _TimeRow("device time", step.busy, device_text),
         _TimeRow("as the profile explains it", explanation.replay.replayed, replayed_text),
     ]
 

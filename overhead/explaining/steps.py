@@ -42,17 +42,19 @@ def steps_reasons(taken: StepsTaken) -> list[Reason]:
 
 def _what(taken: StepsTaken) -> Reason:
     """What a step is, and how many were found."""
-    values = {"steps": taken.found}
     if taken.how in ("marks", "named"):
-        return because("steps-are-ranges", name=taken.name, **values)
+        return because("steps-are-ranges", name=taken.name, steps=taken.found)
     if taken.how in ("range", "ranges"):
-        return because("steps-are-ranges-in-turn", name=taken.name, **values)
+        return because("steps-are-ranges-in-turn", name=taken.name, steps=taken.found)
     if taken.how == "period":
-        return because("steps-are-launches-in-turn", launches=taken.launches, **values)
+        return because("steps-are-launches-in-turn", launches=taken.launches, steps=taken.found)
     step_ns = taken.longest_ns
-    codes = {"between": "step-between-times", "launches": "step-of-all-launches"}
-    code = codes.get(taken.how, "step-of-all")
-    return because(code, step_ns=step_ns, recorded_ns=taken.recorded_ns)
+    if taken.how == "between":
+        return because("step-between-times", step_ns=step_ns)
+    # A step of nearly all of the recording counts as all of it.
+    if taken.how == "launches" and step_ns < (1 - _LITTLE) * taken.recorded_ns:
+        return because("step-of-all-launches", step_ns=step_ns, recorded_ns=taken.recorded_ns)
+    return because("step-of-all", recorded_ns=taken.recorded_ns)
 
 
 def _left_out(taken: StepsTaken) -> Iterator[Reason]:
@@ -74,7 +76,11 @@ def _left_out(taken: StepsTaken) -> Iterator[Reason]:
 
 def _device_behind(taken: StepsTaken) -> Iterator[Reason]:
     """That the device runs behind the host, which ends its steps earlier."""
-    if taken.behind_ns > _LITTLE * taken.longest_ns:
-        # With one step there is no second end to which its time could be counted.
-        code = "device-runs-behind" if taken.found > 1 else "device-ends-later"
-        yield because(code, behind_ns=taken.behind_ns)
+    if taken.already_busy:
+        yield because("device-already-busy")
+    if taken.behind_ns <= _LITTLE * taken.longest_ns:
+        return
+    if taken.found > 1:
+        yield because("device-runs-behind", behind_ns=taken.behind_ns)
+    else:  # there is no second step to the end of which its time could be counted
+        yield because("device-ends-later", behind_ns=taken.behind_ns)

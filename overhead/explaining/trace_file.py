@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +17,10 @@ from overhead.errors import UsageError
 from overhead.explaining.device_time import device_time_rows, devices_said, split_of
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
+from overhead.explaining.host_places import host_places, places_reasons
 from overhead.explaining.host_work import HostTimes, ProfilerCost
 from overhead.explaining.profiling import StepProfile
+from overhead.explaining.rank_steps import paired_steps
 from overhead.explaining.rank_waits import without_waits_for_ranks
 from overhead.explaining.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
 from overhead.explaining.record import (
@@ -30,20 +33,21 @@ from overhead.explaining.record import (
     missing,
 )
 from overhead.explaining.replay import StepParts, mean_parts, step_parts
-from overhead.explaining.verdict import WITHIN, bound_of
+from overhead.explaining.start_up import MOST_START_UP, StartUp, start_up_of, start_up_reasons
+from overhead.explaining.verdict import LEAST_IDLE, UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
 from overhead.reading.plain_text import plain
-from overhead.results import Figure, Machine, Reason, Why, because, together
+from overhead.results import Figure, Machine, Reason, Why, because, code_of, codes_of, together
 from overhead.timing.call_spec import FoundCall
 from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
-from overhead.traces.device_split import DeviceSplit
-from overhead.traces.doubts import working_threads
+from overhead.traces.device_split import DeviceSplit, TimeSplit
 from overhead.traces.formats import read_trace_file
+from overhead.traces.opened_ranges import with_opened_ranges
 from overhead.traces.recording import caveats, left_out, why_no_verdict
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
-from overhead.traces.trace import Trace
+from overhead.traces.trace import Trace, busiest_ns
 
 _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
 _MOST_COST_NS = 5000.0
@@ -56,6 +60,31 @@ _FEW_STEPS = 3
 """Of more steps than these the first one does not count where steps are compared."""
 _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
+_TRUE_OF_START_UP = {
+    "device-is-idle",
+    "most-host-time",
+    "processor-only",
+    "kernels-inside-operations",
+}
+"""What is said of a step and holds for start-up too."""
+_WRONG_OF_START_UP = {
+    "predicted-gains",
+    "fewer-launches-save-little",
+    "less-host-work-saves-nothing",
+    "host-work-for-each-launch",
+}
+"""What would follow from a step for later ones."""
+_BEFORE_THE_CAUSES = {
+    "host-bound",
+    "bound-by-synchronisation",
+    "mixed",
+    "mixed-without-synchronisations-host",
+    "mixed-without-synchronisations-device",
+    "predicted-gains",
+    "fewer-launches-save-little",
+    "kernels-inside-operations",
+}
+"""Where the host's time goes stands behind these."""
 _MOST_PROCESSES = 8
 """A sentence names at most so many other processes."""
 _MOST_SENTENCES = 20
@@ -83,7 +112,8 @@ def explain_traces(
             f"two of these traces are of rank {plain(rank, 60)}; give one of each rank"
         )
     traces = _with_names(traces, paths)
-    trace = traces[0]
+    # A range that holds most of a step says nothing of what takes its time.
+    trace, opened = with_opened_ranges(traces[0])
     if chrome is not None and not trace.has_device:
         raise UsageError(f"{chrome}: no replay to write: {paths[0].name} has no work on a device")
     # Times are in ns here.
@@ -91,18 +121,14 @@ def explain_traces(
     # First the first trace is explained as any step is; then the ranks are compared.
     found = _explained_as_a_step(trace, host, paths[0].name, 1e6 * step_ms)
 
-    ranks = compare_ranks(traces) if len(traces) > 1 else None
-    # Ranks whose recording lost so much that it allows no comparison.
-    lost_by_rank = []
-    for each in traces:
-        why = why_no_verdict(each.recording)
-        if why:
-            lost_by_rank.append(because("recording-of-rank", rank=each.rank, why=why))
+    paired = paired_steps(traces)
+    ranks = compare_ranks(paired.traces) if len(traces) > 1 else None
+    between_ranks = _said_of_ranks(ranks, traces, paired.said) if ranks else []
     split = split_of(trace, ranks)
     found = msgspec.structs.replace(
         found,
-        not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
-        verdict=_verdict(found, trace, host, ranks, lost_by_rank, split),
+        not_seen=[*_not_in_a_trace(trace), *_not_read(trace), *found.not_seen],
+        verdict=_verdict(found, trace, host, ranks, between_ranks, opened, split),
         ranks=list(ranks.rows) if ranks else [],
         processes=_process_rows(trace),
         device_time=device_time_rows(
@@ -185,10 +211,18 @@ def _with_names(traces: Sequence[Trace], paths: Sequence[Path]) -> list[Trace]:
     return named
 
 
+def _not_in_a_trace(trace: Trace) -> list[Reason]:
+    """What no trace tells, and how to learn it of a program of Python."""
+    said = [because("not-in-any-trace")]
+    if trace.maker == "pytorch":
+        said.append(because("run-the-program"))
+    return said
+
+
 def _not_read(trace: Trace) -> list[Reason]:
     """What the result does not hold of this trace: memory, records left out."""
     said = []
-    if not trace.recording.memory_recorded:
+    if not trace.recording.memory_recorded and trace.maker == "pytorch":
         said.append(because("allocations-not-recorded"))
     return [*left_out(trace.recording), *said]
 
@@ -233,20 +267,35 @@ def _process_rows(trace: Trace) -> list[ProcessRow]:
     return rows
 
 
+def _said_of_ranks(
+    ranks: RankComparison, traces: Sequence[Trace], pairing: Sequence[Why]
+) -> list[Why]:
+    """What is said of several ranks: how their steps belong together (``pairing``) and which one is
+    late; or that they cannot be compared, since a recording has lost too much.
+    """
+    for trace in traces:
+        why = why_no_verdict(trace.recording)
+        if why:
+            lost = because("recording-of-rank", rank=trace.rank, why=why)
+            return [because("ranks-not-comparable", why=lost)]
+    return [*pairing, *rank_reasons(ranks)]
+
+
 def _verdict(
     found: Explanation,
     trace: Trace,
     host: HostTimes,
     ranks: RankComparison | None,
-    lost_by_rank: Sequence[Reason],
+    between_ranks: Sequence[Why],
+    opened: Sequence[str],
     split: DeviceSplit,
 ) -> StepVerdict:
     """The verdict of the explanation ``found``, or none where this recording does not allow one:
     it lost records, its steps differ, or collectives may wait for other ranks. Its sentences begin
     with what a reader must know of the recording, and end with the ranks.
 
-    ``lost_by_rank``: why the recordings of some ranks allow no comparison. ``split``: where the
-    time of the devices goes.
+    ``between_ranks``: what is said of several ranks. ``opened``: the names of the ranges that are
+    replaced by what runs in them. ``split``: where the time of the devices goes.
     """
     verdict = found.verdict
     # ``first``: what a reader must know of the recording. ``said``: the sentences of the verdict.
@@ -260,32 +309,176 @@ def _verdict(
         no_verdict = because("no-verdict", why=lost_records)
         first = [no_verdict, *first, because("times-of-what-was-recorded")]
         said = []
-    elif not trace.has_device:
-        said = _on_processor_only(found, said)
-    elif verdict.kind != "unclear":
-        why = _other_steps(trace, host) or _calls_without_work(verdict, trace)
-        if why is not None:
-            verdict = StepVerdict(kind="unclear", sentences=[])
-            said = [why]
-        else:
-            verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
-    # What else the trace tells, if it is complete enough.
-    if not lost_records:
-        said += devices_said(split)
-        said += _runtime_call(found, trace)
-        # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
-        said += _chosen_cost(host)
+    else:
+        verdict, said = _verdict_and_causes(found, trace, host, ranks, opened, split)
     if ranks is not None:
         said.append(because("rest-is-of-rank", rank=ranks.rows[0].rank))
-        if lost_by_rank:
-            said.append(because("ranks-not-comparable", why=lost_by_rank[0]))
-        else:
-            said += rank_reasons(ranks)
+        said += between_ranks
     reasons = [*first, *said]
     # A file holds so many. The last one, which is of the ranks, is kept.
     if len(reasons) > _MOST_SENTENCES:
         reasons = reasons[: _MOST_SENTENCES - 1] + reasons[-1:]
     return msgspec.structs.replace(verdict, sentences=reasons)
+
+
+def _verdict_and_causes(
+    found: Explanation,
+    trace: Trace,
+    host: HostTimes,
+    ranks: RankComparison | None,
+    opened: Sequence[str],
+    split: DeviceSplit,
+) -> tuple[StepVerdict, list[Why]]:
+    """The verdict on a recording that has lost little, and its sentences: what bounds the step
+    first, then where the time goes, then what a reader must know of these times.
+    """
+    verdict = _with_idle_share(found.verdict, split)
+    said = list(verdict.sentences)
+    start_up = start_up_of(trace.quiet(), host)
+    if not trace.has_device:
+        said = _on_processor_only(found, trace, said)
+    elif verdict.kind == "unclear":
+        verdict, said = _as_recorded(found, split, said)
+    else:
+        why = _other_steps(trace, host) or _calls_without_work(verdict, trace, host)
+        if why is not None:
+            verdict = StepVerdict(kind="unclear", sentences=[])
+            said = [why]
+        else:
+            verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
+
+    # A replay that fails its check shows that the times of the host are not right, and calls that
+    # may wait are no work. Beside a device that bounds the step the host's time tells nothing.
+    places: list[Reason] = []
+    may_wait = "no-verdict-with-calls-that-may-wait" in codes_of(together(*said))
+    if found.replay.ok and not may_wait and verdict.kind != "device":
+        places = places_reasons(
+            host_places(trace.quiet(), host, opened), has_device=trace.has_device
+        )
+        places += _opened_reasons(found, opened)
+        said = _without_names(said, opened)
+        if _launches_take_long(places):
+            said = [each for each in said if code_of(each) != "fewer-launches-save-little"]
+    bounds = _start_up_bounds(start_up, trace)
+    started = start_up_reasons(start_up, bounds=bounds)
+    if start_up.share >= MOST_START_UP:
+        # What such a recording says of its launches does not hold for the steps after it.
+        said = [reason for reason in said if code_of(reason) not in _WRONG_OF_START_UP]
+    if bounds:
+        verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
+        facts = [reason for reason in said if code_of(reason) in _TRUE_OF_START_UP]
+        said = [*started, *places, *facts]
+    else:
+        said = _with_causes(said, [*started, *places])
+    said += devices_said(split)
+    # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
+    said += _chosen_cost(host)
+    if UNCHECKED in said:  # a remark on all times, which comes after them
+        said.remove(UNCHECKED)
+        said.append(UNCHECKED)
+    return verdict, said
+
+
+def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
+    """The verdict with the share of a step in which its device is idle as it was recorded. Work of
+    the step before, which goes on in this one, is no idle time.
+    """
+    busiest = max(split.devices, key=_busy_of, default=None)
+    if busiest is None or split.step_ns <= 0 or verdict.overhead_share is None:
+        return verdict
+    idle_share = min(1.0, max(0.0, busiest.idle / split.step_ns))
+    said = []
+    for reason in verdict.sentences:
+        if code_of(reason) != "device-is-idle":
+            said.append(reason)
+        # A device that bounds the step and seems idle works on what was issued before.
+        elif idle_share >= LEAST_IDLE and (verdict.kind != "device" or idle_share <= WITHIN):
+            said.append(because("device-is-idle", share=idle_share))
+    return msgspec.structs.replace(verdict, overhead_share=idle_share, sentences=said)
+
+
+def _busy_of(device: TimeSplit) -> float:
+    return device.busy
+
+
+def _start_up_bounds(start_up: StartUp, trace: Trace) -> bool:
+    """Whether start-up bounds the step: it is most of the host's work, and longer than the device
+    works.
+    """
+    device_ns = statistics.fmean(busiest_ns(step.device) for step in trace.steps)
+    return start_up.share >= MOST_START_UP and start_up.ns > device_ns
+
+
+def _with_causes(said: Sequence[Why], causes: Sequence[Why]) -> list[Why]:
+    """The sentences of a verdict with where the host's time goes, which stands behind what bounds
+    the step and what would change it.
+    """
+    behind = 0
+    for index, reason in enumerate(said):
+        if code_of(reason) in _BEFORE_THE_CAUSES:
+            behind = index + 1
+    behind = behind or len(said)
+    return [*said[:behind], *causes, *said[behind:]]
+
+
+def _launches_take_long(reasons: Sequence[Reason]) -> bool:
+    """Whether it is said that launch calls take much of the host's time: each so long that no model
+    of launches holds.
+    """
+    calls = [str(each.values["call"]) for each in reasons if each.code == "runtime-call-takes"]
+    return any("Launch" in call for call in calls)
+
+
+def _without_names(said: Sequence[Why], names: Sequence[str]) -> list[Why]:
+    """What is said, without the sentence that one of these ranges takes most of the host's time:
+    another one says what is in it.
+    """
+    kept = []
+    for reason in said:
+        is_most = isinstance(reason, Reason) and reason.code == "most-host-time"
+        name = reason.values.get("name") if isinstance(reason, Reason) else None
+        if not is_most or str(name) not in names:
+            kept.append(reason)
+    return kept
+
+
+def _opened_reasons(found: Explanation, opened: Sequence[str]) -> list[Reason]:
+    """Which ranges hold a quarter of the steps or more, and how long the host works in them outside
+    of the operations that they hold.
+    """
+    own_ns = {row.name: row.host_ns for row in found.operations}
+    return [
+        because("range-holds-operations", name=name, own_ns=own_ns.get(name, 0.0))
+        for name in opened
+        if own_ns.get(name, 0.0) >= _LITTLE * sum(own_ns.values())
+    ]
+
+
+def _as_recorded(
+    found: Explanation, split: DeviceSplit, said: list[Why]
+) -> tuple[StepVerdict, list[Why]]:
+    """The verdict that the recorded times alone allow where the replay does not explain them: a
+    device that works for almost all of the step bounds it, unless it may wait for other ranks. Else
+    none; then it is said for which share the device works, and what waits longest.
+    """
+    busiest = max(split.devices, key=_busy_of, default=None)
+    if busiest is None or split.step_ns <= 0 or not found.replay.unchecked:
+        return found.verdict, said
+    share = min(1.0, busiest.busy / split.step_ns)
+    times = {"device_ns": busiest.busy, "step_ns": split.step_ns, "share": share}
+    may_wait = busiest.collective + busiest.waiting > _LITTLE * split.step_ns
+    if share >= 1 - WITHIN and not may_wait:
+        verdict = StepVerdict(kind="device", overhead_share=1 - share, sentences=[])
+        return verdict, [because("device-bound-as-recorded", **times), UNCHECKED]
+
+    known: list[Why] = [because("device-works-as-recorded", **times)]
+    # They come in the order of their waits.
+    longest = next(iter(found.synchronisations), None)
+    if longest is not None and longest.blocked_ns >= _LITTLE * split.step_ns:
+        known.append(
+            because("longest-wait-as-recorded", what=longest.what, longest_ns=longest.blocked_ns)
+        )
+    return found.verdict, [*said, *known]
 
 
 def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
@@ -334,7 +527,7 @@ def _same_bound(first: StepParts, second: StepParts) -> bool:
     return alike and abs(first.synchronisation_share - second.synchronisation_share) <= _LITTLE
 
 
-def _calls_without_work(verdict: StepVerdict, trace: Trace) -> Reason | None:
+def _calls_without_work(verdict: StepVerdict, trace: Trace, host: HostTimes) -> Reason | None:
     """Why a verdict that the host bounds the step is not sure: calls of the runtime take long, and
     perhaps not by work of the host. The profiler may delay them, or they may wait for the device.
     None if they do not take a tenth of the steps.
@@ -354,11 +547,15 @@ def _calls_without_work(verdict: StepVerdict, trace: Trace) -> Reason | None:
     # ``may_wait``: a call that lasts while the device works, and so may wait for it;
     # ``may_wait_ns``: how long all such calls last together.
     mean_ns = recording.may_wait_ns / max(1, len(trace.steps))
+    # If they all wait, the host works so much less.
+    parts = step_parts(trace.quiet(), host)
     return because(
         "no-verdict-with-calls-that-may-wait",
         call=recording.may_wait,
         mean_ns=mean_ns,
         share=recording.may_wait_ns / recording.steps_ns,
+        host_ns=max(0.0, parts.host - mean_ns),
+        device_ns=parts.device,
     )
 
 
@@ -369,44 +566,21 @@ def _chosen_cost(host: HostTimes) -> list[Reason]:
     return [because("cost-chosen-by-step-ms", operation_ns=host.cost.operation_ns)]
 
 
-def _on_processor_only(found: Explanation, said: Sequence[Why]) -> list[Why]:
+def _on_processor_only(found: Explanation, trace: Trace, said: Sequence[Why]) -> list[Why]:
     """The sentences of a verdict on a trace without device work. The first one is replaced: it
     names the measured time of the step, which a trace has not.
     """
     if found.verdict.kind == "unclear":
         return [*said]
     took = found.replay.measured
+    first: list[Why] = []
     if took.value is None:
-        first = because("processor-only-without-a-time")
+        first.append(because("processor-only-without-a-time"))
     else:
-        first = because("processor-only", step_ns=took.value, how=took.rule)
-    return [first, *said[1:]]
-
-
-def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
-    """The call of the CUDA runtime that takes most of the host's time outside of operations, if
-    that is a tenth of all host work or more: the table of operations does not show it.
-    """
-    # Of a mean step: the rows hold means over the steps.
-    all_work_ns = sum(row.host_ns for row in found.operations)
-    work_ns_by_name: dict[str, float] = {}
-    for step in trace.steps:
-        # Threads that only wait, beside the program, do not count. By name: how long the calls
-        # outside of operations work on the host, over all steps.
-        working = working_threads(step.operations, step.calls)
-        for call in step.calls:
-            # ``no_work``: the part of a call that is a wait.
-            if call.operation is None and call.thread in working:
-                earlier_ns = work_ns_by_name.get(call.name, 0.0)
-                work_ns_by_name[call.name] = earlier_ns + call.end - call.start - call.no_work
-    # A replay that fails its check shows that the times of the host are not right.
-    if not work_ns_by_name or not found.replay.ok:
-        return []
-    name = max(work_ns_by_name, key=work_ns_by_name.__getitem__)
-    mean_ns = work_ns_by_name[name] / len(trace.steps)
-    if mean_ns < _LITTLE * all_work_ns:
-        return []
-    return [because("call-outside-of-operations", call=name, mean_ns=mean_ns)]
+        first.append(because("processor-only", step_ns=took.value, how=took.rule))
+    if trace.maker == "pytorch":
+        first.append(because("record-the-device-too"))
+    return [*first, *said[1:]]
 
 
 def host_times(trace: Trace, step_ns: float) -> HostTimes:

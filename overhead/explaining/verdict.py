@@ -16,6 +16,7 @@ from overhead.explaining import record
 from overhead.explaining.alternatives import CUDA_GRAPH, PINNED, UNSYNCHRONISED
 from overhead.explaining.conditions import WITHOUT_COLLECTION
 from overhead.explaining.host_work import FROM_PAGEABLE
+from overhead.explaining.predictions import LEAST_SAVED, PredictedStep, worth_naming
 from overhead.explaining.record import BETWEEN, OperationRow, ReplayCheck, StepVerdict
 from overhead.explaining.replay import StepParts
 from overhead.reading.precision import two_speeds
@@ -65,6 +66,12 @@ end. Chosen, not measured: docs/explain.md calls such a time too uncertain.
 _APART = 1.3
 """The first lines name a gain of this factor or more, and an unpinned time that is as far from the
 undisturbed one. Chosen, not measured; ``overhead time`` names the latter from the same factor on.
+"""
+LEAST_IDLE = 0.005
+"""A smaller share would be said as 0 %."""
+_FEWEST_LAUNCHES = 10
+"""The cost of a launch is named from so many on: of fewer, the operations around them tell more.
+Chosen, not measured.
 """
 _MOST_GAINS = 3
 _MOST_WAITS = 3
@@ -590,6 +597,7 @@ def judge(
     synchronisations: Sequence[record.SynchronisationRow] = (),
     launches: float | None = None,
     gains: Gains = _NO_GAINS,
+    predicted: Sequence[PredictedStep] = (),
 ) -> StepVerdict:
     """The verdict on a profiled step with device work: what bounds it, by which factor, and the
     sentences that say so. It is ``unclear`` if the replay, the step as computed from the profile,
@@ -597,7 +605,8 @@ def judge(
 
     ``parts``: of the replayed step: the times of host and device, and its time without waits.
     ``operations``: the one with most host work first. ``launches``: how many a step has.
-    ``gains``: of the alternatives that were measured.
+    ``gains``: of the alternatives that were measured. ``predicted``: what the replay says of
+    changes.
     """
     # The device is idle for what it does not work of the step. The measured time of the step counts
     # where there is one, else the replayed one (``parts.step``).
@@ -610,26 +619,29 @@ def judge(
         return StepVerdict(kind="unclear", overhead_share=idle_share, sentences=[not_understood])
 
     # ``bound``: what bounds the step, by the replay, or by an alternative that contradicts it.
-    # First what a reader must know of the verdict, then the bound, then its causes.
+    # First the bound, then what would change it, then its causes, then what a reader must know.
     bound = _measured_bound(parts, gains)
     reasons: list[Why] = []
-    if check.unchecked:
-        # It says that the times contain the profiler's cost, and how to check them.
-        reasons.append(UNCHECKED)
     if bound.contradicted:
         reasons.append(bound.contradicted)
     reasons.append(_bound_reason(bound, parts))
-    if idle_share is not None:
+    if not bound.contradicted:
+        reasons += _predicted_reasons(bound.kind, predicted, gains)
+    if idle_share is not None and idle_share >= LEAST_IDLE:
         reasons.append(because("device-is-idle", share=idle_share))
-    # Host work inside of operations; ``BETWEEN`` is the row of the work between them.
-    inside_ns = sum(row.host_ns for row in operations if row.name != BETWEEN)
+    # Host work inside of operations that launch; ``BETWEEN`` is the row of the work between them.
+    inside_ns = sum(row.host_ns for row in operations if row.name != BETWEEN and row.device_ns > 0)
     # The cost of a launch is named only if launching is most of the work, and it bounds the step.
-    if launches and parts.host > parts.device and 2 * inside_ns > parts.host:
+    is_many = launches is not None and launches >= _FEWEST_LAUNCHES
+    if launches and is_many and parts.host > parts.device and 2 * inside_ns > parts.host:
         each_ns = inside_ns / launches
         number = round(launches)
         reasons.append(because("host-work-for-each-launch", launches=number, each_ns=each_ns))
     reasons += most_host_work(operations)
-    reasons += _wait_reasons(parts, synchronisations, gains)
+    reasons += _wait_reasons(parts, synchronisations, gains, is_trace=check.unchecked)
+    if check.unchecked:
+        # It says that the times contain the profiler's cost, and how to check them.
+        reasons.append(UNCHECKED)
 
     # The factor is infinite where the shorter part takes no time, which a file cannot hold; and a
     # contradicted replay gives no factor.
@@ -651,24 +663,65 @@ def _not_understood(check: ReplayCheck) -> Why:
     if measured_ns is None:
         return because("no-verdict-without-a-check", why=check.reason)
     apart_ns = abs(measured_ns - replayed_ns)
-    return because(
-        "no-verdict-of-the-replay",
-        replayed_ns=replayed_ns,
-        measured_ns=measured_ns,
-        apart_ns=apart_ns,
-    )
+    times = {"replayed_ns": replayed_ns, "measured_ns": measured_ns, "apart_ns": apart_ns}
+    # Of a trace nothing was measured; its replay is compared with what was recorded.
+    if check.unchecked:
+        return because("no-verdict-of-the-recording", **times)
+    return because("no-verdict-of-the-replay", **times)
+
+
+def _predicted_reasons(
+    kind: record.BoundKind, predicted: Sequence[PredictedStep], gains: Gains
+) -> list[Why]:
+    """What the replay says of a step whose launches are in graphs, or with half the work of the
+    host: only what saves 2 % of the step or more, and what a measurement does not tell better.
+
+    What synchronisations cost is said with the bound, or by ``_wait_reasons``.
+    """
+    of_change = {each.change: each for each in predicted}
+    half = of_change.get("half-host")
+    if kind == "device":
+        # Without a prediction the bound alone says it, as host and device work side by side.
+        hides = half is None or half.saves < LEAST_SAVED
+        return [because("less-host-work-saves-nothing")] if hides else []
+
+    named = []
+    for each in worth_naming(predicted):
+        if each.change == "graphs" and CUDA_GRAPH not in gains:
+            named.append(
+                because("predicted-with-graphs", saves=each.saves, predicted_ns=each.step_ns)
+            )
+        elif each.change == "half-host":
+            named.append(
+                because("predicted-with-half-the-host", saves=each.saves, predicted_ns=each.step_ns)
+            )
+    reasons: list[Why] = []
+    if named:
+        reasons.append(because("predicted-gains", each=together(*named)))
+    graphs = of_change.get("graphs")
+    if kind == "host" and graphs is not None and graphs.saves < LEAST_SAVED:
+        reasons.append(because("fewer-launches-save-little", percent=round(100 * LEAST_SAVED)))
+    return reasons
 
 
 def _wait_reasons(
-    parts: StepParts, synchronisations: Sequence[record.SynchronisationRow], gains: Gains
+    parts: StepParts,
+    synchronisations: Sequence[record.SynchronisationRow],
+    gains: Gains,
+    *,
+    is_trace: bool,
 ) -> list[Why]:
     """What waits for the device cost, if it is enough to name: each upload from pageable memory,
     which waits until earlier work is done, and then all synchronisations together.
+
+    ``is_trace``: nobody measures what pinned memory gains, so it is named only where the replay
+    says that the step waits.
     """
     reasons: list[Why] = []
+    costs = parts.synchronisation_share >= _LEAST_SHARE or not is_trace
     for row in synchronisations:
         is_upload = FROM_PAGEABLE in codes_of(row.what)
-        if is_upload and row.blocked_ns >= _LEAST_SHARE * parts.step:
+        if is_upload and costs and row.blocked_ns >= _LEAST_SHARE * parts.step:
             reasons.append(_upload_reason(row, gains.get(PINNED)))
     # The gain of a step without waits, if it was measured, tells better than the replay.
     # Synchronisations are named from 1 % of the step on, a single upload from 2 % on.
@@ -779,7 +832,7 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[Why]:
                 name=most.name,
                 line=most.site.line,
                 host_ns=most.host_ns,
-                calls=round(most.count),
+                calls=max(1, round(most.count)),
             )
         )
     # PyTorch names each ``next`` of a DataLoader so.
@@ -808,10 +861,8 @@ def own_python(explanation: record.Explanation) -> list[Why]:
     own_ns = min(outside_ns, shares.get("own_python", 0.0) * step_ns)
     if 2 * own_ns >= outside_ns:  # most of it
         return [because("own-python", own_ns=own_ns, whole_ns=whole_ns)]
-    if explanation.program.library == "none":  # a trace: nobody knows what its program is made of
-        return [
-            because("outside-of-what-the-trace-names", outside_ns=outside_ns, whole_ns=whole_ns)
-        ]
+    if explanation.program.library == "none":
+        return []  # of a trace, ``host_places`` says where the host's time goes
     return [because("between-the-operations", outside_ns=outside_ns, whole_ns=whole_ns)]
 
 

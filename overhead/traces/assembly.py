@@ -57,6 +57,10 @@ from overhead.traces.work_times import WorkTimes
 
 _MOST_STREAMS = 1000
 """Most streams of all devices in a trace. Chosen, not measured; a file with more is not trusted."""
+_LONGEST_LAUNCH_NS = 1e6
+"""From the return of a launch to the start of its work on an idle device it takes less. Chosen, not
+measured; the longest usual ones take some 100 µs.
+"""
 _MOST_NAME = 1000
 _MOST_COLLECTIVE = 200
 """Most characters of the name of a piece of work, and of a collective."""
@@ -146,6 +150,8 @@ def assemble(
     allocated.sort(key=start_of)
     busy = _BusyBefore(activity)
     steps = [_step(window, activity, allocated, busy) for window in windows]
+    if steps:
+        steps[0] = _with_unrecorded_work(steps[0])
     return Trace(
         steps=steps,
         device=source.device,
@@ -249,7 +255,9 @@ def _steps_taken(
         return found.taken
     taken = steps_with_times(found, launches, recorded)
     host_end = max(step.end for step in steps)
-    device_end = max((piece.end for step in steps for piece in step.device), default=host_end)
+    device_end = host_end
+    for step in steps:
+        device_end = max([device_end, *(piece.end for piece in step.device)])
     behind_ns = max(0.0, device_end - host_end)
     return msgspec.structs.replace(
         taken,
@@ -349,12 +357,10 @@ def _within_steps(by_kind: SortedEvents, found: FoundSteps | None) -> list[Trace
     if found is None:
         return operations
     longest_ns = max(window.end - window.start for window in found.windows)
-    return [
-        event
-        for event in operations
-        if event.end - event.start <= longest_ns
-        and (not found.family or family(event.name) != found.family)
-    ]
+    kept = [event for event in operations if event.end - event.start <= longest_ns]
+    if found.family:
+        kept = [event for event in kept if family(event.name) != found.family]
+    return kept
 
 
 def _with_losses_and_doubts(
@@ -446,6 +452,29 @@ class _BusyBefore:
         """When that work has ended; minus infinity if there is none."""
         before = bisect.bisect_left(self._issued, moment)
         return self._ends[before - 1] if before else -math.inf
+
+
+def _with_unrecorded_work(step: StepTrace) -> StepTrace:
+    """The first step, with the time until which the device works on something that the recording
+    does not hold, such as the step before it.
+
+    The first work of a stream begins long after its call has returned if the device is busy, and
+    nothing is recorded that it works on. The loading of a kernel is part of the call.
+    """
+    called = {call.correlation: call.end for call in step.calls if call.correlation}
+    busy_until = step.busy_before
+    last_end = busy_until
+    streams: set[str] = set()
+    for work in step.device:
+        returned = called.get(work.correlation, math.inf)
+        # Earlier work on another stream may be what it waits for, if that is recorded.
+        ready = max(returned, last_end)
+        # Later work of a stream may wait for anything that the step itself issued.
+        if work.stream not in streams and work.start - ready > _LONGEST_LAUNCH_NS:
+            busy_until = work.start
+        streams.add(work.stream)
+        last_end = max(last_end, work.end)
+    return dataclasses.replace(step, busy_before=busy_until)
 
 
 def _step(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,6 +52,7 @@ _KINDS: tuple[tuple[CallKind, str], ...] = (
 """By the name of a call what it does; the first pattern that fits counts."""
 
 
+@functools.lru_cache(maxsize=10_000)  # a recording has few names, and many calls
 def call_kind(name: str) -> CallKind:
     """What a call of the CUDA, HIP or Intel runtime or driver does, by its name: a launch, a wait
     (``synchronisation``), a copy and so on; ``other`` if it is none of the kinds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import math
 import re
@@ -26,6 +27,12 @@ _ONE_STREAM = re.compile(r"(cuda|hip)StreamSynchronize\w*|cuStreamSynchronize|ur
 _COPY_THAT_WAITS = re.compile(r"(cuda|hip)Memcpy(DtoH|WithStream)?|cuMemcpyDtoH(_v2)?")
 """Calls that return when a copy to the host is done."""
 _TO_HOST = re.compile(r"Memcpy DtoH|Memcpy Device ?To ?Host|CopyDeviceToHost", re.I)
+
+
+@functools.lru_cache(maxsize=10_000)  # a recording has few names, and many calls
+def _plain_name(name: str) -> str:
+    """The name without what CUPTI adds to it."""
+    return _ADDED_VERSION.sub("", name)
 
 
 _RunningCall = tuple[float, int, Sequence[DeviceWork]]
@@ -122,7 +129,7 @@ def _awaited(
     earlier calls; ``ends_at_record``: the same at the calls that recorded an event. ``streams``:
     the device of each.
     """
-    name = _ADDED_VERSION.sub("", name)  # such as ``_v7000`` at the end
+    name = _plain_name(name)  # such as ``_v7000`` at the end
     if wait is not None and not wait.holds:
         if wait.record:
             ends = ends_at_record.get(wait.record, {})
@@ -153,7 +160,7 @@ def _returns_when_done(
     """Which of the work of a call is done when the call returns: a copy to the host, if the call is
     one that waits; and a copy to pageable memory.
     """
-    if _COPY_THAT_WAITS.fullmatch(_ADDED_VERSION.sub("", call.name)):
+    if _COPY_THAT_WAITS.fullmatch(_plain_name(call.name)):
         return _copies_to_host
     if call.correlation in without_wait_after:
         return _copies_to_pageable
@@ -183,7 +190,7 @@ def _without_wait_after(calls: Sequence[TraceEvent]) -> set[int]:
     for call in sorted(calls, key=start_of):
         # This call tells of the one before it whether a wait follows.
         before = last_of_thread.get(call.thread, 0)
-        if call_kind(_ADDED_VERSION.sub("", call.name)) != "synchronisation":
+        if call_kind(_plain_name(call.name)) != "synchronisation":
             numbers.add(before)
         last_of_thread[call.thread] = call.correlation
     numbers.update(last_of_thread.values())  # nothing follows the last call of a thread

@@ -28,7 +28,7 @@ _SpansByPart = Mapping[_Part, np.ndarray]
 
 
 @dataclass(frozen=True)
-class DeviceTime:
+class TimeSplit:
     """Where the time of one device or one stream goes in a mean step, ns. ``stream``: empty for the
     device as a whole.
 
@@ -66,12 +66,12 @@ class DeviceSplit:
     ``together_ns``: how long at least one of the devices works in a mean step of ``step_ns``.
     """
 
-    rows: Sequence[DeviceTime] = ()
+    rows: Sequence[TimeSplit] = ()
     step_ns: float = 0.0
     together_ns: float = 0.0
 
     @property
-    def devices(self) -> list[DeviceTime]:
+    def devices(self) -> list[TimeSplit]:
         """The rows of whole devices."""
         return [row for row in self.rows if not row.stream]
 
@@ -205,7 +205,7 @@ def _together(streams: Iterable[_SpansByPart]) -> _SpansByPart:
 
 def _device_time(
     device: str, stream: str, spans: _SpansByPart, clock: _StepClock, steps: int
-) -> DeviceTime:
+) -> TimeSplit:
     """The row of a device or a stream, made of all its work."""
     nothing = np.empty((0, 2))
     # ``exposed``: what a part adds to the time in which one of the parts before it runs.
@@ -220,7 +220,7 @@ def _device_time(
         exposed[part] = (busy_ns - before_ns) / steps
         overlapped[part] = max(0.0, _union_ns(own) / steps - exposed[part])
         before_ns = busy_ns
-    return DeviceTime(
+    return TimeSplit(
         device=device,
         stream=stream,
         step=clock.total / steps,

@@ -18,7 +18,7 @@ from overhead.traces.chrome_trace import is_chrome_trace, read_chrome_file
 from overhead.traces.nsys_export import is_of_nsys, read_nsys_file
 from overhead.traces.recording import why_no_verdict
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
-from overhead.traces.trace import Trace
+from overhead.traces.trace import Trace, TraceMaker
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,17 @@ class TraceFormat:
 
     ``is_format``: whether a file is of this format; mostly by its content, because names of all
     kinds are in use. ``read``: the steps in such a file, those that the person named if he did;
-    raises ``BadFile``, one line.
+    raises ``BadFile``, one line. ``maker``: what records such files.
     """
 
     is_format: Callable[[Path], bool]
     read: Callable[[Path, StepChoice], Trace]
+    maker: TraceMaker = ""
 
 
 TRACE_FORMATS = [
-    TraceFormat(is_of_nsys, read_nsys_file),
-    TraceFormat(is_chrome_trace, read_chrome_file),
+    TraceFormat(is_of_nsys, read_nsys_file, "nsight"),
+    TraceFormat(is_chrome_trace, read_chrome_file, "pytorch"),
 ]
 """The first format that claims a file reads it. The last one claims all files."""
 
@@ -49,14 +50,25 @@ def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     """
     if path.is_dir():
         raise BadFile("a folder; name the trace files in it", path)
-    trace = _format_of(path).read(path, choice)
+    trace_format = _format_of(path)
+    trace = trace_format.read(path, choice)
     # Of host and device one alone is no step.
     _refuse_one_half(trace, path)
     steps = [step for step in trace.steps if step.device] or trace.steps
     without_work = len(trace.steps) - len(steps)
-    taken = msgspec.structs.replace(trace.steps_taken, without_work=without_work)
+    taken = trace.steps_taken
+    if without_work:
+        lengths_ns = [step.end - step.start for step in steps]
+        taken = msgspec.structs.replace(
+            taken,
+            without_work=without_work,
+            shortest_ns=min(lengths_ns),
+            longest_ns=max(lengths_ns),
+        )
     device = trace.device or ("a device" if trace.has_device else "")
-    return dataclasses.replace(trace, steps=steps, device=device, steps_taken=taken)
+    return dataclasses.replace(
+        trace, steps=steps, device=device, steps_taken=taken, maker=trace_format.maker
+    )
 
 
 def _format_of(path: Path) -> TraceFormat:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -37,13 +38,13 @@ class Launches:
         numbers: dict[tuple[str, str], int] = {}
         for call in sorted(calls, key=start_of):
             work = by_correlation.get(call.correlation, ()) if call.correlation else ()
-            if _WAITS.fullmatch(call.name):
+            if _waits(call.name):
                 exchanges.append(call.start)
             if not work:
                 continue
             first = work[0].name
             starts.append(call.start)
-            if _HOST_AND_DEVICE.match(first) or _OPTIMISER.search(first):
+            if _is_of_a_step(first):
                 exchanges.append(call.start)
             kind = call_kind(call.name)
             if kind == "launch" or (kind == "other" and kind_of_work(first) == "launch"):
@@ -62,6 +63,17 @@ class Launches:
     def exchanges_between(self, start: float, end: float) -> bool:
         """Whether host and device exchange something in this time, as they do in a step."""
         return _count(self.exchanges, start, end) > 0
+
+
+@functools.lru_cache(maxsize=10_000)
+def _waits(call: str) -> bool:
+    return _WAITS.fullmatch(call) is not None
+
+
+@functools.lru_cache(maxsize=10_000)
+def _is_of_a_step(work: str) -> bool:
+    """Whether device work of this name is of a step, and not of a layer."""
+    return bool(_HOST_AND_DEVICE.match(work) or _OPTIMISER.search(work))
 
 
 def _count(starts: NDArray[np.float64], start: float, end: float) -> int:

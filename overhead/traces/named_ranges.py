@@ -1,7 +1,8 @@
-"""Ranges of a program by their names: which repeat, and which one a person named as the step."""
+"""The ranges of a program by their names: which repeat, and which one a person means."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +14,12 @@ from overhead.traces.steps_taken import RepeatedRange
 
 _MOST_OTHERS = 6
 _LEAST_SHARE = 0.02
-"""Ranges are listed that take this share of the recording together, the longest first, so many.
-Chosen, not measured.
+"""Ranges are listed that take this share of the time of the longest ones, so many at most. Chosen,
+not measured.
 """
 _OF_LIBRARIES = re.compile(
     r"::|^##|Backward\d*$|^autograd|^triton_|^Torch-Compiled|^CompiledFunction|^PythonDispatchMode"
-    r"|dynamo|AotAutograd|inductor|^cuda|^hip|^detach$"
+    r"|dynamo|AOTDispatcher|AotAutograd|^record_param_comms|inductor|^cuda|^hip|^detach_?$"
 )
 """Operations and ranges that a library names; the program itself named the others."""
 _PART_OF_A_MODEL = re.compile(r"layer|block|attn|attention|mlp|moe|expert|norm|embed|head", re.I)
@@ -77,6 +78,7 @@ def together_ns(ranges: Iterable[TraceEvent]) -> float:
     return sum(event.end - event.start for event in ranges)
 
 
+@functools.lru_cache(maxsize=100_000)
 def is_of_program(name: str) -> bool:
     """Whether the program named a range so, and not a library its operation or exchange."""
     return not _OF_LIBRARIES.search(name) and not name.startswith(COLLECTIVES)
@@ -88,21 +90,23 @@ def may_be_a_step(name: str) -> bool:
 
 
 def others_that_repeat(
-    families: Mapping[str, Sequence[TraceEvent]], taken: str, recorded_ns: float
+    families: Mapping[str, Sequence[TraceEvent]], taken: str
 ) -> list[RepeatedRange]:
-    """The families that repeat and take a part of the recording, without the one that was taken as
-    the steps, the longest first.
+    """The families that repeat, without the one that was taken as the steps, the longest first.
+    Ranges that take little time beside the longest ones are left out.
     """
     found = []
     for name, ranges in families.items():
-        if name == taken or len(ranges) < 2 or not is_of_program(ranges[0].name):
-            continue
-        if together_ns(ranges) >= _LEAST_SHARE * recorded_ns:
+        if len(ranges) > 1 and is_of_program(ranges[0].name):
             found.append(name)
     found.sort(key=lambda name: -together_ns(families[name]))
-    return [
-        RepeatedRange(_shown(families[name]), len(families[name])) for name in found[:_MOST_OTHERS]
-    ]
+    longest_ns = together_ns(families[found[0]]) if found else 0.0
+    others = []
+    for name in found:
+        if name != taken and together_ns(families[name]) >= _LEAST_SHARE * longest_ns:
+            ranges = families[name]
+            others.append(RepeatedRange(name=_shown(ranges), times=len(ranges)))
+    return others[:_MOST_OTHERS]
 
 
 def _shown(ranges: Sequence[TraceEvent]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import bisect
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from overhead.traces.events import TraceEvent
+from overhead.traces.marks import LOADER
 from overhead.traces.spans import Spans, start_of
 from overhead.traces.trace import NO_SITE, CallSite, HostOperation
 
@@ -18,6 +20,16 @@ _BACKWARD = "autograd::engine::evaluate_function: "
 """How the name of an operation of a backward pass begins; the rest says which it is."""
 _MOST_NAME = 1000
 """Most characters of a name."""
+_OF_THE_LIBRARY = re.compile(
+    rf"aten::.*|.*Backward\d+|torch::autograd::\w+|{re.escape(LOADER)}.*", re.S
+)
+"""Operations that are no ranges around others: what they hold is their own way to do one thing."""
+_SHORT_NS = 100_000.0
+"""What a shorter range holds is not kept. Chosen, not measured: a range that holds most of a step
+is far longer.
+"""
+_DEEPEST = 8
+"""So many levels of ranges are kept: a program names a few, and each costs memory."""
 
 
 def outermost_operations(
@@ -43,10 +55,11 @@ def _start_and_longest(event: TraceEvent) -> tuple[float, float]:
 
 
 def _outermost_of_thread(
-    events: Sequence[TraceEvent], sites: Spans[CallSite]
+    events: Sequence[TraceEvent], sites: Spans[CallSite], depth: int = 0
 ) -> list[HostOperation]:
     """The operations of one thread that no other one called. ``events``: by start, and of those
-    that start together the longest first. ``sites``: by time, the lines of the program.
+    that start together the longest first. ``sites``: by time, the lines of the program. ``depth``:
+    inside of so many ranges.
     """
     operations = []
     index = 0
@@ -61,14 +74,20 @@ def _outermost_of_thread(
             # It holds only the beginning of a range, such as that of a DataLoader's next.
             index += 1
             continue
+        # In a backward pass the name of the operation follows that of the engine.
+        name = event.name[:_MOST_NAME].removeprefix(_BACKWARD)
+        children: list[HostOperation] = []
+        is_long = event.end - event.start >= _SHORT_NS
+        if inner and is_long and depth < _DEEPEST and not _OF_THE_LIBRARY.fullmatch(name):
+            children = _outermost_of_thread(inner, sites, depth + 1)
         operation = HostOperation(
-            # In a backward pass the name of the operation follows that of the engine.
-            name=event.name[:_MOST_NAME].removeprefix(_BACKWARD),
+            name=name,
             start=event.start,
             end=event.end,
             thread=event.thread,
             inner=len(inner),
             site=sites.within(event.thread, event.start, event.end) or NO_SITE,
+            children=children,
         )
         operations.append(operation)
         index = after

@@ -220,15 +220,18 @@ def _corrected_clock(clocks: Clocks) -> Iterator[Reason]:
         return
     apart_ns = abs(clocks.late_ns)
     side = "late" if clocks.late_ns > 0 else "early"
-    # The number of the device, where there are several.
-    of_device = {"device": clocks.device} if clocks.device else {}
+    values = {"apart_ns": apart_ns, "side": side}
     if clocks.drift:
-        drift_us = 1e6 * abs(clocks.drift)  # µs for each second
-        code = "clock-of-one-device-drifts" if of_device else "device-clock-drifts"
-        yield because(code, apart_ns=apart_ns, side=side, drift_us=drift_us, **of_device)
+        values["drift_us"] = 1e6 * abs(clocks.drift)  # µs for each second
+    # The number of the device is empty if there is only one.
+    if clocks.device and clocks.drift:
+        yield because("clock-of-one-device-drifts", device=clocks.device, **values)
+    elif clocks.device:
+        yield because("clock-of-one-device-apart", device=clocks.device, **values)
+    elif clocks.drift:
+        yield because("device-clock-drifts", **values)
     else:
-        code = "clock-of-one-device-apart" if of_device else "device-clock-apart"
-        yield because(code, apart_ns=apart_ns, side=side, **of_device)
+        yield because("device-clock-apart", **values)
 
 
 def left_out(recording: Recording) -> Iterator[Reason]:

@@ -22,6 +22,8 @@ from overhead.traces.recording import Recording
 from overhead.traces.steps_taken import StepsTaken
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
+TraceMaker = Literal["", "pytorch", "nsight"]
+"""Whose options a sentence may name."""
 TimeRange = tuple[float, float]
 """Start and end, ns."""
 _TO_PAGEABLE = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
@@ -48,7 +50,11 @@ NO_SITE = CallSite()
 
 @dataclass(frozen=True)
 class HostOperation:
-    """An operation of the library. ``inner``: how many operations it calls, on all levels."""
+    """An operation of the library. ``inner``: how many operations it calls, on all levels.
+
+    ``children``: those that it calls itself, where it may be a range around others. ``calls``: 0
+    for a further piece of a range that is cut into pieces (``opened_ranges``).
+    """
 
     name: str
     start: float
@@ -56,6 +62,8 @@ class HostOperation:
     thread: str
     inner: int = 0
     site: CallSite = NO_SITE
+    children: Sequence[HostOperation] = ()
+    calls: int = 1
 
 
 @dataclass(frozen=True)
@@ -267,7 +275,8 @@ class Trace:
 
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
     has; 0 if unknown. ``work``: all device work of the recording, also what no step issued; empty
-    where only that of the steps is known. ``steps_taken``: how the steps were found.
+    where only that of the steps is known. ``steps_taken``: how the steps were found. ``maker``:
+    what recorded it; '' for a profile of ours.
     """
 
     steps: Sequence[StepTrace]
@@ -278,6 +287,7 @@ class Trace:
     ranks: int = 0
     work: Sequence[DeviceWork] = ()
     steps_taken: StepsTaken = _ALL
+    maker: TraceMaker = ""
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from overhead.errors import BadFile
-from overhead.reading.plain_text import plain
+from overhead.results import because, together
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.launches import Launches
 from overhead.traces.marks import PROFILER_STEP, family, step_number
@@ -27,7 +27,7 @@ from overhead.traces.named_ranges import (
     together_ns,
 )
 from overhead.traces.operations import outermost_operations
-from overhead.traces.period import LEAST_REPETITIONS, repeating_part
+from overhead.traces.period import repeating_part
 from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Spans
 from overhead.traces.step_choice import StepChoice
@@ -86,14 +86,12 @@ def find_steps(
     for kind in (EventKind.STEP, EventKind.ANNOTATION, EventKind.OPERATION):
         # A step that is cut by the limits is no whole step.
         ranges += [event for event in by_kind.of(kind) if begin <= event.start <= event.end <= end]
-    of_program = [
-        event for event in ranges if event.kind is EventKind.STEP or is_of_program(event.name)
-    ]
+    of_program = _of_program(ranges)
     families = by_family(of_program)
 
     found = None
     if choice.name:
-        found = _named_steps(choice.name, ranges, families, end - begin)
+        found = _named_steps(choice.name, ranges, families)
     if found is None:
         found = _marked_steps(families, launches)
     if found is None:
@@ -105,8 +103,24 @@ def find_steps(
         found = FoundSteps([StepWindow(begin, end)], StepsTaken(how="between"))
     if found is None:
         return None
-    others = others_that_repeat(families, found.family, end - begin)
+    others = others_that_repeat(families, found.family)
     return dataclasses.replace(found, taken=msgspec.structs.replace(found.taken, others=others))
+
+
+def _of_program(ranges: Sequence[TraceEvent]) -> list[TraceEvent]:
+    """The ranges that the program named, as far as a recording tells.
+
+    PyTorch's profiler tells ranges from operations; Nsight Systems has ranges only, and versions of
+    PyTorch before 1.12 had operations only.
+    """
+    tells = any(event.kind is EventKind.ANNOTATION for event in ranges)
+    found = []
+    for event in ranges:
+        if event.kind is EventKind.OPERATION and tells:
+            continue
+        if event.kind is EventKind.STEP or is_of_program(event.name):
+            found.append(event)
+    return found
 
 
 def marked_steps(by_kind: SortedEvents, launches: Launches) -> FoundSteps | None:
@@ -119,13 +133,12 @@ def _limits(recorded: TimeRange, choice: StepChoice) -> TimeRange:
     that the recording does not have.
     """
     begin, end = recorded
-    length_s = (end - begin) / 1e9
     if choice.begin_s is not None:
         begin = recorded[0] + 1e9 * choice.begin_s
     if choice.end_s is not None:
         end = min(end, recorded[0] + 1e9 * choice.end_s)
-    if begin >= end:
-        raise BadFile(f"the recording is {length_s:.3g} s long; --from lies after its end")
+    if choice.has_times and begin >= end:
+        raise BadFile(because("no-such-time", recorded_ns=recorded[1] - recorded[0]))
     return begin, end
 
 
@@ -133,15 +146,17 @@ def _named_steps(
     name: str,
     ranges: Sequence[TraceEvent],
     families: Mapping[str, Sequence[TraceEvent]],
-    length_ns: float,
 ) -> FoundSteps:
     """The ranges that the person names as steps. Raises ``BadFile`` if there are none."""
     chosen = ranges_called(name, ranges)
     if not chosen:
-        others = others_that_repeat(families, "", length_ns)
-        listed = ", ".join(f"{plain(other.name, 60)} ({other.times}×)" for other in others)
-        there = f"ranges that repeat: {listed}" if listed else "no range of the program repeats"
-        raise BadFile(f"no range is called {plain(name, 60)!r}; {there}")
+        others = others_that_repeat(families, "")
+        if not others:
+            raise BadFile(because("no-such-range-and-none-repeats", name=name))
+        ranges_there = [
+            because("range-that-repeats", name=other.name, times=other.times) for other in others
+        ]
+        raise BadFile(because("no-such-range", name=name, ranges=together(*ranges_there)))
     return _steps_of_ranges(chosen, "named")
 
 
@@ -265,6 +280,12 @@ def _ranges_in_turn(
             continue
         if since and not all(launches.count(each.start, each.end) for each in windows):
             continue
+        # An operation of a library may repeat in each layer of a model.
+        if level[-1].kind is EventKind.OPERATION and not _exchange(windows, launches):
+            continue
+        # Without launches, only time tells whether the ranges are most of the program.
+        if not since and together_ns(level[period.start :]) < _HALF * (last_end - starts[0]):
+            continue
         in_turn = level[period.start : period.start + period.length]
         called = ", ".join(dict.fromkeys(family(event.name)[:80] for event in in_turn))
         taken = StepsTaken(how="range" if period.length == 1 else "ranges", name=called[:400])
@@ -303,11 +324,15 @@ def _launches_in_turn(
     if len(set(begins)) < len(begins):
         return None  # one operation launches all of them
     windows = _from_start_to_start(begins, float(starts[-1]) + 1, end)
-    exchanging = [each for each in windows if launches.exchanges_between(each.start, each.end)]
-    if len(exchanging) < _MOST_EXCHANGE * len(windows):
+    if not _exchange(windows, launches):
         return None
-    assert len(windows) >= LEAST_REPETITIONS
     return FoundSteps(windows, StepsTaken(how="period", launches=period.length))
+
+
+def _exchange(windows: Sequence[StepWindow], launches: Launches) -> bool:
+    """Whether nearly all of these repetitions exchange something with the device."""
+    exchanging = [each for each in windows if launches.exchanges_between(each.start, each.end)]
+    return len(exchanging) >= _MOST_EXCHANGE * len(windows)
 
 
 class _Around:

@@ -27,6 +27,22 @@ from overhead.words.names import CALLER_WORDS
 
 _SECONDS_FROM_NS = 0.9995e9
 """From so many ns on a length is said in seconds, rounded to three digits."""
+_MILLI_TIME_FROM_NS, _SECOND_TIME_FROM_NS = 1e7, 1e10
+"""From so many ns on a ``time`` is said in ms and in s. 9,999 is the longest number that is read at
+a glance. Chosen, not measured.
+"""
+_SMALL_IN_UNIT = 0.1
+"""Below this a time has a unit of its own. Chosen, not measured: 0.011 ms beside 105 ms is harder
+to read than 11 µs.
+"""
+_MOST_TIMES = 1000.0
+"""A larger ratio says no more than that."""
+
+
+class _TimeOfSentence(float):
+    """A time in ns that knows the longest time of its sentence: all have one unit."""
+
+    longest: float
 
 
 def length(ns: float) -> str:
@@ -81,7 +97,46 @@ def _factor(value: Any, more: str) -> str:
 
 
 def _factor_or_many(value: Any, more: str) -> str:
+    if value > _MOST_TIMES:
+        return "over 1,000×"
     return factor(value) if value else "many times"
+
+
+def _time(value: Any, more: str) -> str:
+    """A time with its unit, which is the one of the longest time of the sentence: ``84.5 ms``."""
+    ns = float(value)
+    longest = getattr(value, "longest", ns)
+    unit_ns, unit = _unit_of(longest)
+    if ns < _SMALL_IN_UNIT * unit_ns:
+        unit_ns, unit = _unit_of(ns)
+    if ns == 0:
+        return f"0 {unit}"
+    # As ``micro_of``: three digits, and whole numbers from 1,000 on.
+    in_thousandths = 1e3 * ns / unit_ns
+    return f"{micro_of(in_thousandths)} {unit}"
+
+
+def _unit_of(ns: float) -> tuple[float, str]:
+    """The unit for a time of so many ns: its ns, and its name."""
+    if ns >= _SECOND_TIME_FROM_NS:
+        return 1e9, "s"
+    if ns >= _MILLI_TIME_FROM_NS:
+        return 1e6, "ms"
+    return 1e3, MICRO
+
+
+def _share(value: Any, more: str) -> str:
+    """A share in per cent that is 100 % only where it is all, and 0 only where it is none:
+    ``99.97 %``.
+    """
+    if 0 < value < 0.001:
+        return "under 0.1 %"
+    if not 0.995 <= value < 1:
+        return percent(value)
+    if value >= 0.9999:
+        return "over 99.99 %"
+    # Two digits behind the last 9.
+    return f"{100 * value:.2f} %"
 
 
 def _factor_spread(value: Any, more: str) -> str:
@@ -180,6 +235,8 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "factor-or-many": _factor_or_many,
     "factor-spread": _factor_spread,
     "length": _length,
+    "time": _time,
+    "share": _share,
     "count": _count,
     "verb": _verb,
     "wait": _wait,
@@ -202,14 +259,25 @@ Python's own.
 alone with its unit, in brackets. ``percent``: of a share; ``percent-spread``: with its interval.
 ``spread``: a number with its interval; ``4-digits``: one without. ``factor``: a ratio;
 ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its interval.
-``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``:
-is or are, for so many; ``wait``: waits or wait. ``in-processes``: nothing for one process. ``plain
-N``, ``short``: a name from outside in one line, of at most N or 60 characters. ``and-more``: how
-many names are left out. ``at``: a line, if it is known. ``more``: what follows a semicolon, if
-there is anything. ``capital``: with a capital letter. ``bound``: what bounds a step. ``called``:
-who makes the calls. ``told-by``: what tells two speeds apart. ``install``: the command for extras
-with commas between.
+``length``: ns with a unit; ``time``: the same, in one unit for all times of a sentence.
+``share``: a share in per cent that is 100 % only where it is all. ``count NOUN``, ``count
+NOUN/PLURAL``: a number with its noun. ``verb``: is or are, for so many; ``wait``: waits or wait.
+``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one line,
+of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if it is
+known. ``more``: what follows a semicolon, if there is anything. ``capital``: with a capital letter.
+``bound``: what bounds a step. ``called``: who makes the calls. ``told-by``: what tells two speeds
+apart. ``install``: the command for extras with commas between.
 """
+
+
+def _longest_time(values: Mapping[str, Any]) -> float:
+    """The longest of the times in ns among the values of a reason."""
+    times = [
+        value
+        for name, value in values.items()
+        if name.endswith("_ns") and isinstance(value, int | float)
+    ]
+    return max(times, default=0.0)
 
 
 class Formatter(string.Formatter):
@@ -228,9 +296,13 @@ class Formatter(string.Formatter):
             return (value, kwargs[f"{key}_other"])  # as "3.7 or 4.5" in the text
         low = kwargs.get(f"{key}_low")
         high = kwargs.get(f"{key}_high")
-        if low is None and high is None:
-            return value
-        return Value(value, low, high)
+        if low is not None or high is not None:
+            return Value(value, low, high)
+        if isinstance(value, int | float) and str(key).endswith("_ns"):
+            of_sentence = _TimeOfSentence(value)
+            of_sentence.longest = _longest_time(kwargs)
+            return of_sentence
+        return value
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """The text of one value, by what follows the colon in its field: ``{n:count step}``. That

@@ -170,8 +170,8 @@ def test_waits_of_streams_are_only_spoken_of_where_a_step_has_several() -> None:
     one = explanation(SOURCE, profile_of(DECODE), timing_of(wall_ns=1e6, issue_ns=1e6))
     several = [*DECODE, Launch(10_000, 2000, "aten::add", stream=9)]
     two = explanation(SOURCE, profile_of(several), timing_of(wall_ns=1e6, issue_ns=1e6))
-    assert "waits-of-streams-not-modelled" not in by_code(one.not_seen)
-    assert "waits-of-streams-not-modelled" in by_code(two.not_seen)
+    assert "waits-of-streams-from-times" not in by_code(one.not_seen)
+    assert "waits-of-streams-from-times" in by_code(two.not_seen)
 
 
 def test_a_step_whose_replayed_profile_misses_the_measured_time_gets_no_verdict() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from overhead.traces.collectives import collective_in, communicates, kind_of_work
 from overhead.traces.formats import read_trace_file
-from tests.traces.test_trace_faults import Program, kineto
+from tests.traces.test_trace_faults import Program
+from tests.traces.test_trace_file import kineto
 
 EXCHANGES = [
     "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)",

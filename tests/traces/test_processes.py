@@ -15,8 +15,8 @@ from overhead.explaining.record import Explanation
 from overhead.explaining.trace_file import explain_traces
 from overhead.traces.processes import process_named
 from overhead.traces.step_choice import StepChoice
-from tests.traces.test_trace_faults import Event, Program, kineto, said
-from tests.traces.test_trace_file import DEVICE_BOUND, events_of, nsys
+from tests.traces.test_trace_faults import Event, Program, said
+from tests.traces.test_trace_file import DEVICE_BOUND, events_of, kineto, nsys
 
 
 def program(

@@ -29,6 +29,7 @@ from overhead.results import Reason, because, codes_of
 from overhead.traces import nsys_export
 from overhead.traces.clocks import ClockBound, Clocks, clocks_of
 from overhead.traces.formats import read_trace_file
+from overhead.traces.steps_taken import StepsTaken
 from overhead.words.reasons import sentence
 from tests.traces.test_trace_file import DEVICE_BOUND, events_of, kineto, nsys
 
@@ -124,6 +125,11 @@ def explained(
 def said(found: Explanation) -> dict[str, Reason]:
     """All that is said of the steps, by its code; also what is said inside of it."""
     return by_code([*found.verdict.sentences, *found.not_seen])
+
+
+def steps_taken(found: Explanation) -> StepsTaken:
+    assert found.steps_taken is not None
+    return found.steps_taken
 
 
 def by_code(reasons: Iterable[object]) -> dict[str, Reason]:
@@ -677,9 +683,11 @@ def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last
     program.call("cudaDeviceSynchronize", start=901_100, length_us=98_910)
     program.call("cuModuleUnload", start=1_000_100, length_us=900_000)
     found = explained(tmp_path, program.events)
-    first, *_ = said(found)
-    assert first == "part-taken-as-one-step"
-    assert said(found)[first].values["recorded_ns"] == pytest.approx(1.9e9, rel=0.01)
+    taken = steps_taken(found)
+    assert taken.how == "launches"
+    assert taken.recorded_ns == pytest.approx(1.9e9, rel=0.01)
+    assert taken.before_ns == pytest.approx(0.9e9, rel=0.01)
+    assert taken.after_ns == pytest.approx(0.9e9, rel=0.01)
     assert found.verdict.kind == "device"
     idle_share = (1000 - 999) / 1000  # the pause between two kernels
     assert found.verdict.overhead_share == pytest.approx(idle_share, abs=2e-4)
@@ -708,21 +716,9 @@ def test_a_first_call_that_takes_long_is_start_up(tmp_path: Path) -> None:
         program.launch(called=900_010 + 1000 * index, starts=900_020 + 1000 * index, length_us=50)
     found = explained(tmp_path, program.events)
     assert found.operations[0].name in ("aten::relu", "between operations")
-    start_up = {"operation": "aten::linear", "took_ns": pytest.approx(900e6)}
-    assert said(found)["start-up-left-out"].values == start_up
-
-
-@pytest.mark.parametrize("name", ["Step {} (epoch 3)", "epoch 3 step {}"])
-def test_marks_that_are_not_known_are_said_to_be_missing(name: str, tmp_path: Path) -> None:
-    events = usual()
-    for event in events:
-        if event["name"].startswith("ProfilerStep#"):
-            number = event["name"].removeprefix("ProfilerStep#")
-            event["name"] = name.format(number)
-    assert codes_of(explained(tmp_path, events).verdict.sentences[0]) <= {
-        "taken-as-one-step",
-        "part-taken-as-one-step",
-    }
+    taken = steps_taken(found)
+    assert taken.first_call == "aten::linear"
+    assert taken.first_call_ns == pytest.approx(900e6)
 
 
 def test_the_marks_of_the_profiler_are_the_steps_also_beside_others(tmp_path: Path) -> None:
@@ -770,14 +766,8 @@ def test_the_latency_is_a_median_and_the_longest_one_is_told_apart(tmp_path: Pat
             kernel="loaded",
         )
     told = said(explained(tmp_path, program.events))
-    (latency,) = {
-        reason.values["latency_ns"]
-        for code, reason in told.items()
-        if code.startswith("launch-delays")
-    }
-    assert latency == pytest.approx(6000)
-    longest = [reason for code, reason in told.items() if code.startswith("longest-latency")]
-    assert [reason.values["latency_ns"] for reason in longest] == [pytest.approx(48_990_000)]
+    assert told["launch-latency"].values["latency_ns"] == pytest.approx(6000)
+    assert told["first-launches-take-long"].values["longest_ns"] == pytest.approx(48_990_000)
 
 
 def test_the_delay_of_a_graph_is_that_of_its_first_kernel(tmp_path: Path) -> None:
@@ -1152,10 +1142,11 @@ def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None
     assert "PyTorch" not in " ".join(map(sentence, [*found.verdict.sentences, *found.not_seen]))
 
 
-def test_a_long_call_outside_of_operations_is_named(tmp_path: Path) -> None:
+def test_a_call_of_the_runtime_that_takes_long_is_named(tmp_path: Path) -> None:
     found = explain_traces([nsys(tmp_path / "t", without_pytorch())])
-    call = {"call": "cudaMallocManaged", "mean_ns": pytest.approx(380_000)}
-    assert said(found)["call-outside-of-operations"].values == call
+    told = said(found)["runtime-call-takes"].values
+    assert told["call"] == "cudaMallocManaged"
+    assert (told["call_ns"], told["calls"]) == (pytest.approx(380_000), 1)
 
 
 def test_a_database_cannot_fill_the_memory(tmp_path: Path) -> None:

@@ -36,6 +36,14 @@ def time_text(time: Figure) -> str:
     return f"too uncertain ({interval})" if interval else "too uncertain"
 
 
+def device_text(time: Figure) -> str:
+    """The device's time in µs with the shortest and the longest step; alone where all are equal."""
+    measured = time.measured
+    if measured is not None and measured.low == measured.high is not None and measured.value > 0:
+        return micro_of(measured.value)
+    return micro_or_why(time)
+
+
 def mean_text(mean: Figure) -> str:
     """A mean in µs with its interval; few slow steps make it so wide that it may begin below
     zero.

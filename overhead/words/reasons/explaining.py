@@ -124,9 +124,23 @@ TEMPLATES = {
         "No verdict: the profile could not be checked against a measurement ({why})."
     ),
     "no-verdict-of-the-replay": (
-        "No verdict on what bounds the step: by the profile a step takes {replayed_ns:micro} µs,"
-        " and without the profiler {measured_ns:micro} µs were measured. The difference of"
-        " {apart_ns:micro} µs is more than overhead allows (15 %)."
+        "No verdict on what bounds the step: by the profile a step takes {replayed_ns:time}, and"
+        " without the profiler {measured_ns:time} were measured. The difference of {apart_ns:time}"
+        " is more than overhead allows (15 %)."
+    ),
+    "no-verdict-of-the-recording": (
+        "No verdict on what bounds the step: a step was recorded with {measured_ns:time}, and the"
+        " work and waits in it account for {replayed_ns:time}. The difference of {apart_ns:time} is"
+        " more than overhead allows (15 %)."
+    ),
+    "device-works-as-recorded": (
+        "The device works for {device_ns:time} of the {step_ns:time} of a recorded step"
+        " ({share:share})."
+    ),
+    "longest-wait-as-recorded": "The longest wait is in {what}: {longest_ns:time}.",
+    "device-bound-as-recorded": (
+        "Device-bound: the device works for {device_ns:time} of the {step_ns:time} of a recorded"
+        " step ({share:share})."
     ),
     "device-works-in-the-step": (
         "The device works for {busy_ns:micro} µs of each step, about {share:percent} of a step of "
@@ -142,60 +156,106 @@ TEMPLATES = {
         " allowed"
     ),
     "replay-unchecked": (
-        "Not checked: these times contain the cost of the profiler, most of it on the CPU. Give the"
-        " time of a step without a profiler to check them: --step-ms MS."
+        "All times contain the cost of the profiler, most of it on the CPU. To check them, give the"
+        " time of a step without a profiler: --step-ms MS."
     ),
     # What bounds a profiled step.
     "takes-host-and-device": (
-        "In the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the"
-        " device."
+        "In the profile, a step takes {host_ns:time} on the CPU and {device_ns:time} on the device."
     ),
     "host-bound": (
-        "Host-bound: in the profile, a step takes {host_ns:micro} µs on the CPU and"
-        " {device_ns:micro} µs on the device, {times:factor-or-many} less. Launch less: fuse"
-        " kernels, or use a CUDA graph."
+        "Host-bound: in the profile, a step takes {host_ns:time} on the CPU and {device_ns:time} on"
+        " the device, {times:factor-or-many} less."
     ),
     "device-bound": (
-        "Device-bound: in the profile, a step takes {host_ns:micro} µs on the CPU and"
-        " {device_ns:micro} µs on the device, {times:factor-or-many} more. Less CPU work would not"
-        " make it faster."
+        "Device-bound: in the profile, a step takes {host_ns:time} on the CPU and {device_ns:time}"
+        " on the device, {times:factor-or-many} more."
     ),
     "bound-by-synchronisation": (
-        "Bound by synchronisation: in the profile, a step takes {step_ns:micro} µs; without its"
-        " synchronisations it would take {without_waits_ns:micro} µs ({times:factor-or-many}"
-        " faster)."
+        "Bound by synchronisation: in the profile, a step takes {step_ns:time}. Predicted: without"
+        " its synchronisations at best {without_waits_ns:time}, {times:factor-or-many} as fast."
     ),
     "mixed": (
-        "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs"
-        " on the device. The step becomes much faster only if both become faster."
+        "Mixed: in the profile, a step takes {host_ns:time} on the CPU and {device_ns:time} on the"
+        " device. The step becomes much faster only if both become faster."
     ),
     "mixed-without-synchronisations-host": (
-        "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs"
-        " on the device. Synchronisations cost {share:percent} of the step; without them the step"
-        " would be host-bound."
+        "Mixed: in the profile, a step takes {host_ns:time} on the CPU and {device_ns:time} on the"
+        " device. Synchronisations cost {share:percent} of the step; without them the step would be"
+        " host-bound."
     ),
     "mixed-without-synchronisations-device": (
-        "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs"
-        " on the device. Synchronisations cost {share:percent} of the step; without them the step"
-        " would be device-bound."
+        "Mixed: in the profile, a step takes {host_ns:time} on the CPU and {device_ns:time} on the"
+        " device. Synchronisations cost {share:percent} of the step; without them the step would be"
+        " device-bound."
     ),
-    "device-is-idle": "The device is idle for {share:percent} of a step (GPU idle).",
+    # What a change would gain, by the replay.
+    "less-host-work-saves-nothing": "Less CPU work would not make it faster.",
+    "predicted-gains": "Predicted time of a step: {each}.",
+    "predicted-with-graphs": (
+        "at best {predicted_ns:time} with its launches in CUDA graphs ({saves:share} less)"
+    ),
+    "predicted-with-half-the-host": (
+        "{predicted_ns:time} with half the CPU work ({saves:share} less)"
+    ),
+    "fewer-launches-save-little": (
+        "Fewer launches (fused kernels, a CUDA graph) would save less than {percent} % of the"
+        " step: its CPU time is not spent on launching."
+    ),
+    "device-is-idle": "The device is idle for {share:share} of a step (GPU idle).",
     "host-work-for-each-launch": (
-        "{launches:count launch/launches} in each step: the operations take {each_ns:micro} µs of"
-        " CPU time per launch."
+        "{launches:count launch/launches} in each step: the operations that launch take"
+        " {each_ns:time} of CPU time per launch."
     ),
     "most-host-time": (
-        "The operation with most CPU time is {name}{line:at}: {host_ns:micro} µs in {calls:count"
-        " call}."
+        "The operation with most CPU time is {name}{line:at}: {host_ns:time} in {calls:count call}."
     ),
+    # Where the host's time goes in a trace.
+    "host-time-goes-to": "Of {whole_ns:time} of CPU work, {parts}.",
+    "host-time-in-launching-operations": (
+        "{part_ns:time} ({share:share}) is in operations that launch"
+    ),
+    "host-time-in-other-operations": (
+        "{part_ns:time} ({share:share}) is in operations that launch nothing"
+    ),
+    "host-time-in-operations": "{part_ns:time} ({share:share}) is in operations",
+    "host-time-in-data-loading": "{part_ns:time} ({share:share}) is in the DataLoader's next()",
+    "host-time-between-operations": "{part_ns:time} ({share:share}) is between operations",
+    "between-operations-is": (
+        "What runs between operations is not named in the trace: Python code of the program or of"
+        " libraries, or calls of the runtime."
+    ),
+    "runtime-call-takes": (
+        "Calls of {call:short} take {call_ns:time} of the CPU work ({share:percent}), {calls:,} in"
+        " each step."
+    ),
+    "range-holds-operations": (
+        "{name:short} is a range around other operations; outside of them it takes {own_ns:time} of"
+        " CPU time."
+    ),
+    # Start-up in a trace.
+    "recording-is-start-up": (
+        "Start-up, not a usual step: {start_up_ns:time} of {whole_ns:time} of CPU work"
+        " ({share:share}) are {kinds}. To explain a step, record later ones, after a warm-up."
+    ),
+    "start-up-in-the-step": (
+        "{start_up_ns:time} of {whole_ns:time} of CPU work ({share:percent}) are start-up, which"
+        " later steps do not have: {kinds}."
+    ),
+    "start-up-loads": "loading of code ({part_ns:time})",
+    "start-up-first-launches": "first launches of kernels, which load them ({part_ns:time})",
+    "start-up-compiles": "compilation ({part_ns:time})",
+    "start-up-first-calls": "first calls of operations ({part_ns:time})",
+    "start-up-captures": "the capture of graphs ({part_ns:time})",
     "data-loader": "The DataLoader's next() takes {share:percent} of the CPU time of a step.",
     "pageable-uploads": (
         "Copies to the device from pageable memory ({count:.4g} in each step) block the CPU for"
-        " {blocked_ns:micro} µs{line:at}: pin_memory() and non_blocking=True may avoid that."
+        " {blocked_ns:time}{line:at}: pinned memory (in PyTorch, pin_memory() and"
+        " non_blocking=True) may avoid that."
     ),
     "pageable-uploads-pinned": (
         "Copies to the device from pageable memory ({count:.4g} in each step) block the CPU for"
-        " {blocked_ns:micro} µs{line:at}. With pin_memory() and non_blocking=True the step was"
+        " {blocked_ns:time}{line:at}. With pin_memory() and non_blocking=True the step was"
         " {gain:factor-spread} as fast."
     ),
     "synchronisations-measured": (
@@ -205,18 +265,13 @@ TEMPLATES = {
     ),
     "synchronisations-replayed": (
         "{number:count synchronisation} in each step, which cost {share:percent} of the step by the"
-        " profile. The longest wait is in {what}{line:at}: {longest_ns:micro} µs."
+        " profile. The longest wait is in {what}{line:at}: {longest_ns:time}."
     ),
     "own-python": (
-        "{own_ns:micro} of {whole_ns:micro} µs of CPU work are your own Python code, between"
-        " operations."
-    ),
-    "outside-of-what-the-trace-names": (
-        "{outside_ns:micro} of {whole_ns:micro} µs of CPU work are outside of all operations and"
-        " ranges that the trace names."
+        "{own_ns:time} of {whole_ns:time} of CPU work are your own Python code, between operations."
     ),
     "between-the-operations": (
-        "{outside_ns:micro} of {whole_ns:micro} µs of CPU work are between PyTorch's operations:"
+        "{outside_ns:time} of {whole_ns:time} of CPU work are between PyTorch's operations:"
         " your own Python code, Python code of libraries, and kernels that they launch."
     ),
     # What bounds a step of the processor, and one without a profile.
@@ -265,16 +320,16 @@ TEMPLATES = {
         " what is not recorded"
     ),
     "latency-with-unchecked-clocks": (
-        "No wait in the recording shows whether the device's clock is late. If it is, the launch"
-        " latency is shorter by as much."
+        "No wait in the recording shows whether the clocks of CPU and device agree to a few µs. By"
+        " what they differ, the launch latency is wrong."
     ),
     "no-launch-latency": "The launch latency is not known: {why}.",
     "few-launches-find-the-device-idle": (
         "{found_idle:count launch/launches} found the device idle, and a latency needs five"
     ),
-    "latency-not-known-with-clocks-apart": "the clocks of CPU and device do not agree",
+    "latency-not-known-with-clocks-apart": "the clocks of CPU and device seem to differ",
     "latency-between-bounds-of-clocks": (
-        "the clocks of CPU and device do not agree, and it can be {shortest_ns:micro} to"
+        "the clocks of CPU and device seem to differ, and it can be {shortest_ns:micro} to"
         " {longest_ns:micro} µs"
     ),
     "launches-queue": (
@@ -287,7 +342,7 @@ TEMPLATES = {
         " wait for the work before them, and start {queued_ns:micro} µs after the call (median)"
         "{behind_others:more}. So the launch latency is hidden, and costs no time."
     ),
-    "queue-behind-other-streams": "of other streams at {launches:,} of them",
+    "queue-behind-streams": "of other streams at {launches:,} of them",
     "graph-launch-latency": (
         "A CUDA graph starts {latency_ns:micro} µs after its launch on an idle device (median of"
         " {found_idle:,})."
@@ -302,9 +357,9 @@ TEMPLATES = {
     "no-device-work-to-see": (
         "No work on a GPU was seen, so there are no launches, synchronisations and gaps."
     ),
-    "waits-of-streams-not-modelled": (
-        "The check of the profile leaves out that one stream waits for another, if the step uses"
-        " several streams."
+    "waits-of-streams-from-times": (
+        "The step uses several streams. The profile does not say which stream waits for which; the"
+        " check of the profile takes this from the times."
     ),
     "steps-of-other-operations": (
         "{unknown} of {steps:count profiled step} run other operations than the steps that were"
@@ -385,11 +440,27 @@ TEMPLATES = {
     "no-rank-is-late": (
         "No rank is clearly late (no straggler) in the collectives that all traces have."
     ),
+    "rank-is-late-at-times": (
+        "Rank {rank} is late in {late_steps:,} of {steps:count step}. A straggler is late in nearly"
+        " all steps."
+    ),
+    "late-by-host": (
+        "Per step, its CPU works {host_ns:micro} µs longer than the CPUs of the other ranks."
+    ),
+    "late-by-device": (
+        "Per step, its device works {device_ns:micro} µs longer than those of the other ranks."
+    ),
+    "late-by-host-and-device": (
+        "Per step, its CPU works {host_ns:micro} µs longer than the CPUs of the other ranks, and"
+        " its device {device_ns:micro} µs longer."
+    ),
+    "late-by-neither": (
+        "Neither its CPU nor its device works so much longer than those of the other ranks."
+    ),
     "rank-is-late": (
         "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in"
         " collectives is for rank {rank}. In each step the other ranks wait {waited_ns:micro} µs"
-        " for it. Per step, the CPU of rank {rank} works {host_ns:micro} µs longer than the CPUs of"
-        " the other ranks, and the device {device_ns:micro} µs longer."
+        " for it. {cause}"
     ),
     "longer-step": (
         "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"

@@ -102,8 +102,8 @@ TEMPLATES = {
     "given-by-step-ms": "given by --step-ms",
     "not-in-any-trace": (
         "A trace does not show lines of the program, times without the profiler, or alternatives."
-        " Run the program with overhead explain FILE.py:FUNCTION to learn them."
     ),
+    "run-the-program": "overhead explain FILE.py:FUNCTION runs the program and shows them.",
     "one-process-read": (
         "{processes} processes have device work in this trace. Process {process:plain 60} is"
         " explained: {device_ns:micro} µs of device work. Others: {others}. Choose one with"
@@ -112,38 +112,43 @@ TEMPLATES = {
     "other-process": "process {process} ({device_ns:micro} µs)",
     "process-with-name": "{process:plain 60} {name:plain 40}",
     "allocations-unknown": "not recorded",
-    "allocations-not-recorded": "Allocations were not recorded; profile_memory=True records them.",
+    "allocations-not-recorded": (
+        "Allocations were not recorded; profile_memory=True of torch.profiler records them."
+    ),
     "times-of-what-was-recorded": "The times below are those of the recording.",
     "steps-differ": (
-        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
-        " and {device_ns:micro} µs on the device: {bound:bound}. On average {steps:count step} take"
-        " {mean_host_ns:micro} µs on the CPU and {mean_device_ns:micro} µs on the device:"
+        "No verdict, because the steps differ. The shortest ones take {host_ns:time} on the CPU"
+        " and {device_ns:time} on the device: {bound:bound}. On average {steps:count step} take"
+        " {mean_host_ns:time} on the CPU and {mean_device_ns:time} on the device:"
         " {mean_bound:bound}."
     ),
     "steps-after-the-first-differ": (
-        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
-        " and {device_ns:micro} µs on the device: {bound:bound}. On average the {steps:count step}"
-        " after the first take {mean_host_ns:micro} µs on the CPU and {mean_device_ns:micro} µs on"
-        " the device: {mean_bound:bound}."
+        "No verdict, because the steps differ. The shortest ones take {host_ns:time} on the CPU"
+        " and {device_ns:time} on the device: {bound:bound}. On average the {steps:count step}"
+        " after the first take {mean_host_ns:time} on the CPU and {mean_device_ns:time} on the"
+        " device: {mean_bound:bound}."
     ),
     "no-verdict-beside-the-profiler": (
         "No verdict: the profiler itself delays calls for {share:percent} of the time of the steps."
     ),
     "no-verdict-with-calls-that-may-wait": (
-        "No verdict: calls such as {call:short} take {mean_ns:micro} µs of a step ({share:percent})"
-        " while the device works. They may be waits for the device, which are no CPU work."
+        "No verdict: calls such as {call:short} take {mean_ns:time} of a step ({share:percent})"
+        " while the device works, and the trace does not tell whether they wait for it. If they"
+        " wait, a step takes {host_ns:time} on the CPU and {device_ns:time} on the device."
     ),
     "cost-chosen-by-step-ms": (
         "The cost of the profiler, {operation_ns:micro} µs for each operation, was chosen so that"
         " the profile agrees with --step-ms. So --step-ms cannot check the profile."
     ),
     "processor-only": (
-        "The trace has operations on the CPU only. A step takes {step_ns:micro} µs, {how}. If the"
-        " program uses a GPU, record ProfilerActivity.CUDA too."
+        "The trace has operations on the CPU only. A step takes {step_ns:time}, {how}."
     ),
     "processor-only-without-a-time": (
-        "The trace has operations on the CPU only, and the time of a step is not known. If the"
-        " program uses a GPU, record ProfilerActivity.CUDA too."
+        "The trace has operations on the CPU only, and the time of a step is not known."
+    ),
+    "record-the-device-too": (
+        "If the program uses a device, record it too: ProfilerActivity.CUDA, or the activity of"
+        " that device."
     ),
     "several-devices": (
         "{devices} devices take part. The verdict is about device {device:plain 30}, which works"
@@ -154,28 +159,33 @@ TEMPLATES = {
         " at least one of them works for {together:percent} of it: they work in turn. The verdict"
         " is about device {device:plain 30}, which works longest."
     ),
-    "call-outside-of-operations": (
-        "Outside of operations, {call:short} takes {mean_ns:micro} µs of the CPU time of a step."
-    ),
     # What the traces of several ranks say.
     "recording-of-rank": "rank {rank:plain 30}: {why}",
     "traces-of-some-ranks": (
         "These are the traces of {given:,} of {ranks:count rank}. Collectives may also wait for the"
         " others, and the rank that is late may be one of those."
     ),
+    "steps-numbered-otherwise": (
+        "Rank {rank:plain 30} numbers its steps otherwise: the ends of its collectives show that"
+        " {shift:+d} belongs to each number. This was corrected."
+    ),
+    "steps-begin-elsewhere": (
+        "The trace of rank {rank:plain 30} begins with step {number}, that of rank {other:plain 30}"
+        " with step {other_number}. Steps with the same number are compared."
+    ),
     "rest-is-of-rank": "What follows is about rank {rank:short}.",
     "ranks-not-comparable": "Ranks cannot be compared: {why}.",
     "collectives-may-wait": (
-        "The device works {device_ns:micro} µs in a step. {collective_ns:micro} µs of these are"
+        "The device works {device_ns:time} in a step. {collective_ns:time} of these are"
         " collectives, which may be waiting for other ranks."
     ),
     "collectives-wait": (
-        "The device works {device_ns:micro} µs in a step. {collective_ns:micro} µs of these are"
-        " collectives, and for {waiting_ns:micro} µs it waits for other ranks."
+        "The device works {device_ns:time} in a step. {collective_ns:time} of these are"
+        " collectives, and for {waiting_ns:time} it waits for other ranks."
     ),
     "collectives-wait-in-shared-steps": (
-        "The device works {device_ns:micro} µs in a step. {collective_ns:micro} µs of these are"
-        " collectives, and for {waiting_ns:micro} µs it waits for other ranks. This is the average"
+        "The device works {device_ns:time} in a step. {collective_ns:time} of these are"
+        " collectives, and for {waiting_ns:time} it waits for other ranks. This is the average"
         " of the {shared:,} of {steps:count step} that are in all traces."
     ),
     "no-verdict-of-one-rank": (
@@ -196,16 +206,27 @@ TEMPLATES = {
         " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
         " they only exchange data."
     ),
+    "steps-differ-in-waits": (
+        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
+        " and {device_ns:micro} µs on the device: {bound:bound}. On average a step takes"
+        " {step_ns:micro} µs, and waits {waiting_ns:micro} µs of these for other ranks."
+    ),
+    "steps-differ-in-collectives": (
+        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
+        " and {device_ns:micro} µs on the device: {bound:bound}. On average a step takes"
+        " {step_ns:micro} µs. {waiting_ns:micro} µs of these are collectives, which may be waiting"
+        " for other ranks."
+    ),
     "bound-by-ranks": (
         "Bound by other ranks: in the profile, a step takes {step_ns:micro} µs; without its waits"
         " for other ranks it would take {without_waits_ns:micro} µs ({times:factor} faster)."
     ),
     "step-without-these-waits": (
-        "Without these waits, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs"
+        "Without these waits, a step takes {host_ns:time} on the CPU and {device_ns:time}"
         " on the device: {bound:bound}."
     ),
     "step-without-collectives": (
-        "Without collectives, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs"
+        "Without collectives, a step takes {host_ns:time} on the CPU and {device_ns:time}"
         " on the device: {bound:bound}."
     ),
     # What a profile does not tell.

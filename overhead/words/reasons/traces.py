@@ -6,7 +6,7 @@ TEMPLATES = {
     # Why a recording allows no verdict.
     "many-events-backwards": "{backwards:,} of {events:,} events end before they begin",
     "many-events-unreadable": "{unreadable:,} of {events:,} events cannot be read",
-    "times-rounded": "the times of the recording are rounded to {rounded_ns:micro} µs",
+    "times-rounded": "the times of the recording are rounded to {rounded_ns:time}",
     "many-launches-without-work": (
         "{lost:,} of {launches:,} launches ({share:percent}) have no device work in this recording;"
         " its buffers may have overflowed"
@@ -34,15 +34,16 @@ TEMPLATES = {
         " missing"
     ),
     "many-waits-unexplained": (
-        "{waits:count wait} for the device ({share:percent} of the time of the steps) end when no"
-        " recorded work ends, so device work is missing, or the clocks of CPU and device differ"
+        "for {share:percent} of the time of the steps the CPU waits for the device while no"
+        " recorded work ends ({waits:count wait}), so device work is missing, or the clocks of CPU"
+        " and device differ"
     ),
     "threads-side-by-side": (
         "for {share:percent} of the time of the steps one thread waits for the device while another"
         " one runs operations, and threads that work at the same time cannot be told apart"
     ),
     "clocks-contradict": (
-        "the times of CPU and device contradict each other by {wrong_ns:micro} µs: a clock may have"
+        "the times of CPU and device contradict each other by {wrong_ns:time}: a clock may have"
         " jumped"
     ),
     "many-times-contradict": (
@@ -61,13 +62,12 @@ TEMPLATES = {
     ),
     "step-between-times": "A step is what lies between --from and --to: {step_ns:length}.",
     "step-of-all-launches": (
-        "No steps are marked, and no sequence of launches was seen to repeat. {step_ns:length} of"
-        " the recording of {recorded_ns:length} count as one step, from the first launch to the"
-        " last device work."
+        "No steps are marked, and none were found. {step_ns:length} of the recording of"
+        " {recorded_ns:length} count as one step, from the first launch to the last device work."
     ),
     "step-of-all": (
-        "No steps are marked, and no sequence of launches was seen to repeat. The whole recording"
-        " of {recorded_ns:length} counts as one step."
+        "No steps are marked, and none were found. The whole recording of {recorded_ns:length}"
+        " counts as one step."
     ),
     "steps-last-until-the-next": (
         "The program also launches work after a mark, so a step lasts until the next mark."
@@ -81,6 +81,10 @@ TEMPLATES = {
     "steps-without-work": "{steps:count step} without device work",
     "steps-vary": (
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
+    ),
+    "device-already-busy": (
+        "When the first step begins, the device still works on something from before it; that time"
+        " does not count."
     ),
     "device-runs-behind": (
         "The device works for {behind_ns:length} after the last step has ended on the CPU. The time"
@@ -108,7 +112,7 @@ TEMPLATES = {
         " the recording."
     ),
     "device-clock-apart": (
-        "The device's clock is about {apart_ns:micro} µs {side} against the CPU's. Launches and"
+        "The device's clock is about {apart_ns:time} {side} against the CPU's. Launches and"
         " waits were used to correct this."
     ),
     "clock-of-one-device-apart": (
@@ -120,7 +124,7 @@ TEMPLATES = {
         " drifts by {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
     "device-clock-drifts": (
-        "The device's clock is about {apart_ns:micro} µs {side} against the CPU's, and drifts by"
+        "The device's clock is about {apart_ns:time} {side} against the CPU's, and drifts by"
         " {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
     "migrations-left-out": (
@@ -149,12 +153,18 @@ TEMPLATES = {
     ),
     "nodes-missing": "Replays of one graph differ: {missing:,} of their kernels are missing.",
     "waits-unexplained": (
-        "{waits:count wait} ({share:percent} of the time of the steps) end when no recorded work"
-        " ends."
+        "For {share:share} of the time of the steps the CPU waits for the device while no recorded"
+        " work ends ({waits:count wait})."
     ),
     "times-contradict": (
         "{pieces:count piece} of device work with times that contradict all others."
     ),
+    # Why the steps that a person names are not there.
+    "no-such-range": "no range is called {name:plain 80}; ranges that repeat: {ranges}",
+    "no-such-range-and-none-repeats": (
+        "no range is called {name:plain 80}, and no range of the program repeats"
+    ),
+    "no-such-time": "the recording ends after {recorded_ns:length}, which is before --from",
     # Why a file of a trace is not enough.
     "trace-of-one-half": "{file}: this trace has no device work that a call launched: {why}",
     "calls-not-recorded": "its calls were not recorded",

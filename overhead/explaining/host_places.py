@@ -1,0 +1,172 @@
+"""Where the host's time in a step goes: into operations that launch, into others, between them;
+and which call of the runtime takes most. Pure; ns of a mean step.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from overhead.explaining.host_work import HostTimes, HostWork
+from overhead.results import Reason, because, together
+from overhead.traces.doubts import working_threads
+from overhead.traces.marks import LOADER
+from overhead.traces.trace import StepTrace, Trace, union_of_spans
+
+_LEAST_SHARE = 0.02
+"""A smaller part of the host's time is not named. Chosen as for advice."""
+_LEAST_CALL = 0.1
+"""A call of the runtime is named from this share of the host's time on, as an operation is."""
+_MUCH_BETWEEN = 0.25
+"""From this share of the host's time on, it is said what may be between operations. Chosen, not
+measured.
+"""
+_ISSUE = ("launch", "copy", "set")
+"""The kinds of calls that issue work."""
+
+
+@dataclass(frozen=True)
+class HostPlaces:
+    """The host's work in a mean step: in operations that launch, copy or fill; in other operations;
+    in a DataLoader's ``next``; and between operations. Together they are all of it.
+    ``has_operations``: whether the trace names any.
+
+    ``call``: the call of the runtime with most time of the host, wherever it is made, ``call_ns``
+    in ``calls`` calls; '' without calls.
+    """
+
+    launching_ns: float
+    other_ns: float
+    loading_ns: float
+    between_ns: float
+    call: str = ""
+    call_ns: float = 0.0
+    calls: float = 0.0
+    has_operations: bool = True
+
+    @property
+    def by_place(self) -> dict[str, float]:
+        """The host's work at each place."""
+        return {
+            "launching": self.launching_ns,
+            "other": self.other_ns,
+            "loading": self.loading_ns,
+            "between": self.between_ns,
+        }
+
+    @property
+    def whole_ns(self) -> float:
+        """All work of the host in a step."""
+        return sum(self.by_place.values())
+
+
+def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> HostPlaces:
+    """Where the host's time goes in a mean step of the trace. ``opened``: the names of ranges that
+    are replaced by what runs in them; what is left of them is between operations.
+    """
+    sums: dict[str, float] = defaultdict(float)
+    ns_by_call: dict[str, float] = defaultdict(float)
+    number_by_call: dict[str, int] = defaultdict(int)
+    call_ns = host.call_ns(trace)
+    for step in trace.steps:
+        work_of = host.work_of(step, call_ns)
+        for place, work_ns in _parts(step, work_of, opened):
+            sums[place] += work_ns
+        for name, spans in _calls_by_name(step).items():
+            number_by_call[name] += len(spans)
+            # Calls of several threads at a time count once.
+            for start, end in union_of_spans(spans):
+                ns_by_call[name] += work_of(max(start, step.start), min(end, step.end))
+    steps = max(1, len(trace.steps))
+    most = max(ns_by_call, key=ns_by_call.__getitem__, default="")
+    return HostPlaces(
+        launching_ns=sums["launching"] / steps,
+        other_ns=sums["other"] / steps,
+        loading_ns=sums["loading"] / steps,
+        between_ns=sums["between"] / steps,
+        call=most,
+        call_ns=ns_by_call[most] / steps if most else 0.0,
+        calls=number_by_call[most] / steps if most else 0.0,
+        has_operations=any(step.operations for step in trace.steps),
+    )
+
+
+def _parts(
+    step: StepTrace, work_of: HostWork, opened: Sequence[str]
+) -> Iterator[tuple[str, float]]:
+    """The place and the host's work of each part of a step, from one operation to the next."""
+    issuing = {id(call.operation) for call in step.calls if call.kind in _ISSUE and call.operation}
+    last_end = step.start
+    for operation in step.operations:
+        # Operations of several threads may overlap; no time may count twice.
+        start = max(last_end, operation.start)
+        end = max(start, operation.end)
+        yield "between", work_of(last_end, start)
+        place = "other"
+        if operation.name.startswith(LOADER):
+            place = "loading"
+        elif id(operation) in issuing:
+            place = "launching"
+        elif operation.name in opened:
+            place = "between"
+        yield place, work_of(start, end)
+        last_end = end
+    yield "between", work_of(last_end, max(last_end, step.end))
+
+
+def _calls_by_name(step: StepTrace) -> dict[str, list[tuple[float, float]]]:
+    """When each kind of call works on the host, by its name: without its waits."""
+    # A watchdog's thread, beside the program, holds nothing up.
+    working = working_threads(step.operations, step.calls)
+    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for call in step.calls:
+        work_end = call.end - call.no_work
+        # A call that does nothing but wait is no work, also where the trace does not tell for what.
+        if "Synchronize" in call.name:
+            continue
+        if call.thread in working and work_end > call.start:
+            spans[call.name].append((call.start, work_end))
+    return spans
+
+
+def places_reasons(places: HostPlaces, *, has_device: bool) -> list[Reason]:
+    """Where the host's time goes, as a sentence, and which call of the runtime takes a tenth of it
+    or more; nothing where the host does nothing.
+    """
+    whole_ns = places.whole_ns
+    if whole_ns <= 0:
+        return []
+    values_of = {
+        place: {"part_ns": part_ns, "share": part_ns / whole_ns, "whole_ns": whole_ns}
+        for place, part_ns in places.by_place.items()
+    }
+    launching = because("host-time-in-launching-operations", **values_of["launching"])
+    other = because("host-time-in-other-operations", **values_of["other"])
+    if not has_device:
+        other = because("host-time-in-operations", **values_of["other"])
+    loading = because("host-time-in-data-loading", **values_of["loading"])
+    between = because("host-time-between-operations", **values_of["between"])
+    in_order = sorted([launching, other, loading, between], key=_share_of, reverse=True)
+    parts = [part for part in in_order if _share_of(part) >= _LEAST_SHARE]
+    reasons: list[Reason] = []
+    if places.has_operations:
+        reasons.append(because("host-time-goes-to", whole_ns=whole_ns, parts=together(*parts)))
+        if places.between_ns >= _MUCH_BETWEEN * whole_ns:
+            reasons.append(because("between-operations-is"))
+    if places.call_ns >= _LEAST_CALL * whole_ns:
+        reasons.append(
+            because(
+                "runtime-call-takes",
+                call=places.call,
+                call_ns=places.call_ns,
+                share=places.call_ns / whole_ns,
+                calls=max(1, round(places.calls)),
+            )
+        )
+    return reasons
+
+
+def _share_of(part: Reason) -> float:
+    share = part.values["share"]
+    return share if isinstance(share, float) else 0.0

@@ -157,12 +157,16 @@ def _maker(trace: PublishedTrace) -> str:
 
 def _what(trace: PublishedTrace) -> str:
     """GPU, recorder and version of a trace."""
-    recorder = trace.versions if trace.recorder == "Nsight Systems" else trace.recorder
-    if trace.recorder == "Nsight Systems" and not recorder:
-        recorder = trace.recorder
-    parts = [short_device(trace.gpu), recorder if recorder != "other" else "another format"]
-    if trace.recorder != "Nsight Systems":
-        parts.append(trace.versions)
+    if trace.recorder == "Nsight Systems":
+        recorder = trace.versions or trace.recorder
+        parts = [short_device(trace.gpu), recorder]
+    elif trace.recorder == "other":
+        parts = ["another format"]
+    elif trace.gpu:
+        parts = [short_device(trace.gpu), trace.recorder, trace.versions]
+    else:
+        # Without a GPU that it names, what Kineto used for its records is not known either.
+        parts = ["Kineto", trace.versions]
     return ", ".join(part for part in parts if part)
 
 
@@ -174,7 +178,7 @@ def _listed(what: Sequence[str], most: int = 3) -> str:
 
 def _said(trace: PublishedTrace) -> str:
     """The answer, with why there is none."""
-    why = trace.because.replace("-", " ")
+    why = trace.because.removeprefix("no-verdict-").replace("-", " ")
     return f"{FILE_ANSWERS[trace.answer]} ({why})" if why else FILE_ANSWERS[trace.answer]
 
 

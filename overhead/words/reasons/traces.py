@@ -83,7 +83,27 @@ TEMPLATES = {
     "time-between-steps": "{ns:length} between the steps",
     "time-after-steps": "{ns:length} after the last step",
     "launches-outside-of-steps": "{share:percent} of the launches, which are in no step",
+    "slow-first-step": (
+        "the first step, which takes {longest_ns:length} (the others {usual_ns:length}): it may compile"
+        " or load"
+    ),
+    "slow-first-steps": (
+        "the first {steps:count step}, which take {shortest_ns:length} to {longest_ns:length} (the"
+        " others {usual_ns:length}): they may compile or load"
+    ),
+    "slow-step": "one step, which takes {longest_ns:length} (the others {usual_ns:length})",
+    "slow-step-of-number": (
+        "step {number}, which takes {longest_ns:length} (the others {usual_ns:length})"
+    ),
+    "slow-steps-of-many": (
+        "{steps:count step}, which take {shortest_ns:length} to {longest_ns:length} (the others"
+        " {usual_ns:length})"
+    ),
     "steps-without-work": "{steps:count step} without device work",
+    "times-are-of-the-second": "All times are of the second of these.",
+    "times-are-means-after-the-first": (
+        "All times are means of the {steps:count step} after the first of these."
+    ),
     "steps-vary": (
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
     ),

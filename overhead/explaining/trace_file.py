@@ -113,6 +113,8 @@ def _explain_traces(
 ) -> Explanation:
     """The explanation, made without pauses of the garbage collector."""
     _check_different(paths)
+    if len(paths) == 1:
+        choice = dataclasses.replace(choice, keeps_slow=False)
     traces = [read_trace_file(path, choice) for path in paths]
     rank = same_ranks(traces)
     if rank:

@@ -157,7 +157,7 @@ def assemble(
     all_steps = [_step(window, activity, allocated, busy) for window in windows]
     if all_steps:
         all_steps[0] = _with_unrecorded_work(all_steps[0])
-    slow = slow_steps(all_steps) if trimmed else []
+    slow = [] if choice.keeps_slow else slow_steps(all_steps)
     if slow:
         windows = _without_slow(windows, slow)
     recording = _recording_with_counts(by_kind, source, list(clocks.values()))

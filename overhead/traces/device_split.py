@@ -35,9 +35,10 @@ class TimeSplit:
 
     ``step``: the mean step; ``compute``, ``collective``, ``waiting``, ``copy``, ``fill`` and
     ``idle`` add up to it. ``collective``: while nothing computes (exposed);
-    ``collective_overlapped``: beside computing. ``waiting``: the part of collectives in which they
-    wait for other ranks, where that is known, while nothing computes. ``copy`` and ``fill``: while
-    nothing before them in the list runs; ``copy_overlapped``, ``fill_overlapped``: beside that.
+    ``collective_overlapped``: beside computing, with their waits. ``waiting``: the part of
+    collectives in which they wait for other ranks, where that is known, while nothing computes.
+    ``copy`` and ``fill``: while nothing before them in the list runs; ``copy_overlapped``,
+    ``fill_overlapped``: beside that.
     """
 
     device: str
@@ -223,13 +224,16 @@ def _device_time(
         exposed[part] = (busy_ns - before_ns) / steps
         overlapped[part] = max(0.0, _union_ns(own) / steps - exposed[part])
         before_ns = busy_ns
+    of_collectives = [spans[part] for part in ("collective", "waiting") if part in spans]
+    collectives_ns = _union_ns(np.concatenate([nothing, *of_collectives])) / steps
+    exposed_collectives_ns = exposed["collective"] + exposed["waiting"]
     return TimeSplit(
         device=device,
         stream=stream,
         step=clock.total / steps,
         compute=exposed["compute"],
         collective=exposed["collective"],
-        collective_overlapped=overlapped["collective"],
+        collective_overlapped=max(0.0, collectives_ns - exposed_collectives_ns),
         waiting=exposed["waiting"],
         copy=exposed["copy"],
         copy_overlapped=overlapped["copy"],

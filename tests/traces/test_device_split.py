@@ -88,6 +88,7 @@ def test_a_known_wait_is_no_exchange() -> None:
     assert device.compute == 20
     assert device.waiting == 40, "from 30, when nothing computes any more, until 70"
     assert device.collective == 10
+    assert device.collective_overlapped == 10, "the wait from 20 to 30, beside computing"
 
 
 def made(seed: int) -> Trace:
@@ -155,13 +156,6 @@ def test_work_that_is_left_after_the_last_step_is_no_idle_time() -> None:
     (device,) = device_split(Trace(steps)).devices
     assert device.step == 10_000
     assert device.idle == pytest.approx(1000)
-
-
-def test_earlier_work_that_is_not_recorded_is_no_idle_time_of_a_single_step() -> None:
-    kernel = work("compute", 5000, 9000)
-    step = StepTrace(0.0, 1000.0, device=[kernel], busy_before=5000.0)
-    (device,) = device_split(Trace([step])).devices
-    assert (device.step, device.idle) == (4000, 0)
 
 
 def test_time_between_marked_steps_is_nobodys_idle_time() -> None:

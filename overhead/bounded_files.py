@@ -7,8 +7,9 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, cast
+from typing import NamedTuple, cast
 
 from overhead.errors import BadFile
 
@@ -20,6 +21,10 @@ bomb about 1000.
 """
 
 
+class _CutFile(BadFile):
+    """A packed file that ends too early."""
+
+
 def read_whole(path: Path, limit: int, *, packed: bool | None = None) -> bytes:
     """The bytes of a regular file, decompressed if it is ``packed`` by gzip: None if its name tells
     that (``.gz``).
@@ -27,6 +32,28 @@ def read_whole(path: Path, limit: int, *, packed: bool | None = None) -> bytes:
     Raises ``BadFile`` if there are more than ``limit`` bytes, or if the file cannot be read.
     """
     return b"".join(_chunks(path, limit, packed))
+
+
+class BytesRead(NamedTuple):
+    """What was read of a file. ``is_cut``: whether it is packed and ends too early, as after a
+    crash or a copy that was stopped; then these are the bytes before that.
+    """
+
+    content: bytearray
+    is_cut: bool
+
+
+def read_until_cut(path: Path, limit: int, *, packed: bool) -> BytesRead:
+    """The bytes of a regular file like ``read_whole``, and of a packed file that is cut those that
+    are there. Raises ``BadFile`` for other faults.
+    """
+    content = bytearray()  # joined pieces would need the memory twice
+    try:
+        for chunk in _chunks(path, limit, packed):
+            content += chunk
+    except _CutFile:
+        return BytesRead(content, is_cut=True)
+    return BytesRead(content, is_cut=False)
 
 
 def first_bytes(path: Path, count: int) -> bytes:
@@ -74,15 +101,19 @@ def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[byte
                 # At most 200 times its size: a file of samples expands 10 times, one made to fill
                 # the memory 1000 times. A small file may expand by more: it stays below 1 MB.
                 limit = min(limit, max(1_000_000, _MAX_EXPANSION * size))
-                source = cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb"))
+                source = cast(BufferedReader, gzip.GzipFile(fileobj=file, mode="rb"))
             # Bytes so far, after unpacking.
             read_bytes = 0
-            while chunk := source.read(_CHUNK_BYTES):
+            # ``read1`` of a packed file gives what is there before the place where it is cut.
+            read = source.read1 if packed else source.read
+            while chunk := read(_CHUNK_BYTES):
                 read_bytes += len(chunk)
                 if read_bytes > limit:
                     raise BadFile(f"larger than {limit:,} bytes", path)
                 yield chunk
-    except (OSError, EOFError, zlib.error) as error:
+    except EOFError as error:
+        raise _CutFile(" ".join(str(error).split())[:300], path) from None
+    except (OSError, zlib.error) as error:
         # An error of the system has a short text of its own (``strerror``), one of gzip a message;
         # without both the name of its class is told.
         cause = getattr(error, "strerror", None)
@@ -90,7 +121,7 @@ def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[byte
         raise BadFile(cause or message or type(error).__name__, path) from None
 
 
-def _regular(path: Path) -> IO[bytes]:
+def _regular(path: Path) -> BufferedReader:
     """The open file. Raises ``BadFile`` for anything but a regular file: a pipe would block, a
     device may never end.
     """

@@ -22,6 +22,7 @@ from msgspec import Struct
 from overhead.explaining import record
 from overhead.explaining.record import BETWEEN, missing
 from overhead.results import Figure, Why, because
+from overhead.traces.doubts import working_threads
 from overhead.traces.trace import (
     NO_SITE,
     CallKind,
@@ -120,7 +121,7 @@ class _ProfiledParts:
     cost_ns: Sequence[float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HostTimes:
     """Tells how long the host works in each part of a step, from a profile that recorded the host
     alone: a profile with the device (by CUPTI) slows the host down.
@@ -149,16 +150,35 @@ class HostTimes:
         # interpolated.
         work_ns = _work_of_parts(cut, without_device, call_ns)
         # An edge is the start or end of a part.
-        time_until_edge = np.asarray(cut.time_until_edge)
-        work_until_edge = np.asarray([0.0, *itertools.accumulate(work_ns)])
+        time_until_edge = cut.time_until_edge
+        work_until_edge = [0.0, *itertools.accumulate(work_ns)]
+        last_edge = len(time_until_edge) - 1
+
+        def work_until(moment: float) -> float:
+            """The host's work from the start of the step, ns; it grows evenly with the host's time
+            inside each part. Between two edges of the same time there is none.
+            """
+            time_ns = cut.time_until(moment)
+            after = bisect.bisect_right(time_until_edge, time_ns)
+            if not after:
+                return 0.0
+            if after > last_edge:
+                return work_until_edge[last_edge]
+            since = time_until_edge[after - 1]
+            share = (time_ns - since) / (time_until_edge[after] - since)
+            before = work_until_edge[after - 1]
+            return before + share * (work_until_edge[after] - before)
+
+        # A step is asked from end to end, so that most ends are the next start.
+        last_asked = (math.nan, 0.0)
 
         def work_between(start: float, end: float) -> float:
-            """The host's work from ``start`` to ``end``, ns; it grows evenly with the host's time
-            inside each part.
-            """
-            times = (cut.time_until(start), cut.time_until(end))
-            work_until_start, work_until_end = np.interp(times, time_until_edge, work_until_edge)
-            return float(work_until_end - work_until_start)
+            """The host's work from ``start`` to ``end``, ns."""
+            nonlocal last_asked
+            at_start = last_asked[1] if start == last_asked[0] else work_until(start)
+            at_end = work_until(end)
+            last_asked = (end, at_end)
+            return at_end - at_start
 
         return work_between
 
@@ -225,6 +245,10 @@ class HostTimes:
         return costs_ns
 
 
+AS_RECORDED = HostTimes()
+"""The times of the host as a trace has them, with what its profiler added."""
+
+
 def _names(step: StepTrace) -> tuple[str, ...]:
     return tuple(operation.name for operation in step.operations)
 
@@ -258,6 +282,7 @@ class _CutStep:
         # ``_lost``: these spans without overlaps, in order. ``_lost_until``: by number of spans,
         # how long those before last together.
         self._lost = union_of_spans([*waits, *costs])
+        self._lost_starts = [start for start, _ in self._lost]
         self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
 
         # Now the parts, from edge to edge, in the host's time that is left.
@@ -272,16 +297,12 @@ class _CutStep:
         """The time of the host from the start of the step to ``at``, ns, without the spans that are
         waits or the cost of calls (lost spans).
         """
-        begun = bisect.bisect_right(self._lost, at, key=_start_of)  # how many have begun by then
+        begun = bisect.bisect_right(self._lost_starts, at)  # how many have begun by then
         # The last lost span that has begun may go on after ``at``; that part is not lost yet.
         lost_later = max(0.0, self._lost[begun - 1][1] - at) if begun else 0.0
         # From the start to ``at``, less all lost spans that have begun, plus what of the last is
         # still to come.
         return at - self._start - self._lost_until[begun] + lost_later
-
-
-def _start_of(span: tuple[float, float]) -> float:
-    return span[0]
 
 
 def _edges(step: StepTrace) -> list[float]:
@@ -429,6 +450,29 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
         sums[BETWEEN, NO_SITE] = _OperationSums(steps, between_ns)
     rows = [_operation_row(key, row_sums, steps) for key, row_sums in sums.items()]
     # ``MOST_ROWS``: a file holds no more.
+    return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
+
+
+def call_rows(trace: Trace) -> list[record.OperationRow]:
+    """For a trace that names no operations and ranges, such as that of a program in C++: the calls
+    of the runtime by name, with the time that each works on the host, and the device for it. None
+    for a trace with operations, whose table shows them.
+    """
+    sums: dict[_Key, _OperationSums] = defaultdict(_OperationSums)
+    for step in trace.steps:
+        if step.operations:
+            return []
+        # Threads that only wait, beside the program, do not count.
+        working = working_threads((), step.calls)
+        for call in step.calls:
+            if call.thread not in working:
+                continue
+            row_sums = sums[call.name, NO_SITE]
+            row_sums.count += 1
+            row_sums.host_ns += max(0.0, call.end - call.start - call.no_work)
+            issued = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
+            row_sums.device_ns += sum(work.end - work.start for work in issued)
+    rows = [_operation_row(key, row_sums, len(trace.steps)) for key, row_sums in sums.items()]
     return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
 
 

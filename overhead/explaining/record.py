@@ -363,6 +363,7 @@ class Explanation(Shown, _Part, kw_only=True):
     not_seen: Annotated[list[Why], Meta(max_length=64)] = []
     launch_delays: LaunchDelays | None = None
     host: Annotated[list[Figure], Meta(max_length=64)] = []
+    calls: Annotated[list[OperationRow], Meta(max_length=MOST_ROWS)] = []
     device_time: Annotated[list[DeviceTimeRow], Meta(max_length=MOST_ROWS)] = []
     processes: Annotated[list[ProcessRow], Meta(max_length=MOST_ROWS)] = []
     steps_taken: StepsTaken | None = None

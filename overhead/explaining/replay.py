@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import heapq
 import itertools
 import math
@@ -18,9 +19,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from overhead.explaining.host_work import HostTimes, HostWork
+from overhead.explaining.host_work import AS_RECORDED, HostTimes, HostWork
 from overhead.explaining.launch_delays import launch_latencies_ns
 from overhead.results import Why, because
+from overhead.traces.earlier_work import delay_by_earlier_work_ns
 from overhead.traces.pending_work import QUEUE_DEPTH
 from overhead.traces.spans import start_of
 from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns
@@ -28,6 +30,10 @@ from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often
 more. Chosen, not measured; more of them take longer to replay.
+"""
+_REMEMBERED = 4
+"""So many models and results are kept, since several rules ask for those of all steps and of the
+quiet ones. A trace of a million events takes seconds.
 """
 
 
@@ -48,8 +54,7 @@ class StreamJob(NamedTuple):
     ns: float
 
 
-@dataclass(frozen=True)
-class QueueAction:
+class QueueAction(NamedTuple):
     """One piece of a replayed step: host work, then ``jobs`` for the device, then a wait for the
     streams in ``waits_for``.
 
@@ -124,9 +129,11 @@ class _Queue:
     what host and device did, for a timeline; None where nobody asks for it.
     """
 
-    def __init__(self, model: QueueModel) -> None:
+    def __init__(self, model: QueueModel, *, waits: bool = True) -> None:
+        """``waits``: whether the host waits in the actions that are synchronisations."""
         # Nobody has issued anything: all streams are free, and the queue is empty.
         self.wake_ns = model.wake_ns
+        self.waits = waits
         self.now = 0.0
         self.spans: list[ReplayedSpan] | None = None
         self.stream_ends: dict[str, float] = {}
@@ -143,13 +150,17 @@ class _Queue:
         the action is a synchronisation.
         """
         # First the host's own work.
+        # Spans are asked for only where a timeline is made: millions of actions pass here.
         host_end = self.now + action.work_ns
-        self._keep_span("host", action.call, self.now, host_end)
+        if self.spans is not None:
+            self._keep_span("host", action.call, self.now, host_end)
         self.now = host_end
 
         # Then its jobs are handed to their streams.
         for stream, duration_ns in action.jobs:
-            self._wait_for_room()
+            ends = self.queued_ends
+            if ends and (ends[0] <= self.now or len(ends) >= QUEUE_DEPTH):
+                self._wait_for_room()
             # A job starts when its launch has arrived and the work before it has ended.
             start = max(self.stream_ends.get(stream, 0.0), self.now + action.latency_ns)
             # The device lets it wait for other streams, as ``cudaStreamWaitEvent`` asked for.
@@ -157,12 +168,15 @@ class _Queue:
                 start = max(start, self.stream_ends.get(other, 0.0))
             end = start + duration_ns
             self.stream_ends[stream] = end
-            self._keep_span(f"stream {stream}", action.kernel, start, end, issued=self.now)
-            heapq.heappush(self.queued_ends, end)
+            if self.spans is not None:
+                self._keep_span(f"stream {stream}", action.kernel, start, end, issued=self.now)
+            heapq.heappush(ends, end)
 
         # Last the wait, if the action has one: until all streams in ``waits_for`` are done.
-        ends = [self.stream_ends.get(stream, 0.0) for stream in action.waits_for]
-        done = max(ends, default=0.0)
+        if not action.waits_for or not self.waits:
+            return
+        stream_ends = [self.stream_ends.get(stream, 0.0) for stream in action.waits_for]
+        done = max(stream_ends, default=0.0)
         if done > self.now:
             returned = done + self.wake_ns  # the host notices the end a little later
             self._keep_span("wait", action.call, self.now, returned)
@@ -191,16 +205,20 @@ class _Queue:
             self.spans.append(ReplayedSpan(track, name, start, end, issued))
 
 
-def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
+def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS, *, waits: bool = True) -> float:
     """How long one step takes, ns, when the profiled steps are replayed in a row by a model of host
     and device.
 
     They are replayed ``rounds`` times, and as often again. Only the second half counts, from the
-    end of the first one: so the start on an idle device is not in the result.
+    end of the first one: so the start on an idle device is not in the result. ``waits``: whether
+    the host waits at synchronisations.
     """
-    queue = _Queue(model)
+    queue = _Queue(model, waits=waits)
+    once = list(itertools.chain.from_iterable(model.steps))
+    # A long sequence fills the queue at once, and need not be repeated for that.
+    rounds = min(rounds, max(1, math.ceil(_ROUNDS * QUEUE_DEPTH / max(1, len(once)))))
     # All profiled steps in a row, ``rounds`` times.
-    actions = list(itertools.chain.from_iterable(model.steps)) * rounds
+    actions = once * rounds
     # ``run`` returns when all work so far is done, on one clock.
     first_half_end = queue.run(actions)
     second_half_end = queue.run(actions)
@@ -231,6 +249,7 @@ def replayed_spans(trace: Trace, host: HostTimes) -> list[ReplayedSpan]:
     return from_zero
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
     """The profiled steps as actions to be replayed: host work, device work and waits, without the
     cost of the profiler. The device's work is that of the trace, the host's work comes from
@@ -256,6 +275,7 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
     return QueueModel(steps, statistics.median(wakes_ns) if wakes_ns else 0.0)
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def step_parts(trace: Trace, host: HostTimes) -> StepParts:
     """The parts of a typical step: the medians over the profiled steps, each of which is replayed
     alone.
@@ -292,25 +312,21 @@ def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
     # Each step is replayed alone: its actions, again and again.
     for step, actions in zip(trace.steps, whole.steps, strict=True):
         model = dataclasses.replace(whole, steps=[actions])
+        step_ns = replayed_step_ns(model, rounds)
+        # The time of a step that does not wait is a bound: the program may need the values for
+        # which it waits.
+        without_ns = step_ns
+        if any(action.waits_for for action in actions):
+            without_ns = replayed_step_ns(model, rounds, waits=False)
         parts.append(
             StepParts(
-                step=replayed_step_ns(model, rounds),
+                step=step_ns,
                 host=sum(action.work_ns for action in actions),
                 device=busiest_ns(step.device),
-                without_waits=replayed_step_ns(_without_waits(model), rounds),
+                without_waits=without_ns,
             )
         )
     return parts
-
-
-def _without_waits(model: QueueModel) -> QueueModel:
-    """The steps without their synchronisations: no action waits for a stream. The time of such a
-    step is a bound: the program may need the values for which it waits.
-    """
-    steps = []
-    for actions in model.steps:
-        steps.append([dataclasses.replace(action, waits_for=()) for action in actions])
-    return dataclasses.replace(model, steps=steps)
 
 
 def _actions(
@@ -396,6 +412,10 @@ def _jobs(issued: Iterable[DeviceWork]) -> list[StreamJob]:
     CUDA graph has many pieces of work on one stream, and the pauses between them count as work: the
     host cannot shorten them.
     """
+    # Most calls issue one piece.
+    issued = list(issued)
+    if len(issued) == 1:
+        return [StreamJob(issued[0].stream, issued[0].end - issued[0].start)]
     # By stream: the first start and the last end of this call's work.
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
@@ -423,16 +443,16 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
     counts whole, without the time in which its first work waits for work from before the step.
     """
     # Without other profiles the host's times are those of the trace, the profiler's cost included.
-    model = queue_model(trace, HostTimes())
+    model = queue_model(trace, AS_RECORDED)
     queue = _Queue(model)
     queue.stream_ends.update(_busy_at_first(trace))
     # ``run`` returns when each step and all work before it are done, on one clock over all steps.
     replayed_ends = [queue.run(actions) for actions in model.steps]
     recorded_ends = _recorded_ends(trace)
     if len(recorded_ends) == 1:
-        earlier_ns = _delayed_by_earlier_work_ns(trace.steps[0])
+        earlier_ns = delay_by_earlier_work_ns(trace.steps[0])
         recorded_ns = recorded_ends[0] - trace.steps[0].start - earlier_ns
-        return RecordedAndReplayed(recorded_ns, replayed_ends[0] - earlier_ns)
+        return RecordedAndReplayed(recorded_ns, max(0.0, replayed_ends[0] - earlier_ns))
 
     between_steps = []
     for before, after in itertools.pairwise(trace.steps):
@@ -456,22 +476,6 @@ def _busy_at_first(trace: Trace) -> dict[str, float]:
             if work.stream not in busy and until > 0:
                 busy[work.stream] = until
     return busy
-
-
-def _delayed_by_earlier_work_ns(step: StepTrace) -> float:
-    """How long the device work of a step waits for work that was issued before the step: the
-    longest wait of the first work of a stream.
-    """
-    called = {call.correlation: call.start for call in step.calls if call.correlation}
-    streams: set[str] = set()
-    longest_ns = 0.0
-    for work in step.device:
-        if work.stream not in streams:
-            waits_until = min(step.busy_before, work.start)
-            waits_ns = waits_until - called.get(work.correlation, math.inf)
-            longest_ns = max(longest_ns, waits_ns)
-        streams.add(work.stream)
-    return longest_ns
 
 
 def _recorded_ends(trace: Trace) -> list[float]:

@@ -427,10 +427,13 @@ def operation_blocks(explanation: Explanation) -> Iterator[Part]:
         yield Text([UNRANKED])
         return
 
+    # Of a trace without operations and ranges, the table shows the calls of the runtime.
+    shown = explanation.calls or explanation.operations
+    what = "call" if explanation.calls else "operation"
     # ``or 1.0``: no division by 0 where no row has host work.
     whole_ns = sum(row.host_ns for row in explanation.operations) or 1.0
     rows = []
-    for row in explanation.operations:
+    for row in shown:
         cells = [
             plain(operation_name(row.name), _MOST_TEXT),
             _where(row.site),
@@ -441,7 +444,7 @@ def operation_blocks(explanation: Explanation) -> Iterator[Part]:
         ]
         rows.append(cells)
     columns = [
-        "operation",
+        what,
         "line",
         "calls",
         InMicroseconds("CPU time"),
@@ -451,7 +454,7 @@ def operation_blocks(explanation: Explanation) -> Iterator[Part]:
     # The columns by their numbers. The optional ones are left out where space is short.
     _, _, calls, host, share, device = range(6)
     table = Table(
-        "Operations by CPU time",
+        "Runtime calls by CPU time" if explanation.calls else "Operations by CPU time",
         columns,
         rows,
         numeric=(calls, host, share, device),

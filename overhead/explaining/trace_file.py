@@ -18,7 +18,7 @@ from overhead.explaining.device_time import device_time_rows, devices_said, spli
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
 from overhead.explaining.host_places import host_places, places_reasons
-from overhead.explaining.host_work import HostTimes, ProfilerCost
+from overhead.explaining.host_work import AS_RECORDED, HostTimes, ProfilerCost, call_rows
 from overhead.explaining.profiling import StepProfile
 from overhead.explaining.rank_steps import paired_steps
 from overhead.explaining.rank_waits import without_waits_for_ranks
@@ -44,7 +44,9 @@ from overhead.timing.steps import StepSource
 from overhead.timing.timing import Timing, untimed
 from overhead.traces.device_split import DeviceSplit, TimeSplit
 from overhead.traces.formats import read_trace_file
+from overhead.traces.garbage import without_garbage_collection
 from overhead.traces.opened_ranges import with_opened_ranges
+from overhead.traces.processes import ProcessTime
 from overhead.traces.recording import caveats, left_out, why_no_verdict
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace, busiest_ns
@@ -104,6 +106,14 @@ def explain_traces(
     to write, the replayed step for Perfetto. ``choice``: what the user names as steps, in all
     traces. Raises ``UsageError``, one line.
     """
+    with without_garbage_collection():
+        return _explain_traces(paths, step_ms, chrome, choice)
+
+
+def _explain_traces(
+    paths: Sequence[Path], step_ms: float, chrome: Path | None, choice: StepChoice
+) -> Explanation:
+    """The explanation, made without pauses of the garbage collector."""
     _check_different(paths)
     traces = [read_trace_file(path, choice) for path in paths]
     rank = same_ranks(traces)
@@ -130,6 +140,7 @@ def explain_traces(
         not_seen=[*_not_in_a_trace(trace), *_not_read(trace), *found.not_seen],
         verdict=_verdict(found, trace, host, ranks, between_ranks, opened, split),
         ranks=list(ranks.rows) if ranks else [],
+        calls=call_rows(trace),
         processes=_process_rows(trace),
         device_time=device_time_rows(
             split, waits_known=ranks is not None and ranks.collectives > 0
@@ -235,21 +246,27 @@ def _process_read(trace: Trace) -> list[Reason]:
         if process.is_read:
             read = process
         else:
-            name = because("process-with-name", process=process.process, name=process.name)
-            called = name if process.name else process.process
-            others.append(because("other-process", process=called, device_ns=process.device_ns))
+            others.append(
+                because("other-process", process=_called(process), device_ns=process.device_ns)
+            )
     if read is None or not others:
         return []
     return [
         because(
             "one-process-read",
             processes=len(trace.processes),
-            process=read.process,
-            name=read.name,
+            process=_called(read),
             device_ns=read.device_ns,
             others=together(*others[:_MOST_PROCESSES]),
         )
     ]
+
+
+def _called(process: ProcessTime) -> Why:
+    """The number of a process, and its name if the recording tells it."""
+    if not process.name:
+        return process.process
+    return because("process-with-name", process=process.process, name=process.name)
 
 
 def _process_rows(trace: Trace) -> list[ProcessRow]:
@@ -370,7 +387,11 @@ def _verdict_and_causes(
         said = [*started, *places, *facts]
     else:
         said = _with_causes(said, [*started, *places])
-    said += devices_said(split)
+    of_devices = devices_said(split)
+    if any(each.code == "devices-in-turn" for each in of_devices):
+        # The replay does not know that one device waits for the other, so it predicts too much.
+        said = [each for each in said if code_of(each) != "predicted-gains"]
+    said += of_devices
     # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
     said += _chosen_cost(host)
     if UNCHECKED in said:  # a remark on all times, which comes after them
@@ -568,7 +589,8 @@ def _chosen_cost(host: HostTimes) -> list[Reason]:
 
 def _on_processor_only(found: Explanation, trace: Trace, said: Sequence[Why]) -> list[Why]:
     """The sentences of a verdict on a trace without device work. The first one is replaced: it
-    names the measured time of the step, which a trace has not.
+    names the measured time of the step, which a trace has not. ``category``: of device work that is
+    not read; empty for none.
     """
     if found.verdict.kind == "unclear":
         return [*said]
@@ -578,7 +600,11 @@ def _on_processor_only(found: Explanation, trace: Trace, said: Sequence[Why]) ->
         first.append(because("processor-only-without-a-time"))
     else:
         first.append(because("processor-only", step_ns=took.value, how=took.rule))
-    if trace.maker == "pytorch":
+    category = trace.recording.other_device
+    if category:
+        # A device took part, whose work has no numbers of calls.
+        first = [because("other-device-not-read", category=category)]
+    elif trace.maker == "pytorch":
         first.append(because("record-the-device-too"))
     return [*first, *said[1:]]
 
@@ -597,10 +623,10 @@ def host_times(trace: Trace, step_ns: float) -> HostTimes:
         return step_parts(quiet, HostTimes(cost=ProfilerCost(cost_ns))).step - step_ns
 
     if not step_ns or replayed_too_long_ns(0.0) <= WITHIN * step_ns:
-        return HostTimes()
+        return AS_RECORDED
     # Even the highest cost would not explain the time, so none is taken off.
     if replayed_too_long_ns(_MOST_COST_NS) > 0:
-        return HostTimes()
+        return AS_RECORDED
     # The cost, between 0 and 5 us and to 10 ns, at which the replay takes as long as the step.
     cost_ns = find_root(replayed_too_long_ns, 0.0, _MOST_COST_NS, tolerance=10.0)
     return HostTimes(cost=ProfilerCost(cost_ns))

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import dataclasses
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from overhead.bounded_files import first_bytes, read_whole
+from overhead.bounded_files import first_bytes, read_until_cut
 from overhead.errors import BadFile
+from overhead.results import because
 from overhead.traces.assembly import TraceSource, assemble
+from overhead.traces.broken_json import ends_with_its_list, events_one_by_one, header_of
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
+from overhead.traces.other_files import (
+    SAMPLE_BYTES,
+    known_json,
+    other_file,
+    other_json,
+    other_trace,
+)
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace
 
@@ -34,6 +46,14 @@ _UNIT_NS = 1000.0
 _NO_STREAM = 2**32 - 1
 """CUPTI's number for no stream."""
 _GZIP = b"\x1f\x8b"
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+"""How a text begins in each encoding that writes such a mark."""
+_DEVICE_CATEGORIES = ("mtia_ccp_events", "mtia_insight", "hpu_op", "cuda_profiler_range")
+"""Categories of PyTorch with device work that has no number of a call, so that it is not read."""
 
 _KINDS = {
     "cpu_op": EventKind.OPERATION,
@@ -54,7 +74,9 @@ _KINDS = {
 """By category, in small letters. PyTorch 1.8 to 1.12 writes Operator, Runtime, Kernel, Memcpy and
 Memset.
 """
-_DEVICE_CALLS = re.compile(r"(cuda|hip|xpu|mtia|privateuse1)_(runtime|driver)")
+_DEVICE_CALLS = re.compile(r"(cuda|hip|xpu|mtia|privateuse1|mlu|gcu|musa)_(runtime|driver)", re.I)
+_DEVICE_COPIES = re.compile(r"(xpu|mlu|gcu|musa)_(memcpy|memset)", re.I)
+"""Makers of devices name categories of their own like those of PyTorch."""
 _PROFILER_COSTS = (
     "Activity Buffer Request",
     "Buffer Flush",
@@ -112,10 +134,12 @@ class _FileEvent(msgspec.Struct, gc=False):
     args: _Arguments = _Arguments()
 
 
-class _File(msgspec.Struct):
-    traceEvents: list[_FileEvent]
-    distributedInfo: dict[str, object] = {}
-    deviceProperties: list[dict[str, object]] = []
+@dataclasses.dataclass
+class _Header:
+    """What a file tells beside its events: of the ranks of the program, and of the devices."""
+
+    distributed: dict[str, object] = dataclasses.field(default_factory=dict)
+    devices: list[dict[str, object]] = dataclasses.field(default_factory=list)
 
 
 class _RawFile(msgspec.Struct):
@@ -132,7 +156,7 @@ class _Category(msgspec.Struct):
 
 def is_chrome_trace(path: Path) -> bool:
     """Whether a file is read as JSON: all are that no other format claims, so that the error says
-    what is wrong with its JSON.
+    what the file is.
     """
     return True
 
@@ -142,8 +166,12 @@ def read_chrome_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     Raises ``BadFile``, one line.
     """
     packed = first_bytes(path, len(_GZIP)) == _GZIP
-    raw = read_whole(path, MOST_TRACE_BYTES, packed=packed)
-    return read_chrome_trace(raw, str(path), trimmed=True, choice=choice)
+    content = read_until_cut(path, MOST_TRACE_BYTES, packed=packed)
+    # A large file is not copied: only what another encoding needs.
+    raw = _in_utf8(content.content)
+    is_cut = content.is_cut
+    del content  # so that the bytes can go before the end
+    return _read(raw, path, trimmed=True, is_cut=is_cut, choice=choice)
 
 
 def read_chrome_trace(
@@ -158,65 +186,170 @@ def read_chrome_trace(
 
     ``trimmed``: that step begins with the first launch and ends with the last device work.
     """
+    return _read(bytearray(raw), Path(name), trimmed=trimmed, choice=choice)
+
+
+def _read(
+    raw: bytearray, path: Path, *, trimmed: bool, choice: StepChoice, is_cut: bool = False
+) -> Trace:
+    """The steps of a trace in JSON, whose bytes are dropped as soon as its events are read.
+    ``is_cut``: whether bytes at its end are missing.
+    """
+    sample = bytes(raw[:SAMPLE_BYTES])
+    other = other_file(path, sample)
+    if other is not None:
+        raise BadFile(other, path)
     try:
         # Each object needs memory, so a hostile file is refused before it is decoded.
         if raw.count(b"{") > _MOST_OBJECTS:
             raise ValueError(f"more than {_MOST_OBJECTS:,} objects")
-        decoded = _decoded(raw)
-        _refuse_other_programs(decoded.file.traceEvents, raw)
-        events = _events_of(decoded.file.traceEvents)
-        return assemble(events, _source_of(decoded), trimmed=trimmed, choice=choice)
+        found = _events_in(raw, path)
+        found.is_cut |= is_cut
+        # A program that did nothing may profile itself; nobody asks about a file of that kind.
+        if trimmed and not found.of_pytorch:
+            raise BadFile(because("json-without-events"))
+        raw.clear()
+        return assemble(found.events, _source_of(found), trimmed=trimmed, choice=choice)
     except BadFile as error:
-        raise BadFile(error.fault, name) from None  # the functions above know no name
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        _refuse_quotes_in_names(raw, str(error), name)
+        raise BadFile(error.fault, path) from None  # the functions above know no name
+    except (RecursionError, ValueError) as error:
         message = " ".join(str(error).split())[:200]
-        raise BadFile(f"not a trace: {type(error).__name__}: {message}", name) from None
+        raise BadFile(f"not a trace that can be read: {message}", path) from None
 
 
-class _Decoded(NamedTuple):
-    """A file, and how many events of it that are needed could not be read."""
+def _in_utf8(raw: bytearray) -> bytearray:
+    """The text in UTF-8 without a mark of its encoding (BOM), which editors and Windows write."""
+    for mark, encoding in _MARKS.items():
+        if raw.startswith(mark):
+            return bytearray(raw[len(mark) :].decode(encoding, errors="replace").encode())
+    return raw
 
-    file: _File
-    unreadable: int
+
+@dataclasses.dataclass
+class _Found:
+    """The events of a file that are needed, and what it tells beside them.
+
+    ``odd``: events that could not be read; ``unreadable``: those of them that are needed.
+    ``mended``: events whose JSON is not valid, and that were read. ``is_cut``: whether the file
+    ends in the middle. ``categories``: how many events each has that is not read. ``names``: of
+    processes.
+    """
+
+    events: list[TraceEvent] = dataclasses.field(default_factory=list)
+    unreadable: int = 0
+    odd: int = 0
+    mended: int = 0
+    is_cut: bool = False
+    categories: Counter[str] = dataclasses.field(default_factory=Counter)
+    names: dict[int | str, str] = dataclasses.field(default_factory=dict)
+    header: _Header = dataclasses.field(default_factory=_Header)
+
+    @property
+    def of_pytorch(self) -> bool:
+        """Whether an event is of a category of PyTorch."""
+        return bool(self.events or self.unreadable)
 
 
-def _decoded(raw: bytes) -> _Decoded:
-    """The file; without single events that cannot be read, because one odd event must not cost the
-    others. A file may also be the list of its events alone.
+def _events_in(raw: bytearray, path: Path) -> _Found:
+    """The events of a file. One that cannot be read costs not the others. Raises ``BadFile`` for
+    a file without events of PyTorch.
     """
     try:
-        # Not strict: a number may also be written as a text.
-        whole = msgspec.json.decode(raw, type=_File | list[_FileEvent], strict=False)
+        # ``Raw``: the bytes of an event, decoded one after the other, so that not all of them are
+        # in memory in both forms. A file may also be the list of its events alone.
+        whole = msgspec.json.decode(raw, type=_RawFile | list[msgspec.Raw])
     except msgspec.ValidationError as error:
-        return _decoded_event_by_event(raw, error)
-    file = _File(whole) if isinstance(whole, list) else whole
-    return _Decoded(file, unreadable=0)
-
-
-def _decoded_event_by_event(raw: bytes, why: msgspec.ValidationError) -> _Decoded:
-    """The file with the events that can be read, each decoded on its own. Raises ``why``, the error
-    of decoding it as a whole, if none of them is of a category of PyTorch: then it is another file.
-    """
-    # ``Raw``: the bytes of an event, which are not decoded yet.
-    whole = msgspec.json.decode(raw, type=_RawFile | list[msgspec.Raw])
+        keys = _keys_of(raw)
+        if keys is None:  # such as an event on each line
+            return _events_of_broken(raw, path, str(error))
+        raise BadFile(other_json(path, raw[:SAMPLE_BYTES], keys)) from None
+    except msgspec.DecodeError as error:
+        return _events_of_broken(raw, path, str(error))
+    if isinstance(whole, list) and whole and not bytes(whole[0]).startswith(b"{"):
+        raise BadFile(other_json(path, raw[:SAMPLE_BYTES], []))
     file = _RawFile(whole) if isinstance(whole, list) else whole
+    found = _Found(header=_Header(file.distributedInfo, file.deviceProperties))
+    _add_events(found, file.traceEvents)
+    _refuse_other_programs(found, raw, path)
+    return found
+
+
+def _keys_of(raw: bytearray) -> list[str] | None:
+    """The keys of the object that a file holds; none if it holds something else; None if it is no
+    valid JSON as a whole.
+    """
+    try:
+        return list(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]))
+    except msgspec.ValidationError:
+        return []
+    except msgspec.DecodeError:
+        return None
+
+
+def _events_of_broken(raw: bytearray, path: Path, error: str) -> _Found:
+    """The events of a file whose JSON is not valid, with their text mended. Raises ``BadFile`` if
+    there is none. ``error``: the message of the decoder, which tells the byte.
+    """
+    known = known_json(path, raw[:SAMPLE_BYTES])
+    if known is not None:
+        raise BadFile(known)
+    found = _Found(is_cut=not ends_with_its_list(raw))
+    parts = []
+    for event in events_one_by_one(raw):
+        if event.content is None:
+            found.unreadable += 1
+            continue
+        parts.append(event.content)
+        found.mended += event.mended
+    # The last event of a file that was cut is a part of one, and is told by that.
+    if found.is_cut and found.unreadable:
+        found.unreadable -= 1
+    _add_events(found, parts)
+    with contextlib.suppress(msgspec.DecodeError):
+        header = msgspec.json.decode(header_of(raw), type=_RawFile)
+        found.header = _Header(header.distributedInfo, header.deviceProperties)
+    if not parts:
+        place = re.search(r"\(byte (\d+)\)", error)
+        at = int(place[1]) if place else len(raw)
+        near = bytes(raw[max(0, at - 20) : at + 20]).decode(errors="replace")
+        raise BadFile(
+            because("json-broken", at=at, size=len(raw), near=" ".join(near.split()) or '""')
+        )
+    _refuse_other_programs(found, raw, path)
+    return found
+
+
+def _add_events(found: _Found, raw_events: Iterable[msgspec.Raw | bytes]) -> None:
+    """Decode the events of a file that tell of the program, in ns, in the form that is the same for
+    all formats of traces. Counts the others.
+    """
     event_decoder = msgspec.json.Decoder(_FileEvent, strict=False)
     category_decoder = msgspec.json.Decoder(_Category)
-    events = []
-    unreadable = 0
-    for raw_event in file.traceEvents:
+    # A name or thread is kept once, though millions of events may have it.
+    names: dict[str, str] = {}
+    for raw_event in raw_events:
         try:
-            events.append(event_decoder.decode(raw_event))
-        except msgspec.ValidationError:
-            # It is counted if its category is one that is read; without a category nobody needs it.
-            with contextlib.suppress(msgspec.ValidationError):
+            # Not strict: a number may also be written as a text.
+            event = event_decoder.decode(raw_event)
+        except (msgspec.DecodeError, RecursionError):
+            # It counts as lost if its category is one that is read; without a category nobody needs
+            # it.
+            found.odd += 1
+            with contextlib.suppress(msgspec.DecodeError, RecursionError):
                 category = str(category_decoder.decode(raw_event).cat)
                 if _kind_of(category) is not None:
-                    unreadable += 1
-    if not _any_of_pytorch(events):
-        raise why
-    return _Decoded(_File(events, file.distributedInfo, file.deviceProperties), unreadable)
+                    found.unreadable += 1
+            continue
+        kind = _kind_of(event.cat)
+        if kind is None:
+            if event.ph == "M" and event.name == "process_name" and event.args.name:
+                found.names[event.pid] = str(event.args.name)[:_MOST_NAME]
+            if event.ph == "X":
+                found.categories[event.cat] += 1
+            continue
+        made = _event_of(event, kind, names)
+        if made is not None:
+            found.events.append(made)
 
 
 @functools.cache
@@ -225,73 +358,71 @@ def _kind_of(category: str) -> EventKind | None:
     kind = _KINDS.get(category.lower())
     if kind is None and _DEVICE_CALLS.fullmatch(category):
         return EventKind.CALL
+    if kind is None and _DEVICE_COPIES.fullmatch(category):
+        return EventKind.WORK
     return kind
 
 
-def _any_of_pytorch(events: Iterable[_FileEvent]) -> bool:
-    """Whether one of the events is of a category of PyTorch."""
-    return any(_kind_of(event.cat) is not None for event in events)
-
-
-def _source_of(decoded: _Decoded) -> TraceSource:
+def _source_of(found: _Found) -> TraceSource:
     """What the file tells beside its events: the first device, which rank of how many the program
-    was, and how many events could not be read.
+    was, and what could not be read.
     """
-    file = decoded.file
+    header = found.header
     device = ""
-    if file.deviceProperties:
-        device = str(file.deviceProperties[0].get("name", ""))
-    ranks = file.distributedInfo.get("world_size", 0)
+    if header.devices:
+        device = str(header.devices[0].get("name", ""))
+    ranks = header.distributed.get("world_size", 0)
+    other_device = ""
+    for category in _DEVICE_CATEGORIES:
+        if found.categories[category]:
+            other_device = category
     return TraceSource(
         unit_ns=_UNIT_NS,
         device=device[:_MOST_NAME],
-        rank=str(file.distributedInfo.get("rank", ""))[:_MOST_NAME],
+        rank=str(header.distributed.get("rank", ""))[:_MOST_NAME],
         ranks=ranks if isinstance(ranks, int) else 0,
-        names=_process_names(file.traceEvents),
-        unreadable=decoded.unreadable,
+        names=found.names,
+        unreadable=found.unreadable,
+        mended=found.mended,
+        is_cut=found.is_cut,
+        other_device=other_device,
     )
 
 
-def _process_names(events: Iterable[_FileEvent]) -> dict[int | str, str]:
-    """The names of processes, as far as the file tells them."""
-    names: dict[int | str, str] = {}
-    for event in events:
-        if event.ph == "M" and event.name == "process_name" and event.args.name:
-            names[event.pid] = str(event.args.name)[:_MOST_NAME]
-    return names
-
-
-def _events_of(events: Iterable[_FileEvent]) -> Iterator[TraceEvent]:
-    """The events that tell of the program, in ns, in the form that is the same for all formats of
-    traces. The file has its times in µs.
+def _event_of(event: _FileEvent, kind: EventKind, names: dict[str, str]) -> TraceEvent | None:
+    """The event in ns; None for one that tells nothing of the program. The file has its times in
+    µs. ``names``: those of earlier events.
     """
-    for event in events:
-        kind = _kind_of(event.cat)
-        # The phase ``X`` is an event with a length. Those of memory are moments, of another phase.
-        if kind is None or (event.ph != "X" and kind is not EventKind.MEMORY):
-            continue
-        # This category also holds what the program itself needs, such as the loading of kernels.
-        if kind is EventKind.PROFILER_COST and event.name not in _PROFILER_COSTS:
-            continue
-        if kind is EventKind.SYNC:
-            yield _sync_event(event)
-            continue
-        if kind in (EventKind.OPERATION, EventKind.ANNOTATION):
-            kind = kind_of_range(event.name, otherwise=kind)
-        yield TraceEvent(
-            kind=kind,
-            name=event.name,
-            start=event.ts * _UNIT_NS,
-            end=(event.ts + event.dur) * _UNIT_NS,
-            process=event.pid,
-            thread=str(event.tid),
-            # For device work the two fields are the device and its stream.
-            stream=f"{event.pid}:{event.tid}" if kind is EventKind.WORK else "",
-            correlation=event.args.correlation,
-            size=event.args.size,
-            collective=event.args.collective,
-            group=_group_of(event.args) if kind is EventKind.WORK else "",
-        )
+    # The phase ``X`` is an event with a length. Those of memory are moments, of another phase.
+    if event.ph != "X" and kind is not EventKind.MEMORY:
+        return None
+    # This category also holds what the program itself needs, such as the loading of kernels.
+    if kind is EventKind.PROFILER_COST and event.name not in _PROFILER_COSTS:
+        return None
+    if kind is EventKind.SYNC:
+        return _sync_event(event)
+    if kind in (EventKind.OPERATION, EventKind.ANNOTATION):
+        kind = kind_of_range(event.name, otherwise=kind)
+    arguments = event.args
+    thread = str(event.tid)
+    stream = group = ""
+    if kind is EventKind.WORK:
+        # For device work the two fields are the device and its stream.
+        stream = f"{event.pid}:{thread}"
+        group = _group_of(arguments)
+    return TraceEvent(
+        kind=kind,
+        name=names.setdefault(event.name, event.name),
+        start=event.ts * _UNIT_NS,
+        end=(event.ts + event.dur) * _UNIT_NS,
+        process=event.pid,
+        thread=names.setdefault(thread, thread),
+        stream=names.setdefault(stream, stream),
+        correlation=arguments.correlation,
+        size=arguments.size,
+        collective=arguments.collective,
+        group=group,
+    )
 
 
 def _sync_event(event: _FileEvent) -> TraceEvent:
@@ -341,44 +472,21 @@ def _group_of(arguments: _Arguments) -> str:
     return f"{ranks} {arguments.elements}".strip()[:_MOST_GROUP]
 
 
-def _refuse_other_programs(events: Sequence[_FileEvent], raw: bytes) -> None:
+def _refuse_other_programs(found: _Found, raw: bytearray, path: Path) -> None:
     """Raise ``BadFile`` for a trace that has events, and none of PyTorch's. Other programs write
     this format too; the error says whose trace it seems to be. ``raw``: the file.
     """
-    if not events or _any_of_pytorch(events):
+    other = other_trace(path, raw, of_pytorch=found.of_pytorch)
+    if other is not None:
+        raise BadFile(other)
+    if found.of_pytorch:
         return
-    # So XProf names the processes of its traces.
-    if b'"/host:' in raw or b'"/device:' in raw:
-        raise BadFile(
-            "a trace of JAX or TensorFlow (XProf), not of PyTorch; it has no launches. Explain the"
-            " program itself: overhead explain STEP"
-        )
-    categories = sorted({event.cat for event in events if event.cat})
+    # Some events have a length and no category; of the others the categories are not counted.
+    categories = sorted(category for category in found.categories if category)
+    if not found.categories and not found.odd:
+        return
     if not categories:
-        raise BadFile("not a trace of PyTorch: its events have no categories")
+        raise BadFile(because("events-without-categories"))
     # A hostile file may have many, and long ones.
-    names = ", ".join(categories[:6])[:_MOST_CATEGORIES]
-    raise BadFile(f"not a trace of PyTorch: its categories are {names}")
-
-
-def _refuse_quotes_in_names(raw: bytes, error: str, file: str) -> None:
-    """Raise ``BadFile`` if JSON is malformed since PyTorch did not escape a quote in the name of an
-    event.
-
-    With ``with_stack=True``, PyTorch writes names of Python's frames, which may hold quotes.
-    ``error``: the message of the decoder, which tells the byte. ``file``: the name of the file.
-    """
-    place = re.search(r"malformed.*\(byte (\d+)\)", error)
-    if place is None or b'"traceEvents"' not in raw:
-        return
-    at = int(place[1])
-    # The name that is cut short begins shortly before that byte; else something else is wrong.
-    begin = raw.rfind(b'"name"', max(0, at - 2000), at)
-    if begin < 0:
-        return
-    shown = " ".join(raw[begin : at + 40].decode(errors="replace").split())[:80]
-    raise BadFile(
-        f"JSON that is not valid at byte {at:,}, near {shown}: PyTorch does not escape quotes in"
-        " names. Record without with_stack=True",
-        file,
-    ) from None
+    named = ", ".join(categories[:6])[:_MOST_CATEGORIES]
+    raise BadFile(because("events-of-other-categories", categories=named))

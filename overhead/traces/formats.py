@@ -5,6 +5,7 @@ A new format is a module with its reader, and one line of ``TRACE_FORMATS``.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from overhead.errors import BadFile
-from overhead.results import because
+from overhead.results import Reason, because
 from overhead.traces.chrome_trace import is_chrome_trace, read_chrome_file
 from overhead.traces.nsys_export import is_of_nsys, read_nsys_file
 from overhead.traces.recording import why_no_verdict
@@ -42,6 +43,13 @@ TRACE_FORMATS = [
 """The first format that claims a file reads it. The last one claims all files."""
 
 
+_ENDS = (".json", ".json.gz", ".sqlite", ".nsys-rep", ".qdrep")
+"""How the names of traces end, for a folder. All files are recognised by their content."""
+_MOST_NAMED = 5
+_MOST_NAMES = 300
+"""Most names of a folder that a sentence tells, and characters of them."""
+
+
 def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     """The steps in a file that somebody recorded, in one of ``TRACE_FORMATS``. ``choice``: what the
     person names as steps. Raises ``BadFile``, one line.
@@ -49,7 +57,7 @@ def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     Steps without device work are left out, if others have some; ``steps_taken`` counts them.
     """
     if path.is_dir():
-        raise BadFile("a folder; name the trace files in it", path)
+        raise BadFile(_folder(path), path)
     trace_format = _format_of(path)
     trace = trace_format.read(path, choice)
     # Of host and device one alone is no step.
@@ -71,6 +79,16 @@ def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     )
 
 
+def _folder(path: Path) -> Reason:
+    """What to do with a folder: the traces in it are named, a few of them."""
+    with contextlib.suppress(OSError):
+        names = sorted(each.name for each in path.iterdir() if each.name.endswith(_ENDS))
+        if names:
+            shown = ", ".join(names[:_MOST_NAMED])[:_MOST_NAMES]
+            return because("file-is-folder-with-traces", files=shown)
+    return because("file-is-folder")
+
+
 def _format_of(path: Path) -> TraceFormat:
     for trace_format in TRACE_FORMATS:
         if trace_format.is_format(path):
@@ -90,10 +108,16 @@ def _refuse_one_half(trace: Trace, path: Path) -> None:
     has_operations = any(step.operations for step in trace.steps)
     if has_operations and not launches and not recording.work_without_call:
         return  # a program on the processor
+    if recording.other_device == "cuda_profiler_range":
+        raise BadFile(because("trace-of-profiler-range", file=str(path)))
     # There is work, but none belongs to a call; or the calls or the work end before they begin.
     if recording.backwards or recording.work_without_call:
         why = why_no_verdict(recording) or because("calls-not-recorded")
         raise BadFile(because("trace-of-one-half", file=str(path), why=why))
     if launches:
         raise BadFile(because("trace-of-launches-alone", file=str(path), launches=launches))
+    # A program that only makes ready, or that failed before its first launch.
+    calls = sum(len(step.calls) for step in trace.steps)
+    if calls and not has_operations:
+        raise BadFile(because("trace-of-calls-alone", file=str(path), calls=calls))
     raise BadFile(because("trace-without-device-work", file=str(path)))

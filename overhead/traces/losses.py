@@ -40,10 +40,19 @@ def with_losses(
     ``calls``: all of them, by start; a call before ``begin`` may have issued work that runs later.
     """
     halves = _calls_with_and_without_work(calls, work, begin, end)
-    lost_ns = _longest_lost_ns(halves.lost, _calls_with_recorded_work(calls, work), work, end)
+    issued = _calls_with_recorded_work(calls, work)
+    lost_ns = _longest_lost_ns(halves.lost, issued, work, end)
     found = _work_in_steps(calls, work, begin, end)
     # The device moves managed memory by itself, so this work has no call, and none was lost.
-    migrations = [piece for piece in found.without_call if piece.name.startswith(MIGRATION)]
+    migrations = [piece for piece in found.without_call if _is_migration(piece)]
+    without_call = [piece for piece in found.without_call if not _is_migration(piece)]
+    others = WorkTimes((piece.start, piece.end) for piece in work if not _is_migration(piece))
+    alone_ns = 0.0
+    for start, stop in union_of_spans((piece.start, piece.end) for piece in migrations):
+        alone_ns += stop - start - others.busy_between(start, stop)
+    # Launches behind the last one whose work is in the recording.
+    last_start = issued[-1].call_start if issued else -math.inf
+    lost_launches = [call for call in halves.lost if call.kind == "launch"]
     return dataclasses.replace(
         recording,
         launches=halves.launches,
@@ -56,10 +65,17 @@ def with_losses(
         # Pieces that were issued before the recording began.
         earlier=found.earlier,
         work_ns=found.work_ns,
-        work_without_call=len(found.without_call),
-        work_without_call_ns=sum(piece.end - piece.start for piece in found.without_call),
+        work_without_call=len(without_call),
+        work_without_call_ns=sum(piece.end - piece.start for piece in without_call),
         migrations=len(migrations),
+        migrations_ns=sum(piece.end - piece.start for piece in migrations),
+        migrations_alone_ns=alone_ns,
+        launches_at_end=len([call for call in lost_launches if call.start > last_start]),
     )
+
+
+def _is_migration(piece: DeviceWork) -> bool:
+    return piece.name.startswith(MIGRATION)
 
 
 @dataclass
@@ -178,8 +194,9 @@ def _longest_lost_ns(
     """The longest time that the work of the ``lost`` calls may have taken beside the recorded
     work, ns. A lost call is one whose work is not in the recording.
 
-    The work of a lost call had ended when work of a later call began, so it took at most the time
-    from its call until then in which the device shows no work. ``issuing``: the calls whose work is
+    The work of a lost call had ended when work of a later call began, and it began after its call
+    by the least launch latency of the recording. So it took at most the time between these in which
+    the device shows no work. ``issuing``: the calls whose work is
     recorded, by start. ``end``: of the last step.
     """
     # For each issuing call the earliest start of work of it or of a later one.
@@ -190,6 +207,8 @@ def _longest_lost_ns(
         earliest_from.append(earliest)
     earliest_from.reverse()
 
+    latency_ns = min((issue.work_start - issue.call_start for issue in issuing), default=0.0)
+    latency_ns = max(0.0, latency_ns)  # below 0 where the clocks differ
     # The times in which work of a lost call may have run.
     may_run: list[TimeRange] = []
     for call in lost:
@@ -198,8 +217,9 @@ def _longest_lost_ns(
             until = earliest_from[later]
         else:  # no later work is recorded that shows when this work had ended
             until = max(end, call.end)
-        if until > call.start:
-            may_run.append((call.start, until))
+        since = call.start + latency_ns
+        if until > since:
+            may_run.append((since, until))
 
     times = WorkTimes((piece.start, piece.end) for piece in work)
     return sum(

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from overhead.bounded_files import first_bytes
 from overhead.errors import BadFile
+from overhead.results import because
 from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
-from overhead.traces.nsys_queries import GPU_NAME, PROCESS_NAMES, SELECTS, TABLES
+from overhead.traces.nsys_queries import (
+    COLUMNS_OF_TABLE,
+    GPU_NAME,
+    KIND_OF_TABLE,
+    NOT_READ,
+    PROCESS_NAMES,
+    TABLES,
+    TEXTS,
+    busy_query,
+    rows_query,
+)
+from overhead.traces.nsys_report import exported_report
+from overhead.traces.other_files import other_database
 from overhead.traces.processes import (
     ProcessId,
     ProcessTime,
@@ -45,12 +58,12 @@ _ADDED = re.compile(r"_v\d{4,}$|, (?:op_id|seq|sizes) = .*")
 """Nsight Systems adds CUDA's version to a call (``cudaLaunchKernel_v7000``), PyTorch a number to an
 operation.
 """
-_KINDS = {
-    "range": EventKind.OPERATION,
-    "call": EventKind.CALL,
-    "work": EventKind.WORK,
-}
-"""By the word in the queries what a row is."""
+_UNNAMED = "a kernel without a name"
+"""Where the table of texts lacks the name."""
+_OF_NSYS = {"TARGET_INFO_SESSION_START_TIME", "ProcessStreams", "ThreadNames", "StringIds"}
+"""Tables that each export of Nsight Systems has, one or more of them."""
+_MOST_TABLES = 200
+"""Most characters of the tables of an unknown database that a sentence names."""
 
 
 def is_of_nsys(path: Path) -> bool:
@@ -61,41 +74,46 @@ def is_of_nsys(path: Path) -> bool:
 
 
 def read_nsys_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
-    """The steps in a database that Nsight Systems has exported. Raises ``BadFile``, also for one of
-    its reports that is not exported yet: only its own program can read that.
+    """The steps in a database that Nsight Systems has exported, or in a report of it, which its own
+    program exports first, where it is installed. ``choice``: what the person names as steps. Raises
+    ``BadFile``.
     """
-    if path.suffix in _REPORTS:
-        raise BadFile(
-            f"a report of Nsight Systems; export it: nsys export --type sqlite {path.name}", path
-        )
-    return read_nsys_export(path, choice)
-
-
-def read_nsys_export(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
-    """The steps in a database that ``nsys export`` wrote, of the process with most device work.
-    Ranges that the program marks by NVTX are its steps and operations. Raises ``BadFile``.
-    """
+    if path.suffix not in _REPORTS:
+        return read_nsys_export(path, choice)
     if not path.is_file():
         raise BadFile("no such file", path)
+    with exported_report(path) as database:
+        trace = read_nsys_export(database, choice, shown=path)
+    recording = dataclasses.replace(trace.recording, exported=True)
+    return dataclasses.replace(trace, recording=recording)
+
+
+def read_nsys_export(
+    path: Path, choice: StepChoice = ANY_STEPS, shown: Path | None = None
+) -> Trace:
+    """The steps in a database that ``nsys export`` wrote, of the process with most device work.
+    Ranges that the program marks by NVTX are its steps and operations. Raises ``BadFile``.
+
+    ``shown``: the file that errors name, if it is another one.
+    """
+    shown = shown or path
+    if not path.is_file():
+        raise BadFile("no such file", shown)
     _refuse_unfinished(path)
     try:
-        database = _read_database(path)
-        processes = _processes(database.rows, database.names, choice.process)
-        read = [process.process for process in processes if process.is_read]
-        rows = [row for row in database.rows if str(row.process) in read]
-        # The others cannot be placed in time; they count as unreadable.
-        timed = [row for row in rows if row.start is not None and row.end is not None]
+        found = _read_database(path, choice.process)
         source = TraceSource(
-            device=database.gpu,
-            processes=processes if len(processes) > 1 else (),
-            unreadable=len(rows) - len(timed),
+            device=found.gpu,
+            processes=found.processes if len(found.processes) > 1 else (),
+            unreadable=found.unreadable,
+            not_read=", ".join(found.not_read),
         )
-        return assemble(_events_of(timed), source, choice=choice)
+        return assemble(found.events, source, choice=choice)
     except BadFile as error:
-        raise BadFile(error.fault, path) from None  # the function above knows no name
+        raise BadFile(error.fault, shown) from None
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
         message = " ".join(str(error).split())[:200]
-        raise BadFile(f"not an export of Nsight Systems: {message}", path) from None
+        raise BadFile(because("database-is-damaged", message=message), shown) from None
 
 
 def _refuse_unfinished(path: Path) -> None:
@@ -122,35 +140,23 @@ def _refuse_unfinished(path: Path) -> None:
             )
 
 
-class _Row(NamedTuple):
-    """A row of a query. Times are ns; None where the database has none. ``device``, ``track``: of
-    device work, device and stream; else 0 and the thread.
-    """
-
-    process: int
-    kind: str
-    name: str
-    start: int | None
-    end: int | None
-    device: int
-    track: int
-    correlation: int | None
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Database:
     """What was read of a database. ``gpu``: the name of the first GPU; empty where it is not
-    told. ``names``: of processes, as far as they are told.
+    told. ``processes``: those with device work. ``unreadable``: rows without times, which cannot
+    be placed. ``not_read``: names of tables that are not read.
     """
 
-    rows: Sequence[_Row]
-    gpu: str
-    names: Mapping[ProcessId, str]
+    events: list[TraceEvent] = field(default_factory=list)
+    gpu: str = ""
+    processes: Sequence[ProcessTime] = ()
+    unreadable: int = 0
+    not_read: Sequence[str] = ()
 
 
-def _read_database(path: Path) -> _Database:
-    """Read a database within bounds of time and memory, since a stranger may have made it. Raises
-    ``ValueError`` for one of another program.
+def _read_database(path: Path, choice: str) -> _Database:
+    """Read a database within bounds of time and memory, since a stranger may have made it.
+    ``choice``: the process that the person names. Raises ``BadFile`` for one of another program.
     """
     stop = time.monotonic() + _MOST_SECONDS
     # Immutable: SQLite opens no file beside it, and makes none.
@@ -161,45 +167,69 @@ def _read_database(path: Path) -> _Database:
         base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
         # A view of the database must not call functions that do more than compute.
         base.execute("PRAGMA trusted_schema = OFF")
+        # A damaged text of a name costs not the file.
+        base.text_factory = _text
         tables = {table for (table,) in base.execute(TABLES).fetchall()}
-        if tables.isdisjoint(SELECTS):
-            raise ValueError("none of its tables is there")
-        if "StringIds" not in tables:
-            raise ValueError("no table StringIds, which holds the names")
-        return _Database(_rows(base, tables), _gpu(base, tables), _names(base, tables))
+        columns = _columns(base, tables)
+        _refuse_other_databases(tables, columns)
+        found = _Database(gpu=_gpu(base, tables))
+        found.not_read = [table for table in NOT_READ if table in tables]
+        busy_ns = _busy_ns(base, columns)
+        process: ProcessId | None = None
+        if busy_ns or choice:
+            process = chosen_process(busy_ns, choice)
+            found.processes = process_times(busy_ns, process, _names(base, tables))
+        texts = _texts(base)
+        for table in columns:
+            _add_rows(found, base, table, columns[table], process, texts)
+        return found
 
 
-def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[_Row]:
-    """The rows of all tables that hold events: calls, device work and ranges. Raises ``ValueError``
-    for too many, or for names that are too long together, which a hostile file may have.
-    """
-    rows: list[_Row] = []
-    names: dict[str, str] = {}  # a name is kept once, though millions of rows may have it
-    characters = 0
-    for table, select in SELECTS.items():
+def _text(content: bytes) -> str:
+    return content.decode(errors="replace")
+
+
+def _columns(base: sqlite3.Connection, tables: Collection[str]) -> dict[str, set[str]]:
+    """The columns of each table that is read. A table without times is not one of them."""
+    columns = {}
+    for table in KIND_OF_TABLE:
         if table not in tables:
             continue
-        # One row more than are allowed shows that there are too many.
-        for process, kind, name, *rest in base.execute(f"SELECT {select} LIMIT {_MOST_ROWS + 1}"):
-            text = str(name or "")
-            if text not in names:
-                names[text] = text
-                characters += len(text)
-                if characters > _MOST_NAMES:
-                    raise ValueError(f"names of more than {_MOST_NAMES:,} characters")
-            # All queries give their columns in the order of the fields of ``_Row``.
-            rows.append(_Row(process, kind, names[text], *rest))
-            if len(rows) > _MOST_ROWS:
-                raise ValueError(f"more than {_MOST_ROWS:,} rows")
-    return rows
+        names = {name for (name,) in base.execute(COLUMNS_OF_TABLE, (table,)).fetchall()}
+        if {"start", "end"} <= names:
+            columns[table] = names
+    return columns
+
+
+def _refuse_other_databases(tables: Collection[str], columns: Collection[str]) -> None:
+    """Raise ``BadFile`` for a database of another program, or of Nsight Systems without work of a
+    device. ``columns``: the tables that are read.
+    """
+    other = other_database(tables)
+    if other is not None:
+        raise BadFile(other)
+    of_nsys = not _OF_NSYS.isdisjoint(tables)
+    # Ranges alone are explained, as operations of the CPU. Without the names nobody knows which
+    # calls wait.
+    if columns and "StringIds" in tables:
+        return
+    if columns:
+        raise BadFile(because("database-without-names"))
+    if of_nsys:
+        raise BadFile(because("database-without-device-tables"))
+    named = ", ".join(sorted(tables)[:6])[:_MOST_TABLES] or "none"
+    raise BadFile(because("database-of-another-program", tables=named))
 
 
 def _gpu(base: sqlite3.Connection, tables: Collection[str]) -> str:
     """The name of the GPU; empty where the table was not exported."""
     if "TARGET_INFO_GPU" not in tables:
         return ""
-    row = base.execute(GPU_NAME).fetchone()
-    return str(row[0])[:200] if row else ""
+    # Only a name is lost where the table has other columns.
+    with contextlib.suppress(sqlite3.OperationalError):
+        row = base.execute(GPU_NAME).fetchone()
+        return str(row[0])[:200] if row else ""
+    return ""
 
 
 def _names(base: sqlite3.Connection, tables: Collection[str]) -> dict[ProcessId, str]:
@@ -213,44 +243,89 @@ def _names(base: sqlite3.Connection, tables: Collection[str]) -> dict[ProcessId,
     return names
 
 
-def _processes(
-    rows: Iterable[_Row], names: Mapping[ProcessId, str], choice: str
-) -> list[ProcessTime]:
-    """The processes with device work; one of them is read: the one that the person names
-    (``choice``), else the one whose device work takes longest. A database may hold all processes of
-    a program, and a step belongs to one of them. None without any device work.
+def _busy_ns(
+    base: sqlite3.Connection, columns: Mapping[str, Collection[str]]
+) -> dict[ProcessId, float]:
+    """How long the device work of each process takes; none without any. A database may hold all
+    processes of a program, and a step belongs to one of them.
     """
     busy_ns: dict[ProcessId, float] = {}
-    for row in rows:
-        # ``_KINDS``: by the word for what a row is (call, work, range) the kind of its event.
-        if _KINDS[row.kind] is EventKind.WORK:
-            length_ns = (row.end or 0) - (row.start or 0)
-            # Also work of no length, or with wrong times, shows that the process has some.
-            busy_ns[row.process] = busy_ns.get(row.process, 0.0) + max(1, length_ns)
-    if not busy_ns and not choice:
-        return []
-    return process_times(busy_ns, chosen_process(busy_ns, choice), names)
+    for table in columns:
+        if KIND_OF_TABLE[table] is not EventKind.WORK:
+            continue
+        for process, length_ns in base.execute(busy_query(table, columns[table])):
+            # A table without the column of the process tells of none.
+            if process is not None:
+                busy_ns[process] = busy_ns.get(process, 0.0) + length_ns
+    return busy_ns
 
 
-def _events_of(rows: Iterable[_Row]) -> Iterator[TraceEvent]:
-    """The rows of one process as events, in the form that is the same for all formats of traces.
-    All have start and end.
+def _texts(base: sqlite3.Connection) -> dict[int, str]:
+    """The texts of the database by their number. Raises ``ValueError`` for more than the memory
+    should hold.
     """
-    for row in rows:
-        # Without what profilers add to it, the name is that of the call or operation.
-        name = _ADDED.sub("", row.name)
-        kind = _KINDS[row.kind]
-        stream = ""
-        if kind is EventKind.OPERATION:
-            kind = kind_of_range(name, otherwise=kind)
-        elif kind is EventKind.WORK:  # of which ``track`` is the stream; else it is the thread
-            stream = f"{row.device}:{row.track}"
-        yield TraceEvent(
+    texts: dict[int, str] = {}
+    characters = 0
+    for number, text in base.execute(TEXTS):
+        texts[number] = str(text or "")
+        characters += len(texts[number])
+        if characters > _MOST_NAMES or len(texts) > _MOST_ROWS:
+            raise ValueError(f"names of more than {_MOST_NAMES:,} characters")
+    return texts
+
+
+def _add_rows(
+    found: _Database,
+    base: sqlite3.Connection,
+    table: str,
+    columns: Collection[str],
+    process: ProcessId | None,
+    texts: Mapping[int, str],
+) -> None:
+    """Add the rows of a table that are of this process as events, in the form that is the same for
+    all formats of traces. Raises ``ValueError`` for too many rows, or names that are too long.
+    """
+    characters = 0
+    # By the name of a row, in the words of the database, the name and the kind of its event. A
+    # name is kept once, though millions of rows may have it.
+    named: dict[object, tuple[str, EventKind]] = {}
+    tracks: dict[tuple[object, object], str] = {}
+    is_work = KIND_OF_TABLE[table] is EventKind.WORK
+    for name, start, end, device, track, correlation in base.execute(
+        rows_query(table, columns), (process,)
+    ):
+        if start is None or end is None:
+            found.unreadable += 1
+            continue
+        if name not in named:
+            text = texts.get(name, "") if isinstance(name, int) else str(name or "")
+            characters += len(text)
+            named[name] = _name_and_kind(text, KIND_OF_TABLE[table])
+        if (device, track) not in tracks:
+            tracks[device, track] = f"{device or 0}:{track or 0}" if is_work else str(track or 0)
+        if characters > _MOST_NAMES:
+            raise ValueError(f"names of more than {_MOST_NAMES:,} characters")
+        if len(found.events) >= _MOST_ROWS:
+            raise ValueError(f"more than {_MOST_ROWS:,} rows")
+        own_name, kind = named[name]
+        place = tracks[device, track]
+        event = TraceEvent(
             kind=kind,
-            name=name,
-            start=float(row.start or 0),
-            end=float(row.end or 0),
-            thread=str(row.track),
-            stream=stream,
-            correlation=int(row.correlation or 0),
+            name=own_name,
+            start=float(start),
+            end=float(end),
+            thread="" if is_work else place,
+            stream=place if is_work else "",
+            correlation=int(correlation or 0),
         )
+        found.events.append(event)
+
+
+def _name_and_kind(text: str, kind: EventKind) -> tuple[str, EventKind]:
+    """The name of a row without what profilers add to it, and what its event is."""
+    name = _ADDED.sub("", text)
+    if kind is EventKind.OPERATION:
+        kind = kind_of_range(name, otherwise=kind)
+    if kind is EventKind.WORK and not name:
+        name = _UNNAMED
+    return name, kind

@@ -25,6 +25,10 @@ _COARSE_NS = 500.0
 """Times that are rounded to more than this cannot tell a kernel of a few µs. Chosen, not
 measured.
 """
+_MOSTLY = 0.9
+"""From this share on, launches without work lie at the end of the recording. Chosen, not
+measured.
+"""
 _ONE_CLOCK = Clocks()
 """Host and device agree."""
 
@@ -38,18 +42,24 @@ class Recording:
 
     - ``doubled``: events that are there twice. ``backwards``: events that end before they begin.
       ``unreadable``: other events that cannot be read. ``events``: all events, with these.
+      ``mended``: events that were read though their text is not valid. ``is_cut``: whether the file
+      ends in the middle. ``other_device``: a category of device work that is not read.
+      ``not_read``: tables that are not read. ``exported``: whether ``nsys`` made the database for
+      this.
     - ``memory_recorded``: whether it has allocations. ``rounded_ns``: the rounding of its times.
 
     Of its steps:
 
     - ``steps_ns``: how long they take together.
-    - ``launches``; ``launches_without_work``: of these. ``copies``: calls that copy or fill;
+    - ``launches``; ``launches_without_work``: of these; ``launches_at_end``: of these, how many lie
+      behind the last launch with work. ``copies``: calls that copy or fill;
       ``copies_without_work``: of these. ``lost_ns``: the longest time that the work of these calls
       may have taken that is not in the recording.
     - ``work_ns``: of the device in the time of the steps; ``work_without_call``,
-      ``work_without_call_ns``: of that, what no recorded call issued. ``migrations``: how many of
-      these pieces move managed memory. ``earlier``: work that was issued before the recording
-      began. ``shared``: kernels that share the number of a launch with another kernel.
+      ``work_without_call_ns``: of that, what no recorded call issued. ``migrations``: how many
+      other pieces move managed memory, for which there is no call; ``migrations_ns``: how long,
+      ``migrations_alone_ns``: while nothing else runs. ``earlier``: work that was issued before the
+      recording began. ``shared``: kernels that share the number of a launch with another kernel.
     - ``waits``: calls that wait; ``unexplained_waits``, ``unexplained_ns``: of these, where no
       recorded work ends for which they can have waited.
     - ``nodes``: pieces of work of replayed graphs; ``nodes_missing``: what replays have less than
@@ -69,6 +79,9 @@ class Recording:
     work_without_call: int = 0
     work_without_call_ns: float = 0.0
     migrations: int = 0
+    migrations_ns: float = 0.0
+    migrations_alone_ns: float = 0.0
+    launches_at_end: int = 0
     earlier: int = 0
     shared: int = 0
     doubled: int = 0
@@ -92,6 +105,11 @@ class Recording:
     profiler_ns: float = 0.0
     earlier_wait_ns: float = 0.0
     clocks: Clocks = _ONE_CLOCK
+    mended: int = 0
+    is_cut: bool = False
+    other_device: str = ""
+    not_read: str = ""
+    exported: bool = False
     clocks_of_devices: Sequence[Clocks] = ()
 
 
@@ -104,6 +122,9 @@ def _faults_too_large(recording: Recording) -> Iterator[Reason]:
     """Each fault of the recording that is too large for a verdict on what bounds the step: above 2
     % (``MOST_LOST``) the recording may lack just what bounds it.
     """
+    # How much is missing behind the place where a file is cut, nobody knows.
+    if recording.is_cut:
+        yield because("file-is-cut")
     yield from _losses_too_large(recording)
     yield from _contradictions_too_large(recording)
     most_events = MOST_LOST * max(recording.events, 1)
@@ -126,12 +147,16 @@ def _losses_too_large(recording: Recording) -> Iterator[Reason]:
     """
     launches = max(recording.launches, 1)
     if recording.launches_without_work > MOST_LOST * launches:
-        yield because(
-            "many-launches-without-work",
-            lost=recording.launches_without_work,
-            launches=launches,
-            share=recording.launches_without_work / launches,
-        )
+        values = {
+            "lost": recording.launches_without_work,
+            "launches": launches,
+            "share": recording.launches_without_work / launches,
+        }
+        # A part that was cut out of a recording ends before the device has done its work.
+        if recording.launches_at_end >= _MOSTLY * recording.launches_without_work:
+            yield because("recording-ends-before-work", **values)
+        else:
+            yield because("many-launches-without-work", **values)
     # Few calls, but their work may have taken long.
     elif recording.lost_ns > MOST_LOST * recording.steps_ns:
         yield because(
@@ -141,13 +166,18 @@ def _losses_too_large(recording: Recording) -> Iterator[Reason]:
         )
 
     if recording.work_without_call_ns > MOST_LOST * recording.work_ns:
-        pieces = recording.work_without_call
-        share = recording.work_without_call_ns / recording.work_ns
-        # The device moves managed memory without a call, so then nothing was lost.
-        if recording.migrations == pieces:
-            yield because("many-migrations-without-call", pieces=pieces, share=share)
-        else:
-            yield because("much-work-without-call", pieces=pieces, share=share)
+        yield because(
+            "much-work-without-call",
+            pieces=recording.work_without_call,
+            share=recording.work_without_call_ns / recording.work_ns,
+        )
+    # A host that touches managed memory waits until it was moved, and no call tells that.
+    if recording.migrations_alone_ns > MOST_BESIDE * recording.steps_ns:
+        yield because(
+            "migrations-take-steps",
+            pieces=recording.migrations,
+            share=recording.migrations_alone_ns / recording.steps_ns,
+        )
 
     # Kernels that have one number with another kernel: of which launch they are is not known.
     if recording.shared > MOST_LOST * launches:
@@ -242,7 +272,14 @@ def left_out(recording: Recording) -> Iterator[Reason]:
         return
     yield from _small_faults(recording)
     if recording.work_without_call:
-        yield _work_left_out(recording)
+        share = recording.work_without_call_ns / recording.work_ns if recording.work_ns else 0.0
+        yield because("work-without-call-left-out", pieces=recording.work_without_call, share=share)
+    if recording.migrations:
+        yield because(
+            "migrations-beside",
+            pieces=recording.migrations,
+            share=recording.migrations_ns / recording.steps_ns,
+        )
     if recording.shared:
         yield because("launch-numbers-shared", kernels=recording.shared)
     if recording.earlier:
@@ -252,21 +289,17 @@ def left_out(recording: Recording) -> Iterator[Reason]:
     bad_events = recording.backwards + recording.unreadable
     if bad_events:
         yield because("bad-events-left-out", events=bad_events)
+    yield from _of_the_file(recording)
 
 
-def _work_left_out(recording: Recording) -> Reason:
-    """How much device work was left out because no recorded call issued it. Migrations, copies of
-    managed memory, are named: the device makes them without a call.
-    """
-    pieces = recording.work_without_call
-    share = 0.0
-    if recording.work_ns:
-        share = recording.work_without_call_ns / recording.work_ns
-    if recording.migrations:
-        return because(
-            "migrations-left-out", pieces=pieces, share=share, migrations=recording.migrations
-        )
-    return because("work-without-call-left-out", pieces=pieces, share=share)
+def _of_the_file(recording: Recording) -> Iterator[Reason]:
+    """What a reader must know of how the file was read."""
+    if recording.exported:
+        yield because("report-exported-by-nsys")
+    if recording.not_read:
+        yield because("tables-not-read", tables=recording.not_read)
+    if recording.mended:
+        yield because("events-mended", events=recording.mended)
 
 
 def _small_faults(recording: Recording) -> Iterator[Reason]:

@@ -5,6 +5,7 @@ out; nanoseconds.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 import statistics
@@ -116,6 +117,17 @@ class HostCall:
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
+# Of a million pieces of work only some hundred have different names.
+@functools.lru_cache(maxsize=100_000)
+def _is_from_pageable(name: str) -> bool:
+    return _FROM_PAGEABLE.search(name) is not None
+
+
+@functools.lru_cache(maxsize=100_000)
+def _is_to_pageable(name: str) -> bool:
+    return _TO_PAGEABLE.search(name) is not None
+
+
 @dataclass(frozen=True)
 class DeviceWork:
     """One kernel, copy or set on the device. ``stream``: ``device:stream``.
@@ -157,12 +169,12 @@ class DeviceWork:
         """Whether it copies from pageable memory, and its call waits for the work before it."""
         if self.end - self.start < _STAGED_NS:
             return False
-        return _FROM_PAGEABLE.search(self.name) is not None
+        return _is_from_pageable(self.name)
 
     @property
     def copies_to_pageable(self) -> bool:
         """Whether it copies into pageable memory, and its call returns when that is done."""
-        return bool(_TO_PAGEABLE.search(self.name))
+        return _is_to_pageable(self.name)
 
     @property
     def blocks(self) -> bool:
@@ -268,7 +280,7 @@ _NOTHING_LOST = Recording()
 _ALL = StepsTaken(how="recording")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
     """The steps of a program that a profiler recorded, in order. ``device``: its name.
     ``processes``: those that used a device, if the recording holds several; one is read.
@@ -299,6 +311,10 @@ class Trace:
         """The steps that took the host least: a quarter, three at least. All of them if they differ
         in their operations, because the shortest would then be those that do least.
         """
+        return self._quiet
+
+    @cached_property
+    def _quiet(self) -> Trace:
         if not self.alike:  # by the number of operations
             return self
         # The shortest quarter of the lengths. A step as long as the longest of these counts too.
@@ -344,9 +360,12 @@ def busy_ns(work: Iterable[DeviceWork]) -> float:
 
 def busy_by_device(work: Iterable[DeviceWork]) -> dict[str, float]:
     """How long each device runs at least one of these pieces of work, ns, by its number."""
-    by_device: dict[str, list[DeviceWork]] = {}
+    by_stream: dict[str, list[DeviceWork]] = {}
     for piece in work:
-        by_device.setdefault(piece.device, []).append(piece)
+        by_stream.setdefault(piece.stream, []).append(piece)
+    by_device: dict[str, list[DeviceWork]] = {}
+    for pieces in by_stream.values():
+        by_device.setdefault(pieces[0].device, []).extend(pieces)
     return {device: busy_ns(by_device[device]) for device in sorted(by_device)}
 
 

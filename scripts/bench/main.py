@@ -7,6 +7,7 @@ straight-laws simulated stacks whose cost is a line: almost none may be refused
 compare      false verdicts and power of `compare` on pairs made of committed runs, beside pyperf
 report       time and memory of the pages of 1,000 machines, and of a file of 4,000 records
 fleet        time and memory of judging 1,000 nodes
+trace        time and memory of explaining a trace of a million events
 agreement    the same operations measured by other tools, on an NVIDIA GPU
 
 Exit 0 where every requirement holds, 1 where one fails.
@@ -30,6 +31,7 @@ from scripts.bench.fleet import fleet
 from scripts.bench.known_truth import known_truth
 from scripts.bench.planted_laws import planted, straight
 from scripts.bench.report import report
+from scripts.bench.trace import trace
 
 BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "known-truth": known_truth,
@@ -38,6 +40,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "compare": compare,
     "report": report,
     "fleet": fleet,
+    "trace": trace,
     "agreement": agreement,
 }
 

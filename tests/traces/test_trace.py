@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import overhead.words.reasons  # noqa: F401  errors are said by it
 from overhead.errors import BadFile
 from overhead.explaining.host_work import HostTimes, gap_rows, step_counts, synchronisation_rows
 from overhead.explaining.replay import queue_model, replayed_step_ns

@@ -18,9 +18,13 @@ TEMPLATES = {
     "calls-of-launches": "{lost:,} of {launches:,} launches",
     "calls-of-copies": "{lost:,} of {copies:,} copies and fills",
     "calls-of-both": "{launches} and {copies}",
-    "many-migrations-without-call": (
-        "no call in this recording issued {pieces:,} copies of managed memory, which take"
-        " {share:percent} of the device's time"
+    "migrations-take-steps": (
+        "{pieces:,} copies of managed memory, which no call issues, take {share:percent} of the"
+        " time of the steps while nothing else runs on the device, and the CPU may wait for them"
+    ),
+    "recording-ends-before-work": (
+        "the recording ends before the work of {lost:,} of {launches:,} launches ({share:percent})"
+        " begins"
     ),
     "much-work-without-call": (
         "no call in this recording issued {pieces:,} of the kernels and copies in it, which take"
@@ -50,6 +54,7 @@ TEMPLATES = {
         "{pieces:,} of {launches:,} pieces of device work began before the call that issued them,"
         " or ended after the wait for them"
     ),
+    "file-is-cut": "the file ends in the middle, so an unknown part of the recording is missing",
     # What was taken as a step.
     "steps-are-ranges": "A step is {name:plain 120}: {steps:count mark}.",
     "steps-are-ranges-in-turn": (
@@ -116,20 +121,20 @@ TEMPLATES = {
         " waits were used to correct this."
     ),
     "clock-of-one-device-apart": (
-        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's."
+        "The clock of device {device} is about {apart_ns:time} {side} against the CPU's."
         " Launches and waits were used to correct this."
     ),
     "clock-of-one-device-drifts": (
-        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's, and"
+        "The clock of device {device} is about {apart_ns:time} {side} against the CPU's, and"
         " drifts by {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
     "device-clock-drifts": (
         "The device's clock is about {apart_ns:time} {side} against the CPU's, and drifts by"
         " {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
-    "migrations-left-out": (
-        "Left out: {pieces:count piece} of device work that no call issued ({share:percent} of the"
-        " device's time); {migrations:,} of them move managed memory."
+    "migrations-beside": (
+        "The device moves managed memory in {pieces:count copy/copies}, for {share:percent} of the"
+        " time of the steps. No call issues these copies, so they do not count as work here."
     ),
     "work-without-call-left-out": (
         "Left out: {pieces:count piece} of device work that no call issued ({share:percent} of the"
@@ -144,6 +149,14 @@ TEMPLATES = {
     "doubled-events-left-out": "Left out: {events:count event} that the recording has twice.",
     "bad-events-left-out": (
         "Left out: {events:count event} that cannot be read or end before they begin."
+    ),
+    "report-exported-by-nsys": (
+        "The report was exported by nsys, which is installed here, into a folder that is removed."
+    ),
+    "tables-not-read": "Not read of the database: {tables}.",
+    "events-mended": (
+        "{events:count event} of the file are not valid JSON, such as by a quote in a name; they"
+        " were read."
     ),
     "launches-without-work": (
         "{lost:,} of {launches:,} launches have no device work in this recording."
@@ -170,10 +183,19 @@ TEMPLATES = {
     "calls-not-recorded": "its calls were not recorded",
     "trace-of-launches-alone": (
         "{file}: this trace has {launches:,} launches and no device work; record both"
-        " (ProfilerActivity.CPU and ProfilerActivity.CUDA)"
+        " (ProfilerActivity.CPU and ProfilerActivity.CUDA; nsys profile --trace cuda,nvtx)"
+    ),
+    "trace-of-profiler-range": (
+        "{file}: a trace of CUPTI's counters (cuda_profiler_range), which has no times of kernels;"
+        " record the program without experimental_config"
+    ),
+    "trace-of-calls-alone": (
+        "{file}: this trace has {calls:count runtime call}, and no launch, no device work and no"
+        " operations; record the part of the program that launches kernels"
     ),
     "trace-without-device-work": (
-        "{file}: this trace has no device work that a call launched; record both"
-        " (ProfilerActivity.CPU and ProfilerActivity.CUDA, on a machine with a GPU)"
+        "{file}: this trace has no device work that a call launched, and no operations of the CPU"
+        " in its steps; record both (ProfilerActivity.CPU and ProfilerActivity.CUDA; nsys profile"
+        " --trace cuda,nvtx)"
     ),
 }

@@ -63,7 +63,8 @@ def trace_of(corpus: Path, told: dict[str, Any]) -> PublishedTrace:
     try:
         found = explain_traces([path])
     except UsageError as error:
-        return PublishedTrace(**known, answer="refused", because=_code(error.why))
+        why = _code(error.why)
+        return PublishedTrace(**known, answer="refused", because=why, left_out="no device")
     if not _has_device(found):
         return PublishedTrace(
             **known,
@@ -73,7 +74,7 @@ def trace_of(corpus: Path, told: dict[str, Any]) -> PublishedTrace:
             library=_library(found),
         )
     delays = found.launch_delays
-    no_verdict = [why for why in found.verdict.sentences if _code(why).startswith("no-verdict")]
+    lost = [why for why in found.verdict.sentences if _code(why) == "no-verdict"]
     operations = [row for row in found.operations if row.name != BETWEEN]
     numbers: dict[str, Any] = {
         "gpu": "" if found.program.device in _NO_NAME else found.program.device,
@@ -92,7 +93,7 @@ def trace_of(corpus: Path, told: dict[str, Any]) -> PublishedTrace:
             numbers["latency_us"] = _micro(delays.latency_ns)
             numbers["low_us"] = _micro(delays.low_ns)
             numbers["high_us"] = _micro(delays.high_ns)
-    return PublishedTrace(**known, **numbers, left_out=_left_out(told, found, bool(no_verdict)))
+    return PublishedTrace(**known, **numbers, left_out=_left_out(told, found, bool(lost)))
 
 
 def _digits(number: float) -> float:

@@ -62,7 +62,8 @@ class LaunchDelay(NamedTuple):
     ``found``: what the call found. ``idle``: a device without work, so the delay is a latency;
     ``first``: the same at the first launch of this kernel, which may have to be loaded;
     ``stream``: earlier work of its stream; ``others``: work of other streams for which it waits;
-    ``unsure``: work that had just ended, or of other streams, for which it may have waited.
+    ``unsure``: work that had just ended, or of other streams, for which it may have waited; or it
+    waited for something that is not recorded.
     """
 
     delay: float
@@ -128,6 +129,10 @@ def _found_by(call: HostCall, work: DeviceWork) -> Found:
     # The clocks of host and device may differ by ``SKEW_NS``, so work that ended just before the
     # call may have ended after it.
     if queue.device_free_at > call.start - SKEW_NS:
+        return "unsure"
+    # A kernel is loaded in its call. If that has long returned, the work waited for something that
+    # is not recorded, such as work that was issued before the recording.
+    if work.start - call.end > _LONG_NS:
         return "unsure"
     return "first" if queue.first else "idle"
 

@@ -17,7 +17,7 @@ from overhead.explaining.host_work import HostTimes
 from overhead.explaining.replay import QueueAction, QueueModel, queue_model, replayed_step_ns
 from overhead.traces.trace import Trace
 
-StepChange = Literal["graphs", "half-host", "no-waits"]
+ReplayChange = Literal["graphs", "half-host", "no-waits"]
 LEAST_SAVED = 0.02
 """A change that saves less than this share of a step is not named. The issue asks for it: 2 % is
 also how far two counts of one trace may differ.
@@ -40,7 +40,7 @@ _FEWEST_LAUNCHES = 2
 class PredictedStep:
     """What a step would take with a change, ns, and ``times`` as fast as it is now."""
 
-    change: StepChange
+    change: ReplayChange
     step_ns: float
     times: float
 
@@ -148,7 +148,7 @@ def _as_one_graph(launches: Sequence[QueueAction]) -> list[QueueAction]:
     return graph
 
 
-_CHANGES: dict[StepChange, _Changed] = {
+_CHANGES: dict[ReplayChange, _Changed] = {
     "graphs": _with_graphs,
     "half-host": _with_half_the_host,
     "no-waits": _without_waits,

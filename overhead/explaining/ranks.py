@@ -383,8 +383,6 @@ def _late_rank(found: RankComparison) -> Why:
         rank=name,
         share=late.last_share,
         waited_ns=waited_ns,
-        host_ns=host_ns,
-        device_ns=device_ns,
         cause=_cause(host_ns, device_ns, waited_ns),
     )
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from overhead.explaining.host_work import AS_RECORDED, HostTimes, HostWork
 from overhead.explaining.launch_delays import launch_latencies_ns
 from overhead.results import Why, because
+from overhead.traces.earlier_work import delay_by_earlier_work_ns
 from overhead.traces.pending_work import QUEUE_DEPTH
 from overhead.traces.spans import start_of
 from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns
@@ -449,9 +450,9 @@ def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
     replayed_ends = [queue.run(actions) for actions in model.steps]
     recorded_ends = _recorded_ends(trace)
     if len(recorded_ends) == 1:
-        earlier_ns = _delayed_by_earlier_work_ns(trace.steps[0])
+        earlier_ns = delay_by_earlier_work_ns(trace.steps[0])
         recorded_ns = recorded_ends[0] - trace.steps[0].start - earlier_ns
-        return RecordedAndReplayed(recorded_ns, replayed_ends[0] - earlier_ns)
+        return RecordedAndReplayed(recorded_ns, max(0.0, replayed_ends[0] - earlier_ns))
 
     between_steps = []
     for before, after in itertools.pairwise(trace.steps):
@@ -475,22 +476,6 @@ def _busy_at_first(trace: Trace) -> dict[str, float]:
             if work.stream not in busy and until > 0:
                 busy[work.stream] = until
     return busy
-
-
-def _delayed_by_earlier_work_ns(step: StepTrace) -> float:
-    """How long the device work of a step waits for work that was issued before the step: the
-    longest wait of the first work of a stream.
-    """
-    called = {call.correlation: call.start for call in step.calls if call.correlation}
-    streams: set[str] = set()
-    longest_ns = 0.0
-    for work in step.device:
-        if work.stream not in streams:
-            waits_until = min(step.busy_before, work.start)
-            waits_ns = waits_until - called.get(work.correlation, math.inf)
-            longest_ns = max(longest_ns, waits_ns)
-        streams.add(work.stream)
-    return longest_ns
 
 
 def _recorded_ends(trace: Trace) -> list[float]:

@@ -46,6 +46,7 @@ from overhead.traces.device_split import DeviceSplit, TimeSplit
 from overhead.traces.formats import read_trace_file
 from overhead.traces.garbage import without_garbage_collection
 from overhead.traces.opened_ranges import with_opened_ranges
+from overhead.traces.processes import ProcessTime
 from overhead.traces.recording import caveats, left_out, why_no_verdict
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
 from overhead.traces.trace import Trace, busiest_ns
@@ -245,21 +246,27 @@ def _process_read(trace: Trace) -> list[Reason]:
         if process.is_read:
             read = process
         else:
-            name = because("process-with-name", process=process.process, name=process.name)
-            called = name if process.name else process.process
-            others.append(because("other-process", process=called, device_ns=process.device_ns))
+            others.append(
+                because("other-process", process=_called(process), device_ns=process.device_ns)
+            )
     if read is None or not others:
         return []
     return [
         because(
             "one-process-read",
             processes=len(trace.processes),
-            process=read.process,
-            name=read.name,
+            process=_called(read),
             device_ns=read.device_ns,
             others=together(*others[:_MOST_PROCESSES]),
         )
     ]
+
+
+def _called(process: ProcessTime) -> Why:
+    """The number of a process, and its name if the recording tells it."""
+    if not process.name:
+        return process.process
+    return because("process-with-name", process=process.process, name=process.name)
 
 
 def _process_rows(trace: Trace) -> list[ProcessRow]:
@@ -380,7 +387,11 @@ def _verdict_and_causes(
         said = [*started, *places, *facts]
     else:
         said = _with_causes(said, [*started, *places])
-    said += devices_said(split)
+    of_devices = devices_said(split)
+    if any(each.code == "devices-in-turn" for each in of_devices):
+        # The replay does not know that one device waits for the other, so it predicts too much.
+        said = [each for each in said if code_of(each) != "predicted-gains"]
+    said += of_devices
     # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
     said += _chosen_cost(host)
     if UNCHECKED in said:  # a remark on all times, which comes after them

@@ -40,13 +40,27 @@ _OWN_MARKER = "D"
 
 @dataclass(frozen=True)
 class _Point:
-    """A mark of the picture. ``gpu``: its row; ``panel``: the title of its panel."""
+    """A mark of a picture. ``gpu``: its row, with ``is_ours``; ``recorder``: its panel;
+    ``is_latency``: or it is the host's work for each launch.
+    """
 
-    panel: str
+    recorder: Recorder
     gpu: str
     value: Value
+    is_latency: bool = True
     is_ours: bool = False
     with_profiler: bool = True
+
+    @property
+    def panel(self) -> str:
+        """The title of its panel."""
+        panel = words.latency_panel if self.is_latency else words.host_panel
+        return panel(self.recorder)
+
+    @property
+    def row(self) -> str:
+        """The label of its row."""
+        return words.row_label(self.gpu, is_ours=self.is_ours)
 
 
 def _origin(name: str, what: str) -> Origin:
@@ -68,23 +82,27 @@ def _published_points(traces: Iterable[PublishedTrace]) -> Iterator[_Point]:
             continue
         name = f"{trace.repository}/{trace.path}"
         latency = _latency(trace, name)
-        yield _Point(words.latency_panel(trace.recorder), trace.gpu, latency)
+        yield _Point(trace.recorder, trace.gpu, latency)
         if trace.host_us_each is not None:
             each = Value(trace.host_us_each, origin=_origin(name, "host"))
-            yield _Point(words.host_panel(trace.recorder), trace.gpu, each)
+            yield _Point(trace.recorder, trace.gpu, each, is_latency=False)
 
 
 def _own_points(programs: Iterable[OwnProgram]) -> Iterator[_Point]:
     """The marks of our own programs, which ran with the profiler and without."""
     for program in programs:
         latency = _latency(program, program.name)
-        panel = words.latency_panel(program.recorder)
-        yield _Point(panel, program.gpu, latency, is_ours=True)
-        panel = words.host_panel(program.recorder)
+        yield _Point(program.recorder, program.gpu, latency, is_ours=True)
         for time_us, what in ((program.profiled_host_us, "profiled"), (program.host_us, "alone")):
             each = Value(time_us / program.launches, origin=_origin(program.name, what))
-            with_profiler = what == "profiled"
-            yield _Point(panel, program.gpu, each, is_ours=True, with_profiler=with_profiler)
+            yield _Point(
+                program.recorder,
+                program.gpu,
+                each,
+                is_latency=False,
+                is_ours=True,
+                with_profiler=what == "profiled",
+            )
 
 
 def _link(trace: PublishedTrace) -> Cell:
@@ -138,13 +156,23 @@ def traces_of_others(machines: Machines) -> Iterator[Part]:
         yield Text([opening], lead=True)
     shown = [trace for trace in data.trace if trace.is_shown]
     shown.sort(key=_place)
+    latencies = [point for point in points if point.is_latency]
     yield Drawing(
         "published-traces",
-        words.DRAWING_TITLE,
-        opening or words.DRAWING_TITLE,
+        words.LATENCY_TITLE,
+        opening or words.LATENCY_TITLE,
         words.TRACES_CAPTION,
-        partial(_figure, points),
-        partial(_narrow_figure, points),
+        partial(_figure, latencies),
+        partial(_narrow_figure, latencies),
+    )
+    host = [point for point in points if not point.is_latency]
+    yield Drawing(
+        "published-traces-cpu",
+        words.HOST_TITLE,
+        words.HOST_TITLE,
+        words.HOST_CAPTION,
+        partial(_figure, host),
+        partial(_narrow_figure, host),
     )
     yield _own_table(data.own)
     yield table_of(words.PUBLISHED_TABLE, _COLUMNS, shown, sortable=True, folded=True)
@@ -189,14 +217,14 @@ def _left_out_table(traces: Iterable[PublishedTrace]) -> Table:
 def _answer(traces: Sequence[PublishedTrace], points: Sequence[_Point]) -> str:
     """What the section opens with: the range of the latencies of PyTorch's profiler on NVIDIA."""
     recorder: Recorder = "Kineto with CUPTI"
-    panel = [point for point in points if point.panel == words.latency_panel(recorder)]
+    panel = [point for point in points if point.is_latency and point.recorder == recorder]
     theirs = [point for point in panel if not point.is_ours]
     if not theirs:
         return ""
     ours = [point for point in panel if point.is_ours]
     of_recorder = [trace for trace in traces if trace.is_shown and trace.recorder == recorder]
     makers = {trace.repository for trace in of_recorder}
-    gpus = {words.row_label(trace.gpu) for trace in of_recorder}
+    gpus = {trace.gpu for trace in of_recorder}
     return words.traces_answer(_ends(theirs), len(makers), len(gpus), _ends(ours) if ours else None)
 
 
@@ -211,7 +239,7 @@ def _alone(value: Value) -> Value:
 
 
 def _figure(points: Sequence[_Point]) -> Picture:
-    """The picture: a panel for each recorder and quantity, with a row for each GPU."""
+    """A picture: a panel for each recorder, with a row for each GPU."""
     look = DotLook(hollow=words.WITH_A_PROFILER)
     return dot_figure(_rows(points), MICRO, _shapes(points), width=WIDE_INCHES, look=look)
 
@@ -238,12 +266,12 @@ def _rows(points: Iterable[_Point], *, are_narrow: bool = False) -> dict[str, li
     """The rows of each panel: a row for each GPU, the lowest value first."""
     by_row: dict[tuple[str, str], list[_Point]] = {}
     for point in points:
-        by_row.setdefault((point.panel, words.row_label(point.gpu)), []).append(point)
+        by_row.setdefault((point.panel, point.row), []).append(point)
     panels: dict[str, list[tuple[float, DotRow]]] = {}
-    for (panel, gpu), of_row in by_row.items():
+    for (panel, label), of_row in by_row.items():
         of_row.sort(key=_value)
         end = words.row_end([_alone(point.value) for point in of_row])
-        row = DotRow(gpu, [_mark(point) for point in of_row], end=end)
+        row = DotRow(label, [_mark(point) for point in of_row], end=end)
         if are_narrow:
             row = dataclasses.replace(row, columns=(end,))
         panels.setdefault(panel, []).append((of_row[0].value.value, row))

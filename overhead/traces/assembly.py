@@ -61,6 +61,8 @@ _LONGEST_LAUNCH_NS = 1e6
 """From the return of a launch to the start of its work on an idle device it takes less. Chosen, not
 measured; the longest usual ones take some 100 µs.
 """
+_LITTLE = 0.02
+"""A share of a step that changes no result. Chosen, not measured."""
 _MOST_NAME = 1000
 _MOST_COLLECTIVE = 200
 """Most characters of the name of a piece of work, and of a collective."""
@@ -275,7 +277,7 @@ def _steps_taken(
         behind_ns=behind_ns,
         # This work is of the last step, so it does not lie after the steps.
         after_ns=max(0.0, taken.after_ns - behind_ns),
-        already_busy=steps[0].busy_before > steps[0].start,
+        already_busy=steps[0].busy_before - steps[0].start > _LITTLE * taken.longest_ns,
     )
 
 
@@ -465,6 +467,15 @@ class _BusyBefore:
         return self._ends[before - 1] if before else -math.inf
 
 
+def _issued_at(call: HostCall) -> float:
+    """When a call has surely issued its work: at its end, since it may load a kernel first, and so
+    may the operation that makes it. A copy loads nothing; if it lasts, it waits.
+    """
+    if call.kind in ("copy", "synchronisation"):
+        return call.start
+    return max(call.end, call.operation.end) if call.operation else call.end
+
+
 def _with_unrecorded_work(step: StepTrace) -> StepTrace:
     """The first step, with the time until which the device works on something that the recording
     does not hold, such as the step before it.
@@ -472,14 +483,14 @@ def _with_unrecorded_work(step: StepTrace) -> StepTrace:
     The first work of a stream begins long after its call has returned if the device is busy, and
     nothing is recorded that it works on. The loading of a kernel is part of the call.
     """
-    called = {call.correlation: call.end for call in step.calls if call.correlation}
+    issued = {call.correlation: _issued_at(call) for call in step.calls if call.correlation}
     busy_until = step.busy_before
     last_end = busy_until
     streams: set[str] = set()
     for work in step.device:
-        returned = called.get(work.correlation, math.inf)
+        issued_at = issued.get(work.correlation, math.inf)
         # Earlier work on another stream may be what it waits for, if that is recorded.
-        ready = max(returned, last_end)
+        ready = max(issued_at, last_end)
         # Later work of a stream may wait for anything that the step itself issued.
         if work.stream not in streams and work.start - ready > _LONGEST_LAUNCH_NS:
             busy_until = work.start

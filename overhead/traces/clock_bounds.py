@@ -24,8 +24,10 @@ _WHOLE_DEVICE = re.compile(r"(cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 """Calls that wait for all work of a device."""
 _ONE_STREAM = re.compile(r"(cuda|hip)StreamSynchronize\w*|cuStreamSynchronize|urQueueFinish")
 """Calls that wait for the work of one stream; most recordings do not tell which."""
-_COPY_THAT_WAITS = re.compile(r"(cuda|hip)Memcpy(DtoH|WithStream)?|cuMemcpyDtoH(_v2)?")
-"""Calls that return when a copy to the host is done."""
+_COPY_THAT_WAITS = re.compile(r"(cuda|hip)Memcpy(DtoH)?|cuMemcpyDtoH(_v2)?")
+"""Calls that return when a copy to the host is done; copies from it may still run."""
+_COPY_AND_WAIT = "hipMemcpyWithStream"
+"""A call that copies in any direction, and then waits for its stream."""
 _TO_HOST = re.compile(r"Memcpy DtoH|Memcpy Device ?To ?Host|CopyDeviceToHost", re.I)
 
 
@@ -160,6 +162,8 @@ def _returns_when_done(
     """Which of the work of a call is done when the call returns: a copy to the host, if the call is
     one that waits; and a copy to pageable memory.
     """
+    if call.name == _COPY_AND_WAIT:
+        return _always
     if _COPY_THAT_WAITS.fullmatch(_plain_name(call.name)):
         return _copies_to_host
     if call.correlation in without_wait_after:
@@ -173,6 +177,10 @@ def _copies_to_host(piece: DeviceWork) -> bool:
 
 def _copies_to_pageable(piece: DeviceWork) -> bool:
     return piece.copies_to_pageable
+
+
+def _always(piece: DeviceWork) -> bool:
+    return True
 
 
 def _never(piece: DeviceWork) -> bool:

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from overhead.traces.collectives import WorkKind
+from overhead.traces.earlier_work import delay_by_earlier_work_ns
 from overhead.traces.trace import DeviceWork, StepTrace, TimeRange, Trace, union_of_spans
 
 _Part = WorkKind | Literal["waiting"]
@@ -121,7 +122,7 @@ class SplitTimes:
 def split_times(steps: Sequence[StepTrace]) -> SplitTimes:
     """The time that counts as that of the steps: from the end of the first one to the end of the
     last one, without the time between marked steps in which none of their work runs. A single step
-    counts whole.
+    counts whole, but for the time in which it waits for device work from before it.
 
     A step ends when its device work has ended. Counted from the start of the first step, the start
     on an idle device and the work left after the last step would count as idle time.
@@ -137,7 +138,9 @@ def split_times(steps: Sequence[StepTrace]) -> SplitTimes:
         latest = max(latest, own_end)
         ends.append(latest)
         spans.append((step.start, own_end))
-    begin = ends[0] if len(ends) > 1 else ordered[0].start
+    begin = ends[0]
+    if len(ends) == 1:
+        begin = ordered[0].start + delay_by_earlier_work_ns(ordered[0])
     ranges = []
     for start, end in union_of_spans(spans):
         if end > begin:

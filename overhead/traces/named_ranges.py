@@ -22,6 +22,12 @@ _OF_LIBRARIES = re.compile(
     r"|dynamo|AOTDispatcher|AotAutograd|^record_param_comms|inductor|^cuda|^hip|^detach_?$"
 )
 """Operations and ranges that a library names; the program itself named the others."""
+_PART_OF_A_STEP = re.compile(
+    r"optim|zero_grad|dataload|distributeddataparallel|\bbackward\b|\btrain|\bloss\b"
+    r"|^(?:run_)?forward(?:_pass| pass)?$",
+    re.I,
+)
+"""Ranges that a step has once, and a layer of a model has not."""
 _PART_OF_A_MODEL = re.compile(r"layer|block|attn|attention|mlp|moe|expert|norm|embed|head", re.I)
 """Such parts repeat within a step."""
 
@@ -87,6 +93,11 @@ def is_of_program(name: str) -> bool:
 def may_be_a_step(name: str) -> bool:
     """Whether a range that repeats may be a step by its name, and not a part of a model."""
     return is_of_program(name) and not _PART_OF_A_MODEL.search(name)
+
+
+def is_part_of_a_step(name: str) -> bool:
+    """Whether a range of this name runs once in each step, and not in each layer of a model."""
+    return _PART_OF_A_STEP.search(name) is not None
 
 
 def others_that_repeat(

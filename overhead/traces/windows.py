@@ -14,11 +14,12 @@ import numpy as np
 from overhead.errors import BadFile
 from overhead.results import because, together
 from overhead.traces.events import EventKind, TraceEvent
-from overhead.traces.launches import Launches
+from overhead.traces.launches import Launches, NamedCalls
 from overhead.traces.marks import PROFILER_STEP, family, step_number
 from overhead.traces.named_ranges import (
     by_family,
     is_of_program,
+    is_part_of_a_step,
     may_be_a_step,
     others_that_repeat,
     ranges_called,
@@ -48,8 +49,16 @@ _MOST_EXCHANGE = 0.9
 """This share of the repetitions must exchange something with the device, as a step does. The last
 one may wait after all of them. Chosen, not measured.
 """
+_LEAST_CALLS = 20
+"""Of so many calls in a row, a part that repeats three times is no chance: a small program may just
+launch one kernel four times. Chosen, not measured.
+"""
 _DEEPEST = 4
 """So deep in other ranges those are looked for that repeat. Chosen, not measured."""
+
+
+_MOST_AT_THE_END = 3
+"""So many waits and copies at the end are tried to be left out one by one. Chosen, not measured."""
 
 
 class StepWindow(NamedTuple):
@@ -280,13 +289,15 @@ def _ranges_in_turn(
             continue
         if since and not all(launches.count(each.start, each.end) for each in windows):
             continue
-        # An operation of a library may repeat in each layer of a model.
-        if level[-1].kind is EventKind.OPERATION and not _exchange(windows, launches):
+        in_turn = level[period.start : period.start + period.length]
+        # A range may be that of a layer of a model.
+        of_a_step = any(is_part_of_a_step(event.name) for event in in_turn)
+        is_operation = level[-1].kind is EventKind.OPERATION
+        if not of_a_step and (is_operation or not _exchange(windows, launches)):
             continue
         # Without launches, only time tells whether the ranges are most of the program.
         if not since and together_ns(level[period.start :]) < _HALF * (last_end - starts[0]):
             continue
-        in_turn = level[period.start : period.start + period.length]
         called = ", ".join(dict.fromkeys(family(event.name)[:80] for event in in_turn))
         taken = StepsTaken(how="range" if period.length == 1 else "ranges", name=called[:400])
         own = family(in_turn[0].name) if period.length == 1 else ""
@@ -312,21 +323,40 @@ def _launches_in_turn(
     The layers of a model repeat too. So each repetition must also exchange data with the device,
     wait for it, or update a model.
     """
-    inside = np.logical_and(launches.kernel_starts >= begin, launches.kernel_starts < end)
-    starts = launches.kernel_starts[inside]
-    period = repeating_part(launches.kernel_names[inside])
-    if period is None:
+    kernels = launches.kernels.between(begin, end)
+    if not len(kernels.starts):
         return None
+    candidates = [*_ends(launches.all_calls.between(begin, end), kernels), kernels]
     # Without the sites of the program: only times are needed here.
-    outermost = outermost_operations(operations, Spans[CallSite]([]))
-    around = _Around(outermost)
-    begins = [around.start_of(float(starts[index])) for index in period.starts]
-    if len(set(begins)) < len(begins):
-        return None  # one operation launches all of them
-    windows = _from_start_to_start(begins, float(starts[-1]) + 1, end)
-    if not _exchange(windows, launches):
-        return None
-    return FoundSteps(windows, StepsTaken(how="period", launches=period.length))
+    around = _Around(outermost_operations(operations, Spans[CallSite]([])))
+    for calls in candidates:
+        period = repeating_part(calls.names)
+        if period is None or len(calls.names) - period.start < _LEAST_CALLS:
+            continue
+        begins = [around.start_of(float(calls.starts[index])) for index in period.starts]
+        if len(set(begins)) < len(begins):
+            continue  # one operation launches all of them
+        windows = _from_start_to_start(begins, float(calls.starts[-1]) + 1, end)
+        if _exchange(windows, launches) and all(
+            launches.count(window.start, window.end) for window in windows
+        ):
+            in_each = launches.kernels.between(windows[0].start, windows[0].end)
+            return FoundSteps(windows, StepsTaken(how="period", launches=len(in_each.starts)))
+    return None
+
+
+def _ends(calls: NamedCalls, kernels: NamedCalls) -> list[NamedCalls]:
+    """The calls, and the same without the last ones, up to the last kernel: at the end the program
+    or the profiler may wait once more, or read a result.
+    """
+    after_kernels = int(np.searchsorted(calls.starts, kernels.starts[-1], side="right"))
+    last = len(calls.starts)
+    ends = []
+    for end in range(last, max(after_kernels, last - _MOST_AT_THE_END) - 1, -1):
+        ends.append(NamedCalls(calls.starts[:end], calls.names[:end]))
+    if after_kernels < last - _MOST_AT_THE_END:
+        ends.append(NamedCalls(calls.starts[:after_kernels], calls.names[:after_kernels]))
+    return ends
 
 
 def _exchange(windows: Sequence[StepWindow], launches: Launches) -> bool:

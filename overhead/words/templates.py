@@ -45,10 +45,16 @@ class _TimeOfSentence(float):
     longest: float
 
 
+_MICROSECONDS_BELOW_NS = 1e5
+"""Lengths below 0.1 ms are said in µs."""
+
+
 def length(ns: float) -> str:
-    """A length of time with its unit, to three digits: ``12.3 ms``, ``4.5 s``."""
+    """A length of time with its unit, to three digits: ``12.3 ms``, ``4.5 s``, ``63.1 µs``."""
     if ns >= _SECONDS_FROM_NS:
         return f"{ns / 1e9:.3g} s"
+    if 0 < ns < _MICROSECONDS_BELOW_NS:
+        return f"{ns / 1e3:.3g} {MICRO}"
     return f"{ns / 1e6:.3g} ms"
 
 

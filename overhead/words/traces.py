@@ -11,7 +11,8 @@ from overhead.words.format import MICRO, number, within
 from overhead.words.report.vendors import short_device
 
 TRACES_TITLE = "Launch latency in traces that others published"
-DRAWING_TITLE = "Launch latency and CPU time for each launch, in published traces"
+LATENCY_TITLE = "Launch latency in published traces, by GPU and recorder"
+HOST_TITLE = "CPU time for each launch, in published traces and in programs of ours"
 WITH_A_PROFILER = "recorded with a profiler, which adds to the time"
 PUBLISHED_TABLE = "Published traces: what they tell"
 LEFT_OUT_TABLE = "Published traces without a mark, and why"
@@ -29,15 +30,18 @@ OWN_COLUMNS = (
     "device idle with it",
 )
 TRACES_CAPTION = (
-    "The launch latency is the time from the call to the start of its kernel, of the launches "
-    "that found the device idle: the median, and a line from the 10 to the 90 % point. The CPU "
-    "time for each launch is the host's work in a step, without waits and without the "
-    "DataLoader, divided by the launches; traces of one step, which mostly hold the start-up, "
-    "have none. A mark is one trace of one maker; of several traces, the one with most such "
-    "launches. Profilers add time to every call, each another time, so only marks of one panel "
-    "compare; programs, processors and versions of CUDA differ too. Traces with fewer than 20 "
-    "such launches, with clocks of host and device that disagree, or with lost records have no "
-    "mark."
+    "The launch latency is the time from the call to the start of its kernel, of the launches that"
+    " found the device idle: the median, and a line from the 10 to the 90 % point. A mark is one"
+    " trace of one maker; of several traces, the one with most such launches. Each profiler adds"
+    " its own time to a call, so only marks of one panel compare. Programs, processors and versions"
+    " of CUDA differ too. Traces with fewer than 20 such launches, with clocks of host and device"
+    " that disagree, or with lost records have no mark."
+)
+HOST_CAPTION = (
+    "The host's work in a step, without waits and without the DataLoader, divided by the launches."
+    " It holds what the program does between its launches, so it differs by program. Traces of one"
+    " step, which mostly hold the start-up, have no mark. A filled mark is a program of ours"
+    " without a profiler; the hollow marks beside it are the same programs with it."
 )
 _PANELS: Mapping[Recorder, str] = {
     "Kineto with CUPTI": "PyTorch's profiler on NVIDIA (Kineto, CUPTI)",
@@ -69,17 +73,17 @@ WHY_NO_MARK: Mapping[NoMark, str] = {
 
 def latency_panel(recorder: Recorder) -> str:
     """The title of the panel with the launch latencies that one recorder took."""
-    return f"Launch latency, by {_PANELS[recorder]}"
+    return f"Launch latency, recorded by {_PANELS[recorder]}"
 
 
 def host_panel(recorder: Recorder) -> str:
     """The title of the panel with the host's work for each launch."""
-    return f"CPU time for each launch, by {_PANELS[recorder]}"
+    return f"CPU time for each launch, recorded by {_PANELS[recorder]}"
 
 
-def row_label(gpu: str) -> str:
-    """The GPU of a row."""
-    return short_device(gpu)
+def row_label(gpu: str, *, is_ours: bool = False) -> str:
+    """The GPU of a row, and whether its marks are of our own programs."""
+    return f"{short_device(gpu)}, our programs" if is_ours else short_device(gpu)
 
 
 def row_end(values: Sequence[Value]) -> str:
@@ -153,12 +157,16 @@ def _maker(trace: PublishedTrace) -> str:
 
 def _what(trace: PublishedTrace) -> str:
     """GPU, recorder and version of a trace."""
-    recorder = trace.versions if trace.recorder == "Nsight Systems" else trace.recorder
-    if trace.recorder == "Nsight Systems" and not recorder:
-        recorder = trace.recorder
-    parts = [short_device(trace.gpu), recorder if recorder != "other" else "another format"]
-    if trace.recorder != "Nsight Systems":
-        parts.append(trace.versions)
+    if trace.recorder == "Nsight Systems":
+        recorder = trace.versions or trace.recorder
+        parts = [short_device(trace.gpu), recorder]
+    elif trace.recorder == "other":
+        parts = ["another format"]
+    elif trace.gpu:
+        parts = [short_device(trace.gpu), trace.recorder, trace.versions]
+    else:
+        # Without a GPU that it names, what Kineto used for its records is not known either.
+        parts = ["Kineto", trace.versions]
     return ", ".join(part for part in parts if part)
 
 
@@ -170,7 +178,7 @@ def _listed(what: Sequence[str], most: int = 3) -> str:
 
 def _said(trace: PublishedTrace) -> str:
     """The answer, with why there is none."""
-    why = trace.because.replace("-", " ")
+    why = trace.because.removeprefix("no-verdict-").replace("-", " ")
     return f"{FILE_ANSWERS[trace.answer]} ({why})" if why else FILE_ANSWERS[trace.answer]
 
 

@@ -180,7 +180,14 @@ def test_a_recorded_wait_of_one_stream_shows_a_late_clock(tmp_path: Path) -> Non
     assert clocks.late_ns == pytest.approx(30_000, abs=6000)
 
 
-def test_a_blocking_copy_to_the_host_shows_a_late_clock(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("call", "copy"),
+    [
+        ("cudaMemcpy", "Memcpy DtoH (Device -> Pinned)"),
+        ("hipMemcpyWithStream", "Memcpy HtoD (Host -> Device)"),
+    ],
+)
+def test_a_blocking_copy_shows_a_late_clock(call: str, copy: str, tmp_path: Path) -> None:
     """Such a call returns when the copy is done, as in programs of C++ without another wait."""
     program = Program()
     program.step(1, start=0, length_us=5000)
@@ -191,9 +198,9 @@ def test_a_blocking_copy_to_the_host_shows_a_late_clock(tmp_path: Path) -> None:
             called=at + 10,
             starts=at + 207,
             length_us=10,
-            kernel="Memcpy DtoH (Device -> Pinned)",
+            kernel=copy,
             category="gpu_memcpy",
-            call="cudaMemcpy",
+            call=call,
             call_us=110,
         )
     clocks = read_trace_file(kineto(tmp_path / "t.json", program.events)).recording.clocks

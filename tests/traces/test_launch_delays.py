@@ -126,13 +126,19 @@ def test_a_recorded_wait_for_an_event_of_another_stream_is_a_queue(tmp_path: Pat
 
 
 def test_first_launches_are_told_apart(tmp_path: Path) -> None:
-    """The first launch of each of two kernels takes 3,000 µs, in which the kernel is loaded."""
+    """The first launch of each of two kernels takes 1,300 µs, in which the kernel is loaded."""
     program = Program()
     program.step(1, start=0, length_us=20_000)
     for index in range(12):
         at = 1000.0 + 1500 * index
         latency = 1300.0 if index < 2 else 6.0
-        program.launch(called=at, starts=at + latency, length_us=9, kernel=f"kernel {index % 2}")
+        program.launch(
+            called=at,
+            starts=at + latency,
+            length_us=9,
+            kernel=f"kernel {index % 2}",
+            call_us=latency - 4,
+        )
     events = program.events
     found = explained(tmp_path, events)
     delays = found.launch_delays
@@ -143,6 +149,21 @@ def test_first_launches_are_told_apart(tmp_path: Path) -> None:
     told = said(found)
     assert told["first-launches-take-long"].values["launches"] == 2
     assert launch_latencies_ns(read(tmp_path, events))[""] == pytest.approx(6000)
+
+
+def test_work_that_begins_long_after_its_call_returned_waited_for_something(
+    tmp_path: Path,
+) -> None:
+    """No kernel is loaded then: work from before the recording, which it does not hold, still runs,
+    or a lost one.
+    """
+    program = Program()
+    program.step(1, start=0, length_us=9000)
+    program.launch(called=10, starts=5000, length_us=10)
+    program.launch(called=6000, starts=6006, length_us=10)
+    program.launch(called=7000, starts=8000, length_us=10)
+    delays = delays_in(tmp_path, program.events)
+    assert (delays.unsure, delays.found_idle, delays.first_calls) == (2, 1, 0)
 
 
 def test_first_launches_that_take_no_longer_are_not_said(tmp_path: Path) -> None:

@@ -146,8 +146,7 @@ def test_only_a_time_without_a_profiler_has_a_filled_mark(monkeypatch: pytest.Mo
     data = PublishedTraces(A_COMMIT, [own], [published(), published(left_out="clocks")])
     monkeypatch.setattr(across, "published_traces", lambda: data)
     parts = list[Any](across.traces_of_others(from_fingerprints([fingerprint()])))
-    (drawing,) = [part for part in parts if isinstance(part, Drawing)]
-    latencies, host = drawing.draw().axes
+    latencies, host = [part for part in parts if isinstance(part, Drawing)]
     assert filled(latencies) == [False, False], "one published, and ours"
     assert sorted(filled(host)) == [False, False, True]
     (table,) = [
@@ -155,11 +154,12 @@ def test_only_a_time_without_a_profiler_has_a_filled_mark(monkeypatch: pytest.Mo
     ]
     (row,) = table.rows
     assert A_COMMIT in row[0].url
+
+
+def filled(drawing: Drawing) -> list[bool]:
+    """Of each mark of the one panel of a picture whether it is filled."""
     assert drawing.draw_narrow is not None
     drawing.draw_narrow()
-
-
-def filled(axes: Any) -> list[bool]:
-    """Of each mark of a panel whether it is filled."""
+    (axes,) = drawing.draw().axes
     marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
     return [mark.get_markerfacecolor() == mark.get_color() for mark in marks]

@@ -358,3 +358,19 @@ def test_work_that_waits_for_another_stream_is_replayed_so(tmp_path: Path) -> No
         program.step(number, start=begin, length_us=1000)
     found = explained(tmp_path, program.events)
     assert found.replay.replayed.value == pytest.approx(found.replay.measured.value, rel=0.05)
+
+
+def test_earlier_work_does_not_shorten_what_the_host_does(tmp_path: Path) -> None:
+    """The host works for 2 ms, and the device on something else for the first of them."""
+    program = Program()
+    for index in range(20):
+        called = 1_000_000 + 100 * index
+        starts = max(1_001_200 + index, called + 10)
+        program.launch(called=called, starts=starts, length_us=1)
+    program.step(3, start=1_000_000, length_us=2000)
+    found = explained(tmp_path, program.events)
+    assert found.steps_taken is not None
+    assert found.steps_taken.already_busy
+    assert found.replay.measured.value == pytest.approx(2e6, rel=0.02)
+    assert found.replay.ok
+    assert found.verdict.kind == "host"

@@ -40,3 +40,26 @@ def test_a_value_is_shown_as_its_format_says(
     template: str, values: dict[str, Any], text: str
 ) -> None:
     assert Formatter().vformat(template, (), values) == text
+
+
+@pytest.mark.parametrize(
+    ("longest_ns", "other_ns", "texts"),
+    [
+        (84.457e6, 9.595e6, "84.5 ms, 9.60 ms"),
+        (105.124e6, 11e3, "105 ms, 11.0 µs"),
+        (13.336e9, 1760.0, "13.3 s, 1.76 µs"),
+        (9.91e6, 0.0, "9,910 µs, 0 µs"),
+    ],
+)
+def test_times_of_one_sentence_have_one_unit_unless_one_is_far_smaller(
+    longest_ns: float, other_ns: float, texts: str
+) -> None:
+    values = {"a_ns": longest_ns, "b_ns": other_ns}
+    assert Formatter().vformat("{a_ns:time}, {b_ns:time}", (), values) == texts
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.99966, "99.97 %"), (0.999999, "over 99.99 %"), (1.0, "100 %")]
+)
+def test_a_share_is_all_only_where_nothing_is_left(share: float, text: str) -> None:
+    assert Formatter().vformat("{share:share}", (), {"share": share}) == text

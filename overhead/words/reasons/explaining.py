@@ -222,8 +222,8 @@ TEMPLATES = {
     "host-time-in-data-loading": "{part_ns:time} ({share:share}) is in the DataLoader's next()",
     "host-time-between-operations": "{part_ns:time} ({share:share}) is between operations",
     "between-operations-is": (
-        "What runs between operations is not named in the trace: Python code of the program or of"
-        " libraries, or calls of the runtime."
+        "What runs between operations is not named in the trace: code of the program or of"
+        " libraries, such as Python, or calls of the runtime."
     ),
     "runtime-call-takes": (
         "Calls of {call:short} take {call_ns:time} of the CPU work ({share:percent}), {calls:,} in"
@@ -309,48 +309,46 @@ TEMPLATES = {
     "faster-calls-do-not-help": "Faster calls would not make the step faster.",
     # When the device's work starts.
     "launch-latency": (
-        "The launch latency is {latency_ns:micro} µs (median; {spread}). It is the time from the"
+        "The launch latency is {latency_ns:time} (median; {spread}). It is the time from the"
         " call to the start of the kernel, in the {found_idle:,} of"
         " {launches:count launch/launches} that found the device idle{longest:more}."
     ),
-    "middle-of-latencies": "10 to 90 %: {low_ns:micro} to {high_ns:micro} µs",
-    "all-latencies": "{low_ns:micro} to {high_ns:micro} µs",
-    "longest-latency": (
-        "the longest is {latency_ns:micro} µs, at a launch of {kernel}, which may have waited for"
-        " what is not recorded"
-    ),
+    "middle-of-latencies": "10 to 90 %: {low_ns:time} to {high_ns:time}",
+    "all-latencies": "{low_ns:time} to {high_ns:time}",
+    "longest-latency": "the longest is {latency_ns:time}, at a launch of {kernel}",
     "latency-with-unchecked-clocks": (
         "No wait in the recording shows whether the clocks of CPU and device agree to a few µs. By"
         " what they differ, the launch latency is wrong."
     ),
     "no-launch-latency": "The launch latency is not known: {why}.",
     "few-launches-find-the-device-idle": (
-        "{found_idle:count launch/launches} found the device idle, and a latency needs five"
+        "besides the first of each kernel, {found_idle:count launch/launches} found the device"
+        " idle, and a latency needs five"
     ),
     "latency-not-known-with-clocks-apart": "the clocks of CPU and device seem to differ",
     "latency-between-bounds-of-clocks": (
         "the clocks of CPU and device seem to differ, and it can be {shortest_ns:micro} to"
-        " {longest_ns:micro} µs"
+        " {longest_ns:time}"
     ),
     "launches-queue": (
         "The device still works at {queued:,} of {launches:count launch/launches}. Their kernels"
-        " wait for the work before them, and start {queued_ns:micro} µs after the call (median)"
+        " wait for the work before them, and start {queued_ns:time} after the call (median)"
         "{behind_others:more}."
     ),
     "launches-queue-and-hide-the-latency": (
         "The device still works at {queued:,} of {launches:count launch/launches}. Their kernels"
-        " wait for the work before them, and start {queued_ns:micro} µs after the call (median)"
+        " wait for the work before them, and start {queued_ns:time} after the call (median)"
         "{behind_others:more}. So the launch latency is hidden, and costs no time."
     ),
     "queue-behind-streams": "of other streams at {launches:,} of them",
     "graph-launch-latency": (
-        "A CUDA graph starts {latency_ns:micro} µs after its launch on an idle device (median of"
+        "A CUDA graph starts {latency_ns:time} after its launch on an idle device (median of"
         " {found_idle:,})."
     ),
     "first-launches-take-long": (
         "{launches:count first launch/first launches} of a kernel, which may load it:"
-        " {together_ns:micro} µs from the calls to the starts together. The longest is"
-        " {longest_ns:micro} µs, for {kernel}."
+        " {together_ns:time} from the calls to the starts together. The longest is"
+        " {longest_ns:time}, for {kernel}."
     ),
     # What is missing.
     "not-profiled": "Launches, synchronisations, operations and gaps are not known: {why}.",
@@ -385,7 +383,7 @@ TEMPLATES = {
     "no-replay": "The timeline for Perfetto is not written: {why}.",
     "no-replay-to-this-file": "{file}: the timeline for Perfetto is not written: {why}",
     "leaves-work-out": (
-        "this graph takes less than the {busy_ns:micro} µs for which the device works in a step, so"
+        "this graph takes less than the {busy_ns:time} for which the device works in a step, so"
         " it leaves out work"
     ),
     # What is told while it runs.
@@ -445,37 +443,36 @@ TEMPLATES = {
         " all steps."
     ),
     "late-by-host": (
-        "Per step, its CPU works {host_ns:micro} µs longer than the CPUs of the other ranks."
+        "Per step, its CPU works {host_ns:time} longer than the CPUs of the other ranks."
     ),
     "late-by-device": (
-        "Per step, its device works {device_ns:micro} µs longer than those of the other ranks."
+        "Per step, its device works {device_ns:time} longer than those of the other ranks."
     ),
     "late-by-host-and-device": (
-        "Per step, its CPU works {host_ns:micro} µs longer than the CPUs of the other ranks, and"
-        " its device {device_ns:micro} µs longer."
+        "Per step, its CPU works {host_ns:time} longer than the CPUs of the other ranks, and"
+        " its device {device_ns:time} longer."
     ),
     "late-by-neither": (
         "Neither its CPU nor its device works so much longer than those of the other ranks."
     ),
     "rank-is-late": (
         "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in"
-        " collectives is for rank {rank}. In each step the other ranks wait {waited_ns:micro} µs"
+        " collectives is for rank {rank}. In each step the other ranks wait {waited_ns:time}"
         " for it. {cause}"
     ),
     "longer-step": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"
-        " ranks."
+        "A step of rank {rank} takes {step_ns:time}, {times:factor} as long as in the other ranks."
     ),
     "longer-step-of-the-host": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"
+        "A step of rank {rank} takes {step_ns:time}, {times:factor} as long as in the other"
         " ranks: the CPU works longer."
     ),
     "longer-step-of-the-device": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"
+        "A step of rank {rank} takes {step_ns:time}, {times:factor} as long as in the other"
         " ranks: the device works longer."
     ),
     "longer-step-of-host-and-device": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"
+        "A step of rank {rank} takes {step_ns:time}, {times:factor} as long as in the other"
         " ranks: the CPU and the device work longer."
     ),
 }

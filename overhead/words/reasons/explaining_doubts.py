@@ -105,11 +105,11 @@ TEMPLATES = {
     ),
     "run-the-program": "overhead explain FILE.py:FUNCTION runs the program and shows them.",
     "one-process-read": (
-        "{processes} processes have device work in this trace. Process {process:plain 60} is"
-        " explained: {device_ns:micro} µs of device work. Others: {others}. Choose one with"
+        "{processes} processes have device work in this trace. Process {process} is"
+        " explained: {device_ns:time} of device work. Others: {others}. Choose one with"
         " --process."
     ),
-    "other-process": "process {process} ({device_ns:micro} µs)",
+    "other-process": "process {process} ({device_ns:time})",
     "process-with-name": "{process:plain 60} {name:plain 40}",
     "allocations-unknown": "not recorded",
     "allocations-not-recorded": (
@@ -137,7 +137,7 @@ TEMPLATES = {
         " wait, a step takes {host_ns:time} on the CPU and {device_ns:time} on the device."
     ),
     "cost-chosen-by-step-ms": (
-        "The cost of the profiler, {operation_ns:micro} µs for each operation, was chosen so that"
+        "The cost of the profiler, {operation_ns:time} for each operation, was chosen so that"
         " the profile agrees with --step-ms. So --step-ms cannot check the profile."
     ),
     "other-device-not-read": (
@@ -195,35 +195,35 @@ TEMPLATES = {
     "no-verdict-of-one-rank": (
         "No verdict from one rank. A step is"
         " {bound_if_waiting:bound} if its collectives"
-        " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
+        " ({collective_ns:time}) only wait for other ranks, and {bound_if_exchange:bound} if"
         " they only exchange data. Give the traces of all ranks."
     ),
     "no-verdict-with-other-collectives": (
         "No verdict, because some collectives are not in all traces. A step is"
         " {bound_if_waiting:bound} if its collectives"
-        " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
+        " ({collective_ns:time}) only wait for other ranks, and {bound_if_exchange:bound} if"
         " they only exchange data."
     ),
     "no-verdict-without-comparing-ranks": (
         "No verdict, because the ranks cannot be compared. A step is"
         " {bound_if_waiting:bound} if its collectives"
-        " ({collective_ns:micro} µs) only wait for other ranks, and {bound_if_exchange:bound} if"
+        " ({collective_ns:time}) only wait for other ranks, and {bound_if_exchange:bound} if"
         " they only exchange data."
     ),
     "steps-differ-in-waits": (
-        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
-        " and {device_ns:micro} µs on the device: {bound:bound}. On average a step takes"
-        " {step_ns:micro} µs, and waits {waiting_ns:micro} µs of these for other ranks."
+        "No verdict, because the steps differ. The shortest ones take {host_ns:time} on the CPU"
+        " and {device_ns:time} on the device: {bound:bound}. On average a step takes"
+        " {step_ns:time}, and waits {waiting_ns:time} of these for other ranks."
     ),
     "steps-differ-in-collectives": (
-        "No verdict, because the steps differ. The shortest ones take {host_ns:micro} µs on the CPU"
-        " and {device_ns:micro} µs on the device: {bound:bound}. On average a step takes"
-        " {step_ns:micro} µs. {waiting_ns:micro} µs of these are collectives, which may be waiting"
+        "No verdict, because the steps differ. The shortest ones take {host_ns:time} on the CPU"
+        " and {device_ns:time} on the device: {bound:bound}. On average a step takes"
+        " {step_ns:time}. {waiting_ns:time} of these are collectives, which may be waiting"
         " for other ranks."
     ),
     "bound-by-ranks": (
-        "Bound by other ranks: in the profile, a step takes {step_ns:micro} µs; without its waits"
-        " for other ranks it would take {without_waits_ns:micro} µs ({times:factor} faster)."
+        "Bound by other ranks: in the profile, a step takes {step_ns:time}; without its waits"
+        " for other ranks it would take {without_waits_ns:time} ({times:factor} faster)."
     ),
     "step-without-these-waits": (
         "Without these waits, a step takes {host_ns:time} on the CPU and {device_ns:time}"

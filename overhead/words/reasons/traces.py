@@ -121,11 +121,11 @@ TEMPLATES = {
         " waits were used to correct this."
     ),
     "clock-of-one-device-apart": (
-        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's."
+        "The clock of device {device} is about {apart_ns:time} {side} against the CPU's."
         " Launches and waits were used to correct this."
     ),
     "clock-of-one-device-drifts": (
-        "The clock of device {device} is about {apart_ns:micro} µs {side} against the CPU's, and"
+        "The clock of device {device} is about {apart_ns:time} {side} against the CPU's, and"
         " drifts by {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
     "device-clock-drifts": (

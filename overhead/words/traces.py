@@ -103,7 +103,7 @@ def traces_answer(ends: tuple[Value, Value], ours: tuple[Value, Value] | None) -
     if ours is None:
         return said
     range_of_ours = f"{_short(ours[0])} to {_short(ours[1])} {MICRO}"
-    return f"{said} On our H100, with the same profiler: {range_of_ours}."
+    return f"{said} In our own programs, with the same profiler: {range_of_ours}."
 
 
 def answer_of(trace: PublishedTrace) -> str:

@@ -5,8 +5,10 @@ and what is true.
 from __future__ import annotations
 
 import random
+import re
 import statistics
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from overhead.explaining.record import Explanation
 from overhead.explaining.trace_file import explain_traces
 from tests.traces.counted import Counts, counted
-from tests.traces.random_programs import KINDS, TICK_NS, Simulation, Step, random_step
+from tests.traces.random_programs import KINDS, TICKS_NS, Simulation, Step, random_step
 
 MAKERS = ["kineto", "nsight"]
 COUNTS = ["launches", "copies", "fills", "synchronisations"]
@@ -27,7 +29,7 @@ def simulated(seed: int, *, collectives: bool | None = None) -> Simulation:
     devices = 2 if seed % 5 == 4 else 1
     if collectives is None:
         collectives = seed % 3 == 0
-    simulation = Simulation(dice)
+    simulation = Simulation(dice, tick_ns=TICKS_NS[seed % 2])
     parts = random_step(dice, devices, collectives=collectives)
     simulation.run(parts, steps=dice.randint(3, 7), first=dice.choice([0, 5, 100]))
     return simulation
@@ -86,6 +88,22 @@ def check_counts(found: Explanation, true: Step) -> None:
         assert found.verdict.overhead_share == pytest.approx(true.idle_share, abs=0.02)
 
 
+@pytest.mark.parametrize("seed", SEEDS[:10])
+def test_a_clock_that_counts_from_1970_changes_no_number(seed: int, tmp_path: Path) -> None:
+    """A float of 64 bits holds such a time in µs only to 0.25 µs; the file holds all digits."""
+    path = written(simulated(seed), "kineto", tmp_path)
+    later = tmp_path / "later.json"
+    later.write_text(re.sub(r'(?<="ts": )[\d.]+', since_1970, path.read_text("utf-8")), "utf-8")
+    first, second = explain_traces([path]), explain_traces([later])
+    assert second.operations == first.operations
+    assert second.device_time == first.device_time
+    assert second.verdict == first.verdict
+
+
+def since_1970(time_us: re.Match[str]) -> str:
+    return str(1_712_345_678_901_234 + Decimal(time_us[0]))
+
+
 def check_split(found: Explanation, steps: Sequence[Step]) -> None:
     rows = {int(row.device): row for row in found.device_time if not row.stream}
     for device in steps[0].split_ns:
@@ -93,7 +111,7 @@ def check_split(found: Explanation, steps: Sequence[Step]) -> None:
         for kind in KINDS:
             true_ns = statistics.mean(step.split_ns[device][kind] for step in steps)
             assert getattr(row, f"{kind}_ns") == pytest.approx(true_ns, rel=1e-6, abs=1), kind
-        step_ns = statistics.mean(step.end - step.start for step in steps) * TICK_NS
+        step_ns = statistics.mean(step.end - step.start for step in steps) * steps[0].tick_ns
         assert row.step_ns == pytest.approx(step_ns, rel=0.02)
         idle_ns = step_ns - statistics.mean(step.busy_ns[device] for step in steps)
         assert row.idle_ns == pytest.approx(idle_ns, rel=0.02, abs=0.02 * step_ns)

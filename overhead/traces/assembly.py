@@ -319,9 +319,7 @@ def _steps_taken(
     )
 
 
-def _with_slow(
-    taken: StepsTaken, steps: Sequence[StepTrace], slow: Sequence[int]
-) -> StepsTaken:
+def _with_slow(taken: StepsTaken, steps: Sequence[StepTrace], slow: Sequence[int]) -> StepsTaken:
     """What was taken as steps, with the slow ones that are left out."""
     if not slow:
         return taken

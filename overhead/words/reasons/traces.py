@@ -95,8 +95,8 @@ TEMPLATES = {
     "time-after-steps": "{ns:length} after the last step",
     "launches-outside-of-steps": "{share:percent} of the launches, which are in no step",
     "slow-first-step": (
-        "the first step, which takes {longest_ns:length} (the others {usual_ns:length}): it may compile"
-        " or load"
+        "the first step, which takes {longest_ns:length} (the others {usual_ns:length}): it may"
+        " compile or load"
     ),
     "slow-first-steps": (
         "the first {steps:count step}, which take {shortest_ns:length} to {longest_ns:length} (the"

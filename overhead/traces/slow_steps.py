@@ -80,5 +80,7 @@ def _slow(steps: Sequence[StepTrace]) -> list[int]:
         first += 1
     later = [index for index in slow if index >= first]
     if len(later) > max(1, _OTHER_SHARE * len(steps)):
-        later = []
+        # Then such steps are usual, and only a first one that is far longer than these is not.
+        longest_ns = max(whole_ns[index] for index in later)
+        return [index for index in range(first) if whole_ns[index] > _SLOW * longest_ns]
     return [*range(first), *later]

@@ -1105,6 +1105,7 @@ def test_migrations_of_managed_memory_are_counted(
     assert found.verdict.kind == kind
     code = "migrations-beside" if kind == "host" else "migrations-take-steps"
     assert said(found)[code].values["pieces"] == 300
+    assert ("managed-memory-moves" in said(found)) == (kind == "unclear")
 
 
 @pytest.mark.parametrize(("many", "kind"), [(1, "host"), (300, "unclear")])

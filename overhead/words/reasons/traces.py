@@ -163,6 +163,11 @@ TEMPLATES = {
         "The device's clock is about {apart_ns:time} {side} against the CPU's, and drifts by"
         " {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
     ),
+    "managed-memory-moves": (
+        "Managed memory moves between CPU and device for {share:percent} of the time of the steps;"
+        " kernels and the CPU wait for it in page faults. cudaMemPrefetchAsync moves it before they"
+        " need it."
+    ),
     "migrations-beside": (
         "The device moves managed memory in {pieces:count copy/copies}, for {share:percent} of the"
         " time of the steps. No call issues these copies, so they do not count as work here."

@@ -70,6 +70,7 @@ _ByCorrelation = Mapping[int, Sequence[DeviceWork]]
 @dataclasses.dataclass(frozen=True)
 class TraceSource:
     """What a file tells beside its events. ``unit_ns``: its times are floats in this unit.
+    ``begin_ns``: the time in the file from which the times of the events count.
 
     ``device``: the name of the device. ``rank``: whose file it is, of ``ranks`` of the program; 0
     if unknown. ``processes``: those of which the reader chose one, if it did. ``names``: of
@@ -80,6 +81,7 @@ class TraceSource:
     """
 
     unit_ns: float = 1.0
+    begin_ns: float = 0.0
     device: str = ""
     rank: str = ""
     ranks: int = 0
@@ -214,7 +216,7 @@ def _recording_with_counts(
         # ``by_kind`` holds only the events that can be used.
         events=by_kind.count + by_kind.backwards + unreadable,
         memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
-        rounded_ns=by_kind.rounded_ns(source.unit_ns),
+        rounded_ns=by_kind.rounded_ns(source.unit_ns, source.begin_ns),
         clocks=worst_of(clocks),
         clocks_of_devices=clocks,
     )

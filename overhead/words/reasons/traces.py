@@ -79,7 +79,8 @@ TEMPLATES = {
     "step-between-times": "A step is what lies between --from and --to: {step_ns:length}.",
     "step-of-all-launches": (
         "No steps are marked, and none were found. {step_ns:length} of the recording of"
-        " {recorded_ns:length} count as one step, from the first launch to the last device work."
+        " {recorded_ns:length} count as one step, from the operation of the first launch to the last"
+        " device work."
     ),
     "step-of-all": (
         "No steps are marked, and none were found. The whole recording of {recorded_ns:length}"
@@ -104,7 +105,9 @@ TEMPLATES = {
     ),
     "most-between-steps": " The longest range there is {name:plain 80}, with {ns:length}.",
     "time-after-steps": "{ns:length} after the last step",
-    "launches-outside-of-steps": "{share:percent} of the launches, which are in no step",
+    "launches-outside-of-steps": (
+        "{share:percent} of the launches and copies, which are in no step"
+    ),
     "steps-without-work": "{steps:count step} without device work",
     "steps-vary": (
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."

@@ -20,6 +20,7 @@ from tests.traces.test_trace_faults import (
     explained,
     rank_files,
     said,
+    steps_taken,
     usual,
     waiting,
 )
@@ -290,8 +291,9 @@ def test_waits_in_few_steps_are_no_device_work_of_the_others(tmp_path: Path) -> 
     assert (late["late_steps"], late["steps"]) == (1, 8)
     alone = explain_traces(paths[:1])
     assert alone.verdict.kind == "device"
-    assert alone.steps_taken.slow == 1, "without the other rank that step is told apart"
-    assert alone.steps_taken.slow_longest_ns == pytest.approx(305e6, rel=0.01)
+    taken = steps_taken(alone)
+    assert taken.slow == 1, "without the other rank that step is told apart"
+    assert taken.slow_longest_ns == pytest.approx(305e6, rel=0.01)
     assert explain_traces(paths[1:]).verdict.kind == "device"
 
 

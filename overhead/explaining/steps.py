@@ -99,7 +99,8 @@ def why_too_little(trace: Trace) -> Reason | None:
 
 
 def _gaps(taken: StepsTaken) -> int:
-    return max(1, taken.found - 1)
+    left_out = taken.slow if taken.slow_at_first else 0
+    return max(1, taken.found - left_out - 1)
 
 
 def _idle_share_between(taken: StepsTaken) -> float:

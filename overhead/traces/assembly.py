@@ -300,14 +300,16 @@ def _steps_taken(
     taken = steps_with_times(found, launches, recorded)
     ranges = [*by_kind.of(EventKind.OPERATION), *by_kind.of(EventKind.ANNOTATION)]
     ranges += by_kind.of(EventKind.STEP)
-    taken = with_time_between(taken, found.windows, work, ranges)
+    taken = _with_slow(taken, steps, slow)
+    # A first step that loads or compiles says nothing of the time between the others.
+    first = taken.slow if taken.slow_at_first else 0
+    taken = with_time_between(taken, found.windows[first:], work, ranges)
     host_end = max(step.end for step in steps)
     device_end = host_end
     for step in steps:
         device_end = max([device_end, *(piece.end for piece in step.device)])
     behind_ns = max(0.0, device_end - host_end)
     lengths_ns = [step.end - step.start for index, step in enumerate(steps) if index not in slow]
-    taken = _with_slow(taken, steps, slow)
     return msgspec.structs.replace(
         taken,
         behind_ns=behind_ns,

@@ -512,8 +512,8 @@ def _as_recorded(
 
 
 def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
-    """Why a verdict on the mean step does not hold for each of them: something else bounds the quiet
-    steps, the quarter that took the host least. None if the same bounds both.
+    """Why a verdict on the mean step does not hold for all: something else bounds the quiet steps,
+    the quarter that took the host least. None if the same bounds both.
 
     The first step may differ: programs warm up in it.
     """

@@ -109,6 +109,8 @@ def _what(taken: StepsTaken) -> Reason:
         return because("steps-are-ranges", name=taken.name, steps=taken.found)
     if taken.how in ("range", "ranges"):
         return because("steps-are-ranges-in-turn", name=taken.name, steps=taken.found)
+    if taken.how == "period" and taken.launches == 1:
+        return because("steps-are-single-launches", steps=taken.found)
     if taken.how == "period":
         return because("steps-are-launches-in-turn", launches=taken.launches, steps=taken.found)
     step_ns = taken.longest_ns

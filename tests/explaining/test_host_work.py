@@ -31,12 +31,12 @@ def step(*operations: HostOperation, end: float, calls: list[HostCall] = NO_CALL
 
 def work(host: HostTimes, given: StepTrace) -> list[float]:
     """The host's work between operations and in them, by turns."""
-    work_between = host.work_of(given, host.call_ns(Trace([given])))
+    of_step = host.work_of(given, host.call_ns(Trace([given])))
     edges = [given.start]
     for each in given.operations:
         edges += [each.start, each.end]
     edges.append(given.end)
-    return [work_between(start, end) for start, end in itertools.pairwise(edges)]
+    return of_step.between(edges)
 
 
 def test_the_time_of_an_operation_is_its_mean_in_the_quickest_steps() -> None:

@@ -167,6 +167,11 @@ class DeviceWork(Struct, frozen=True, gc=False):
         return kind_of_work(self.name, exchanges=self.exchanges)
 
     @property
+    def is_pageable(self) -> bool:
+        """Whether it copies from or into pageable memory."""
+        return _is_from_pageable(self.name) or _is_to_pageable(self.name)
+
+    @property
     def uploads_pageable(self) -> bool:
         """Whether it copies from pageable memory, and its call waits for the work before it."""
         if self.end - self.start < _STAGED_NS:

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _OUT = ROOT / "overhead" / "traces" / "published.json"
 sys.path.insert(0, str(ROOT))
 
-from overhead.errors import UsageError  # noqa: E402
+from overhead.errors import BadFile  # noqa: E402
 from overhead.explaining.record import BETWEEN, Explanation  # noqa: E402
 from overhead.explaining.trace_file import explain_traces  # noqa: E402
 from overhead.results import Reason  # noqa: E402
@@ -62,8 +62,8 @@ def trace_of(corpus: Path, told: dict[str, Any]) -> PublishedTrace:
     }
     try:
         found = explain_traces([path])
-    except UsageError as error:
-        why = _code(error.why)
+    except BadFile as error:
+        why = _code(error.fault)
         return PublishedTrace(**known, answer="refused", because=why, left_out="no device")
     if not _has_device(found):
         return PublishedTrace(
@@ -235,8 +235,8 @@ def own_programs(folder: Path) -> list[OwnProgram]:
                 low_us=_micro(delays.low_ns),
                 high_us=_micro(delays.high_ns),
                 idle=_idle(found) or 0.0,
-                host_us=_digits(times[name]["without"][0]),
-                profiled_host_us=_digits(times[name]["with"][0]),
+                host_us=times[name]["without"],
+                profiled_host_us=times[name]["with"],
             )
         )
     return programs

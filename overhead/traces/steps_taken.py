@@ -37,12 +37,17 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
 
     ``name``: of the marks or ranges, numbers in it are ``N``. ``found``: how many steps were found;
     ``without_work``: of these, how many are left out because they issued no device work.
-    ``launches``: how many launches one repetition has, where launches repeat.
+    ``launches``: how many launches one repetition has, where launches repeat; ``may_be_parts``:
+    nothing tells whether such a repetition is a whole step.
 
     ``before_ns``, ``after_ns``: how long the recording is before the first step and after the last
     one. ``recorded_ns``: how long it is. ``between_ns``: how long no step runs between two steps;
     ``joined``: the time after a mark, until the next one, is part of the step, because the program
     launches work in it. ``outside``: the share of all launches that is in no step.
+
+    ``idle_between_ns``: how long no device works between two steps, of ``whole_ns`` from the start
+    of the first step to the end of the last one; 0 if that is little. ``most_between``: the range
+    of the program that takes most of the time between the steps, and how long (``.._ns``).
 
     ``shortest_ns``, ``longest_ns``: of the steps, on the host. ``behind_ns``: how long the device
     works after the last step has ended on the host; this work is part of the step.
@@ -57,10 +62,15 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     found: Count = 1
     without_work: Count = 0
     launches: Count = 0
+    may_be_parts: bool = False
     before_ns: float = 0.0
     after_ns: float = 0.0
     recorded_ns: float = 0.0
     between_ns: float = 0.0
+    idle_between_ns: float = 0.0
+    whole_ns: float = 0.0
+    most_between: LongText = ""
+    most_between_ns: float = 0.0
     joined: bool = False
     outside: float = 0.0
     shortest_ns: float = 0.0

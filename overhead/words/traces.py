@@ -41,7 +41,8 @@ HOST_CAPTION = (
     "The host's work in a step, without waits and without the DataLoader, divided by the launches."
     " It holds what the program does between its launches, so it differs by program. Traces of one"
     " step, which mostly hold the start-up, have no mark. A filled mark is a program of ours"
-    " without a profiler; the hollow marks beside it are the same programs with it."
+    " without a profiler, a hollow one in its row a program of ours with it: the median of five"
+    " processes, with a line from the lowest to the highest."
 )
 _PANELS: Mapping[Recorder, str] = {
     "Kineto with CUPTI": "PyTorch's profiler on NVIDIA (Kineto, CUPTI)",
@@ -92,22 +93,18 @@ def row_end(values: Sequence[Value]) -> str:
     return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
-def traces_answer(
-    ends: tuple[Value, Value], makers: int, gpus: int, ours: tuple[Value, Value] | None
-) -> str:
+def traces_answer(ends: tuple[Value, Value], ours: tuple[Value, Value] | None) -> str:
     """What the section opens with. ``ends``: the lowest and the highest median latency of
     PyTorch's profiler on NVIDIA; ``ours``: the same of our programs.
     """
-    low, high = ends
     said = (
-        f"On an idle GPU, a kernel starts {_short(low)} to {_short(high)} {MICRO} after its launch,"
-        f" in traces of PyTorch's profiler that {makers} makers published of {gpus} kinds of NVIDIA"
-        " GPU."
+        f"On an idle NVIDIA GPU, a kernel starts {_short(ends[0])} to {_short(ends[1])} {MICRO}"
+        " after its launch, in traces of PyTorch's profiler that others published."
     )
     if ours is None:
         return said
     range_of_ours = f"{_short(ours[0])} to {_short(ours[1])} {MICRO}"
-    return f"{said} On our H100, with the same profiler: {range_of_ours}."
+    return f"{said} In our own programs, with the same profiler: {range_of_ours}."
 
 
 def answer_of(trace: PublishedTrace) -> str:
@@ -130,6 +127,11 @@ def idle_share(part: float | None) -> str:
 def micro(time_us: float | None) -> str:
     """A time with three digits."""
     return "" if time_us is None else f"{time_us:.3g}"
+
+
+def micro_range(value: Value) -> str:
+    """``6.81 (6.50 to 9.12)``: the median of the processes, and the lowest and highest."""
+    return f"{value.value:.3g} ({value.low:.3g} to {value.high:.3g})"
 
 
 def rows_of_makers(traces: Sequence[PublishedTrace]) -> list[list[str]]:

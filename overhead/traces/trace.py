@@ -316,8 +316,8 @@ class Trace:
 
     def quiet(self) -> Trace:
         """The steps that took the host least: a quarter, three at least. All of them if they differ
-        in their operations, because the shortest would then be those that do least. Of a large trace
-        only some of them, spread over it.
+        in their operations, because the shortest would then be those that do least. Of a large
+        trace only some of them, spread over it.
         """
         return self._quiet
 

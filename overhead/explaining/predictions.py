@@ -16,7 +16,13 @@ from typing import Literal
 from msgspec import structs
 
 from overhead.explaining.host_work import HostTimes
-from overhead.explaining.replay import QueueAction, QueueModel, queue_model, replayed_step_ns
+from overhead.explaining.replay import (
+    QueueAction,
+    QueueModel,
+    middle_of,
+    queue_model,
+    replayed_step_ns,
+)
 from overhead.traces.trace import Trace
 
 ReplayChange = Literal["graphs", "half-host", "no-waits"]
@@ -54,15 +60,16 @@ class PredictedStep:
 
 def predictions(trace: Trace, host: HostTimes) -> list[PredictedStep]:
     """What each change would make of a typical step of the trace, also where it is nothing: the
-    medians over its steps, each of which is replayed alone.
+    median or the mean of its steps, each of which is replayed alone.
     """
     model = queue_model(trace, host)
-    now_ns = _typical_ns(model, _as_it_is)
+    middle = middle_of(trace)
+    now_ns = _typical_ns(model, _as_it_is, middle)
     if now_ns <= 0:
         return []
     found = []
     for change, changed in _CHANGES.items():
-        step_ns = _typical_ns(model, changed)
+        step_ns = _typical_ns(model, changed, middle)
         # A step of no time would be infinitely fast, which no file can hold.
         if step_ns > 0:
             found.append(PredictedStep(change, step_ns, now_ns / step_ns))
@@ -79,13 +86,15 @@ _Changed = Callable[[Sequence[QueueAction]], list[QueueAction]]
 """A step's actions once a change is made."""
 
 
-def _typical_ns(model: QueueModel, changed: _Changed) -> float:
-    """The median of the replayed steps, each changed so."""
+def _typical_ns(
+    model: QueueModel, changed: _Changed, middle: Callable[[Sequence[float]], float]
+) -> float:
+    """The median or the mean (``middle``) of the replayed steps, each changed so."""
     times = []
     for actions in model.steps:
         alone = dataclasses.replace(model, steps=[changed(actions)])
         times.append(replayed_step_ns(alone, _ROUNDS))
-    return statistics.median(times) if times else 0.0
+    return middle(times) if times else 0.0
 
 
 def _as_it_is(actions: Sequence[QueueAction]) -> list[QueueAction]:

@@ -288,10 +288,19 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def step_parts(trace: Trace, host: HostTimes) -> StepParts:
-    """The parts of a typical step: the medians over the profiled steps, each of which is replayed
-    alone.
+    """The parts of a typical step: the medians over the profiled steps, or the means over recorded
+    ones, each of which is replayed alone.
     """
-    return _typical(_each_step(trace, host, _ROUNDS), statistics.median)
+    rounds = 1 if trace.is_recorded else _ROUNDS  # a recorded trace may have many steps
+    return _typical(_each_step(trace, host, rounds), middle_of(trace))
+
+
+def middle_of(trace: Trace) -> Callable[[Sequence[float]], float]:
+    """What makes one time of those of several steps. Recorded steps are all there is, and may do
+    different work, so their means add up; of a profile of ours the median leaves out what the
+    profiler disturbed.
+    """
+    return statistics.fmean if trace.is_recorded else statistics.median
 
 
 def mean_parts(trace: Trace, host: HostTimes, first: int = 0) -> StepParts:

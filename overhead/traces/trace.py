@@ -295,7 +295,7 @@ class Trace:
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
     has; 0 if unknown. ``work``: all device work of the recording, also what no step issued; empty
     where only that of the steps is known. ``steps_taken``: how the steps were found. ``maker``:
-    what recorded it; '' for a profile of ours.
+    what recorded it; '' for a profile of ours. ``is_recorded``: somebody recorded it.
     """
 
     steps: Sequence[StepTrace]
@@ -307,6 +307,26 @@ class Trace:
     work: Sequence[DeviceWork] = ()
     steps_taken: StepsTaken = _ALL
     maker: TraceMaker = ""
+    is_recorded: bool = False
+
+    @property
+    def counted(self) -> Trace:
+        """The steps of which all figures are made that stand side by side. Of a trace that somebody
+        recorded, all after the first one, which only tells when the second one begins: the device
+        may run behind the host. Of a profile of ours, all.
+        """
+        return self._counted if self.is_recorded else self
+
+    @cached_property
+    def _counted(self) -> Trace:
+        return dataclasses.replace(self, steps=self.steps[1:] or self.steps)
+
+    @property
+    def typical(self) -> Trace:
+        """The steps that stand for all: of a recorded trace those that count, whose mean is taken;
+        of a profile of ours the quiet ones, since the profiler disturbs the others.
+        """
+        return self.counted if self.is_recorded else self.quiet()
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no

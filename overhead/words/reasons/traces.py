@@ -112,7 +112,27 @@ TEMPLATES = {
     "launches-outside-of-steps": (
         "{share:percent} of the launches and copies, which are in no step"
     ),
+    "slow-first-step": (
+        "the first step, which takes {longest_ns:length} (the others {usual_ns:length}): it may"
+        " compile or load"
+    ),
+    "slow-first-steps": (
+        "the first {steps:count step}, which take {shortest_ns:length} to {longest_ns:length} (the"
+        " others {usual_ns:length}): they may compile or load"
+    ),
+    "slow-step": "one step, which takes {longest_ns:length} (the others {usual_ns:length})",
+    "slow-step-of-number": (
+        "step {number}, which takes {longest_ns:length} (the others {usual_ns:length})"
+    ),
+    "slow-steps-of-many": (
+        "{steps:count step}, which take {shortest_ns:length} to {longest_ns:length} (the others"
+        " {usual_ns:length})"
+    ),
     "steps-without-work": "{steps:count step} without device work",
+    "times-are-of-the-second": "All times are of the second of these.",
+    "times-are-means-after-the-first": (
+        "All times are means of the {steps:count step} after the first of these."
+    ),
     "steps-vary": (
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
     ),
@@ -160,6 +180,11 @@ TEMPLATES = {
     "device-clock-drifts": (
         "The device's clock is about {apart_ns:time} {side} against the CPU's, and drifts by"
         " {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
+    ),
+    "managed-memory-moves": (
+        "Managed memory moves between CPU and device for {share:percent} of the time of the steps;"
+        " kernels and the CPU wait for it in page faults. cudaMemPrefetchAsync moves it before they"
+        " need it."
     ),
     "migrations-beside": (
         "The device moves managed memory in {pieces:count copy/copies}, for {share:percent} of the"

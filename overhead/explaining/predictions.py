@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import structs
+
 from overhead.explaining.host_work import HostTimes
 from overhead.explaining.replay import (
     QueueAction,
@@ -103,11 +105,11 @@ def _without_waits(actions: Sequence[QueueAction]) -> list[QueueAction]:
     """No action waits for the device; the program may need the values for which it waits, so this
     is the most that can be saved.
     """
-    return [action._replace(waits_for=()) for action in actions]
+    return [structs.replace(action, waits_for=()) for action in actions]
 
 
 def _with_half_the_host(actions: Sequence[QueueAction]) -> list[QueueAction]:
-    return [action._replace(work_ns=action.work_ns / 2) for action in actions]
+    return [structs.replace(action, work_ns=action.work_ns / 2) for action in actions]
 
 
 def _with_graphs(actions: Sequence[QueueAction]) -> list[QueueAction]:
@@ -130,7 +132,7 @@ def _with_graphs(actions: Sequence[QueueAction]) -> list[QueueAction]:
             graph.append(action)
         elif is_after_a_graph and not is_long:
             # What leads to a wait, or to the end of the step, may be in the graph too.
-            changed.append(action._replace(work_ns=0.0))
+            changed.append(structs.replace(action, work_ns=0.0))
         else:
             changed.append(action)
     return changed + _as_one_graph(graph)
@@ -146,14 +148,14 @@ def _as_one_graph(launches: Sequence[QueueAction]) -> list[QueueAction]:
     call_ns = statistics.median(action.issue_ns for action in launches)
     first = launches[0]
     if first.work_ns <= _LONGEST_LAUNCH_NS:
-        first = first._replace(work_ns=0.0)
+        first = structs.replace(first, work_ns=0.0)
     graph = [first]
     for before, action in itertools.pairwise(launches):
         work_ns = call_ns if before is launches[0] else 0.0
         # A program that launches a graph already goes on to do so.
         if before.is_graph:
             work_ns = before.issue_ns
-        graph.append(action._replace(work_ns=work_ns, latency_ns=0.0))
+        graph.append(structs.replace(action, work_ns=work_ns, latency_ns=0.0))
     return graph
 
 

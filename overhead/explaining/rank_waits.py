@@ -230,6 +230,6 @@ def _shortened(step: StepTrace, waits: Mapping[DeviceWork, float], unknown: floa
     for work in step.device:
         if work.communicates:
             wait = min(waits.get(work, unknown), work.end - work.start)
-            work = dataclasses.replace(work, end=work.end - wait)
+            work = msgspec.structs.replace(work, end=work.end - wait)
         device.append(work)
     return dataclasses.replace(step, device=device)

@@ -76,9 +76,11 @@ def between_steps_reasons(taken: StepsTaken | None) -> list[Reason]:
         most = because(
             "most-between-steps", name=taken.most_between, ns=taken.most_between_ns / _gaps(taken)
         )
-    code = "between-steps-bounds" if is_bound_between(taken) else "between-steps-costs"
     each_ns = taken.idle_between_ns / _gaps(taken)
-    return [because(code, each_ns=each_ns, share=_idle_share_between(taken), most=most)]
+    share = _idle_share_between(taken)
+    if is_bound_between(taken):
+        return [because("between-steps-bounds", each_ns=each_ns, share=share, most=most)]
+    return [because("between-steps-costs", each_ns=each_ns, share=share, most=most)]
 
 
 def why_too_little(trace: Trace) -> Reason | None:
@@ -116,6 +118,8 @@ def _what(taken: StepsTaken) -> Reason:
         return because("steps-are-ranges", name=taken.name, steps=taken.found)
     if taken.how in ("range", "ranges"):
         return because("steps-are-ranges-in-turn", name=taken.name, steps=taken.found)
+    if taken.how == "period" and taken.launches == 1:
+        return because("steps-are-single-launches", steps=taken.found)
     if taken.how == "period":
         return because("steps-are-launches-in-turn", launches=taken.launches, steps=taken.found)
     step_ns = taken.longest_ns

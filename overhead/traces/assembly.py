@@ -399,7 +399,7 @@ def _on_host_clock(work: DeviceWork, clocks: Clocks) -> DeviceWork:
     late_ns = clocks.late_at(work.start)
     if not late_ns:
         return work
-    return dataclasses.replace(work, start=work.start - late_ns, end=work.end - late_ns)
+    return msgspec.structs.replace(work, start=work.start - late_ns, end=work.end - late_ns)
 
 
 def _by_correlation(work: Iterable[DeviceWork]) -> _ByCorrelation:

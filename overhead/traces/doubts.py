@@ -4,6 +4,7 @@ threads. Pure; ns.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +64,7 @@ def unexplained_wait_ns(call: HostCall, times: WorkTimes) -> float:
     """
     length_ns = call.end - call.start
     # A call that waits for nothing lasts up to ``_IDLE_WAIT_NS`` too.
-    if not _WAIT.fullmatch(call.name) or length_ns <= _IDLE_WAIT_NS:
+    if length_ns <= _IDLE_WAIT_NS or not _WAIT.fullmatch(call.name):
         return 0.0
     # The clocks of host and device may differ by ``SKEW_NS``, so work may seem to end later.
     last_end = times.last_end(call.end + SKEW_NS)
@@ -74,6 +75,16 @@ def unexplained_wait_ns(call: HostCall, times: WorkTimes) -> float:
     after_work_ns = call.end - last_end
     most_ns = max(_WAKE_LATE_NS, _LATE_SHARE * times.busy_between(call.start, call.end))
     return after_work_ns if after_work_ns > most_ns else 0.0
+
+
+@functools.lru_cache(maxsize=10_000)  # a recording has few names, and many calls
+def _is_wait(name: str) -> bool:
+    return _WAIT.fullmatch(name) is not None
+
+
+@functools.lru_cache(maxsize=10_000)
+def _is_poll(name: str) -> bool:
+    return _POLL.fullmatch(name) is not None
 
 
 class GraphNodes(NamedTuple):
@@ -128,13 +139,13 @@ def may_wait(call: HostCall, times: WorkTimes) -> bool:
     """
     length_ns = call.end - call.start
     # A wait that the recording explains has ``blocked``, how long it waits for which streams.
-    if _WAIT.fullmatch(call.name):
+    if _is_wait(call.name):
         return length_ns > _IDLE_WAIT_NS and call.blocked <= 0
     # All of the call is known as a wait already.
     if length_ns <= call.no_work:
         return False
     # A call that asks whether work is done is short, but a loop of such calls is a wait.
-    if length_ns < _LONG_CALL_NS and not _POLL.fullmatch(call.name):
+    if length_ns < _LONG_CALL_NS and not _is_poll(call.name):
         return False
     return times.busy_share(call.start, call.end) >= _MOSTLY
 

@@ -72,6 +72,10 @@ TEMPLATES = {
         "No steps are marked. A sequence of {launches:count kernel launch/kernel launches} repeats,"
         " and each repetition counts as a step: {steps:count step}."
     ),
+    "steps-are-single-launches": (
+        "No steps are marked. Each launch of a kernel, until the next one, counts as a step:"
+        " {steps:count step}."
+    ),
     "steps-may-be-parts": (
         "A repetition may also be a part of a step, such as a layer of a model or one turn of a"
         " loop in it: nothing in the recording tells the two apart."

@@ -4,6 +4,7 @@ out; nanoseconds.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import re

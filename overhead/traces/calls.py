@@ -100,14 +100,16 @@ def host_calls(
             queue, queue_full_ns = pending.issue(work, event)
 
         kind = call_kind(event.name)
+        # So long after the call's return the work may seem to end that it waited for.
+        late_ns = _latest_end_ns(work)
+        if kind == "synchronisation" and _returns_before(work, event.end + late_ns):
+            kind = "copy"  # such as cudaMemcpy between two places of the device
         if kind == "other" and work:  # of a runtime whose names are not known
             kind = kind_of_work(work[0].name)
 
         # A wait returns when work is done. The call of a copy waits if the copy is done by then.
         wait = _NO_WAIT
-        # So long after the call's return the work may seem to end that it waited for.
-        late_ns = _latest_end_ns(work)
-        if call_kind(event.name) == "synchronisation" or _waits_for_copy(work, event.end + late_ns):
+        if kind == "synchronisation" or _waits_for_copy(work, event.end + late_ns):
             wait = pending.finished(event, late_ns)
 
         operation = of_operations.around(event.thread, event.start)
@@ -143,6 +145,11 @@ def _latest_end_ns(work: Iterable[DeviceWork]) -> float:
         if piece.uploads_pageable:
             late_ns = max(late_ns, _TAIL * (piece.end - piece.start))
     return late_ns
+
+
+def _returns_before(work: Sequence[DeviceWork], until: float) -> bool:
+    """Whether a call issued work of which nothing had ended by then: it did not wait."""
+    return bool(work) and all(piece.end > until for piece in work)
 
 
 def _waits_for_copy(work: Iterable[DeviceWork], until: float) -> bool:

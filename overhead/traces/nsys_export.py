@@ -18,7 +18,6 @@ from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
 from overhead.traces.nsys_queries import (
-    COLUMNS_OF_TABLE,
     GPU_NAME,
     KIND_OF_TABLE,
     NOT_READ,
@@ -29,6 +28,7 @@ from overhead.traces.nsys_queries import (
     rows_query,
 )
 from overhead.traces.nsys_report import exported_report
+from overhead.traces.nsys_waits import columns_of, waits_of_calls
 from overhead.traces.other_files import other_database
 from overhead.traces.processes import (
     ProcessId,
@@ -182,6 +182,7 @@ def _read_database(path: Path, choice: str) -> _Database:
         texts = _texts(base)
         for table in columns:
             _add_rows(found, base, table, columns[table], process, texts)
+        found.events += waits_of_calls(base, tables, process, _MOST_ROWS - len(found.events))
         return found
 
 
@@ -195,7 +196,7 @@ def _columns(base: sqlite3.Connection, tables: Collection[str]) -> dict[str, set
     for table in KIND_OF_TABLE:
         if table not in tables:
             continue
-        names = {name for (name,) in base.execute(COLUMNS_OF_TABLE, (table,)).fetchall()}
+        names = columns_of(base, table)
         if {"start", "end"} <= names:
             columns[table] = names
     return columns

@@ -606,6 +606,8 @@ def _on_processor_only(found: Explanation, trace: Trace, said: Sequence[Why]) ->
         first = [because("other-device-not-read", category=category)]
     elif trace.maker == "pytorch":
         first.append(because("record-the-device-too"))
+    elif trace.maker == "nsight":
+        first.append(because("record-cuda-too"))
     return [*first, *said[1:]]
 
 

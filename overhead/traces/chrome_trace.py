@@ -159,11 +159,13 @@ class _ExactTime(msgspec.Struct, gc=False):
 
 
 class _RawFile(msgspec.Struct):
-    """The file with its events as they are written, so that each can be decoded on its own."""
+    """The file with its events as they are written, so that each can be decoded on its own. The
+    other fields are of any kind: a wrong one costs not the events.
+    """
 
     traceEvents: list[msgspec.Raw]
-    distributedInfo: dict[str, object] = {}
-    deviceProperties: list[dict[str, object]] = []
+    distributedInfo: Any = None
+    deviceProperties: Any = None
 
 
 class _Category(msgspec.Struct):
@@ -234,7 +236,9 @@ def _read(
         return assemble(found.events, _source_of(found), trimmed=trimmed, choice=choice)
     except BadFile as error:
         raise BadFile(error.fault, path) from None  # the functions above know no name
-    except (RecursionError, ValueError) as error:
+    except RecursionError:
+        raise BadFile(because("json-nested-too-deep"), path) from None
+    except ValueError as error:
         message = " ".join(str(error).split())[:200]
         raise BadFile(f"not a trace that can be read: {message}", path) from None
 
@@ -295,10 +299,19 @@ def _events_in(raw: bytearray, path: Path) -> _Found:
     if isinstance(whole, list) and whole and not bytes(whole[0]).startswith(b"{"):
         raise BadFile(other_json(path, raw[:SAMPLE_BYTES], []))
     file = _RawFile(whole) if isinstance(whole, list) else whole
-    found = _Found(header=_Header(file.distributedInfo, file.deviceProperties))
+    found = _Found(header=_header(file))
     _add_events(found, file.traceEvents)
     _refuse_other_programs(found, raw, path)
     return found
+
+
+def _header(file: _RawFile) -> _Header:
+    """What the file tells beside its events, where that is of the usual kind."""
+    distributed, devices = file.distributedInfo, file.deviceProperties
+    return _Header(
+        distributed if isinstance(distributed, dict) else {},
+        [each for each in devices if isinstance(each, dict)] if isinstance(devices, list) else [],
+    )
 
 
 def _keys_of(raw: bytearray) -> list[str] | None:
@@ -334,7 +347,7 @@ def _events_of_broken(raw: bytearray, path: Path, error: str) -> _Found:
     _add_events(found, parts)
     with contextlib.suppress(msgspec.DecodeError):
         header = msgspec.json.decode(header_of(raw), type=_RawFile)
-        found.header = _Header(header.distributedInfo, header.deviceProperties)
+        found.header = _header(header)
     if not parts:
         place = re.search(r"\(byte (\d+)\)", error)
         at = int(place[1]) if place else len(raw)

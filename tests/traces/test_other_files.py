@@ -79,6 +79,7 @@ CONTENTS = {
     "file-is-onnx-runtime": chrome(cat="Session", name="model_loading_uri"),
     "json-is-no-trace": b"{}",
     "json-has-other-keys": b'{"aten::add": []}',
+    "json-nested-too-deep": b'{"traceEvents":' + 100_000 * b'{"a":',
     "json-without-events": b'{"traceEvents": []}',
     "file-is-text": b"a text",
     "file-is-explanation": b'{"format": "overhead-explain", "version": 1}',
@@ -271,6 +272,22 @@ def test_texts_in_columns_of_numbers_cost_their_rows_alone(tmp_path: Path) -> No
     trace = read_trace_file(path)
     assert (trace.recording.unreadable, trace.device) == (2, "a device")
     assert len(trace.work) == 59
+
+
+def test_a_field_of_another_kind_costs_not_the_events(tmp_path: Path) -> None:
+    path = kineto(tmp_path / "t.json", usual(), deviceProperties="x", distributedInfo=[7])
+    assert len(read_trace_file(path).steps) == 6
+    path = kineto(tmp_path / "t.json", usual(), deviceProperties=[7, {"name": "a"}])
+    assert read_trace_file(path).device == "a"
+
+
+@pytest.mark.parametrize("half", [chr(0xD800), chr(0xDC80)])
+def test_names_with_half_a_character_are_read(half: str, tmp_path: Path) -> None:
+    """Python writes so the bytes of a path that are no text."""
+    events = [event | {"name": f"{event['name']} {half}"} for event in usual(wait=False)]
+    trace = read_trace_file(kineto(tmp_path / "t.json", events))
+    assert (trace.recording.unreadable, trace.recording.mended) == (0, len(events))
+    assert len(trace.work) == 60
 
 
 def test_an_event_that_is_nested_without_an_end_costs_itself_alone(tmp_path: Path) -> None:

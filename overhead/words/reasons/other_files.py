@@ -81,7 +81,12 @@ TEMPLATES = {
     ),
     "json-is-no-trace": "JSON that is no trace: it has no events; to explain a step, " + _RECORD,
     "json-has-other-keys": (
-        "JSON that is no trace: it has {keys}, and no traceEvents; to explain a step, " + _RECORD
+        "JSON that is no trace: it has {keys}, and no list of traceEvents; to explain a step, "
+        + _RECORD
+    ),
+    "json-nested-too-deep": (
+        "JSON with lists or objects inside each other without an end, so no trace of a profiler;"
+        " to explain a step, " + _RECORD
     ),
     "json-without-events": "a trace without any event; record it again",
     "json-broken": (

@@ -28,6 +28,7 @@ _TAIL = 0.02
 """How much of an upload may follow the call that waits for it, as a share of the upload. Chosen,
 not measured.
 """
+_TO_HOST = re.compile(r"Memcpy DtoH", re.I)
 _MOST_NAME = 1000
 """Most characters of a name."""
 
@@ -148,8 +149,12 @@ def _latest_end_ns(work: Iterable[DeviceWork]) -> float:
 
 
 def _returns_before(work: Sequence[DeviceWork], until: float) -> bool:
-    """Whether a call issued work of which nothing had ended by then: it did not wait."""
-    return bool(work) and all(piece.end > until for piece in work)
+    """Whether a call issued work of which nothing had ended by then: it did not wait. A copy to the
+    host is always waited for.
+    """
+    if not work or any(_TO_HOST.match(piece.name) for piece in work):
+        return False
+    return all(piece.end > until for piece in work)
 
 
 def _waits_for_copy(work: Iterable[DeviceWork], until: float) -> bool:

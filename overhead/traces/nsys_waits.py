@@ -77,7 +77,8 @@ def waits_of_calls(
     waits: list[TraceEvent] = []
     query = waits_query(columns_of(base, WAITS))
     for start, end, number, kind, context, stream, event in base.execute(query, (process,)):
-        if start is None or end is None or not number:
+        # Any column may hold a text, or nothing.
+        if not (isinstance(start, int) and isinstance(end, int) and isinstance(number, int)):
             continue
         holds = awaits = ""
         record = 0
@@ -101,7 +102,7 @@ def waits_of_calls(
             start=float(start),
             end=float(end),
             stream=holds,
-            correlation=int(number),
+            correlation=number,
             awaits=awaits,
             record=record,
         )
@@ -118,7 +119,7 @@ def _places(
         if kind is EventKind.WORK and table in tables:
             query = contexts_query(table, columns_of(base, table))
             for context, device in base.execute(query, (process,)):
-                devices[context] = int(device or 0)
+                devices[context] = device if isinstance(device, int) else 0
     places = _Places(devices)
     if RECORDED_EVENTS not in tables:
         return places
@@ -129,8 +130,8 @@ def _places(
             raise ValueError(f"more than {most:,} recorded events")
         place = places.stream(context, stream)
         # An event may be recorded again and again.
-        if number and place and _is_told(event):
-            places.recorded[event].append((int(number), place))
+        if isinstance(number, int) and place and _is_told(event):
+            places.recorded[event].append((number, place))
     for calls in places.recorded.values():
         calls.sort()
     return places

@@ -194,6 +194,7 @@ ODD_ROWS = [
     f"{{start}}, {{end}}, {PROCESS}, 0, 4, {{number}}, 0, 7, 5",
     f"{{start}}, {{end}}, {PROCESS}, 0, 4, {{number}}, 2, {NONE}, 5",
     f"{{start}}, {{end}}, {PROCESS}, 0, 4, {{number}}, 3, 'x', 'y'",
+    f"'now', 'then', {PROCESS}, 0, 4, 'x', 3, 7, 5",
     f"NULL, NULL, {PROCESS}, 0, 4, {{number}}, 3, 7, 5",
     f"{{start}}, {{end}}, {PROCESS}, 0, 4, NULL, 3, 7, 5",
 ]

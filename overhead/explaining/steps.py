@@ -6,18 +6,25 @@ from collections.abc import Iterator
 
 from overhead.results import Reason, Why, because, together
 from overhead.traces.steps_taken import StepsTaken
+from overhead.traces.trace import Trace
 
 _LITTLE = 0.02
 """What is less than this share of the recording, or of a step, is not said. Chosen, not
 measured.
 """
-_VARY = 1.5
-"""Steps vary if the longest takes so many times as long as the shortest. Chosen, not measured."""
+_VARY = 1.3
+"""Steps vary if the longest takes so many times as long as the shortest. Chosen, not measured:
+from this factor on a gain is named too.
+"""
 _MOST_NAMED = 4
 _MUCH_BETWEEN = 0.1
 """An idle device between the steps is said before the verdict from this share of the time on, as
 the operations are that take most. Chosen, not measured.
 """
+_TOO_FEW = 2
+"""So few pieces of device work are no step. Chosen, not measured."""
+_TOO_SHORT_NS = 1000.0
+"""A launch alone takes the host longer, on all machines that were measured."""
 _MOST_BETWEEN = 0.5
 """From this share on, the time between the steps bounds the program, and not the steps."""
 
@@ -25,12 +32,18 @@ _MOST_BETWEEN = 0.5
 def steps_reasons(taken: StepsTaken) -> list[Reason]:
     """What was taken as a step, how many there are, what was left out, and how to name others."""
     found = [_what(taken)]
+    if taken.may_be_parts:
+        found.append(because("steps-may-be-parts"))
     if taken.joined:
         found.append(because("steps-last-until-the-next"))
     left_out = list(_left_out(taken))
     if left_out:
         found.append(because("steps-leave-out", parts=together(*left_out)))
-    # A share of the usual length; the longest step may be one that warms up.
+    counted = taken.found - taken.slow - taken.without_work
+    if counted == 2:
+        found.append(because("times-are-of-the-second"))
+    elif counted > 2:
+        found.append(because("times-are-means-after-the-first", steps=counted - 1))
     if taken.longest_ns > _VARY * taken.shortest_ns > 0:
         found.append(
             because("steps-vary", shortest_ns=taken.shortest_ns, longest_ns=taken.longest_ns)
@@ -41,7 +54,7 @@ def steps_reasons(taken: StepsTaken) -> list[Reason]:
         for other in taken.others[:_MOST_NAMED]:
             others.append(because("range-that-repeats", name=other.name, times=other.times))
         found.append(because("other-ranges-repeat", ranges=together(*others)))
-    elif taken.how in ("launches", "recording"):
+    elif taken.may_be_parts or taken.how in ("launches", "recording"):
         found.append(because("how-to-mark-steps"))
     return found
 
@@ -63,13 +76,33 @@ def between_steps_reasons(taken: StepsTaken | None) -> list[Reason]:
         most = because(
             "most-between-steps", name=taken.most_between, ns=taken.most_between_ns / _gaps(taken)
         )
-    code = "between-steps-bounds" if is_bound_between(taken) else "between-steps-costs"
     each_ns = taken.idle_between_ns / _gaps(taken)
-    return [because(code, each_ns=each_ns, share=_idle_share_between(taken), most=most)]
+    share = _idle_share_between(taken)
+    if is_bound_between(taken):
+        return [because("between-steps-bounds", each_ns=each_ns, share=share, most=most)]
+    return [because("between-steps-costs", each_ns=each_ns, share=share, most=most)]
+
+
+def why_too_little(trace: Trace) -> Reason | None:
+    """Why so little in the steps allows no verdict; None if there is enough.
+
+    One kernel tells neither what a step is nor whether its time is the usual one. And traces that
+    somebody wrote by hand have times that no program has.
+    """
+    if not trace.has_device:
+        return None
+    pieces = sum(len(step.device) for step in trace.steps)
+    if pieces <= _TOO_FEW:
+        return because("too-little-device-work", pieces=pieces)
+    longest_ns = max(step.end - step.start for step in trace.steps)
+    if longest_ns < _TOO_SHORT_NS:
+        return because("times-too-short", step_ns=longest_ns)
+    return None
 
 
 def _gaps(taken: StepsTaken) -> int:
-    return max(1, taken.found - 1)
+    left_out = taken.slow if taken.slow_at_first else 0
+    return max(1, taken.found - left_out - 1)
 
 
 def _idle_share_between(taken: StepsTaken) -> float:
@@ -85,6 +118,8 @@ def _what(taken: StepsTaken) -> Reason:
         return because("steps-are-ranges", name=taken.name, steps=taken.found)
     if taken.how in ("range", "ranges"):
         return because("steps-are-ranges-in-turn", name=taken.name, steps=taken.found)
+    if taken.how == "period" and taken.launches == 1:
+        return because("steps-are-single-launches", steps=taken.found)
     if taken.how == "period":
         return because("steps-are-launches-in-turn", launches=taken.launches, steps=taken.found)
     step_ns = taken.longest_ns
@@ -99,6 +134,8 @@ def _what(taken: StepsTaken) -> Reason:
 def _left_out(taken: StepsTaken) -> Iterator[Reason]:
     """What of the recording is in no step, or is not counted."""
     least_ns = _LITTLE * taken.recorded_ns
+    if taken.slow:
+        yield _slow(taken)
     if taken.first_call:
         yield because("first-call", operation=taken.first_call, took_ns=taken.first_call_ns)
     # The first call lies in that time.
@@ -112,6 +149,21 @@ def _left_out(taken: StepsTaken) -> Iterator[Reason]:
         yield because("launches-outside-of-steps", share=taken.outside)
     if taken.without_work:
         yield because("steps-without-work", steps=taken.without_work)
+
+
+def _slow(taken: StepsTaken) -> Reason:
+    """The steps that take far longer than the others."""
+    values = {"usual_ns": taken.usual_ns, "longest_ns": taken.slow_longest_ns}
+    if taken.slow == 1 and taken.slow_at_first:
+        return because("slow-first-step", **values)
+    if taken.slow == 1 and taken.slow_number is not None:
+        return because("slow-step-of-number", number=taken.slow_number, **values)
+    if taken.slow == 1:
+        return because("slow-step", **values)
+    code_values = {"steps": taken.slow, "shortest_ns": taken.slow_shortest_ns, **values}
+    if taken.slow_at_first:
+        return because("slow-first-steps", **code_values)
+    return because("slow-steps-of-many", **code_values)
 
 
 def _device_behind(taken: StepsTaken) -> Iterator[Reason]:

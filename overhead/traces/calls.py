@@ -102,7 +102,8 @@ def host_calls(
 
         kind = call_kind(event.name)
         # So long after the call's return the work may seem to end that it waited for.
-        late_ns = _latest_end_ns(work)
+        pageable = [piece for piece in work if piece.is_pageable]
+        late_ns = _latest_end_ns(pageable)
         if kind == "synchronisation" and _returns_before(work, event.end + late_ns):
             kind = "copy"  # such as cudaMemcpy between two places of the device
         if kind == "other" and work:  # of a runtime whose names are not known
@@ -110,7 +111,7 @@ def host_calls(
 
         # A wait returns when work is done. The call of a copy waits if the copy is done by then.
         wait = _NO_WAIT
-        if kind == "synchronisation" or _waits_for_copy(work, event.end + late_ns):
+        if kind == "synchronisation" or _waits_for_copy(pageable, event.end + late_ns):
             wait = pending.finished(event, late_ns)
 
         operation = of_operations.around(event.thread, event.start)
@@ -136,7 +137,7 @@ def host_calls(
 
 def _latest_end_ns(work: Iterable[DeviceWork]) -> float:
     """How long after a call's return the work may end, by the recording, that the call waited for;
-    ns. ``work``: what the call itself issued.
+    ns. ``work``: copies of pageable memory that the call itself issued.
 
     The clocks of host and device differ a little. And the call of an upload from pageable memory
     may return shortly before the upload ends: at most 2 % of its length (``_TAIL``).

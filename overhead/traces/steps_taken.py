@@ -37,7 +37,8 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
 
     ``name``: of the marks or ranges, numbers in it are ``N``. ``found``: how many steps were found;
     ``without_work``: of these, how many are left out because they issued no device work.
-    ``launches``: how many launches one repetition has, where launches repeat.
+    ``launches``: how many launches one repetition has, where launches repeat; ``may_be_parts``:
+    nothing tells whether such a repetition is a whole step.
 
     ``before_ns``, ``after_ns``: how long the recording is before the first step and after the last
     one. ``recorded_ns``: how long it is. ``between_ns``: how long no step runs between two steps;
@@ -52,6 +53,11 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     works after the last step has ended on the host; this work is part of the step.
     ``already_busy``: the device works on something earlier when the first step begins.
 
+    ``slow``: how many steps are left out because they take over three times as long as the others;
+    ``slow_at_first``: these are the first ones; ``slow_number``: of the mark of the first of them;
+    ``slow_shortest_ns``, ``slow_longest_ns``: how long they take until their device work has ended;
+    ``usual_ns``: the median of the others.
+
     ``first_call``, ``first_call_ns``: the operation whose first call was left out, because it took
     far longer than the later ones. ``others``: ranges that could be named instead.
     """
@@ -61,6 +67,7 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     found: Count = 1
     without_work: Count = 0
     launches: Count = 0
+    may_be_parts: bool = False
     before_ns: float = 0.0
     after_ns: float = 0.0
     recorded_ns: float = 0.0
@@ -74,6 +81,12 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     shortest_ns: float = 0.0
     longest_ns: float = 0.0
     behind_ns: float = 0.0
+    slow: Count = 0
+    slow_at_first: bool = False
+    slow_number: int | None = None
+    slow_shortest_ns: float = 0.0
+    slow_longest_ns: float = 0.0
+    usual_ns: float = 0.0
     already_busy: bool = False
     first_call: LongText = ""
     first_call_ns: float = 0.0

@@ -93,7 +93,8 @@ class HostCall:
     when it returns.
 
     ``blocked``: how long it waits for them. ``queue_full``: how long it waits for room in the
-    queue. ``queue``: what its work finds on the device.
+    queue. ``queue``: what its work finds on the device. ``beside``: a thread beside the program
+    makes it, so its wait holds nothing up.
     """
 
     name: str
@@ -108,6 +109,7 @@ class HostCall:
     queue: QueueAtCall = _NOTHING_QUEUED
     operation: HostOperation | None = None
     site: CallSite = NO_SITE
+    beside: bool = False
 
     @property
     def no_work(self) -> float:
@@ -225,6 +227,8 @@ class StepTrace:
         """
         waits: list[HostCall] = []
         for call in self.calls:
+            if call.beside:
+                continue
             if call.kind == "synchronisation":
                 if waits and _is_copy_before(waits[-1], call):
                     call = _with_copy(call, waits.pop())

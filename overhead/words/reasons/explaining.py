@@ -193,14 +193,13 @@ TEMPLATES = {
     "less-host-work-saves-nothing": "Less CPU work would not make it faster.",
     "predicted-gains": "Predicted time of a step: {each}.",
     "predicted-with-graphs": (
-        "at best {predicted_ns:time} with its launches in CUDA graphs ({saves:share} less)"
+        "at best {predicted_ns:time} with its launches in {runtime} graphs ({saves:share} less)"
     ),
     "predicted-with-half-the-host": (
         "{predicted_ns:time} with half the CPU work ({saves:share} less)"
     ),
     "fewer-launches-save-little": (
-        "Fewer launches (fused kernels, a CUDA graph) would save less than {percent} % of the"
-        " step: its CPU time is not spent on launching."
+        "{runtime} graphs would save less than {percent} % of the step."
     ),
     "device-is-idle": "The device is idle for {share:share} of a step (GPU idle).",
     "host-work-for-each-launch": (

@@ -253,6 +253,10 @@ def launch_latencies_ns(trace: Trace) -> dict[str, float]:
     return medians
 
 
+_QUEUED = 0.25
+"""Launches that wait behind other work are named from this share on. Chosen, not measured."""
+
+
 def delay_reasons(
     delays: LaunchDelays, each: Sequence[LaunchDelay], steps_ns: float
 ) -> list[Reason]:
@@ -263,12 +267,15 @@ def delay_reasons(
     if not delays.launches:
         return reasons
     mostly_hidden = delays.hidden >= _MOSTLY * delays.launches
-    if delays.latency_ns is not None:
+    # A latency that almost no launch pays changes nothing.
+    if mostly_hidden and delays.found_idle < _MANY:
+        pass
+    elif delays.latency_ns is not None:
         reasons += _latency_reasons(delays, delays.latency_ns, each)
-    elif not mostly_hidden:
+    elif delays.launches >= _MANY and not mostly_hidden:
         reasons.append(because("no-launch-latency", why=delays.reason))
 
-    if delays.queued:
+    if delays.launches >= _FEWEST and delays.queued >= _QUEUED * delays.launches:
         others = delays.queued_behind_others
         values = {
             "queued": delays.queued,

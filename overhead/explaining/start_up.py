@@ -38,7 +38,7 @@ _CAPTURES = re.compile(r"(cuda|cu|hip)(StreamEndCapture|GraphInstantiate)\w*")
 """A capture ends with such a call."""
 _COMPILES = re.compile(
     r".*\(dynamo_timed\)|.*compile_inner.*|.*compile_fx.*|.*codegen.*|.*inductor.*compile.*"
-    r"|.*backend_compile.*|CachingAutotuner\.benchmark.*|triton.*compile.*",
+    r"|.*backend_compile.*|CachingAutotuner\.benchmark.*|triton.*compile.*|.*NVRTC.*",
     re.I | re.S,
 )
 """Ranges of PyTorch's compiler while it compiles, or records a graph for the first time."""

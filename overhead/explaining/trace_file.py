@@ -14,7 +14,12 @@ from pathlib import Path
 import msgspec
 
 from overhead.errors import UsageError
-from overhead.explaining.device_time import device_time_rows, devices_said, split_of
+from overhead.explaining.device_time import (
+    copies_said,
+    device_time_rows,
+    devices_said,
+    split_of,
+)
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
 from overhead.explaining.host_places import host_places, places_reasons
@@ -62,6 +67,10 @@ _FEW_STEPS = 3
 """Of more steps than these the first one does not count where steps are compared."""
 _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
+_MUCH_START_UP = 0.25
+"""From this share of a step on, start-up makes it another step than those after it. Chosen, not
+measured.
+"""
 _TRUE_OF_START_UP = {
     "device-is-idle",
     "most-host-time",
@@ -78,6 +87,10 @@ _WRONG_OF_START_UP = {
 """What would follow from a step for later ones."""
 _BEFORE_THE_CAUSES = {
     "host-bound",
+    "device-bound",
+    "device-bound-as-recorded",
+    "device-bound-in-turn",
+    "less-host-work-saves-nothing",
     "bound-by-synchronisation",
     "mixed",
     "mixed-without-synchronisations-host",
@@ -87,6 +100,15 @@ _BEFORE_THE_CAUSES = {
     "kernels-inside-operations",
 }
 """Where the host's time goes stands behind these."""
+_BOUND_BY_REPLAY = {
+    "bound-by-synchronisation",
+    "device-bound",
+    "mixed",
+    "mixed-without-synchronisations-host",
+    "mixed-without-synchronisations-device",
+    "synchronisations-replayed",
+}
+"""What the replay says of waits."""
 _MOST_PROCESSES = 8
 """A sentence names at most so many other processes."""
 _MOST_SENTENCES = 20
@@ -374,9 +396,10 @@ def _verdict_and_causes(
         )
         places += _opened_reasons(found, opened)
         said = _without_names(said, opened)
-        if _launches_take_long(places):
+        if any(each.code == "runtime-calls-take" for each in places):
+            # These calls tell more than what graphs would not save.
             said = [each for each in said if code_of(each) != "fewer-launches-save-little"]
-    bounds = _start_up_bounds(start_up, trace)
+    bounds = _start_up_bounds(start_up, trace, verdict)
     started = start_up_reasons(start_up, bounds=bounds)
     if start_up.share >= MOST_START_UP:
         # What such a recording says of its launches does not hold for the steps after it.
@@ -389,8 +412,9 @@ def _verdict_and_causes(
         said = _with_causes(said, [*started, *places])
     of_devices = devices_said(split)
     if any(each.code == "devices-in-turn" for each in of_devices):
-        # The replay does not know that one device waits for the other, so it predicts too much.
-        said = [each for each in said if code_of(each) != "predicted-gains"]
+        verdict, said, of_devices = _in_turn(verdict, said, of_devices, split)
+    if verdict.kind == "device":
+        said = _with_causes(said, copies_said(split, trace))
     said += of_devices
     # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
     said += _chosen_cost(host)
@@ -422,12 +446,16 @@ def _busy_of(device: TimeSplit) -> float:
     return device.busy
 
 
-def _start_up_bounds(start_up: StartUp, trace: Trace) -> bool:
+def _start_up_bounds(start_up: StartUp, trace: Trace, verdict: StepVerdict) -> bool:
     """Whether start-up bounds the step: it is most of the host's work, and longer than the device
-    works.
+    works; or, where the device does not bound the step, so much of its time that other steps are
+    not like it.
     """
     device_ns = statistics.fmean(busiest_ns(step.device) for step in trace.steps)
-    return start_up.share >= MOST_START_UP and start_up.ns > device_ns
+    if start_up.share >= MOST_START_UP and start_up.ns > device_ns:
+        return True
+    step_ns = statistics.fmean(step.end - step.start for step in trace.steps)
+    return verdict.kind != "device" and start_up.ns >= _MUCH_START_UP * step_ns
 
 
 def _with_causes(said: Sequence[Why], causes: Sequence[Why]) -> list[Why]:
@@ -442,12 +470,28 @@ def _with_causes(said: Sequence[Why], causes: Sequence[Why]) -> list[Why]:
     return [*said[:behind], *causes, *said[behind:]]
 
 
-def _launches_take_long(reasons: Sequence[Reason]) -> bool:
-    """Whether it is said that launch calls take much of the host's time: each so long that no model
-    of launches holds.
+def _in_turn(
+    verdict: StepVerdict, said: Sequence[Why], of_devices: list[Reason], split: DeviceSplit
+) -> tuple[StepVerdict, list[Why], list[Reason]]:
+    """The verdict and its sentences where several devices work in turn. The replay does not know
+    that one of them waits for the other, so what it predicts without waits is wrong: if one of them
+    works almost all the time, they bound the step.
     """
-    calls = [str(each.values["call"]) for each in reasons if each.code == "runtime-call-takes"]
-    return any("Launch" in call for call in calls)
+    kept = [each for each in said if code_of(each) not in ("predicted-gains", "device-is-idle")]
+    together = split.together_ns / split.step_ns
+    if verdict.kind not in ("synchronisation", "mixed", "device") or together < 1 - WITHIN:
+        return verdict, kept, of_devices
+    rest = [each for each in kept if code_of(each) not in _BOUND_BY_REPLAY]
+    busiest = max(row.busy for row in split.devices)
+    bound = because(
+        "device-bound-in-turn",
+        devices=len(split.devices),
+        step_ns=split.step_ns,
+        busy=busiest / split.step_ns,
+        together=together,
+    )
+    verdict = msgspec.structs.replace(verdict, kind="device", factor=None)
+    return verdict, [bound, *rest], []
 
 
 def _without_names(said: Sequence[Why], names: Sequence[str]) -> list[Why]:

@@ -255,12 +255,14 @@ def _known_without_verdict(explanation: record.Explanation) -> list[Why]:
 
 def _calls_that_wait(waits: Sequence[record.SynchronisationRow]) -> Why:
     """How many calls of a step wait for the device, and the lines of the first few."""
-    named = [
-        because("waits-at-line", line=row.site.line or "?", what=row.what)
-        for row in waits[:_MOST_WAITS]
-    ]
-    # At least 1, since a call that only some steps make may be less than half a call a step. ``?``:
-    # a wait whose line is not known.
+    named = []
+    for row in waits[:_MOST_WAITS]:
+        # A trace tells no lines.
+        where = because("waits-in", what=row.what)
+        if row.site.line:
+            where = because("waits-at-line", line=row.site.line, what=row.what)
+        named.append(where)
+    # At least 1, since a call that only some steps make may be less than half a call a step.
     number = max(1, round(sum(row.count for row in waits)))
     return because("calls-that-wait", number=number, lines=together(*named))
 

@@ -148,6 +148,7 @@ TEMPLATES = {
     ),
     "calls-that-wait": "{number:count call} in each step {number:wait} for the device: {lines}.",
     "waits-at-line": "{line} ({what:short})",
+    "waits-in": "{what:short}",
     "no-verdict-of-the-profile": (
         "No verdict: the profile does not explain the time of the step ({why})."
     ),
@@ -189,6 +190,19 @@ TEMPLATES = {
         " device. Synchronisations cost {share:percent} of the step; without them the step would be"
         " device-bound."
     ),
+    "device-bound-in-turn": (
+        "Device-bound by {devices} devices that work in turn: in a step of {step_ns:time} no device"
+        " works for more than {busy:share}, but at least one of them for {together:share}."
+    ),
+    "copies-take-the-device": (
+        "Copies take {share:percent} of the device's time ({copy_ns:time}): copy less, or copy while"
+        " the device computes."
+    ),
+    "pageable-copies-take-the-device": (
+        "Copies take {share:percent} of the device's time ({copy_ns:time}), many of them from"
+        " pageable memory: pinned memory (in PyTorch, pin_memory() and non_blocking=True) makes"
+        " them faster, and lets the device compute meanwhile."
+    ),
     # What a change would gain, by the replay.
     "less-host-work-saves-nothing": "Less CPU work would not make it faster.",
     "predicted-gains": "Predicted time of a step: {each}.",
@@ -220,13 +234,15 @@ TEMPLATES = {
     "host-time-in-operations": "{part_ns:time} ({share:share}) is in operations",
     "host-time-in-data-loading": "{part_ns:time} ({share:share}) is in the DataLoader's next()",
     "host-time-between-operations": "{part_ns:time} ({share:share}) is between operations",
-    "between-operations-is": (
-        "What runs between operations is not named in the trace: code of the program or of"
-        " libraries, such as Python, or calls of the runtime."
+    "host-time-in-unnamed-code": (
+        "{part_ns:time} ({share:share}) is between operations, in code that the trace does not name"
+        " (such as Python)"
     ),
-    "runtime-call-takes": (
-        "Calls of {call:short} take {call_ns:time} of the CPU work ({share:percent}), {calls:,} in"
-        " each step."
+    "runtime-calls-take": "Runtime calls with most CPU time in a step: {each}.",
+    "runtime-call-takes": "{call:short} {call_ns:time} ({share:percent}) in {calls:count call}",
+    "allocate-once": (
+        "Allocating and freeing take {share:percent} of the CPU work: allocate once, and use the"
+        " memory again."
     ),
     "range-holds-operations": (
         "{name:short} is a range around other operations; outside of them it takes {own_ns:time} of"
@@ -316,8 +332,8 @@ TEMPLATES = {
     "all-latencies": "{low_ns:time} to {high_ns:time}",
     "longest-latency": "the longest is {latency_ns:time}, at a launch of {kernel}",
     "latency-with-unchecked-clocks": (
-        "No wait in the recording shows whether the clocks of CPU and device agree to a few µs. By"
-        " what they differ, the launch latency is wrong."
+        "No wait in the recording shows whether the clocks of CPU and device agree, so the launch"
+        " latency may be wrong by some µs."
     ),
     "no-launch-latency": "The launch latency is not known: {why}.",
     "few-launches-find-the-device-idle": (
@@ -458,6 +474,10 @@ TEMPLATES = {
         "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in"
         " collectives is for rank {rank}. In each step the other ranks wait {waited_ns:time}"
         " for it. {cause}"
+    ),
+    "longer-steps": (
+        "A step of each of the ranks {ranks} takes about {step_ns:time}, {times:factor} as long as"
+        " in the other ranks."
     ),
     "longer-step": (
         "A step of rank {rank} takes {step_ns:time}, {times:factor} as long as in the other ranks."

@@ -275,7 +275,10 @@ def delay_reasons(
     elif delays.launches >= _MANY and not mostly_hidden:
         reasons.append(because("no-launch-latency", why=delays.reason))
 
-    if delays.launches >= _FEWEST and delays.queued >= _QUEUED * delays.launches:
+    # Launches that wait for longer than all steps take wait for work from before them.
+    in_steps = (delays.queued_ns or 0.0) <= steps_ns
+    many = delays.launches >= _FEWEST and delays.queued >= _QUEUED * delays.launches
+    if many and in_steps:
         others = delays.queued_behind_others
         values = {
             "queued": delays.queued,

@@ -171,7 +171,9 @@ def _is_first_launch(call: HostCall, fastest: dict[str, float]) -> bool:
     if call.kind != "launch" or "Graph" in call.name:
         return False
     length_ns = call.end - call.start - call.no_work
-    return length_ns >= _SLOW_CALL_NS and length_ns >= _TIMES * fastest.get(call.name, 0.0)
+    if length_ns < _SLOW_CALL_NS:
+        return False
+    return call.queue.first or length_ns >= _TIMES * fastest.get(call.name, 0.0)
 
 
 def _is_first_call(operation: HostOperation, fastest: dict[str, float]) -> bool:

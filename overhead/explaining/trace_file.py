@@ -71,6 +71,8 @@ _MUCH_START_UP = 0.25
 """From this share of a step on, start-up makes it another step than those after it. Chosen, not
 measured.
 """
+_MOST_FEW_LAUNCHES = 3
+"""So many launches are no program to be judged. Chosen, not measured."""
 _TRUE_OF_START_UP = {
     "device-is-idle",
     "most-host-time",
@@ -162,7 +164,7 @@ def _explain_traces(
         not_seen=[*_not_in_a_trace(trace), *_not_read(trace), *found.not_seen],
         verdict=_verdict(found, trace, host, ranks, between_ranks, opened, split),
         ranks=list(ranks.rows) if ranks else [],
-        calls=call_rows(trace),
+        calls=call_rows(trace.quiet()),
         processes=_process_rows(trace),
         device_time=device_time_rows(
             split, waits_known=ranks is not None and ranks.collectives > 0
@@ -379,7 +381,11 @@ def _verdict_and_causes(
     elif verdict.kind == "unclear":
         verdict, said = _as_recorded(found, split, said)
     else:
-        why = _other_steps(trace, host) or _calls_without_work(verdict, trace, host)
+        why = (
+            _too_few_launches(verdict, trace)
+            or _other_steps(trace, host)
+            or _calls_without_work(verdict, trace, host)
+        )
         if why is not None:
             verdict = StepVerdict(kind="unclear", sentences=[])
             said = [why]
@@ -544,6 +550,17 @@ def _as_recorded(
             because("longest-wait-as-recorded", what=longest.what, longest_ns=longest.blocked_ns)
         )
     return found.verdict, [*said, *known]
+
+
+def _too_few_launches(verdict: StepVerdict, trace: Trace) -> Reason | None:
+    """Why a recording without steps tells nothing of what bounds the program: it holds almost no
+    launches, and the host did something else. None if it does.
+    """
+    launches = sum(step.count("launch") for step in trace.steps)
+    is_whole = trace.steps_taken.how in ("recording", "launches")
+    if not is_whole or verdict.kind == "device" or launches > _MOST_FEW_LAUNCHES:
+        return None
+    return because("too-few-launches", launches=launches)
 
 
 def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:

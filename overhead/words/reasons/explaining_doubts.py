@@ -154,6 +154,9 @@ TEMPLATES = {
         "If the program uses a device, record it too: ProfilerActivity.CUDA, or the activity of"
         " that device."
     ),
+    "too-few-launches": (
+        "No verdict: the recording has only {launches:count launch/launches}. Record more steps."
+    ),
     "several-devices": (
         "{devices} devices take part. The verdict is about device {device:plain 30}, which works"
         " longest: {busy:percent} of a step."

@@ -7,6 +7,7 @@ Such a time is what the change could reach at best. Only a measurement tells wha
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import statistics
 from collections.abc import Callable, Sequence
@@ -27,6 +28,10 @@ _LONGEST_LAUNCH_NS = 1e6
 where the launches become a graph. In public traces an operation of PyTorch takes 20 to 600 µs for
 each launch under its profiler, and module loading, data loading or Python of a program from 2 ms
 on.
+"""
+_LONGEST_UNNAMED_NS = 1e5
+"""The same where no operations are recorded: what runs between the calls of a program in C++ may be
+anything. Chosen, not measured: a launch by such a program takes some µs.
 """
 _ROUNDS = 1
 """Each step is replayed once before the one that counts, so that it begins on a busy device. More
@@ -66,7 +71,10 @@ def predictions(trace: Trace, host: HostTimes) -> list[PredictedStep]:
         return []
     runtime = _runtime_of(trace)
     found = []
-    for change, changed in _CHANGES.items():
+    has_operations = any(step.operations for step in trace.steps)
+    longest_ns = _LONGEST_LAUNCH_NS if has_operations else _LONGEST_UNNAMED_NS
+    changes = {**_CHANGES, "graphs": functools.partial(_with_graphs, longest_ns=longest_ns)}
+    for change, changed in changes.items():
         step_ns = _typical_ns(model, changed)
         # A step of no time would be infinitely fast, which no file can hold.
         if step_ns > 0:
@@ -117,13 +125,14 @@ def _with_half_the_host(actions: Sequence[QueueAction]) -> list[QueueAction]:
     return [action._replace(work_ns=action.work_ns / 2) for action in actions]
 
 
-def _with_graphs(actions: Sequence[QueueAction]) -> list[QueueAction]:
+def _with_graphs(actions: Sequence[QueueAction], longest_ns: float) -> list[QueueAction]:
     """The launches between two waits, reads, copies of pageable memory, launches of graphs or long
     stretches of other work of the host are one graph, if they are of one device.
 
     All work of the host between these launches goes, which is the most that a graph can save: it
     replays launches, and no code of the program. What leads from a wait to the first launch stays,
-    but for a launch like the others.
+    but for a launch like the others. ``longest_ns``: work before a launch that is longer is
+    something else than launching.
     """
     changed: list[QueueAction] = []
     graph: list[QueueAction] = []  # the launches and uploads since the last one ended
@@ -135,7 +144,7 @@ def _with_graphs(actions: Sequence[QueueAction]) -> list[QueueAction]:
             graph = []
             continue
         of_another = bool(graph) and _devices(action) != _devices(graph[-1])
-        if of_another or action.work_ns > _LONGEST_LAUNCH_NS:
+        if of_another or action.work_ns > longest_ns:
             changed += _as_one_graph(graph)
             graph = []
         graph.append(action)
@@ -180,7 +189,6 @@ def _as_one_graph(launches: Sequence[QueueAction]) -> list[QueueAction]:
 
 
 _CHANGES: dict[ReplayChange, _Changed] = {
-    "graphs": _with_graphs,
     "half-host": _with_half_the_host,
     "no-waits": _without_waits,
 }

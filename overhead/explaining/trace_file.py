@@ -71,6 +71,10 @@ _MUCH_START_UP = 0.25
 """From this share of a step on, start-up makes it another step than those after it. Chosen, not
 measured.
 """
+_ALWAYS = 0.95
+"""A device that works for such a share of a step bounds it: anything else saves the rest at most.
+Chosen, not measured.
+"""
 _MOST_FEW_LAUNCHES = 3
 """So many launches are no program to be judged. Chosen, not measured."""
 _TRUE_OF_START_UP = {
@@ -374,6 +378,8 @@ def _verdict_and_causes(
     first, then where the time goes, then what a reader must know of these times.
     """
     verdict = _with_idle_share(found.verdict, split)
+    if verdict.kind in ("synchronisation", "mixed"):
+        verdict = _never_idle(verdict, split)
     said = list(verdict.sentences)
     start_up = start_up_of(trace.quiet(), host)
     if not trace.has_device:
@@ -413,6 +419,8 @@ def _verdict_and_causes(
     if bounds:
         verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
         facts = [reason for reason in said if code_of(reason) in _TRUE_OF_START_UP]
+        # What allocates for the first time also starts the runtime.
+        places = [reason for reason in places if reason.code != "allocate-once"]
         said = [*started, *places, *facts]
     else:
         said = _with_causes(said, [*started, *places])
@@ -420,7 +428,10 @@ def _verdict_and_causes(
     if any(each.code == "devices-in-turn" for each in of_devices):
         verdict, said, of_devices = _in_turn(verdict, said, of_devices, split)
     if verdict.kind == "device":
-        said = _with_causes(said, copies_said(split, trace))
+        of_copies = copies_said(split, trace)
+        if of_copies:
+            said = [each for each in said if code_of(each) != "pageable-uploads"]
+        said = _with_causes(said, of_copies)
     said += of_devices
     # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
     said += _chosen_cost(host)
@@ -446,6 +457,25 @@ def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
         elif idle_share >= LEAST_IDLE and (verdict.kind != "device" or idle_share <= WITHIN):
             said.append(because("device-is-idle", share=idle_share))
     return msgspec.structs.replace(verdict, overhead_share=idle_share, sentences=said)
+
+
+def _never_idle(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
+    """The verdict that the device bounds the step if it works almost all the time: then neither
+    waits nor work of the host cost much. The same verdict if it does not, or may wait for others.
+    """
+    busiest = max(split.devices, key=_busy_of, default=None)
+    if busiest is None or split.step_ns <= 0:
+        return verdict
+    share = min(1.0, busiest.busy / split.step_ns)
+    may_wait = busiest.collective + busiest.waiting > _LITTLE * split.step_ns
+    if share < _ALWAYS or may_wait:
+        return verdict
+    bound = because(
+        "device-bound-as-recorded", device_ns=busiest.busy, step_ns=split.step_ns, share=share
+    )
+    kept = [each for each in verdict.sentences if code_of(each) not in _BOUND_BY_REPLAY]
+    kept = [each for each in kept if code_of(each) not in _WRONG_OF_START_UP]
+    return msgspec.structs.replace(verdict, kind="device", factor=None, sentences=[bound, *kept])
 
 
 def _busy_of(device: TimeSplit) -> float:
@@ -560,6 +590,8 @@ def _too_few_launches(verdict: StepVerdict, trace: Trace) -> Reason | None:
     is_whole = trace.steps_taken.how in ("recording", "launches")
     if not is_whole or verdict.kind == "device" or launches > _MOST_FEW_LAUNCHES:
         return None
+    if not launches:
+        return because("no-launches")
     return because("too-few-launches", launches=launches)
 
 

@@ -154,6 +154,7 @@ TEMPLATES = {
         "If the program uses a device, record it too: ProfilerActivity.CUDA, or the activity of"
         " that device."
     ),
+    "no-launches": "No verdict: the recording has no launches of kernels.",
     "too-few-launches": (
         "No verdict: the recording has only {launches:count launch/launches}. Record more steps."
     ),

@@ -23,6 +23,8 @@ _MUCH_BETWEEN = 0.25
 """From this share of the host's time on, it is said what may be between operations. Chosen, not
 measured.
 """
+_NEARLY_ALL = 0.98
+"""From this share on, a place holds all. Chosen as the rest of what is named."""
 _MOST_CALLS = 3
 """A sentence names at most so many calls."""
 _OFTEN = 0.5
@@ -170,7 +172,8 @@ def places_reasons(places: HostPlaces, *, has_device: bool) -> list[Reason]:
     in_order = sorted([launching, other, loading, between], key=_share_of, reverse=True)
     parts = [part for part in in_order if _share_of(part) >= _LEAST_SHARE]
     reasons: list[Reason] = []
-    if places.has_operations:
+    # All of it at one place is said by the operations.
+    if places.has_operations and _share_of(in_order[0]) < _NEARLY_ALL:
         reasons.append(because("host-time-goes-to", whole_ns=whole_ns, parts=together(*parts)))
     return reasons + _call_reasons(places.calls, whole_ns)
 

@@ -276,7 +276,7 @@ def delay_reasons(
         reasons.append(because("no-launch-latency", why=delays.reason))
 
     # Launches that wait for longer than all steps take wait for work from before them.
-    in_steps = (delays.queued_ns or 0.0) <= steps_ns
+    in_steps = mostly_hidden or (delays.queued_ns or 0.0) <= steps_ns
     many = delays.launches >= _FEWEST and delays.queued >= _QUEUED * delays.launches
     if many and in_steps:
         others = delays.queued_behind_others

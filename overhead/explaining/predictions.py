@@ -73,7 +73,8 @@ def predictions(trace: Trace, host: HostTimes) -> list[PredictedStep]:
     found = []
     has_operations = any(step.operations for step in trace.steps)
     longest_ns = _LONGEST_LAUNCH_NS if has_operations else _LONGEST_UNNAMED_NS
-    changes = {**_CHANGES, "graphs": functools.partial(_with_graphs, longest_ns=longest_ns)}
+    with_graphs = functools.partial(_with_graphs, longest_ns=longest_ns)
+    changes: dict[ReplayChange, _Changed] = {"graphs": with_graphs, **_CHANGES}
     for change, changed in changes.items():
         step_ns = _typical_ns(model, changed)
         # A step of no time would be infinitely fast, which no file can hold.

@@ -79,6 +79,8 @@ _MOST_FEW_LAUNCHES = 3
 """So many launches are no program to be judged. Chosen, not measured."""
 _TRUE_OF_START_UP = {
     "device-is-idle",
+    "launch-latency",
+    "first-launches-take-long",
     "most-host-time",
     "processor-only",
     "kernels-inside-operations",
@@ -398,6 +400,10 @@ def _verdict_and_causes(
         else:
             verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
 
+    of_devices = devices_said(split)
+    if any(each.code == "devices-in-turn" for each in of_devices):
+        verdict, said, of_devices = _in_turn(verdict, said, of_devices, split)
+
     # A replay that fails its check shows that the times of the host are not right, and calls that
     # may wait are no work. Beside a device that bounds the step the host's time tells nothing.
     places: list[Reason] = []
@@ -408,6 +414,8 @@ def _verdict_and_causes(
         )
         places += _opened_reasons(found, opened)
         said = _without_names(said, opened)
+        # Where the host's time goes tells the share of data loading already.
+        said = [each for each in said if code_of(each) != "data-loader"]
         if any(each.code == "runtime-calls-take" for each in places):
             # These calls tell more than what graphs would not save.
             said = [each for each in said if code_of(each) != "fewer-launches-save-little"]
@@ -424,9 +432,8 @@ def _verdict_and_causes(
         said = [*started, *places, *facts]
     else:
         said = _with_causes(said, [*started, *places])
-    of_devices = devices_said(split)
-    if any(each.code == "devices-in-turn" for each in of_devices):
-        verdict, said, of_devices = _in_turn(verdict, said, of_devices, split)
+    if verdict.kind == "device" and code_of(said[0]) == "device-bound":
+        said = _with_causes(said, _of_quick_steps(trace))
     if verdict.kind == "device":
         of_copies = copies_said(split, trace)
         if of_copies:
@@ -583,12 +590,17 @@ def _as_recorded(
 
 
 def _too_few_launches(verdict: StepVerdict, trace: Trace) -> Reason | None:
-    """Why a recording without steps tells nothing of what bounds the program: it holds almost no
-    launches, and the host did something else. None if it does.
+    """Why a recording of one step tells nothing of what bounds the program: it holds almost no
+    launches, and the host did something else. None if it does. A graph is many launches.
     """
-    launches = sum(step.count("launch") for step in trace.steps)
-    is_whole = trace.steps_taken.how in ("recording", "launches")
-    if not is_whole or verdict.kind == "device" or launches > _MOST_FEW_LAUNCHES:
+    called = []
+    for step in trace.steps:
+        called += [call.name for call in step.calls if call.kind == "launch"]
+    launches = len(called)
+    is_one = len(trace.steps) == 1
+    if verdict.kind == "device" or launches > _MOST_FEW_LAUNCHES or not is_one:
+        return None
+    if any("Graph" in name for name in called):
         return None
     if not launches:
         return because("no-launches")
@@ -623,6 +635,17 @@ def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
     if left_out:
         return because("steps-after-the-first-differ", steps=steps, **times)
     return because("steps-differ", steps=steps, **times)
+
+
+def _of_quick_steps(trace: Trace) -> list[Reason]:
+    """That the times of a step are those of the quickest ones, where the device works much longer
+    in others.
+    """
+    quick_ns = statistics.median(busiest_ns(step.device) for step in trace.quiet().steps)
+    device_ns = statistics.median(busiest_ns(step.device) for step in trace.steps)
+    if device_ns <= _APART * quick_ns:
+        return []
+    return [because("times-of-quick-steps", device_ns=device_ns)]
 
 
 def _same_bound(first: StepParts, second: StepParts) -> bool:

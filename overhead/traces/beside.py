@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from overhead.traces.doubts import working_threads
 from overhead.traces.trace import DeviceWork, HostCall, HostOperation
 
-
 _OF_A_DEVICE = re.compile(r"\w*(Device|Ctx|Context|Thread)Synchronize\w*")
 """A wait for all streams is for the program's work too."""
 

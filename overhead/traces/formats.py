@@ -73,7 +73,7 @@ def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
             shortest_ns=min(lengths_ns),
             longest_ns=max(lengths_ns),
         )
-    device = trace.device or ("a device that the trace does not name" if trace.has_device else "")
+    device = trace.device or ("a device" if trace.has_device else "")
     return dataclasses.replace(
         trace, steps=steps, device=device, steps_taken=taken, maker=trace_format.maker
     )

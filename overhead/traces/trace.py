@@ -280,19 +280,6 @@ def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
     )
 
 
-_UNLIKE = 1.3
-"""Steps differ in their work if the device works so many times as long in them. Chosen, as a gain
-that is named.
-"""
-
-
-def _same_device_time(some: Sequence[StepTrace], steps: Sequence[StepTrace]) -> bool:
-    """Whether the device works in some of these steps about as long as in all of them."""
-    some_ns = statistics.median([busiest_ns(step.device) for step in some])
-    all_ns = statistics.median([busiest_ns(step.device) for step in steps])
-    return max(some_ns, all_ns) <= _UNLIKE * min(some_ns, all_ns)
-
-
 _NOTHING_LOST = Recording()
 _ALL = StepsTaken(how="recording")
 
@@ -337,10 +324,7 @@ class Trace:
         # The shortest quarter of the lengths. A step as long as the longest of these counts too.
         quietest_ns = _quietest(step.end - step.start for step in self.steps)
         longest_ns = max(quietest_ns, default=0.0)
-        quiet = [step for step in self.steps if step.end - step.start <= longest_ns]
-        if not _same_device_time(quiet, self.steps):
-            return self
-        return Trace(quiet)
+        return Trace([step for step in self.steps if step.end - step.start <= longest_ns])
 
     @property
     def alike(self) -> bool:

@@ -190,13 +190,17 @@ TEMPLATES = {
         " device. Synchronisations cost {share:percent} of the step; without them the step would be"
         " device-bound."
     ),
+    "times-of-quick-steps": (
+        "These are the times of the quickest steps: in the median step the device works for"
+        " {device_ns:time}."
+    ),
     "device-bound-in-turn": (
         "Device-bound by {devices} devices that work in turn: in a step of {step_ns:time} no device"
         " works for more than {busy:share}, but at least one of them for {together:share}."
     ),
     "copies-take-the-device": (
-        "Copies take {share:percent} of the device's time ({copy_ns:time}): copy less, or copy while"
-        " the device computes."
+        "Copies take {share:percent} of the device's time ({copy_ns:time}): copy less, or copy"
+        " while the device computes."
     ),
     "pageable-copies-take-the-device": (
         "Copies take {share:percent} of the device's time ({copy_ns:time}), many of them from"

@@ -272,7 +272,7 @@ def delay_reasons(
         pass
     elif delays.latency_ns is not None:
         reasons += _latency_reasons(delays, delays.latency_ns, each)
-    elif delays.launches >= _MANY and not mostly_hidden:
+    elif delays.launches >= _MANY and delays.queued < _MOSTLY * delays.launches:
         reasons.append(because("no-launch-latency", why=delays.reason))
 
     # Launches that wait for longer than all steps take wait for work from before them.

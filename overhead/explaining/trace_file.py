@@ -379,27 +379,7 @@ def _verdict_and_causes(
     """The verdict on a recording that has lost little, and its sentences: what bounds the step
     first, then where the time goes, then what a reader must know of these times.
     """
-    verdict = _with_idle_share(found.verdict, split)
-    if verdict.kind in ("synchronisation", "mixed"):
-        verdict = _never_idle(verdict, split)
-    said = list(verdict.sentences)
-    start_up = start_up_of(trace.quiet(), host)
-    if not trace.has_device:
-        said = _on_processor_only(found, trace, said)
-    elif verdict.kind == "unclear":
-        verdict, said = _as_recorded(found, split, said)
-    else:
-        why = (
-            _too_few_launches(verdict, trace)
-            or _other_steps(trace, host)
-            or _calls_without_work(verdict, trace, host)
-        )
-        if why is not None:
-            verdict = StepVerdict(kind="unclear", sentences=[])
-            said = [why]
-        else:
-            verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
-
+    verdict, said = _judged(found, trace, host, ranks, split)
     of_devices = devices_said(split)
     if any(each.code == "devices-in-turn" for each in of_devices):
         verdict, said, of_devices = _in_turn(verdict, said, of_devices, split)
@@ -413,32 +393,10 @@ def _verdict_and_causes(
             host_places(trace.quiet(), host, opened), has_device=trace.has_device
         )
         places += _opened_reasons(found, opened)
-        said = _without_names(said, opened)
-        # Where the host's time goes tells the share of data loading already.
-        said = [each for each in said if code_of(each) != "data-loader"]
-        if any(each.code == "runtime-calls-take" for each in places):
-            # These calls tell more than what graphs would not save.
-            said = [each for each in said if code_of(each) != "fewer-launches-save-little"]
-    bounds = _start_up_bounds(start_up, trace, verdict)
-    started = start_up_reasons(start_up, bounds=bounds)
-    if start_up.share >= MOST_START_UP:
-        # What such a recording says of its launches does not hold for the steps after it.
-        said = [reason for reason in said if code_of(reason) not in _WRONG_OF_START_UP]
-    if bounds:
-        verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
-        facts = [reason for reason in said if code_of(reason) in _TRUE_OF_START_UP]
-        # What allocates for the first time also starts the runtime.
-        places = [reason for reason in places if reason.code != "allocate-once"]
-        said = [*started, *places, *facts]
-    else:
-        said = _with_causes(said, [*started, *places])
-    if verdict.kind == "device" and code_of(said[0]) == "device-bound":
-        said = _with_causes(said, _of_quick_steps(trace))
+        said = _without_what_places_tell(said, opened, places)
+    verdict, said = _with_start_up(verdict, said, places, trace, host)
     if verdict.kind == "device":
-        of_copies = copies_said(split, trace)
-        if of_copies:
-            said = [each for each in said if code_of(each) != "pageable-uploads"]
-        said = _with_causes(said, of_copies)
+        said = _with_device_causes(said, trace, split)
     said += of_devices
     # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
     said += _chosen_cost(host)
@@ -446,6 +404,80 @@ def _verdict_and_causes(
         said.remove(UNCHECKED)
         said.append(UNCHECKED)
     return verdict, said
+
+
+def _judged(
+    found: Explanation,
+    trace: Trace,
+    host: HostTimes,
+    ranks: RankComparison | None,
+    split: DeviceSplit,
+) -> tuple[StepVerdict, list[Why]]:
+    """The verdict and its sentences, from the replay, from the recorded times alone, or none."""
+    verdict = _with_idle_share(found.verdict, split)
+    if verdict.kind in ("synchronisation", "mixed"):
+        verdict = _never_idle(verdict, split)
+    said = list(verdict.sentences)
+    if not trace.has_device:
+        return verdict, _on_processor_only(found, trace, said)
+    if verdict.kind == "unclear":
+        return _as_recorded(found, split, said)
+    why = (
+        _too_few_launches(verdict, trace)
+        or _other_steps(trace, host)
+        or _calls_without_work(verdict, trace, host)
+    )
+    if why is not None:
+        return StepVerdict(kind="unclear", sentences=[]), [why]
+    return without_waits_for_ranks(verdict, said, trace, host, ranks)
+
+
+def _without_what_places_tell(
+    said: Sequence[Why], opened: Sequence[str], places: Sequence[Reason]
+) -> list[Why]:
+    """What is said, without what the places of the host's time (``places``) tell better."""
+    told = {"data-loader"}
+    if any(each.code == "runtime-calls-take" for each in places):
+        # These calls tell more than what graphs would not save.
+        told.add("fewer-launches-save-little")
+    return [each for each in _without_names(said, opened) if code_of(each) not in told]
+
+
+def _with_start_up(
+    verdict: StepVerdict,
+    said: list[Why],
+    places: Sequence[Reason],
+    trace: Trace,
+    host: HostTimes,
+) -> tuple[StepVerdict, list[Why]]:
+    """The verdict and its sentences with the causes on the host (``places``) and the start-up among
+    them. There is no verdict where start-up bounds the step.
+    """
+    start_up = start_up_of(trace.quiet(), host)
+    bounds = _start_up_bounds(start_up, trace, verdict)
+    started = start_up_reasons(start_up, bounds=bounds)
+    if start_up.share >= MOST_START_UP:
+        # What such a recording says of its launches does not hold for the steps after it.
+        said = [reason for reason in said if code_of(reason) not in _WRONG_OF_START_UP]
+    if not bounds:
+        return verdict, _with_causes(said, [*started, *places])
+    verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
+    facts = [reason for reason in said if code_of(reason) in _TRUE_OF_START_UP]
+    # What allocates for the first time also starts the runtime.
+    kept = [reason for reason in places if reason.code != "allocate-once"]
+    return verdict, [*started, *kept, *facts]
+
+
+def _with_device_causes(said: list[Why], trace: Trace, split: DeviceSplit) -> list[Why]:
+    """What is said of a step that the device bounds, with what its time goes into if it is copies,
+    and in which steps.
+    """
+    if said and code_of(said[0]) == "device-bound":
+        said = _with_causes(said, _of_quick_steps(trace))
+    of_copies = copies_said(split, trace)
+    if of_copies:
+        said = [each for each in said if code_of(each) != "pageable-uploads"]
+    return _with_causes(said, of_copies)
 
 
 def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _OUT = ROOT / "overhead" / "traces" / "published.json"
 sys.path.insert(0, str(ROOT))
 
-from overhead.errors import UsageError  # noqa: E402
+from overhead.errors import BadFile  # noqa: E402
 from overhead.explaining.record import BETWEEN, Explanation  # noqa: E402
 from overhead.explaining.trace_file import explain_traces  # noqa: E402
 from overhead.results import Reason  # noqa: E402
@@ -62,8 +62,8 @@ def trace_of(corpus: Path, told: dict[str, Any]) -> PublishedTrace:
     }
     try:
         found = explain_traces([path])
-    except UsageError as error:
-        why = _code(error.why)
+    except BadFile as error:
+        why = _code(error.fault)
         return PublishedTrace(**known, answer="refused", because=why, left_out="no device")
     if not _has_device(found):
         return PublishedTrace(

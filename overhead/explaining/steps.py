@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.results import Reason, because, together
+from overhead.results import Reason, Why, because, together
 from overhead.traces.steps_taken import StepsTaken
 
 _LITTLE = 0.02
@@ -14,6 +14,12 @@ measured.
 _VARY = 1.5
 """Steps vary if the longest takes so many times as long as the shortest. Chosen, not measured."""
 _MOST_NAMED = 4
+_MUCH_BETWEEN = 0.1
+"""An idle device between the steps is said before the verdict from this share of the time on, as
+the operations are that take most. Chosen, not measured.
+"""
+_MOST_BETWEEN = 0.5
+"""From this share on, the time between the steps bounds the program, and not the steps."""
 
 
 def steps_reasons(taken: StepsTaken) -> list[Reason]:
@@ -38,6 +44,39 @@ def steps_reasons(taken: StepsTaken) -> list[Reason]:
     elif taken.how in ("launches", "recording"):
         found.append(because("how-to-mark-steps"))
     return found
+
+
+def is_bound_between(taken: StepsTaken | None) -> bool:
+    """Whether the device is idle between the steps for most of the time, so that what bounds a step
+    does not bound the program.
+    """
+    return taken is not None and _idle_share_between(taken) >= _MOST_BETWEEN
+
+
+def between_steps_reasons(taken: StepsTaken | None) -> list[Reason]:
+    """That the device is idle between the steps for much of the time, and what runs there."""
+    if taken is None or _idle_share_between(taken) < _MUCH_BETWEEN:
+        return []
+    most: Why = ""
+    # Little of that time says nothing of what it is.
+    if 2 * taken.most_between_ns >= taken.idle_between_ns:
+        most = because(
+            "most-between-steps", name=taken.most_between, ns=taken.most_between_ns / _gaps(taken)
+        )
+    code = "between-steps-bounds" if is_bound_between(taken) else "between-steps-costs"
+    each_ns = taken.idle_between_ns / _gaps(taken)
+    return [because(code, each_ns=each_ns, share=_idle_share_between(taken), most=most)]
+
+
+def _gaps(taken: StepsTaken) -> int:
+    return max(1, taken.found - 1)
+
+
+def _idle_share_between(taken: StepsTaken) -> float:
+    """The share of the time from the first step to the last in which no step runs and no device
+    works.
+    """
+    return taken.idle_between_ns / taken.whole_ns if taken.whole_ns else 0.0
 
 
 def _what(taken: StepsTaken) -> Reason:

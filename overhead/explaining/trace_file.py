@@ -39,6 +39,7 @@ from overhead.explaining.record import (
 )
 from overhead.explaining.replay import StepParts, mean_parts, step_parts
 from overhead.explaining.start_up import MOST_START_UP, StartUp, start_up_of, start_up_reasons
+from overhead.explaining.steps import between_steps_reasons, is_bound_between
 from overhead.explaining.verdict import LEAST_IDLE, UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
@@ -358,6 +359,13 @@ def _verdict(
         said = []
     else:
         verdict, said = _verdict_and_causes(found, trace, host, ranks, opened, split)
+        between = between_steps_reasons(trace.steps_taken)
+        if is_bound_between(trace.steps_taken):
+            verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
+        if between:
+            # It is true of a step alone, and wrong of the program.
+            said = [each for each in said if code_of(each) != "less-host-work-saves-nothing"]
+        first = [*between, *first]
     if ranks is not None:
         said.append(because("rest-is-of-rank", rank=ranks.rows[0].rank))
         said += between_ranks

@@ -151,7 +151,7 @@ def traces_of_others(machines: Machines) -> Iterator[Part]:
     """
     data = published_traces()
     points = [*_published_points(data.trace), *_own_points(data.own)]
-    opening = _answer(data.trace, points)
+    opening = _answer(points)
     if opening:
         yield Text([opening], lead=True)
     shown = [trace for trace in data.trace if trace.is_shown]
@@ -214,7 +214,7 @@ def _left_out_table(traces: Iterable[PublishedTrace]) -> Table:
     return Table(words.LEFT_OUT_TABLE, ["why", "files"], rows, numeric=(1,), folded=True)
 
 
-def _answer(traces: Sequence[PublishedTrace], points: Sequence[_Point]) -> str:
+def _answer(points: Sequence[_Point]) -> str:
     """What the section opens with: the range of the latencies of PyTorch's profiler on NVIDIA."""
     recorder: Recorder = "Kineto with CUPTI"
     panel = [point for point in points if point.is_latency and point.recorder == recorder]
@@ -222,10 +222,7 @@ def _answer(traces: Sequence[PublishedTrace], points: Sequence[_Point]) -> str:
     if not theirs:
         return ""
     ours = [point for point in panel if point.is_ours]
-    of_recorder = [trace for trace in traces if trace.is_shown and trace.recorder == recorder]
-    makers = {trace.repository for trace in of_recorder}
-    gpus = {trace.gpu for trace in of_recorder}
-    return words.traces_answer(_ends(theirs), len(makers), len(gpus), _ends(ours) if ours else None)
+    return words.traces_answer(_ends(theirs), _ends(ours) if ours else None)
 
 
 def _ends(points: Sequence[_Point]) -> tuple[Value, Value]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from overhead.traces.beside import without_waits_beside
+from overhead.traces.between_steps import with_time_between
 from overhead.traces.calls import host_calls
 from overhead.traces.clock_bounds import compare_clocks
 from overhead.traces.clocks import Clocks, worst_of
@@ -34,6 +35,7 @@ from overhead.traces.recording import Recording
 from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Span, Spans, start_of, started_between
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
+from overhead.traces.step_windows import FoundSteps, StepWindow
 from overhead.traces.steps_taken import StepsTaken
 from overhead.traces.stream_waits import stream_waits
 from overhead.traces.trace import (
@@ -47,13 +49,7 @@ from overhead.traces.trace import (
     union_of_spans,
 )
 from overhead.traces.unmarked import trimmed_window, whole_window
-from overhead.traces.windows import (
-    FoundSteps,
-    StepWindow,
-    find_steps,
-    marked_steps,
-    steps_with_times,
-)
+from overhead.traces.windows import find_steps, marked_steps, steps_with_times
 from overhead.traces.work_times import WorkTimes
 
 _MOST_STREAMS = 1000
@@ -75,6 +71,7 @@ _ByCorrelation = Mapping[int, Sequence[DeviceWork]]
 @dataclasses.dataclass(frozen=True)
 class TraceSource:
     """What a file tells beside its events. ``unit_ns``: its times are floats in this unit.
+    ``begin_ns``: the time in the file from which the times of the events count.
 
     ``device``: the name of the device. ``rank``: whose file it is, of ``ranks`` of the program; 0
     if unknown. ``processes``: those of which the reader chose one, if it did. ``names``: of
@@ -85,6 +82,7 @@ class TraceSource:
     """
 
     unit_ns: float = 1.0
+    begin_ns: float = 0.0
     device: str = ""
     rank: str = ""
     ranks: int = 0
@@ -171,7 +169,7 @@ def assemble(
         recording=recording,
         ranks=source.ranks,
         work=work,
-        steps_taken=_steps_taken(found, steps, launches, recorded),
+        steps_taken=_steps_taken(found, steps, launches, recorded, by_kind, work),
     )
 
 
@@ -220,7 +218,7 @@ def _recording_with_counts(
         # ``by_kind`` holds only the events that can be used.
         events=by_kind.count + by_kind.backwards + unreadable,
         memory_recorded=bool(by_kind.of(EventKind.MEMORY)),
-        rounded_ns=by_kind.rounded_ns(source.unit_ns),
+        rounded_ns=by_kind.rounded_ns(source.unit_ns, source.begin_ns),
         clocks=worst_of(clocks),
         clocks_of_devices=clocks,
     )
@@ -264,11 +262,16 @@ def _steps_taken(
     steps: Sequence[StepTrace],
     launches: Launches,
     recorded: TimeRange,
+    by_kind: SortedEvents,
+    work: Iterable[DeviceWork],
 ) -> StepsTaken:
     """What was taken as the steps, and how much of the recording they are."""
     if not found.windows:
         return found.taken
     taken = steps_with_times(found, launches, recorded)
+    ranges = [*by_kind.of(EventKind.OPERATION), *by_kind.of(EventKind.ANNOTATION)]
+    ranges += by_kind.of(EventKind.STEP)
+    taken = with_time_between(taken, found.windows, work, ranges)
     host_end = max(step.end for step in steps)
     device_end = host_end
     for step in steps:

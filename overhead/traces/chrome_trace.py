@@ -10,10 +10,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from overhead.bounded_files import first_bytes, read_until_cut
 from overhead.errors import BadFile
@@ -30,7 +32,7 @@ from overhead.traces.other_files import (
     other_trace,
 )
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
-from overhead.traces.trace import Trace
+from overhead.traces.trace import TimeRange, Trace
 
 MOST_TRACE_BYTES = 1 << 30
 _MOST_OBJECTS = 20_000_000
@@ -43,6 +45,14 @@ _MOST_GROUP = 1000
 """Most characters of the description of a group of ranks."""
 _UNIT_NS = 1000.0
 """The file has its times in µs."""
+_EXACT_US = 2.0**42
+"""From here on a float of 64 bits in µs has steps that are too long to give whole ns: 51 days.
+Times since 1970 are longer.
+"""
+_LATEST_US = 1e16
+"""A time from here on is no time, and needs no digits: 317 years."""
+_EXACT_NS = 2.0**52
+"""Below this, sums of whole ns are exact as floats."""
 _NO_STREAM = 2**32 - 1
 """CUPTI's number for no stream."""
 _GZIP = b"\x1f\x8b"
@@ -142,6 +152,12 @@ class _Header:
     devices: list[dict[str, object]] = dataclasses.field(default_factory=list)
 
 
+class _ExactTime(msgspec.Struct, gc=False):
+    """The start of an event with all digits that the file has."""
+
+    ts: Decimal = Decimal(0)
+
+
 class _RawFile(msgspec.Struct):
     """The file with its events as they are written, so that each can be decoded on its own."""
 
@@ -231,8 +247,8 @@ class _Found:
 
     ``odd``: events that could not be read; ``unreadable``: those of them that are needed.
     ``mended``: events whose JSON is not valid, and that were read. ``is_cut``: whether the file
-    ends in the middle. ``categories``: how many events each has that is not read. ``names``: of
-    processes.
+    ends in the middle. ``begin_ns``: the time from which their times count. ``categories``: how
+    many events each has that is not read. ``names``: of processes.
     """
 
     events: list[TraceEvent] = dataclasses.field(default_factory=list)
@@ -240,6 +256,7 @@ class _Found:
     odd: int = 0
     mended: int = 0
     is_cut: bool = False
+    begin_ns: float = 0.0
     categories: Counter[str] = dataclasses.field(default_factory=Counter)
     names: dict[int | str, str] = dataclasses.field(default_factory=dict)
     header: _Header = dataclasses.field(default_factory=_Header)
@@ -320,8 +337,8 @@ def _events_of_broken(raw: bytearray, path: Path, error: str) -> _Found:
 
 
 def _add_events(found: _Found, raw_events: Iterable[msgspec.Raw | bytes]) -> None:
-    """Decode the events of a file that tell of the program, in ns, in the form that is the same for
-    all formats of traces. Counts the others.
+    """Decode the events of a file that tell of the program, in whole ns from the earliest of them,
+    in the form that is the same for all formats of traces. Counts the others.
     """
     event_decoder = msgspec.json.Decoder(_FileEvent, strict=False)
     category_decoder = msgspec.json.Decoder(_Category)
@@ -348,8 +365,39 @@ def _add_events(found: _Found, raw_events: Iterable[msgspec.Raw | bytes]) -> Non
                 found.categories[event.cat] += 1
             continue
         made = _event_of(event, kind, names)
-        if made is not None:
-            found.events.append(made)
+        if made is None:
+            continue
+        if _EXACT_US <= event.ts < _LATEST_US:
+            _make_exact(made, raw_event)
+        found.events.append(made)
+    _count_from_the_earliest(found)
+
+
+def _make_exact(event: TraceEvent, raw_event: msgspec.Raw | bytes) -> None:
+    """Give an event the start that all digits in the file tell. Its length stays."""
+    exact = msgspec.json.decode(raw_event, type=_ExactTime, strict=False)
+    start = round(exact.ts * 1000)
+    event.end = start + (event.end - event.start)
+    event.start = start
+
+
+def _count_from_the_earliest(found: _Found) -> None:
+    """Let the times of all events count from the earliest one. Whole ns since 1970 have more digits
+    than a float, so that neighbours would seem to overlap.
+    """
+    if not found.events:
+        return
+    starts = np.array([event.start for event in found.events], dtype=np.float64)
+    starts = starts[np.isfinite(starts)]
+    if not len(starts):
+        return
+    # One event with a wrong time, such as 0, must not decide.
+    usual = starts[np.abs(starts - np.median(starts)) < _EXACT_NS]
+    begin_ns = int(usual.min(initial=math.inf)) if len(usual) else 0
+    found.begin_ns = float(begin_ns)
+    for event in found.events:
+        event.start = float(event.start - begin_ns)
+        event.end = float(event.end - begin_ns)
 
 
 @functools.cache
@@ -378,6 +426,7 @@ def _source_of(found: _Found) -> TraceSource:
             other_device = category
     return TraceSource(
         unit_ns=_UNIT_NS,
+        begin_ns=found.begin_ns,
         device=device[:_MOST_NAME],
         rank=str(header.distributed.get("rank", ""))[:_MOST_NAME],
         ranks=ranks if isinstance(ranks, int) else 0,
@@ -410,11 +459,12 @@ def _event_of(event: _FileEvent, kind: EventKind, names: dict[str, str]) -> Trac
         # For device work the two fields are the device and its stream.
         stream = f"{event.pid}:{thread}"
         group = _group_of(arguments)
+    start, end = _whole_ns(event)
     return TraceEvent(
         kind=kind,
         name=names.setdefault(event.name, event.name),
-        start=event.ts * _UNIT_NS,
-        end=(event.ts + event.dur) * _UNIT_NS,
+        start=start,
+        end=end,
         process=event.pid,
         thread=names.setdefault(thread, thread),
         stream=names.setdefault(stream, stream),
@@ -441,17 +491,28 @@ def _sync_event(event: _FileEvent) -> TraceEvent:
             record = arguments.awaited_record
         if arguments.sync == "Stream Wait Event":
             stream = f"{device}:{arguments.stream}"
+    start, end = _whole_ns(event)
     return TraceEvent(
         kind=EventKind.SYNC,
         name=event.name,
-        start=event.ts * _UNIT_NS,
-        end=(event.ts + event.dur) * _UNIT_NS,
+        start=start,
+        end=end,
         process=event.pid,
         stream=stream,
         correlation=arguments.correlation,
         awaits=awaits,
         record=record,
     )
+
+
+def _whole_ns(event: _FileEvent) -> TimeRange:
+    """Start and end of an event in whole ns, so that an event ends where the next one begins, and
+    not a little later. Of a time that cannot be they are no whole numbers.
+    """
+    start, length = event.ts * _UNIT_NS, event.dur * _UNIT_NS
+    if abs(event.ts) < _LATEST_US and abs(event.dur) < _LATEST_US:
+        start, length = round(start), round(length)
+    return start, start + length
 
 
 def _is_told(number: object) -> bool:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from overhead.traces.calls import call_kind
-from overhead.traces.clocks import ClockBound, Clocks, clocks_of
+from overhead.traces.clocks import LEAST_WAKE_OF_HIP_NS, ClockBound, Clocks, clocks_of
 from overhead.traces.events import TraceEvent
 from overhead.traces.pending_work import uncalled_work
 from overhead.traces.spans import start_of
@@ -95,6 +95,8 @@ def compare_clocks(
     for device in devices:
         found = clocks_of(waits[device], starts[device])
         name = device if len(devices) > 1 else ""
+        if any(call.name.startswith("hip") for call in calls):
+            found = dataclasses.replace(found, least_wake_ns=LEAST_WAKE_OF_HIP_NS)
         by_device[device] = dataclasses.replace(found, device=name)
     return by_device
 

@@ -110,6 +110,11 @@ def _is_binary(path: Path, sample: bytes | bytearray) -> bool:
     return re.search(rb"[\x00-\x08\x0e-\x1a]", sample[:1000]) is not None
 
 
+def _is_text(path: Path, sample: bytes | bytearray) -> bool:
+    """What begins as no object and no list is no JSON of a trace."""
+    return sample.lstrip()[:1] not in (b"{", b"[")
+
+
 _BY_CONTENT = (
     OtherFile(because("file-is-empty"), _is_empty),
     OtherFile(because("file-is-lfs-pointer"), _begins(b"version https://git-lfs")),
@@ -132,10 +137,12 @@ _BY_CONTENT = (
     OtherFile(because("file-is-table"), _is_table),
     OtherFile(because("file-is-go-trace"), _begins(b"go 1.")),
     OtherFile(because("file-is-binary"), _is_binary),
+    OtherFile(because("file-is-text"), _is_text),
 )
 """The first kind that fits counts."""
 
 _BY_JSON = (
+    OtherFile(because("file-is-explanation"), _holds(b'"overhead-explain"')),
     OtherFile(because("file-is-rocprofv3"), _holds(b'"rocprofiler-sdk-tool"')),
     OtherFile(because("file-is-execution-trace"), _holds(b'"schema"', b'"nodes"')),
     OtherFile(because("file-is-memory-snapshot"), _holds(b'"segments"')),

@@ -120,8 +120,9 @@ class SortedEvents:
                 kept = [event for event in events if event.process == process]
             self.by_kind[kind] = kept
 
-    def rounded_ns(self, unit_ns: float) -> float:
+    def rounded_ns(self, unit_ns: float, begin_ns: float) -> float:
         """The rounding of a time in the file, ns, whose times are floats in units of ``unit_ns``.
+        ``begin_ns``: the time in the file from which the times of the events count.
 
         Large times have few digits left in a number of 64 bits: counted from 1970 in µs, a time is
         rounded to 0.25 µs.
@@ -130,6 +131,6 @@ class SortedEvents:
         events = self.of(EventKind.WORK) or self.of(EventKind.OPERATION)
         if not events:
             return 0.0
-        largest_ns = max(abs(event.start) for event in events)
+        largest_ns = max(abs(event.start + begin_ns) for event in events)
         # An ulp is the distance from a number to the next one that a float can hold.
         return unit_ns * math.ulp(largest_ns / unit_ns)

@@ -44,6 +44,10 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     ``joined``: the time after a mark, until the next one, is part of the step, because the program
     launches work in it. ``outside``: the share of all launches that is in no step.
 
+    ``idle_between_ns``: how long no device works between two steps, of ``whole_ns`` from the start
+    of the first step to the end of the last one; 0 if that is little. ``most_between``: the range
+    of the program that takes most of the time between the steps, and how long (``.._ns``).
+
     ``shortest_ns``, ``longest_ns``: of the steps, on the host. ``behind_ns``: how long the device
     works after the last step has ended on the host; this work is part of the step.
     ``already_busy``: the device works on something earlier when the first step begins.
@@ -61,6 +65,10 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     after_ns: float = 0.0
     recorded_ns: float = 0.0
     between_ns: float = 0.0
+    idle_between_ns: float = 0.0
+    whole_ns: float = 0.0
+    most_between: LongText = ""
+    most_between_ns: float = 0.0
     joined: bool = False
     outside: float = 0.0
     shortest_ns: float = 0.0

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from overhead.traces.step_windows import StepWindow
 from overhead.traces.trace import DeviceWork, HostCall, HostOperation
-from overhead.traces.windows import StepWindow
 
 _START_UP = 10
 """An operation is start-up if its first call takes so many times as long as a later one. Chosen,

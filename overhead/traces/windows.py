@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,6 +14,7 @@ from overhead.errors import BadFile
 from overhead.results import because, together
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.launches import Launches, NamedCalls
+from overhead.traces.marked_steps import main_marks, until_the_next, without_cut_step
 from overhead.traces.marks import PROFILER_STEP, family, step_number
 from overhead.traces.named_ranges import (
     by_family,
@@ -32,18 +32,17 @@ from overhead.traces.period import repeating_part
 from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Spans
 from overhead.traces.step_choice import StepChoice
+from overhead.traces.step_windows import FoundSteps, StepWindow
 from overhead.traces.steps_taken import HowSteps, StepsTaken
 from overhead.traces.trace import CallSite, HostOperation, TimeRange
 
-_LITTLE = 0.02
-"""A share, of launches or of time, that changes no result. Chosen, not measured."""
 _MOST = 0.8
 """Ranges that repeat are steps only if they hold this share of the launches since the first of
 them. Chosen, not measured.
 """
 _HALF = 0.5
-"""Marks of a program are its steps only if they hold this share of its launches, where other marks
-do. Chosen, not measured.
+"""Ranges without launches are steps only if they take this share of the time. Chosen, not
+measured.
 """
 _MOST_EXCHANGE = 0.9
 """This share of the repetitions must exchange something with the device, as a step does. The last
@@ -59,25 +58,6 @@ _DEEPEST = 4
 
 _MOST_AT_THE_END = 3
 """So many waits and copies at the end are tried to be left out one by one. Chosen, not measured."""
-
-
-class StepWindow(NamedTuple):
-    """Start and end of a step, ns, and the number of its mark; None without one."""
-
-    start: float
-    end: float
-    number: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class FoundSteps:
-    """The steps of a recording, by start, and how they were found. ``family``: of the ranges that
-    are the steps, their name with ``N`` for numbers; empty if the steps are no ranges.
-    """
-
-    windows: Sequence[StepWindow]
-    taken: StepsTaken
-    family: str = ""
 
 
 def find_steps(
@@ -195,8 +175,8 @@ def _marked_steps(
     """The steps by their marks: ranges that say by their name that they are steps. None without
     marks.
 
-    A program may mark steps, batches and tokens, one inside the other. Then the marks of PyTorch's
-    profiler count, else those that take longest together, if they hold the launches.
+    A program may mark several kinds. The marks of PyTorch's profiler count before all others; else
+    those that ``main_marks`` tells.
     """
     marks = {}
     for name, ranges in families.items():
@@ -205,66 +185,9 @@ def _marked_steps(
     if not marks:
         return None
     of_profiler = family(f"{PROFILER_STEP}0")
-    if of_profiler in marks:
-        chosen = marks[of_profiler]
-    else:
-        chosen = marks[_longest_family(_with_launches(marks, launches))]
-    return _until_the_next(_steps_of_ranges(chosen, "marks"), launches)
-
-
-def _with_launches(
-    marks: Mapping[str, Sequence[TraceEvent]], launches: Launches
-) -> Mapping[str, Sequence[TraceEvent]]:
-    """The marks that hold half of the launches; all of them if none do."""
-    least = _HALF * len(launches.starts)
-    found = {}
-    for name, ranges in marks.items():
-        held = sum(launches.count(event.start, event.end) for event in ranges)
-        if held >= least:
-            found[name] = ranges
-    return found or marks
-
-
-def _longest_family(marks: Mapping[str, Sequence[TraceEvent]]) -> str:
-    """The family of marks that takes longest together; of those that take as long, the one of
-    fewer marks, which hold the others.
-    """
-    longest_ns = max(together_ns(ranges) for ranges in marks.values())
-    long = []
-    for name, ranges in marks.items():
-        if together_ns(ranges) >= (1 - _LITTLE) * longest_ns:
-            long.append(name)
-    return min(long, key=lambda name: len(marks[name]))
-
-
-def _until_the_next(found: FoundSteps, launches: Launches) -> FoundSteps:
-    """The steps, each until the next one starts, if the program launches work between the marks:
-    an engine may mark its model alone, and sample the next tokens after it.
-
-    A pause that is longer than a step stays outside: then the program did something else.
-    """
-    windows = found.windows
-    if len(windows) < 2:
-        return found
-    inside = sum(launches.count(window.start, window.end) for window in windows)
-    together = launches.count(windows[0].start, windows[-1].end)
-    if together - inside <= _LITTLE * together:
-        return found
-    usual_ns = statistics.median(window.end - window.start for window in windows)
-    longer = []
-    pauses_ns = []
-    for window, following in itertools.pairwise(windows):
-        pause_ns = following.start - window.end
-        if pause_ns <= usual_ns:
-            pauses_ns.append(pause_ns)
-            window = window._replace(end=following.start)
-        longer.append(window)
-    # How long the last one goes on after its mark is not known; it goes on as long as the others.
-    last = windows[-1]
-    after_ns = statistics.median(pauses_ns) if pauses_ns else 0.0
-    longer.append(last._replace(end=last.end + after_ns))
-    taken = msgspec.structs.replace(found.taken, joined=bool(pauses_ns))
-    return dataclasses.replace(found, windows=longer, taken=taken)
+    chosen = of_profiler if of_profiler in marks else main_marks(marks, launches)
+    others = [ranges for name, ranges in marks.items() if name != chosen]
+    return until_the_next(_steps_of_ranges(marks[chosen], "marks"), others, launches)
 
 
 def _ranges_in_turn(
@@ -301,7 +224,7 @@ def _ranges_in_turn(
         called = ", ".join(dict.fromkeys(family(event.name)[:80] for event in in_turn))
         taken = StepsTaken(how="range" if period.length == 1 else "ranges", name=called[:400])
         own = family(in_turn[0].name) if period.length == 1 else ""
-        return FoundSteps(windows, taken, own)
+        return FoundSteps(without_cut_step(windows, launches), taken, own)
     return None
 
 

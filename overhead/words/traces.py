@@ -92,22 +92,18 @@ def row_end(values: Sequence[Value]) -> str:
     return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
-def traces_answer(
-    ends: tuple[Value, Value], makers: int, gpus: int, ours: tuple[Value, Value] | None
-) -> str:
+def traces_answer(ends: tuple[Value, Value], ours: tuple[Value, Value] | None) -> str:
     """What the section opens with. ``ends``: the lowest and the highest median latency of
     PyTorch's profiler on NVIDIA; ``ours``: the same of our programs.
     """
-    low, high = ends
     said = (
-        f"On an idle GPU, a kernel starts {_short(low)} to {_short(high)} {MICRO} after its launch,"
-        f" in traces of PyTorch's profiler that {makers} makers published of {gpus} kinds of NVIDIA"
-        " GPU."
+        f"On an idle NVIDIA GPU, a kernel starts {_short(ends[0])} to {_short(ends[1])} {MICRO}"
+        " after its launch, in traces of PyTorch's profiler that others published."
     )
     if ours is None:
         return said
     range_of_ours = f"{_short(ours[0])} to {_short(ours[1])} {MICRO}"
-    return f"{said} On our H100, with the same profiler: {range_of_ours}."
+    return f"{said} In our own programs, with the same profiler: {range_of_ours}."
 
 
 def answer_of(trace: PublishedTrace) -> str:

@@ -1,8 +1,9 @@
 """Random programs on a simulated host and devices, with the trace that a profiler would write and
 what is true of each step.
 
-The clock is made: whole ticks of a microsecond. What is true is taken from the simulation: counts
-when a call is made, and times of a device from a row of ticks, each of which is busy or not.
+The clock is made: whole ticks of a microsecond or of a part of it. What is true is taken from the
+simulation: counts when a call is made, and times of a device from a row of ticks, each of which is
+busy or not.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-TICK_NS = 1000
+TICKS_NS = (1000, 100)
+"""Lengths of a tick. Older profilers write whole µs, newer ones also parts of a µs."""
 BEGIN = 1_000_000
 """The tick at which the program begins."""
 MAIN, BACKWARD = 501, 502
@@ -57,6 +59,7 @@ class Part:
 class Step:
     """What is true of one step. Times are ns; times of devices are by device."""
 
+    tick_ns: int = 1000
     start: int = 0
     end: int = 0
     launches: int = 0
@@ -83,7 +86,7 @@ class Step:
 
     @property
     def idle_share(self) -> float:
-        return 1 - max(self.running_ns.values()) / ((self.end - self.start) * TICK_NS)
+        return 1 - max(self.running_ns.values()) / ((self.end - self.start) * self.tick_ns)
 
 
 @dataclass
@@ -101,11 +104,12 @@ class Work:
 
 class Simulation:
     """Runs the parts of a step again and again. ``latency``: ticks from the end of a call to the
-    start of its work on an idle stream.
+    start of its work on an idle stream. ``tick_ns``: the length of a tick.
     """
 
-    def __init__(self, dice: random.Random, latency: int = 4) -> None:
+    def __init__(self, dice: random.Random, latency: int = 4, tick_ns: int = 1000) -> None:
         self.dice = dice
+        self.tick_ns = tick_ns
         self.latency = latency
         self.now = BEGIN
         self.thread = MAIN
@@ -119,7 +123,7 @@ class Simulation:
 
     def run(self, parts: tuple[Part, ...], steps: int, first: int = 0) -> None:
         for number in range(first, first + steps):
-            self.steps.append(Step(start=self.now))
+            self.steps.append(Step(self.tick_ns, start=self.now))
             began = self.now
             for part in parts:
                 self.do(part, depth=0)
@@ -191,10 +195,10 @@ class Simulation:
         if kind == "collective":  # which waits for what was issued before
             at = max(at, self.free[part.device, COMPUTE])
         if kind in ("launch", "graph") and was_idle:
-            self.steps[-1].latencies.append((at - began) * TICK_NS)
+            self.steps[-1].latencies.append((at - began) * self.tick_ns)
         streams = [free for (device, _), free in self.free.items() if device == part.device]
         if kind == "launch" and part.name in self.known_kernels and max(streams) <= began:
-            self.steps[-1].latencies_of_idle_device.append((at - began) * TICK_NS)
+            self.steps[-1].latencies_of_idle_device.append((at - began) * self.tick_ns)
         if kind == "launch":
             self.known_kernels.add(part.name)
         for name, ticks in zip(names, part.device_ticks, strict=True):
@@ -224,8 +228,8 @@ class Simulation:
                 "ph": "X",
                 "cat": kind,
                 "name": name,
-                "ts": start * TICK_NS / 1000,
-                "dur": (end - start) * TICK_NS / 1000,
+                "ts": start * self.tick_ns / 1000,
+                "dur": (end - start) * self.tick_ns / 1000,
                 "pid": 42,
                 "tid": self.thread,
                 "args": arguments,
@@ -247,19 +251,19 @@ class Simulation:
                 busy = np.zeros(end - BEGIN, dtype=bool)
                 step.split_ns[device] = {}
                 for kind in KINDS:
-                    step.split_ns[device][kind] = ticks_ns(rows[kind] & ~busy)
+                    step.split_ns[device][kind] = ticks_ns(rows[kind] & ~busy, self.tick_ns)
                     busy |= rows[kind]
                 others = rows["compute"] | rows["copy"] | rows["fill"]
                 all_steps |= busy
-                step.busy_ns[device] = ticks_ns(busy)
-                step.collective_ns[device] = ticks_ns(rows["collective"])
-                step.exposed_ns[device] = ticks_ns(rows["collective"] & ~others)
+                step.busy_ns[device] = ticks_ns(busy, self.tick_ns)
+                step.collective_ns[device] = ticks_ns(rows["collective"], self.tick_ns)
+                step.exposed_ns[device] = ticks_ns(rows["collective"] & ~others, self.tick_ns)
             for step in self.steps:
                 inside = all_steps[step.start - BEGIN : step.end - BEGIN]
-                step.running_ns[device] = ticks_ns(inside)
+                step.running_ns[device] = ticks_ns(inside, self.tick_ns)
         for step in self.steps:
             for counted in step.operations.values():
-                counted[1] *= TICK_NS
+                counted[1] *= self.tick_ns
 
     def kineto(self, path: Path) -> Path:
         """The trace of PyTorch's profiler; its events in random order."""
@@ -272,8 +276,8 @@ class Simulation:
                     "ph": "X",
                     "cat": categories.get(piece.kind, "kernel"),
                     "name": piece.name,
-                    "ts": piece.start * TICK_NS / 1000,
-                    "dur": (piece.end - piece.start) * TICK_NS / 1000,
+                    "ts": piece.start * self.tick_ns / 1000,
+                    "dur": (piece.end - piece.start) * self.tick_ns / 1000,
                     "pid": piece.device,
                     "tid": piece.stream,
                     "args": place | {"correlation": piece.number},
@@ -308,7 +312,7 @@ class Simulation:
                     name = event["name"].replace("ProfilerStep#", "step ")
                     add_row(base, "NVTX_EVENTS", (start, end, 59, None, thread, text(name)))
             for piece in self.work:
-                span = (piece.start * TICK_NS, piece.end * TICK_NS)
+                span = (piece.start * self.tick_ns, piece.end * self.tick_ns)
                 place = (*span, piece.device, piece.stream, piece.number, process)
                 if piece.kind in ("copy", "read"):
                     to_host = piece.kind == "read"
@@ -348,8 +352,8 @@ def add_row(base: sqlite3.Connection, table: str, row: tuple[Any, ...]) -> None:
     base.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
 
 
-def ticks_ns(row: NDArray[np.bool_]) -> int:
-    return int(row.sum()) * TICK_NS
+def ticks_ns(row: NDArray[np.bool_], tick_ns: int) -> int:
+    return int(row.sum()) * tick_ns
 
 
 def random_step(dice: random.Random, devices: int, *, collectives: bool) -> tuple[Part, ...]:

@@ -76,7 +76,9 @@ CONTENTS = {
     "json-is-no-trace": b"{}",
     "json-has-other-keys": b'{"aten::add": []}',
     "json-without-events": b'{"traceEvents": []}',
-    "json-broken": b"a text",
+    "file-is-text": b"a text",
+    "file-is-explanation": b'{"format": "overhead-explain", "version": 1}',
+    "json-broken": b'{"traceEvents": [oops]}',
     "file-is-ascend": chrome(cat="cpu_op", args={"arrow": "async_npu"}).replace(
         b'"cpu_op"', b'"async_npu"'
     ),

@@ -46,7 +46,11 @@ TEMPLATES = {
     "file-is-go-trace": "a trace of Go's runtime; it has no launches of a GPU",
     "file-is-binary": "a binary file of a kind that overhead does not know; to explain a step, "
     + _RECORD,
+    "file-is-text": "a text, not a trace; to explain a step, " + _RECORD,
     # By the keys of JSON.
+    "file-is-explanation": (
+        "an explanation that overhead wrote, not a trace; give the trace that it was made of"
+    ),
     "file-is-rocprofv3": (
         "a trace of rocprofv3 (JSON), which overhead does not read; " + _RECORD_AMD
     ),

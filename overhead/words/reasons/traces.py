@@ -81,6 +81,17 @@ TEMPLATES = {
     "first-call": "the first call of {operation:plain 60} ({took_ns:length}), which is start-up",
     "time-before-steps": "{ns:length} before the first step",
     "time-between-steps": "{ns:length} between the steps",
+    "between-steps-bounds": (
+        "The time between the steps bounds this program: {each_ns:length} for each step, in which"
+        " the device is idle. This is {share:percent} of the time from the first step to the last."
+        "{most} What follows is of the steps alone."
+    ),
+    "between-steps-costs": (
+        "Between the steps, the device is idle for {each_ns:length} for each step. This is"
+        " {share:percent} of the time from the first step to the last.{most} What follows is of the"
+        " steps alone."
+    ),
+    "most-between-steps": " The longest range there is {name:plain 80}, with {ns:length}.",
     "time-after-steps": "{ns:length} after the last step",
     "launches-outside-of-steps": "{share:percent} of the launches, which are in no step",
     "steps-without-work": "{steps:count step} without device work",

@@ -15,10 +15,15 @@ import msgspec
 
 from overhead.errors import UsageError
 from overhead.explaining.device_time import (
-    copies_said,
     device_time_rows,
     devices_said,
     split_of,
+)
+from overhead.explaining.device_verdict import (
+    in_turn,
+    never_idle,
+    too_few_launches,
+    with_device_causes,
 )
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
@@ -40,6 +45,7 @@ from overhead.explaining.record import (
 from overhead.explaining.replay import StepParts, mean_parts, step_parts
 from overhead.explaining.start_up import MOST_START_UP, StartUp, start_up_of, start_up_reasons
 from overhead.explaining.steps import between_steps_reasons, is_bound_between
+from overhead.explaining.trace_sentences import ADVICE, with_causes
 from overhead.explaining.verdict import LEAST_IDLE, UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
@@ -72,12 +78,6 @@ _MUCH_START_UP = 0.25
 """From this share of a step on, start-up makes it another step than those after it. Chosen, not
 measured.
 """
-_ALWAYS = 0.95
-"""A device that works for such a share of a step bounds it: anything else saves the rest at most.
-Chosen, not measured.
-"""
-_MOST_FEW_LAUNCHES = 3
-"""So many launches are no program to be judged. Chosen, not measured."""
 _TRUE_OF_START_UP = {
     "device-is-idle",
     "launch-latency",
@@ -87,37 +87,6 @@ _TRUE_OF_START_UP = {
     "kernels-inside-operations",
 }
 """What is said of a step and holds for start-up too."""
-_WRONG_OF_START_UP = {
-    "predicted-gains",
-    "fewer-launches-save-little",
-    "less-host-work-saves-nothing",
-    "host-work-for-each-launch",
-}
-"""What would follow from a step for later ones."""
-_BEFORE_THE_CAUSES = {
-    "host-bound",
-    "device-bound",
-    "device-bound-as-recorded",
-    "device-bound-in-turn",
-    "less-host-work-saves-nothing",
-    "bound-by-synchronisation",
-    "mixed",
-    "mixed-without-synchronisations-host",
-    "mixed-without-synchronisations-device",
-    "predicted-gains",
-    "fewer-launches-save-little",
-    "kernels-inside-operations",
-}
-"""Where the host's time goes stands behind these."""
-_BOUND_BY_REPLAY = {
-    "bound-by-synchronisation",
-    "device-bound",
-    "mixed",
-    "mixed-without-synchronisations-host",
-    "mixed-without-synchronisations-device",
-    "synchronisations-replayed",
-}
-"""What the replay says of waits."""
 _MOST_PROCESSES = 8
 """A sentence names at most so many other processes."""
 _MOST_SENTENCES = 20
@@ -390,7 +359,7 @@ def _verdict_and_causes(
     verdict, said = _judged(found, trace, host, ranks, split)
     of_devices = devices_said(split)
     if any(each.code == "devices-in-turn" for each in of_devices):
-        verdict, said, of_devices = _in_turn(verdict, said, of_devices, split)
+        verdict, said, of_devices = in_turn(verdict, said, of_devices, split)
 
     # A replay that fails its check shows that the times of the host are not right, and calls that
     # may wait are no work. Beside a device that bounds the step the host's time tells nothing.
@@ -404,7 +373,7 @@ def _verdict_and_causes(
         said = _without_what_places_tell(said, opened, places)
     verdict, said = _with_start_up(verdict, said, places, trace, host)
     if verdict.kind == "device":
-        said = _with_device_causes(said, trace, split)
+        said = with_device_causes(said, trace, split)
     said += of_devices
     # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
     said += _chosen_cost(host)
@@ -424,14 +393,14 @@ def _judged(
     """The verdict and its sentences, from the replay, from the recorded times alone, or none."""
     verdict = _with_idle_share(found.verdict, split)
     if verdict.kind in ("synchronisation", "mixed"):
-        verdict = _never_idle(verdict, split)
+        verdict = never_idle(verdict, split)
     said = list(verdict.sentences)
     if not trace.has_device:
         return verdict, _on_processor_only(found, trace, said)
     if verdict.kind == "unclear":
         return _as_recorded(found, split, said)
     why = (
-        _too_few_launches(verdict, trace)
+        too_few_launches(verdict, trace)
         or _other_steps(trace, host)
         or _calls_without_work(verdict, trace, host)
     )
@@ -466,26 +435,14 @@ def _with_start_up(
     started = start_up_reasons(start_up, bounds=bounds)
     if start_up.share >= MOST_START_UP:
         # What such a recording says of its launches does not hold for the steps after it.
-        said = [reason for reason in said if code_of(reason) not in _WRONG_OF_START_UP]
+        said = [reason for reason in said if code_of(reason) not in ADVICE]
     if not bounds:
-        return verdict, _with_causes(said, [*started, *places])
+        return verdict, with_causes(said, [*started, *places])
     verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
     facts = [reason for reason in said if code_of(reason) in _TRUE_OF_START_UP]
     # What allocates for the first time also starts the runtime.
     kept = [reason for reason in places if reason.code != "allocate-once"]
     return verdict, [*started, *kept, *facts]
-
-
-def _with_device_causes(said: list[Why], trace: Trace, split: DeviceSplit) -> list[Why]:
-    """What is said of a step that the device bounds, with what its time goes into if it is copies,
-    and in which steps.
-    """
-    if said and code_of(said[0]) == "device-bound":
-        said = _with_causes(said, _of_quick_steps(trace))
-    of_copies = copies_said(split, trace)
-    if of_copies:
-        said = [each for each in said if code_of(each) != "pageable-uploads"]
-    return _with_causes(said, of_copies)
 
 
 def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
@@ -506,25 +463,6 @@ def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
     return msgspec.structs.replace(verdict, overhead_share=idle_share, sentences=said)
 
 
-def _never_idle(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
-    """The verdict that the device bounds the step if it works almost all the time: then neither
-    waits nor work of the host cost much. The same verdict if it does not, or may wait for others.
-    """
-    busiest = max(split.devices, key=_busy_of, default=None)
-    if busiest is None or split.step_ns <= 0:
-        return verdict
-    share = min(1.0, busiest.busy / split.step_ns)
-    may_wait = busiest.collective + busiest.waiting > _LITTLE * split.step_ns
-    if share < _ALWAYS or may_wait:
-        return verdict
-    bound = because(
-        "device-bound-as-recorded", device_ns=busiest.busy, step_ns=split.step_ns, share=share
-    )
-    kept = [each for each in verdict.sentences if code_of(each) not in _BOUND_BY_REPLAY]
-    kept = [each for each in kept if code_of(each) not in _WRONG_OF_START_UP]
-    return msgspec.structs.replace(verdict, kind="device", factor=None, sentences=[bound, *kept])
-
-
 def _busy_of(device: TimeSplit) -> float:
     return device.busy
 
@@ -539,42 +477,6 @@ def _start_up_bounds(start_up: StartUp, trace: Trace, verdict: StepVerdict) -> b
         return True
     step_ns = statistics.fmean(step.end - step.start for step in trace.steps)
     return verdict.kind != "device" and start_up.ns >= _MUCH_START_UP * step_ns
-
-
-def _with_causes(said: Sequence[Why], causes: Sequence[Why]) -> list[Why]:
-    """The sentences of a verdict with where the host's time goes, which stands behind what bounds
-    the step and what would change it.
-    """
-    behind = 0
-    for index, reason in enumerate(said):
-        if code_of(reason) in _BEFORE_THE_CAUSES:
-            behind = index + 1
-    behind = behind or len(said)
-    return [*said[:behind], *causes, *said[behind:]]
-
-
-def _in_turn(
-    verdict: StepVerdict, said: Sequence[Why], of_devices: list[Reason], split: DeviceSplit
-) -> tuple[StepVerdict, list[Why], list[Reason]]:
-    """The verdict and its sentences where several devices work in turn. The replay does not know
-    that one of them waits for the other, so what it predicts without waits is wrong: if one of them
-    works almost all the time, they bound the step.
-    """
-    kept = [each for each in said if code_of(each) not in ("predicted-gains", "device-is-idle")]
-    together = split.together_ns / split.step_ns
-    if verdict.kind not in ("synchronisation", "mixed", "device") or together < 1 - WITHIN:
-        return verdict, kept, of_devices
-    rest = [each for each in kept if code_of(each) not in _BOUND_BY_REPLAY]
-    busiest = max(row.busy for row in split.devices)
-    bound = because(
-        "device-bound-in-turn",
-        devices=len(split.devices),
-        step_ns=split.step_ns,
-        busy=busiest / split.step_ns,
-        together=together,
-    )
-    verdict = msgspec.structs.replace(verdict, kind="device", factor=None)
-    return verdict, [bound, *rest], []
 
 
 def _without_names(said: Sequence[Why], names: Sequence[str]) -> list[Why]:
@@ -629,24 +531,6 @@ def _as_recorded(
     return found.verdict, [*said, *known]
 
 
-def _too_few_launches(verdict: StepVerdict, trace: Trace) -> Reason | None:
-    """Why a recording of one step tells nothing of what bounds the program: it holds almost no
-    launches, and the host did something else. None if it does. A graph is many launches.
-    """
-    called = []
-    for step in trace.steps:
-        called += [call.name for call in step.calls if call.kind == "launch"]
-    launches = len(called)
-    is_one = len(trace.steps) == 1
-    if verdict.kind == "device" or launches > _MOST_FEW_LAUNCHES or not is_one:
-        return None
-    if any("Graph" in name for name in called):
-        return None
-    if not launches:
-        return because("no-launches")
-    return because("too-few-launches", launches=launches)
-
-
 def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
     """Why a verdict on the quiet steps, the quarter that took the host least, does not hold for all
     steps: on average something else bounds them. None if the same bounds both.
@@ -675,17 +559,6 @@ def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
     if left_out:
         return because("steps-after-the-first-differ", steps=steps, **times)
     return because("steps-differ", steps=steps, **times)
-
-
-def _of_quick_steps(trace: Trace) -> list[Reason]:
-    """That the times of a step are those of the quickest ones, where the device works much longer
-    in others.
-    """
-    quick_ns = statistics.median(busiest_ns(step.device) for step in trace.quiet().steps)
-    device_ns = statistics.median(busiest_ns(step.device) for step in trace.steps)
-    if device_ns <= _APART * quick_ns:
-        return []
-    return [because("times-of-quick-steps", device_ns=device_ns)]
 
 
 def _same_bound(first: StepParts, second: StepParts) -> bool:

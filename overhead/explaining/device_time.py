@@ -94,7 +94,10 @@ def copies_said(split: DeviceSplit, trace: Trace) -> list[Reason]:
                 pageable_ns += work.end - work.start if work.blocks else 0.0
     values = {"share": share, "copy_ns": busiest.copy}
     if pageable_ns >= all_ns / 2:
-        return [because("pageable-copies-take-the-device", **values)]
+        how = because("pinned-in-cuda")
+        if trace.maker == "pytorch":
+            how = because("pinned-in-pytorch")
+        return [because("pageable-copies-take-the-device", how=how, **values)]
     return [because("copies-take-the-device", **values)]
 
 

@@ -204,9 +204,11 @@ TEMPLATES = {
     ),
     "pageable-copies-take-the-device": (
         "Copies take {share:percent} of the device's time ({copy_ns:time}), many of them from"
-        " pageable memory: pinned memory (in PyTorch, pin_memory() and non_blocking=True) makes"
-        " them faster, and lets the device compute meanwhile."
+        " pageable memory: pinned memory ({how}) makes them faster, and lets the device compute"
+        " meanwhile."
     ),
+    "pinned-in-pytorch": "pin_memory() and non_blocking=True",
+    "pinned-in-cuda": "cudaHostAlloc and cudaMemcpyAsync",
     # What a change would gain, by the replay.
     "less-host-work-saves-nothing": "Less CPU work would not make it faster.",
     "predicted-gains": "Predicted time of a step: {each}.",

@@ -175,6 +175,8 @@ def places_reasons(places: HostPlaces, *, has_device: bool) -> list[Reason]:
     # All of it at one place is said by the operations.
     if places.has_operations and _share_of(in_order[0]) < _NEARLY_ALL:
         reasons.append(because("host-time-goes-to", whole_ns=whole_ns, parts=together(*parts)))
+    if not has_device:  # calls of a runtime that is not known may hold each other
+        return reasons
     return reasons + _call_reasons(places.calls, whole_ns)
 
 

@@ -253,6 +253,8 @@ def launch_latencies_ns(trace: Trace) -> dict[str, float]:
     return medians
 
 
+_FEW_BEHIND_OTHERS = 0.1
+"""Of fewer of them it is not said that they wait behind other streams. Chosen, not measured."""
 _QUEUED = 0.25
 """Launches that wait behind other work are named from this share on. Chosen, not measured."""
 
@@ -280,6 +282,8 @@ def delay_reasons(
     many = delays.launches >= _FEWEST and delays.queued >= _QUEUED * delays.launches
     if many and in_steps:
         others = delays.queued_behind_others
+        if others < _FEW_BEHIND_OTHERS * delays.queued:
+            others = 0
         values = {
             "queued": delays.queued,
             "launches": delays.launches,

@@ -11,7 +11,7 @@ import msgspec
 
 from overhead.explaining.device_time import copies_said
 from overhead.explaining.record import StepVerdict
-from overhead.explaining.trace_sentences import ADVICE, with_causes
+from overhead.explaining.trace_sentences import ADVICE_OF_A_STEP, with_causes
 from overhead.explaining.verdict import WITHIN
 from overhead.results import Reason, Why, because, code_of
 from overhead.traces.device_split import DeviceSplit, TimeSplit
@@ -53,7 +53,7 @@ def never_idle(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
         "device-bound-as-recorded", device_ns=busiest.busy, step_ns=split.step_ns, share=share
     )
     kept = [each for each in verdict.sentences if code_of(each) not in _BOUND_BY_REPLAY]
-    kept = [each for each in kept if code_of(each) not in ADVICE]
+    kept = [each for each in kept if code_of(each) not in ADVICE_OF_A_STEP]
     return msgspec.structs.replace(verdict, kind="device", factor=None, sentences=[bound, *kept])
 
 

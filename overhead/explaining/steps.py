@@ -70,9 +70,11 @@ def between_steps_reasons(taken: StepsTaken | None) -> list[Reason]:
         most = because(
             "most-between-steps", name=taken.most_between, ns=taken.most_between_ns / _gaps(taken)
         )
-    code = "between-steps-bounds" if is_bound_between(taken) else "between-steps-costs"
     each_ns = taken.idle_between_ns / _gaps(taken)
-    return [because(code, each_ns=each_ns, share=_idle_share_between(taken), most=most)]
+    values = {"each_ns": each_ns, "share": _idle_share_between(taken), "most": most}
+    if is_bound_between(taken):
+        return [because("between-steps-bounds", **values)]
+    return [because("between-steps-costs", **values)]
 
 
 def why_too_little(trace: Trace) -> Reason | None:

@@ -45,7 +45,7 @@ from overhead.explaining.record import (
 from overhead.explaining.replay import StepParts, mean_parts, step_parts
 from overhead.explaining.start_up import MOST_START_UP, StartUp, start_up_of, start_up_reasons
 from overhead.explaining.steps import between_steps_reasons, is_bound_between, why_too_little
-from overhead.explaining.trace_sentences import ADVICE, with_causes
+from overhead.explaining.trace_sentences import ADVICE_OF_A_STEP, with_causes
 from overhead.explaining.verdict import LEAST_IDLE, UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
@@ -436,7 +436,7 @@ def _with_start_up(
     started = start_up_reasons(start_up, bounds=bounds)
     if start_up.share >= MOST_START_UP:
         # What such a recording says of its launches does not hold for the steps after it.
-        said = [reason for reason in said if code_of(reason) not in ADVICE]
+        said = [reason for reason in said if code_of(reason) not in ADVICE_OF_A_STEP]
     if not bounds:
         return verdict, with_causes(said, [*started, *places])
     verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from overhead.results import Why, code_of
 
-ADVICE = {
+ADVICE_OF_A_STEP = {
     "predicted-gains",
     "fewer-launches-save-little",
     "less-host-work-saves-nothing",

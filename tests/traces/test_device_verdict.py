@@ -154,11 +154,12 @@ def test_calls_that_allocate_in_each_step_are_named(tmp_path: Path) -> None:
     assert told["allocate-once"].values["share"] == pytest.approx(0.88, abs=0.03)
 
 
-def test_one_launch_is_no_program(tmp_path: Path) -> None:
+def test_three_launches_are_no_program(tmp_path: Path) -> None:
     program = Program()
     program.step(1, start=0, length_us=10_000)
     program.span("cpu_op", "aten::mul", start=10, length_us=9000)
-    program.launch(called=5000, starts=5010, length_us=5)
+    for called in (5000, 6000, 7000):
+        program.launch(called=called, starts=called + 10, length_us=5)
     found = explained(tmp_path, program.events)
     assert found.verdict.kind == "unclear"
     assert "too-few-launches" in said(found)

@@ -79,8 +79,8 @@ TEMPLATES = {
     "step-between-times": "A step is what lies between --from and --to: {step_ns:length}.",
     "step-of-all-launches": (
         "No steps are marked, and none were found. {step_ns:length} of the recording of"
-        " {recorded_ns:length} count as one step, from the operation of the first launch to the last"
-        " device work."
+        " {recorded_ns:length} count as one step, from the operation of the first launch to the"
+        " last device work."
     ),
     "step-of-all": (
         "No steps are marked, and none were found. The whole recording of {recorded_ns:length}"

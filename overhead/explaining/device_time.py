@@ -12,6 +12,10 @@ from overhead.results import Reason, because
 from overhead.traces.device_split import DeviceSplit, TimeSplit, device_split
 from overhead.traces.trace import Trace
 
+_MOST_COPIES = 0.5
+"""From this share of the device's time on, copies bound a step that the device bounds. Chosen, not
+measured.
+"""
 _IN_TURN = 0.1
 """Devices work in turn if together they work for so much more of a step than the one that works
 longest. Chosen, not measured.
@@ -70,3 +74,32 @@ def devices_said(split: DeviceSplit) -> list[Reason]:
     if together >= busy + _IN_TURN:
         return [because("devices-in-turn", together=together, **values)]
     return [because("several-devices", **values)]
+
+
+def copies_said(split: DeviceSplit, trace: Trace) -> list[Reason]:
+    """That copies alone take half of the time or more of the device that works longest, and what
+    to do about it.
+    """
+    busiest = max(split.devices, key=_busy_of, default=None)
+    if busiest is None or busiest.busy <= 0:
+        return []
+    share = busiest.copy / busiest.busy
+    if share < _MOST_COPIES:
+        return []
+    pageable_ns = all_ns = 0.0
+    for step in trace.steps:
+        for work in step.device:
+            if work.kind == "copy":
+                all_ns += work.end - work.start
+                pageable_ns += work.end - work.start if work.blocks else 0.0
+    values = {"share": share, "copy_ns": busiest.copy}
+    if pageable_ns >= all_ns / 2:
+        how = because("pinned-in-cuda")
+        if trace.maker == "pytorch":
+            how = because("pinned-in-pytorch")
+        return [because("pageable-copies-take-the-device", how=how, **values)]
+    return [because("copies-take-the-device", **values)]
+
+
+def _busy_of(time: TimeSplit) -> float:
+    return time.busy

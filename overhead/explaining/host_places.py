@@ -4,6 +4,7 @@ and which call of the runtime takes most. Pure; ns of a mean step.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,26 @@ _MUCH_BETWEEN = 0.25
 """From this share of the host's time on, it is said what may be between operations. Chosen, not
 measured.
 """
+_NEARLY_ALL = 0.98
+"""From this share on, a place holds all. Chosen as the rest of what is named."""
+_MOST_CALLS = 3
+"""A sentence names at most so many calls."""
+_OFTEN = 0.5
+"""A call that is made in every second step, or more often, is part of a step."""
+_ALLOCATES = re.compile(r"(cuda|cu|hip)(Malloc|Free|Mem(Alloc|Free)|Host(Alloc|Free))\w*")
 _ISSUE = ("launch", "copy", "set")
 """The kinds of calls that issue work."""
+
+
+@dataclass(frozen=True)
+class CallPlace:
+    """The calls of the runtime of one name: how long the host works in them in a mean step, and how
+    many there are.
+    """
+
+    name: str
+    ns: float
+    count: float
 
 
 @dataclass(frozen=True)
@@ -32,17 +51,14 @@ class HostPlaces:
     in a DataLoader's ``next``; and between operations. Together they are all of it.
     ``has_operations``: whether the trace names any.
 
-    ``call``: the call of the runtime with most time of the host, wherever it is made, ``call_ns``
-    in ``calls`` calls; '' without calls.
+    ``calls``: those of the runtime by name, the longest together first, wherever they are made.
     """
 
     launching_ns: float
     other_ns: float
     loading_ns: float
     between_ns: float
-    call: str = ""
-    call_ns: float = 0.0
-    calls: float = 0.0
+    calls: Sequence[CallPlace] = ()
     has_operations: bool = True
 
     @property
@@ -82,17 +98,21 @@ def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> Ho
             for work_ns in work.in_ranges(inside):
                 ns_by_call[name] += work_ns
     steps = max(1, len(trace.steps))
-    most = max(ns_by_call, key=ns_by_call.__getitem__, default="")
+    calls = [
+        CallPlace(name, ns / steps, number_by_call[name] / steps) for name, ns in ns_by_call.items()
+    ]
     return HostPlaces(
         launching_ns=sums["launching"] / steps,
         other_ns=sums["other"] / steps,
         loading_ns=sums["loading"] / steps,
         between_ns=sums["between"] / steps,
-        call=most,
-        call_ns=ns_by_call[most] / steps if most else 0.0,
-        calls=number_by_call[most] / steps if most else 0.0,
+        calls=sorted(calls, key=_ns_of, reverse=True),
         has_operations=any(step.operations for step in trace.steps),
     )
+
+
+def _ns_of(call: CallPlace) -> float:
+    return call.ns
 
 
 def _parts(step: StepTrace, work: HostWork, opened: Sequence[str]) -> Iterator[tuple[str, float]]:
@@ -146,23 +166,42 @@ def places_reasons(places: HostPlaces, *, has_device: bool) -> list[Reason]:
         other = because("host-time-in-operations", **values_of["other"])
     loading = because("host-time-in-data-loading", **values_of["loading"])
     between = because("host-time-between-operations", **values_of["between"])
+    if places.between_ns >= _MUCH_BETWEEN * whole_ns:
+        between = because("host-time-in-unnamed-code", **values_of["between"])
     in_order = sorted([launching, other, loading, between], key=_share_of, reverse=True)
     parts = [part for part in in_order if _share_of(part) >= _LEAST_SHARE]
     reasons: list[Reason] = []
-    if places.has_operations:
+    # All of it at one place is said by the operations.
+    if places.has_operations and _share_of(in_order[0]) < _NEARLY_ALL:
         reasons.append(because("host-time-goes-to", whole_ns=whole_ns, parts=together(*parts)))
-        if places.between_ns >= _MUCH_BETWEEN * whole_ns:
-            reasons.append(because("between-operations-is"))
-    if places.call_ns >= _LEAST_CALL * whole_ns:
-        reasons.append(
-            because(
-                "runtime-call-takes",
-                call=places.call,
-                call_ns=places.call_ns,
-                share=places.call_ns / whole_ns,
-                calls=max(1, round(places.calls)),
-            )
+    if not has_device:  # calls of a runtime that is not known may hold each other
+        return reasons
+    return reasons + _call_reasons(places.calls, whole_ns)
+
+
+def _call_reasons(calls: Sequence[CallPlace], whole_ns: float) -> list[Reason]:
+    """Which calls of the runtime take a tenth of the host's time or more each, the longest first;
+    and what to do where they allocate.
+    """
+    long = [call for call in calls if call.ns >= _LEAST_CALL * whole_ns][:_MOST_CALLS]
+    if not long:
+        return []
+    named = [
+        because(
+            "runtime-call-takes",
+            call=call.name,
+            call_ns=call.ns,
+            share=call.ns / whole_ns,
+            calls=max(1, round(call.count)),
         )
+        for call in long
+    ]
+    reasons = [because("runtime-calls-take", each=together(*named))]
+    allocating_ns = sum(call.ns for call in long if _ALLOCATES.fullmatch(call.name))
+    # A program allocates at its beginning; it need not do so again and again.
+    many = [call for call in long if _ALLOCATES.fullmatch(call.name) and call.count >= _OFTEN]
+    if many:
+        reasons.append(because("allocate-once", share=allocating_ns / whole_ns))
     return reasons
 
 

@@ -28,6 +28,7 @@ from overhead.traces.trace import (
     NO_SITE,
     CallKind,
     CallSite,
+    HostCall,
     HostOperation,
     StepTrace,
     TimeRange,
@@ -550,7 +551,11 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
             # and the call that issued it have the same ``correlation``, a number.
             issued = step.by_correlation.get(call.correlation, ())
             is_pageable = any(work.uploads_pageable for work in issued)
-            blocked[name, is_pageable, call.site].append(call.blocked)
+            blocked_ns = call.blocked
+            # A wait for work from before the first step is no time of the steps.
+            if step is trace.steps[0]:
+                blocked_ns = min(blocked_ns, _after(step.busy_before, call))
+            blocked[name, is_pageable, call.site].append(blocked_ns)
 
     # Sums over all steps, divided by the steps.
     steps = len(trace.steps)
@@ -563,6 +568,11 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
             record.SynchronisationRow(what=what, count=count, blocked_ns=blocked_ns, site=site)
         )
     return sorted(rows, key=lambda row: -row.blocked_ns)[: record.MOST_ROWS]
+
+
+def _after(moment: float, call: HostCall) -> float:
+    """How long a call lasts after a moment, ns."""
+    return max(0.0, call.end - max(call.start, moment))
 
 
 def gap_rows(trace: Trace) -> list[record.DeviceGap]:

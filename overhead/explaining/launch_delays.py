@@ -256,6 +256,12 @@ def launch_latencies_ns(trace: Trace) -> dict[str, float]:
     return medians
 
 
+_FEW_BEHIND_OTHERS = 0.1
+"""Of fewer of them it is not said that they wait behind other streams. Chosen, not measured."""
+_QUEUED = 0.25
+"""Launches that wait behind other work are named from this share on. Chosen, not measured."""
+
+
 def delay_reasons(
     delays: LaunchDelays, each: Sequence[LaunchDelay], steps_ns: float
 ) -> list[Reason]:
@@ -266,13 +272,21 @@ def delay_reasons(
     if not delays.launches:
         return reasons
     mostly_hidden = delays.hidden >= _MOSTLY * delays.launches
-    if delays.latency_ns is not None:
+    # A latency that almost no launch pays changes nothing.
+    if mostly_hidden and delays.found_idle < _MANY:
+        pass
+    elif delays.latency_ns is not None:
         reasons += _latency_reasons(delays, delays.latency_ns, each)
-    elif not mostly_hidden:
+    elif delays.launches >= _MANY and delays.queued < _MOSTLY * delays.launches:
         reasons.append(because("no-launch-latency", why=delays.reason))
 
-    if delays.queued:
+    # Launches that wait for longer than all steps take wait for work from before them.
+    in_steps = mostly_hidden or (delays.queued_ns or 0.0) <= steps_ns
+    many = delays.launches >= _FEWEST and delays.queued >= _QUEUED * delays.launches
+    if many and in_steps:
         others = delays.queued_behind_others
+        if others < _FEW_BEHIND_OTHERS * delays.queued:
+            others = 0
         values = {
             "queued": delays.queued,
             "launches": delays.launches,

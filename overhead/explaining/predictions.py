@@ -7,8 +7,9 @@ Such a time is what the change could reach at best. Only a measurement tells wha
 from __future__ import annotations
 
 import dataclasses
-import itertools
+import functools
 import math
+import re
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,10 @@ where the launches become a graph. In public traces an operation of PyTorch take
 each launch under its profiler, and module loading, data loading or Python of a program from 2 ms
 on.
 """
+_LONGEST_UNNAMED_NS = 1e5
+"""The same where no operations are recorded: what runs between the calls of a program in C++ may be
+anything. Chosen, not measured: a launch by such a program takes some µs.
+"""
 _ROUNDS = 1
 """Each step is replayed once before the one that counts, so that it begins on a busy device. More
 rounds of a step that repeats give the same time, and a large trace takes longer.
@@ -48,15 +53,21 @@ not measured; all of a million events take seconds.
 """
 _FEWEST_LAUNCHES = 2
 """A graph of a single launch saves nothing: it is launched too."""
+_CAPITAL = re.compile(r"(?=[A-Z])")
+_RUNTIMES = {"hip": "HIP", "ur": "SYCL"}
+"""By what the names of its calls begin with."""
 
 
 @dataclass(frozen=True)
 class PredictedStep:
-    """What a step would take with a change, ns, and ``times`` as fast as it is now."""
+    """What a step would take with a change, ns, and ``times`` as fast as it is now. ``runtime``:
+    whose graphs the program would use.
+    """
 
     change: ReplayChange
     step_ns: float
     times: float
+    runtime: str = "CUDA"
 
     @property
     def saves(self) -> float:
@@ -74,17 +85,32 @@ def predictions(trace: Trace, host: HostTimes) -> list[PredictedStep]:
     now_ns = _typical_ns(model, _as_it_is, middle)
     if now_ns <= 0:
         return []
+    runtime = _runtime_of(trace)
     # What a change gains in some of the steps, it is taken to gain in all.
     all_ns = now_ns
     if len(model.steps) < len(whole.steps):
         all_ns = step_parts(trace, host).step
     found = []
-    for change, changed in _CHANGES.items():
+    has_operations = any(step.operations for step in trace.steps)
+    longest_ns = _LONGEST_LAUNCH_NS if has_operations else _LONGEST_UNNAMED_NS
+    with_graphs = functools.partial(_with_graphs, longest_ns=longest_ns)
+    changes: dict[ReplayChange, _Changed] = {"graphs": with_graphs, **_CHANGES}
+    for change, changed in changes.items():
         step_ns = _typical_ns(model, changed, middle)
         # A step of no time would be infinitely fast, which no file can hold.
         if step_ns > 0:
-            found.append(PredictedStep(change, all_ns * step_ns / now_ns, now_ns / step_ns))
+            predicted_ns = all_ns * step_ns / now_ns
+            found.append(PredictedStep(change, predicted_ns, now_ns / step_ns, runtime))
     return found
+
+
+def _runtime_of(trace: Trace) -> str:
+    """The runtime that launches, as its users call it."""
+    for step in trace.steps:
+        for call in step.calls:
+            if call.kind == "launch":
+                return _RUNTIMES.get(_CAPITAL.split(call.name)[0], "CUDA")
+    return "CUDA"
 
 
 def worth_naming(found: Sequence[PredictedStep]) -> list[PredictedStep]:
@@ -131,55 +157,70 @@ def _with_half_the_host(actions: Sequence[QueueAction]) -> list[QueueAction]:
     return [structs.replace(action, work_ns=action.work_ns / 2) for action in actions]
 
 
-def _with_graphs(actions: Sequence[QueueAction]) -> list[QueueAction]:
-    """The launches between two waits, or between two long stretches of other work of the host, are
-    one graph. All work of the host between these launches goes, which is the most that a graph can
-    save: it replays launches, and no code of the program.
+def _with_graphs(actions: Sequence[QueueAction], longest_ns: float) -> list[QueueAction]:
+    """The launches between two waits, reads, copies of pageable memory, launches of graphs or long
+    stretches of other work of the host are one graph, if they are of one device.
+
+    All work of the host between these launches goes, which is the most that a graph can save: it
+    replays launches, and no code of the program. What leads from a wait to the first launch stays,
+    but for a launch like the others. ``longest_ns``: work before a launch that is longer is
+    something else than launching.
     """
     changed: list[QueueAction] = []
-    graph: list[QueueAction] = []  # the launches since the last wait
+    graph: list[QueueAction] = []  # the launches and uploads since the last one ended
     for action in actions:
-        launches = bool(action.jobs) and not action.waits_for
-        is_long = action.work_ns > _LONGEST_LAUNCH_NS
-        if launches and not is_long:
-            graph.append(action)
+        stays_out = not action.jobs or bool(action.waits_for) or action.in_graph == "no"
+        if stays_out:
+            changed += _as_one_graph(graph)
+            changed.append(_after_a_graph(action, graph))
+            graph = []
             continue
-        is_after_a_graph = len(graph) >= _FEWEST_LAUNCHES
-        changed += _as_one_graph(graph)
-        graph = []
-        if launches:
-            graph.append(action)
-        elif is_after_a_graph and not is_long:
-            # What leads to a wait, or to the end of the step, may be in the graph too.
-            changed.append(structs.replace(action, work_ns=0.0))
-        else:
-            changed.append(action)
+        of_another = bool(graph) and _devices(action) != _devices(graph[-1])
+        if of_another or action.work_ns > longest_ns:
+            changed += _as_one_graph(graph)
+            graph = []
+        graph.append(action)
     return changed + _as_one_graph(graph)
+
+
+def _devices(action: QueueAction) -> set[str]:
+    """The devices that work for an action."""
+    return {stream.partition(":")[0] for stream, _ in action.jobs}
+
+
+def _is_graph(actions: Sequence[QueueAction]) -> bool:
+    """Whether a graph of these actions would save launches."""
+    launches = [action for action in actions if action.in_graph == "launch"]
+    return len(launches) >= _FEWEST_LAUNCHES
+
+
+def _after_a_graph(action: QueueAction, graph: Sequence[QueueAction]) -> QueueAction:
+    """What comes after these launches. If they become a graph, the call of the last one, which is
+    in the work of this action, is gone.
+    """
+    if not _is_graph(graph):
+        return action
+    return structs.replace(action, work_ns=max(0.0, action.work_ns - graph[-1].issue_ns))
 
 
 def _as_one_graph(launches: Sequence[QueueAction]) -> list[QueueAction]:
     """These launches as one graph, which is launched by one call; as they are if they are too
     few.
     """
-    if len(launches) < _FEWEST_LAUNCHES:
+    if not _is_graph(launches):
         return [*launches]
     # One call stays. What a call takes is in the work of the action after it.
     call_ns = statistics.median(action.issue_ns for action in launches)
+    each_ns = statistics.median(action.work_ns for action in launches[1:])
     first = launches[0]
-    if first.work_ns <= _LONGEST_LAUNCH_NS:
-        first = structs.replace(first, work_ns=0.0)
-    graph = [first]
-    for before, action in itertools.pairwise(launches):
-        work_ns = call_ns if before is launches[0] else 0.0
-        # A program that launches a graph already goes on to do so.
-        if before.is_graph:
-            work_ns = before.issue_ns
+    graph = [structs.replace(first, work_ns=max(0.0, first.work_ns - each_ns))]
+    for action in launches[1:]:
+        work_ns = call_ns if len(graph) == 1 else 0.0
         graph.append(structs.replace(action, work_ns=work_ns, latency_ns=0.0))
     return graph
 
 
 _CHANGES: dict[ReplayChange, _Changed] = {
-    "graphs": _with_graphs,
     "half-host": _with_half_the_host,
     "no-waits": _without_waits,
 }

@@ -402,16 +402,30 @@ def _cause(host_ns: float, device_ns: float, waited_ns: float) -> Why:
     return because("late-by-neither")
 
 
+_MOST_NAMED = 8
+"""A sentence names at most so many ranks."""
+
+
 def _longer_step(rows: Sequence[RankRow]) -> Why:
     """Which rank has the longest step, and whether its host or its device works longer than those
     of the others; '' where no rank is clearly slower.
     """
     longest = max(rows, key=lambda row: row.step_ns)
-    others = [row for row in rows if row is not longest]
-    usual_ns = statistics.median(row.step_ns for row in others)
-    # Under 1.15 times the median of the others it is not clearly longer.
-    if usual_ns <= 0 or longest.step_ns < _LONGER * usual_ns:
+    # Under 1.15 times the others it is not clearly longer. Several ranks may be slow alike.
+    others = [row for row in rows if _LONGER * row.step_ns <= longest.step_ns]
+    slow = [row for row in rows if row not in others]
+    if len(slow) > len(others):
         return ""
+    usual_ns = statistics.median(row.step_ns for row in others)
+    if usual_ns <= 0:
+        return ""
+    if len(slow) > 1:
+        return because(
+            "longer-steps",
+            ranks=", ".join(plain(row.rank, 30) for row in slow[:_MOST_NAMED]),
+            step_ns=longest.step_ns,
+            times=longest.step_ns / usual_ns,
+        )
     # A part is a cause if it makes up half of what the step takes longer.
     half_ns = (longest.step_ns - usual_ns) / 2
     by_host = longest.host_ns - statistics.median(row.host_ns for row in others) >= half_ns

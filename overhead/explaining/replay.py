@@ -14,20 +14,22 @@ import functools
 import heapq
 import itertools
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from overhead.explaining.host_work import AS_RECORDED, HostTimes, HostWork
 from overhead.explaining.launch_delays import launch_latencies_ns
 from overhead.results import Why, because
+from overhead.traces.collectives import is_copy
 from overhead.traces.earlier_work import delay_by_earlier_work_ns
 from overhead.traces.pending_work import QUEUE_DEPTH
 from overhead.traces.spans import start_of
-from overhead.traces.trace import DeviceWork, StepTrace, Trace, busiest_ns
+from overhead.traces.trace import DeviceWork, HostCall, StepTrace, Trace, busiest_ns
 
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often
@@ -47,6 +49,15 @@ wait, it begins within this time after its launch. Chosen, not measured.
 """
 
 
+GraphRole = Literal["launch", "upload", "no"]
+"""What work can be in a graph that the program would make of its launches: a launch, which the
+graph saves; an upload, which it may hold; or none, so that a graph ends before it.
+"""
+_ENDS_A_GRAPH = re.compile(r"DtoH|Device ?To ?Host|Pageable", re.I)
+"""A read, whose value the program needs; and a copy of pageable memory, whose call works itself."""
+_UPLOAD = re.compile(r"HtoD|Host ?To ?Device", re.I)
+
+
 class QueueAction(Struct, frozen=True, gc=False):
     """One piece of a replayed step: host work, then ``jobs`` for the device, then a wait for the
     streams in ``waits_for``. A job is what a call gives to one stream, and how long the stream
@@ -54,8 +65,8 @@ class QueueAction(Struct, frozen=True, gc=False):
 
     ``latency_ns``: from the call that issues the work to its start on an idle device. ``call``,
     ``kernel``: names. ``issue_ns``: how long the call itself works on the host; that is part of the
-    work of the next action, since the device may start before the call returns. ``is_graph``:
-    whether the call launches a graph.
+    work of the next action, since the device may start before the call returns. ``in_graph``:
+    what the work would be in a graph.
     """
 
     work_ns: float
@@ -66,7 +77,7 @@ class QueueAction(Struct, frozen=True, gc=False):
     kernel: str = ""
     after: Sequence[str] = ()
     issue_ns: float = 0.0
-    is_graph: bool = False
+    in_graph: GraphRole = "launch"
 
 
 @dataclass(frozen=True)
@@ -384,9 +395,30 @@ def _actions(
             kernel=issued[0].name if issued else "",
             after=[waits[call.correlation]] if call.correlation in waits else (),
             issue_ns=max(0.0, call.end - call.start - call.no_work - call_ns),
-            is_graph="GraphLaunch" in call.name,
+            in_graph=_role_in_graph(call, issued),
         )
     yield QueueAction(works_ns[-1], call=because("end-of-step"))
+
+
+def _role_in_graph(call: HostCall, issued: Sequence[DeviceWork]) -> GraphRole:
+    """What the work of a call can be in a graph that the program makes of its launches."""
+    if "GraphLaunch" in call.name:
+        return "no"
+    roles = {_role_of_work(work.name) for work in issued}
+    if "no" in roles:
+        return "no"
+    return "upload" if roles == {"upload"} else "launch"
+
+
+# Of a million pieces of work only some hundred have different names.
+@functools.lru_cache(maxsize=100_000)
+def _role_of_work(name: str) -> GraphRole:
+    # A kernel may be called anything.
+    if not is_copy(name):
+        return "launch"
+    if _ENDS_A_GRAPH.search(name):
+        return "no"
+    return "upload" if _UPLOAD.search(name) else "launch"
 
 
 def _waits_for_streams(trace: Trace) -> dict[int, str]:

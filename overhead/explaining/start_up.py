@@ -38,7 +38,7 @@ _CAPTURES = re.compile(r"(cuda|cu|hip)(StreamEndCapture|GraphInstantiate)\w*")
 """A capture ends with such a call."""
 _COMPILES = re.compile(
     r".*\(dynamo_timed\)|.*compile_inner.*|.*compile_fx.*|.*codegen.*|.*inductor.*compile.*"
-    r"|.*backend_compile.*|CachingAutotuner\.benchmark.*|triton.*compile.*",
+    r"|.*backend_compile.*|CachingAutotuner\.benchmark.*|triton.*compile.*|.*NVRTC.*",
     re.I | re.S,
 )
 """Ranges of PyTorch's compiler while it compiles, or records a graph for the first time."""
@@ -171,7 +171,9 @@ def _is_first_launch(call: HostCall, fastest: dict[str, float]) -> bool:
     if call.kind != "launch" or "Graph" in call.name:
         return False
     length_ns = call.end - call.start - call.no_work
-    return length_ns >= _SLOW_CALL_NS and length_ns >= _TIMES * fastest.get(call.name, 0.0)
+    if length_ns < _SLOW_CALL_NS:
+        return False
+    return call.queue.first or length_ns >= _TIMES * fastest.get(call.name, 0.0)
 
 
 def _is_first_call(operation: HostOperation, fastest: dict[str, float]) -> bool:

@@ -77,10 +77,10 @@ def between_steps_reasons(taken: StepsTaken | None) -> list[Reason]:
             "most-between-steps", name=taken.most_between, ns=taken.most_between_ns / _gaps(taken)
         )
     each_ns = taken.idle_between_ns / _gaps(taken)
-    share = _idle_share_between(taken)
+    values = {"each_ns": each_ns, "share": _idle_share_between(taken), "most": most}
     if is_bound_between(taken):
-        return [because("between-steps-bounds", each_ns=each_ns, share=share, most=most)]
-    return [because("between-steps-costs", each_ns=each_ns, share=share, most=most)]
+        return [because("between-steps-bounds", **values)]
+    return [because("between-steps-costs", **values)]
 
 
 def why_too_little(trace: Trace) -> Reason | None:

@@ -14,7 +14,17 @@ from pathlib import Path
 import msgspec
 
 from overhead.errors import UsageError
-from overhead.explaining.device_time import device_time_rows, devices_said, split_of
+from overhead.explaining.device_time import (
+    device_time_rows,
+    devices_said,
+    split_of,
+)
+from overhead.explaining.device_verdict import (
+    in_turn,
+    never_idle,
+    too_few_launches,
+    with_device_causes,
+)
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
 from overhead.explaining.host_places import host_places, places_reasons
@@ -35,6 +45,7 @@ from overhead.explaining.record import (
 from overhead.explaining.replay import StepParts, step_parts
 from overhead.explaining.start_up import MOST_START_UP, StartUp, start_up_of, start_up_reasons
 from overhead.explaining.steps import between_steps_reasons, is_bound_between, why_too_little
+from overhead.explaining.trace_sentences import ADVICE_OF_A_STEP, with_causes
 from overhead.explaining.verdict import LEAST_IDLE, UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
@@ -61,31 +72,19 @@ are.
 """
 _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
+_MUCH_START_UP = 0.25
+"""From this share of a step on, start-up makes it another step than those after it. Chosen, not
+measured.
+"""
 _TRUE_OF_START_UP = {
     "device-is-idle",
+    "launch-latency",
+    "first-launches-take-long",
     "most-host-time",
     "processor-only",
     "kernels-inside-operations",
 }
 """What is said of a step and holds for start-up too."""
-_WRONG_OF_START_UP = {
-    "predicted-gains",
-    "fewer-launches-save-little",
-    "less-host-work-saves-nothing",
-    "host-work-for-each-launch",
-}
-"""What would follow from a step for later ones."""
-_BEFORE_THE_CAUSES = {
-    "host-bound",
-    "bound-by-synchronisation",
-    "mixed",
-    "mixed-without-synchronisations-host",
-    "mixed-without-synchronisations-device",
-    "predicted-gains",
-    "fewer-launches-save-little",
-    "kernels-inside-operations",
-}
-"""Where the host's time goes stands behind these."""
 _MOST_PROCESSES = 8
 """A sentence names at most so many other processes."""
 _MOST_SENTENCES = 20
@@ -358,20 +357,10 @@ def _verdict_and_causes(
     """The verdict on a recording that has lost little, and its sentences: what bounds the step
     first, then where the time goes, then what a reader must know of these times.
     """
-    verdict = _with_idle_share(found.verdict, split)
-    said = list(verdict.sentences)
-    start_up = start_up_of(trace.typical, host)
-    if not trace.has_device:
-        said = _on_processor_only(found, trace, said)
-    elif verdict.kind == "unclear":
-        verdict, said = _as_recorded(found, split, said)
-    else:
-        why = _other_steps(trace, host) or _calls_without_work(verdict, trace, host)
-        if why is not None:
-            verdict = StepVerdict(kind="unclear", sentences=[])
-            said = [why]
-        else:
-            verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
+    verdict, said = _judged(found, trace, host, ranks, split)
+    of_devices = devices_said(split)
+    if any(each.code == "devices-in-turn" for each in of_devices):
+        verdict, said, of_devices = in_turn(verdict, said, of_devices, split)
 
     # A replay that fails its check shows that the times of the host are not right, and calls that
     # may wait are no work. Beside a device that bounds the step the host's time tells nothing.
@@ -382,24 +371,10 @@ def _verdict_and_causes(
             host_places(trace.typical, host, opened), has_device=trace.has_device
         )
         places += _opened_reasons(found, opened)
-        said = _without_names(said, opened)
-        if _launches_take_long(places):
-            said = [each for each in said if code_of(each) != "fewer-launches-save-little"]
-    bounds = _start_up_bounds(start_up, trace)
-    started = start_up_reasons(start_up, bounds=bounds)
-    if start_up.share >= MOST_START_UP:
-        # What such a recording says of its launches does not hold for the steps after it.
-        said = [reason for reason in said if code_of(reason) not in _WRONG_OF_START_UP]
-    if bounds:
-        verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
-        facts = [reason for reason in said if code_of(reason) in _TRUE_OF_START_UP]
-        said = [*started, *places, *facts]
-    else:
-        said = _with_causes(said, [*started, *places])
-    of_devices = devices_said(split)
-    if any(each.code == "devices-in-turn" for each in of_devices):
-        # The replay does not know that one device waits for the other, so it predicts too much.
-        said = [each for each in said if code_of(each) != "predicted-gains"]
+        said = _without_what_places_tell(said, opened, places)
+    verdict, said = _with_start_up(verdict, said, places, trace, host)
+    if verdict.kind == "device":
+        said = with_device_causes(said, trace, split)
     said += of_devices
     # ``_chosen_cost``: what ``host_times`` has taken off each operation, if it has.
     said += _chosen_cost(host)
@@ -407,6 +382,68 @@ def _verdict_and_causes(
         said.remove(UNCHECKED)
         said.append(UNCHECKED)
     return verdict, said
+
+
+def _judged(
+    found: Explanation,
+    trace: Trace,
+    host: HostTimes,
+    ranks: RankComparison | None,
+    split: DeviceSplit,
+) -> tuple[StepVerdict, list[Why]]:
+    """The verdict and its sentences, from the replay, from the recorded times alone, or none."""
+    verdict = _with_idle_share(found.verdict, split)
+    if verdict.kind in ("synchronisation", "mixed"):
+        verdict = never_idle(verdict, split)
+    said = list(verdict.sentences)
+    if not trace.has_device:
+        return verdict, _on_processor_only(found, trace, said)
+    if verdict.kind == "unclear":
+        return _as_recorded(found, split, said)
+    why = (
+        too_few_launches(verdict, trace)
+        or _other_steps(trace, host)
+        or _calls_without_work(verdict, trace, host)
+    )
+    if why is not None:
+        return StepVerdict(kind="unclear", sentences=[]), [why]
+    return without_waits_for_ranks(verdict, said, trace, host, ranks)
+
+
+def _without_what_places_tell(
+    said: Sequence[Why], opened: Sequence[str], places: Sequence[Reason]
+) -> list[Why]:
+    """What is said, without what the places of the host's time (``places``) tell better."""
+    told = {"data-loader"}
+    if any(each.code == "runtime-calls-take" for each in places):
+        # These calls tell more than what graphs would not save.
+        told.add("fewer-launches-save-little")
+    return [each for each in _without_names(said, opened) if code_of(each) not in told]
+
+
+def _with_start_up(
+    verdict: StepVerdict,
+    said: list[Why],
+    places: Sequence[Reason],
+    trace: Trace,
+    host: HostTimes,
+) -> tuple[StepVerdict, list[Why]]:
+    """The verdict and its sentences with the causes on the host (``places``) and the start-up among
+    them. There is no verdict where start-up bounds the step.
+    """
+    start_up = start_up_of(trace.typical, host)
+    bounds = _start_up_bounds(start_up, trace, verdict)
+    started = start_up_reasons(start_up, bounds=bounds)
+    if start_up.share >= MOST_START_UP:
+        # What such a recording says of its launches does not hold for the steps after it.
+        said = [reason for reason in said if code_of(reason) not in ADVICE_OF_A_STEP]
+    if not bounds:
+        return verdict, with_causes(said, [*started, *places])
+    verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
+    facts = [reason for reason in said if code_of(reason) in _TRUE_OF_START_UP]
+    # What allocates for the first time also starts the runtime.
+    kept = [reason for reason in places if reason.code != "allocate-once"]
+    return verdict, [*started, *kept, *facts]
 
 
 def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
@@ -431,32 +468,16 @@ def _busy_of(device: TimeSplit) -> float:
     return device.busy
 
 
-def _start_up_bounds(start_up: StartUp, trace: Trace) -> bool:
+def _start_up_bounds(start_up: StartUp, trace: Trace, verdict: StepVerdict) -> bool:
     """Whether start-up bounds the step: it is most of the host's work, and longer than the device
-    works.
+    works; or, where the device does not bound the step, so much of its time that other steps are
+    not like it.
     """
     device_ns = statistics.fmean(busiest_ns(step.device) for step in trace.counted.steps)
-    return start_up.share >= MOST_START_UP and start_up.ns > device_ns
-
-
-def _with_causes(said: Sequence[Why], causes: Sequence[Why]) -> list[Why]:
-    """The sentences of a verdict with where the host's time goes, which stands behind what bounds
-    the step and what would change it.
-    """
-    behind = 0
-    for index, reason in enumerate(said):
-        if code_of(reason) in _BEFORE_THE_CAUSES:
-            behind = index + 1
-    behind = behind or len(said)
-    return [*said[:behind], *causes, *said[behind:]]
-
-
-def _launches_take_long(reasons: Sequence[Reason]) -> bool:
-    """Whether it is said that launch calls take much of the host's time: each so long that no model
-    of launches holds.
-    """
-    calls = [str(each.values["call"]) for each in reasons if each.code == "runtime-call-takes"]
-    return any("Launch" in call for call in calls)
+    if start_up.share >= MOST_START_UP and start_up.ns > device_ns:
+        return True
+    step_ns = statistics.fmean(step.end - step.start for step in trace.counted.steps)
+    return verdict.kind != "device" and start_up.ns >= _MUCH_START_UP * step_ns
 
 
 def _without_names(said: Sequence[Why], names: Sequence[str]) -> list[Why]:

@@ -690,7 +690,12 @@ def _predicted_reasons(
     for each in worth_naming(predicted):
         if each.change == "graphs" and CUDA_GRAPH not in gains:
             named.append(
-                because("predicted-with-graphs", saves=each.saves, predicted_ns=each.step_ns)
+                because(
+                    "predicted-with-graphs",
+                    saves=each.saves,
+                    predicted_ns=each.step_ns,
+                    runtime=each.runtime,
+                )
             )
         elif each.change == "half-host":
             named.append(
@@ -701,7 +706,13 @@ def _predicted_reasons(
         reasons.append(because("predicted-gains", each=together(*named)))
     graphs = of_change.get("graphs")
     if kind == "host" and graphs is not None and graphs.saves < LEAST_SAVED:
-        reasons.append(because("fewer-launches-save-little", percent=round(100 * LEAST_SAVED)))
+        reasons.append(
+            because(
+                "fewer-launches-save-little",
+                percent=round(100 * LEAST_SAVED),
+                runtime=graphs.runtime,
+            )
+        )
     return reasons
 
 

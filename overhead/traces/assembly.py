@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from overhead.traces.beside import without_waits_beside
 from overhead.traces.between_steps import with_time_between
 from overhead.traces.calls import host_calls
 from overhead.traces.clock_bounds import compare_clocks
@@ -139,9 +140,10 @@ def assemble(
     sites = _sites(by_kind)  # by the time in which each runs, the lines of the program
     operations = outermost_operations(_within_steps(by_kind, found), sites)
     # All that the host and the device did, also outside of the steps.
+    calls = list(host_calls(calls_seen, operations, sites, by_correlation, told))
     activity = _Activity(
         operations=operations,
-        calls=list(host_calls(calls_seen, operations, sites, by_correlation, told)),
+        calls=without_waits_beside(calls, operations, by_correlation),
         work=work,
         by_correlation=by_correlation,
     )
@@ -451,7 +453,7 @@ def _with_losses_and_doubts(
     calls = list(_started_in_steps(activity.calls, windows))
     unexplained_ns = []
     for call in calls:
-        wait_ns = unexplained_wait_ns(call, work_times)
+        wait_ns = 0.0 if call.beside else unexplained_wait_ns(call, work_times)
         if wait_ns > 0:
             unexplained_ns.append(wait_ns)
 

@@ -27,14 +27,14 @@ _POLL = re.compile(r"\w*Query\w*")
 """Calls that ask whether work is done: each is short, and a loop of them is a wait."""
 _IDLE_WAIT_NS = 20_000.0
 """At most so long lasts a call that waits for nothing. Of 1,381 such calls in 53 published traces
-half take 2.8 µs, 90 % at most 8.9 µs, and 5 % more than this, nearly all in programs with managed
-memory, whose migrations are no recorded work. A lower limit calls such calls waits for lost work.
+half take 2.8 µs, 90 % at most 8.9 µs, and 5 % more than this; those that were looked at are of
+programs with managed memory, whose migrations are no recorded work. Chosen above most of them.
 """
 _WAKE_LATE_NS = 100_000.0
 """At most so long after its work a wait returns. Of 12,088 waits in 132 published traces half
-return 3.2 µs after their work, 90 % within 7.5 µs, and 6 % later than this limit, nearly all in a
-few traces; about 60 µs are usual where the host sleeps in the wait (blocking synchronisation). A
-lower limit finds lost work behind such waits.
+return 3.2 µs after their work, 90 % within 7.5 µs, and 6 % later than this limit, most in a few
+traces. One program whose host sleeps in the wait (blocking synchronisation) returns about 60 µs
+late. Chosen above that.
 """
 _LATE_SHARE = 0.05
 """At most such a share of a wait passes after its work. A host that sleeps in a long wait wakes
@@ -43,8 +43,8 @@ for blocking waits). What is lost there would be less than this share of the dev
 """
 _LONG_CALL_NS = 100_000.0
 """A call from this length on, all the while the device works, may be a wait. Of 243,748 launches in
-211 published traces half take 7.2 µs, 99 % at most 26 µs, and 0.15 % more than this limit. A lower
-limit doubts more verdicts that the host bounds a step.
+211 published traces half take 7.2 µs, 99 % at most 26 µs, and 0.15 % more than this limit. Chosen:
+lower limits were not tried.
 """
 _OWN_GRAPH = 3
 """Replays of which so many are alike are of a graph of their own, beside others of which that is

@@ -21,6 +21,8 @@ MOST_BESIDE = 0.1
 """The largest share of a step that may be unclear to the replay: from a tenth on, synchronisations
 are named too (``verdict``). Chosen, not measured.
 """
+_LEAST_UNEXPLAINED = 0.001
+"""Waits that no work explains are named from this share of the steps on. Chosen, not measured."""
 _COARSE_NS = 500.0
 """Times that are rounded to more than this cannot tell a kernel of a few µs. Chosen, not
 measured.
@@ -321,7 +323,7 @@ def _small_faults(recording: Recording) -> Iterator[Reason]:
         )
     if recording.nodes_missing:
         yield because("nodes-missing", missing=recording.nodes_missing)
-    if recording.unexplained_waits:
+    if recording.unexplained_ns > _LEAST_UNEXPLAINED * recording.steps_ns:
         share = recording.unexplained_ns / recording.steps_ns
         yield because("waits-unexplained", waits=recording.unexplained_waits, share=share)
     if recording.clocks.outliers:

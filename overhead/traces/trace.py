@@ -100,7 +100,8 @@ class HostCall(Struct, frozen=True, gc=False):
     when it returns.
 
     ``blocked``: how long it waits for them. ``queue_full``: how long it waits for room in the
-    queue. ``queue``: what its work finds on the device.
+    queue. ``queue``: what its work finds on the device. ``beside``: a thread beside the program
+    makes it, so its wait holds nothing up.
     """
 
     name: str
@@ -115,6 +116,7 @@ class HostCall(Struct, frozen=True, gc=False):
     queue: QueueAtCall = _NOTHING_QUEUED
     operation: HostOperation | None = None
     site: CallSite = NO_SITE
+    beside: bool = False
 
     @property
     def no_work(self) -> float:
@@ -249,6 +251,8 @@ class StepTrace:
         # By thread its last call.
         last: dict[str, HostCall] = {}
         for call in self.calls:
+            if call.beside:
+                continue
             before = last.get(call.thread)
             last[call.thread] = call
             if call.kind == "synchronisation":

@@ -21,6 +21,8 @@ _SECOND_DIGIT_BELOW = 3.55
 """A half-width with leading digits below this shows two digits (the Particle Data Group's rule), if
 the number then has three digits at most.
 """
+_NOTHING_MICRO = 1e-4
+"""A time of less than 0.1 ns is a rest of rounding."""
 _FOUR_DIGITS_FROM = 999.5
 """A number from here on has four digits or more, all of which are shown."""
 _POSITIVE = frozenset({
@@ -231,7 +233,9 @@ def micro_of(ns: Value | float) -> str:
     from 1,000 on.
     """
     micros = _as_value(ns) / 1e3
-    if micros.value < _FOUR_DIGITS_FROM:
+    if abs(micros.value) < _NOTHING_MICRO:
+        text = "0.00"
+    elif micros.value < _FOUR_DIGITS_FROM:
         # The "#" keeps zeros at the end, which are digits, but leaves a point behind 123.
         text = f"{micros.value:#,.3g}".rstrip(".")
     else:

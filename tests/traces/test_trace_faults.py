@@ -1487,13 +1487,13 @@ def test_calls_that_last_while_the_device_works_may_be_waits(
                 program.call(call, start=start + 120 + 20 * index, length_us=length, tid=thread)
         return explained(tmp_path, program.events)
 
-    found = stepping(kernel=9690, thread=1)
+    found = stepping(kernel=9300, thread=1)
     assert found.verdict.kind == "unclear"
     assert said(found)["no-verdict-with-calls-that-may-wait"].values["call"] == call
     assert stepping(kernel=50, thread=1).verdict.kind == "host", (
         "the device is idle, so nothing is waited for"
     )
-    watched = stepping(kernel=9690, thread=99)
+    watched = stepping(kernel=9300, thread=99)
     assert "no-verdict-with-calls-that-may-wait" not in said(watched), (
         "another thread does not delay the step"
     )

@@ -191,18 +191,36 @@ TEMPLATES = {
         " device. Synchronisations cost {share:percent} of the step; without them the step would be"
         " device-bound."
     ),
+    "times-of-quick-steps": (
+        "These are the times of the quickest steps: in the median step the device works for"
+        " {device_ns:time}."
+    ),
+    "device-bound-in-turn": (
+        "Device-bound by {devices} devices that work in turn: in a step of {step_ns:time} no device"
+        " works for more than {busy:share}, but at least one of them for {together:share}."
+    ),
+    "copies-take-the-device": (
+        "Copies take {share:percent} of the device's time ({copy_ns:time}): copy less, or copy"
+        " while the device computes."
+    ),
+    "pageable-copies-take-the-device": (
+        "Copies take {share:percent} of the device's time ({copy_ns:time}), many of them from"
+        " pageable memory: pinned memory ({how}) makes them faster, and lets the device compute"
+        " meanwhile."
+    ),
+    "pinned-in-pytorch": "pin_memory() and non_blocking=True",
+    "pinned-in-cuda": "cudaHostAlloc and cudaMemcpyAsync",
     # What a change would gain, by the replay.
     "less-host-work-saves-nothing": "Less CPU work would not make it faster.",
     "predicted-gains": "Predicted time of a step: {each}.",
     "predicted-with-graphs": (
-        "at best {predicted_ns:time} with its launches in CUDA graphs ({saves:share} less)"
+        "at best {predicted_ns:time} with its launches in {runtime} graphs ({saves:share} less)"
     ),
     "predicted-with-half-the-host": (
         "{predicted_ns:time} with half the CPU work ({saves:share} less)"
     ),
     "fewer-launches-save-little": (
-        "Fewer launches (fused kernels, a CUDA graph) would save less than {percent} % of the"
-        " step: its CPU time is not spent on launching."
+        "{runtime} graphs would save less than {percent} % of the step."
     ),
     "device-is-idle": "The device is idle for {share:share} of a step (GPU idle).",
     "host-work-for-each-launch": (
@@ -223,13 +241,15 @@ TEMPLATES = {
     "host-time-in-operations": "{part_ns:time} ({share:share}) is in operations",
     "host-time-in-data-loading": "{part_ns:time} ({share:share}) is in the DataLoader's next()",
     "host-time-between-operations": "{part_ns:time} ({share:share}) is between operations",
-    "between-operations-is": (
-        "What runs between operations is not named in the trace: code of the program or of"
-        " libraries, such as Python, or calls of the runtime."
+    "host-time-in-unnamed-code": (
+        "{part_ns:time} ({share:share}) is between operations, in code that the trace does not name"
+        " (such as Python)"
     ),
-    "runtime-call-takes": (
-        "Calls of {call:short} take {call_ns:time} of the CPU work ({share:percent}), {calls:,} in"
-        " each step."
+    "runtime-calls-take": "Runtime calls with most CPU time in a step: {each}.",
+    "runtime-call-takes": "{call:short} {call_ns:time} ({share:percent}) in {calls:count call}",
+    "allocate-once": (
+        "Allocating and freeing take {share:percent} of the CPU work: allocate once, and use the"
+        " memory again."
     ),
     "range-holds-operations": (
         "{name:short} is a range around other operations; outside of them it takes {own_ns:time} of"
@@ -319,8 +339,8 @@ TEMPLATES = {
     "all-latencies": "{low_ns:time} to {high_ns:time}",
     "longest-latency": "the longest is {latency_ns:time}, at a launch of {kernel}",
     "latency-with-unchecked-clocks": (
-        "No wait in the recording shows whether the clocks of CPU and device agree to a few µs. By"
-        " what they differ, the launch latency is wrong."
+        "No wait in the recording shows whether the clocks of CPU and device agree, so the launch"
+        " latency may be wrong by some µs."
     ),
     "no-launch-latency": "The launch latency is not known: {why}.",
     "few-launches-find-the-device-idle": (
@@ -461,6 +481,10 @@ TEMPLATES = {
         "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in"
         " collectives is for rank {rank}. In each step the other ranks wait {waited_ns:time}"
         " for it. {cause}"
+    ),
+    "longer-steps": (
+        "A step of each of the ranks {ranks} takes about {step_ns:time}, {times:factor} as long as"
+        " in the other ranks."
     ),
     "longer-step": (
         "A step of rank {rank} takes {step_ns:time}, {times:factor} as long as in the other ranks."

@@ -152,6 +152,10 @@ TEMPLATES = {
         "No call of CUDA was recorded. If the program uses a GPU, record that too: nsys profile"
         " --trace cuda,nvtx."
     ),
+    "no-launches": "No verdict: the recording has no launches of kernels.",
+    "too-few-launches": (
+        "No verdict: the recording has only {launches:count launch/launches}. Record more steps."
+    ),
     "several-devices": (
         "{devices} devices take part. The verdict is about device {device:plain 30}, which works"
         " longest: {busy:percent} of a step."

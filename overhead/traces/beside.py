@@ -1,0 +1,47 @@
+"""Threads beside the program, such as one that pins memory and uploads it: what they wait for on
+streams of their own holds up nobody else. Pure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from overhead.traces.doubts import working_threads
+from overhead.traces.trace import DeviceWork, HostCall, HostOperation
+
+_OF_A_DEVICE = re.compile(r"\w*(Device|Ctx|Context|Thread)Synchronize\w*")
+"""A wait for all streams is for the program's work too."""
+
+
+def without_waits_beside(
+    calls: Sequence[HostCall],
+    operations: Sequence[HostOperation],
+    by_correlation: Mapping[int, Sequence[DeviceWork]],
+) -> list[HostCall]:
+    """The calls, of which those of threads that neither run operations nor launch wait for nothing
+    if the work that they wait for is their own: the program goes on meanwhile.
+
+    A thread that issues nothing itself may be the one that the program waits for. Where a recording
+    does not tell for which stream a call waits, the thread's own is taken.
+    """
+    working = working_threads(operations, calls)
+    of_program: set[str] = set()
+    of_threads: dict[str, set[str]] = defaultdict(set)
+    for call in calls:
+        if call.correlation:
+            streams = {work.stream for work in by_correlation.get(call.correlation, ())}
+            of_threads[call.thread] |= streams
+            if call.thread in working:
+                of_program |= streams
+
+    kept = []
+    for call in calls:
+        own = of_threads[call.thread] - of_program
+        is_beside = call.thread not in working and not own.isdisjoint(call.waits_for)
+        if is_beside and not _OF_A_DEVICE.fullmatch(call.name):
+            call = dataclasses.replace(call, blocked=0.0, waits_for=(), beside=True)
+        kept.append(call)
+    return kept

@@ -29,7 +29,8 @@ _ISSUE = ("launch", "copy", "set")
 @dataclass(frozen=True)
 class HostPlaces:
     """The host's work in a mean step: in operations that launch, copy or fill; in other operations;
-    in a DataLoader's ``next``; and between operations. Together they are all of it.
+    in a DataLoader's ``next``; in ranges, outside of the operations that these hold; and between
+    operations, as in the table of operations. Together they are all of it.
     ``has_operations``: whether the trace names any.
 
     ``call``: the call of the runtime with most time of the host, wherever it is made, ``call_ns``
@@ -40,6 +41,7 @@ class HostPlaces:
     other_ns: float
     loading_ns: float
     between_ns: float
+    ranges_ns: float = 0.0
     call: str = ""
     call_ns: float = 0.0
     calls: float = 0.0
@@ -53,6 +55,7 @@ class HostPlaces:
             "other": self.other_ns,
             "loading": self.loading_ns,
             "between": self.between_ns,
+            "ranges": self.ranges_ns,
         }
 
     @property
@@ -63,7 +66,7 @@ class HostPlaces:
 
 def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> HostPlaces:
     """Where the host's time goes in a mean step of the trace. ``opened``: the names of ranges that
-    are replaced by what runs in them; what is left of them is between operations.
+    are replaced by what runs in them.
     """
     sums: dict[str, float] = defaultdict(float)
     ns_by_call: dict[str, float] = defaultdict(float)
@@ -85,6 +88,7 @@ def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> Ho
         other_ns=sums["other"] / steps,
         loading_ns=sums["loading"] / steps,
         between_ns=sums["between"] / steps,
+        ranges_ns=sums["ranges"] / steps,
         call=most,
         call_ns=ns_by_call[most] / steps if most else 0.0,
         calls=number_by_call[most] / steps if most else 0.0,
@@ -109,7 +113,7 @@ def _parts(
         elif id(operation) in issuing:
             place = "launching"
         elif operation.name in opened:
-            place = "between"
+            place = "ranges"
         yield place, work_of(start, end)
         last_end = end
     yield "between", work_of(last_end, max(last_end, step.end))
@@ -147,7 +151,8 @@ def places_reasons(places: HostPlaces, *, has_device: bool) -> list[Reason]:
         other = because("host-time-in-operations", **values_of["other"])
     loading = because("host-time-in-data-loading", **values_of["loading"])
     between = because("host-time-between-operations", **values_of["between"])
-    in_order = sorted([launching, other, loading, between], key=_share_of, reverse=True)
+    ranges = because("host-time-in-ranges", **values_of["ranges"])
+    in_order = sorted([launching, other, loading, between, ranges], key=_share_of, reverse=True)
     parts = [part for part in in_order if _share_of(part) >= _LEAST_SHARE]
     reasons: list[Reason] = []
     if places.has_operations:

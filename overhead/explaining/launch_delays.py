@@ -90,7 +90,11 @@ def launch_delays(trace: Trace) -> list[LaunchDelay]:
         for call in step.calls:
             issued = step.issued_by(call)
             if issued:
-                delays.append(_delay_of(call, issued))
+                delay = _delay_of(call, issued)
+                if call.start < step.unrecorded_until:
+                    # Also what is queued behind work of the step waits for what is not recorded.
+                    delay = delay._replace(found="unsure")
+                delays.append(delay)
     return delays
 
 

@@ -505,7 +505,12 @@ def _as_recorded(
     longest = next(iter(found.synchronisations), None)
     if longest is not None and longest.blocked_ns >= _LITTLE * split.step_ns:
         known.append(
-            because("longest-wait-as-recorded", what=longest.what, longest_ns=longest.blocked_ns)
+            because(
+                "longest-wait-as-recorded",
+                what=longest.what,
+                longest_ns=longest.blocked_ns,
+                calls=max(1, round(longest.count)),
+            )
         )
     return found.verdict, [*said, *known]
 

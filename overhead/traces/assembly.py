@@ -24,6 +24,7 @@ from overhead.traces.doubts import (
     unexplained_wait_ns,
     working_threads,
 )
+from overhead.traces.earlier_work import delay_by_earlier_work_ns
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.launches import Launches
 from overhead.traces.losses import with_losses
@@ -281,6 +282,7 @@ def _steps_taken(
         # This work is of the last step, so it does not lie after the steps.
         after_ns=max(0.0, taken.after_ns - behind_ns),
         already_busy=steps[0].busy_before - steps[0].start > _LITTLE * taken.longest_ns,
+        earlier_ns=delay_by_earlier_work_ns(steps[0]),
     )
 
 
@@ -499,7 +501,10 @@ def _with_unrecorded_work(step: StepTrace) -> StepTrace:
             busy_until = work.start
         streams.add(work.stream)
         last_end = max(last_end, work.end)
-    return dataclasses.replace(step, busy_before=busy_until)
+    unrecorded = busy_until if busy_until > step.busy_before else -math.inf
+    return dataclasses.replace(
+        step, busy_before=busy_until, is_first=True, unrecorded_until=unrecorded
+    )
 
 
 def _step(

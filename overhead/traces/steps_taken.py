@@ -50,7 +50,8 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
 
     ``shortest_ns``, ``longest_ns``: of the steps, on the host. ``behind_ns``: how long the device
     works after the last step has ended on the host; this work is part of the step.
-    ``already_busy``: the device works on something earlier when the first step begins.
+    ``already_busy``: the device works on something earlier when the first step begins;
+    ``earlier_ns``: by how much later that step ends for this reason, which is not counted.
 
     ``first_call``, ``first_call_ns``: the operation whose first call was left out, because it took
     far longer than the later ones. ``others``: ranges that could be named instead.
@@ -75,6 +76,7 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     longest_ns: float = 0.0
     behind_ns: float = 0.0
     already_busy: bool = False
+    earlier_ns: float = 0.0
     first_call: LongText = ""
     first_call_ns: float = 0.0
     others: Annotated[list[RepeatedRange], Meta(max_length=8)] = []

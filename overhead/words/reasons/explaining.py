@@ -137,7 +137,9 @@ TEMPLATES = {
         "The device works for {device_ns:time} of the {step_ns:time} of a recorded step"
         " ({share:share})."
     ),
-    "longest-wait-as-recorded": "The longest wait is in {what}: {longest_ns:time}.",
+    "longest-wait-as-recorded": (
+        "Most waiting is in {what}: {longest_ns:time} in {calls:count call}."
+    ),
     "device-bound-as-recorded": (
         "Device-bound: the device works for {device_ns:time} of the {step_ns:time} of a recorded"
         " step ({share:share})."
@@ -221,6 +223,9 @@ TEMPLATES = {
     "host-time-in-operations": "{part_ns:time} ({share:share}) is in operations",
     "host-time-in-data-loading": "{part_ns:time} ({share:share}) is in the DataLoader's next()",
     "host-time-between-operations": "{part_ns:time} ({share:share}) is between operations",
+    "host-time-in-ranges": (
+        "{part_ns:time} ({share:share}) is in ranges, outside of the operations that these hold"
+    ),
     "between-operations-is": (
         "What runs between operations is not named in the trace: code of the program or of"
         " libraries, such as Python, or calls of the runtime."
@@ -264,8 +269,9 @@ TEMPLATES = {
         " {longest_ns:micro} µs."
     ),
     "synchronisations-replayed": (
-        "{number:count synchronisation} in each step, which cost {share:percent} of the step by the"
-        " profile. The longest wait is in {what}{line:at}: {longest_ns:time}."
+        "Without its {number:count synchronisation}, the step would be {share:percent} shorter"
+        " (predicted). Most waiting is in {what}{line:at}: {longest_ns:time}"
+        " in {calls:count call}."
     ),
     "own-python": (
         "{own_ns:time} of {whole_ns:time} of CPU work are your own Python code, between operations."

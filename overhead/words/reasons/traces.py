@@ -99,8 +99,8 @@ TEMPLATES = {
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
     ),
     "device-already-busy": (
-        "When the first step begins, the device still works on something from before it; that time"
-        " does not count."
+        "When the first step begins, the device still works on something from before it. This makes"
+        " the step {earlier_ns:time} longer, which are left out."
     ),
     "device-runs-behind": (
         "The device works for {behind_ns:length} after the last step has ended on the CPU. The time"

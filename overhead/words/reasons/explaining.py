@@ -248,9 +248,11 @@ TEMPLATES = {
         " later steps do not have: {kinds}."
     ),
     "start-up-loads": "loading of code ({part_ns:time})",
-    "start-up-first-launches": "first launches of kernels, which load them ({part_ns:time})",
+    "start-up-first-launches": "slow first launches, which load kernels ({part_ns:time})",
     "start-up-compiles": "compilation ({part_ns:time})",
     "start-up-first-calls": "first calls of operations ({part_ns:time})",
+    "start-up-sets-up": "set-up of the device and of libraries ({part_ns:time})",
+    "start-up-until-loaded": "work until the last kernel is loaded ({part_ns:time})",
     "start-up-captures": "the capture of graphs ({part_ns:time})",
     "data-loader": "The DataLoader's next() takes {share:percent} of the CPU time of a step.",
     "pageable-uploads": (

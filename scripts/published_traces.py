@@ -235,8 +235,8 @@ def own_programs(folder: Path) -> list[OwnProgram]:
                 low_us=_micro(delays.low_ns),
                 high_us=_micro(delays.high_ns),
                 idle=_idle(found) or 0.0,
-                host_us=_digits(times[name]["without"][0]),
-                profiled_host_us=_digits(times[name]["with"][0]),
+                host_us=times[name]["without"],
+                profiled_host_us=times[name]["with"],
             )
         )
     return programs

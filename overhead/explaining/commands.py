@@ -63,7 +63,6 @@ def add_commands(commands: Any) -> None:
         "--step",
         dest="step_name",
         metavar="NAME",
-        default="",
         help="with --trace: a step is a range of this name; numbers in it may vary",
     )
     explain.add_argument(
@@ -141,7 +140,7 @@ def explain_command(a: argparse.Namespace) -> int:
     replay_before = _identity(a.chrome)
     try:
         if a.trace:
-            choice = StepChoice(a.step_name, a.from_s, a.to_s, a.process)
+            choice = StepChoice(a.step_name or "", a.from_s, a.to_s, a.process)
             explanation = explain_traces(a.trace, a.step_ms or 0.0, a.chrome, choice)
         else:
             with Progress() as listener:
@@ -264,8 +263,10 @@ def _check_options(a: argparse.Namespace) -> None:
 
 def _check_step_choice(a: argparse.Namespace) -> None:
     """Raise ``UsageError`` for a choice of steps without a trace, or for times that are none."""
-    if not a.trace and (a.step_name or a.from_s is not None or a.to_s is not None):
+    if not a.trace and (a.step_name is not None or a.from_s is not None or a.to_s is not None):
         raise UsageError("--step, --from and --to choose the steps of a --trace")
+    if a.step_name is not None and not a.step_name.strip():
+        raise UsageError("--step: the name of a range is empty")
     begin = 0.0 if a.from_s is None else a.from_s
     end = 1e9 if a.to_s is None else a.to_s
     # The bounds also refuse what is no number ("nan") and infinity.

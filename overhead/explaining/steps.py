@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from overhead.results import Reason, Why, because, together
 from overhead.traces.steps_taken import StepsTaken
+from overhead.traces.trace import Trace
 
 _LITTLE = 0.02
 """What is less than this share of the recording, or of a step, is not said. Chosen, not
@@ -18,6 +19,10 @@ _MUCH_BETWEEN = 0.1
 """An idle device between the steps is said before the verdict from this share of the time on, as
 the operations are that take most. Chosen, not measured.
 """
+_TOO_FEW = 2
+"""So few pieces of device work are no step. Chosen, not measured."""
+_TOO_SHORT_NS = 1000.0
+"""A launch alone takes the host longer, on all machines that were measured."""
 _MOST_BETWEEN = 0.5
 """From this share on, the time between the steps bounds the program, and not the steps."""
 
@@ -25,6 +30,8 @@ _MOST_BETWEEN = 0.5
 def steps_reasons(taken: StepsTaken) -> list[Reason]:
     """What was taken as a step, how many there are, what was left out, and how to name others."""
     found = [_what(taken)]
+    if taken.may_be_parts:
+        found.append(because("steps-may-be-parts"))
     if taken.joined:
         found.append(because("steps-last-until-the-next"))
     left_out = list(_left_out(taken))
@@ -41,7 +48,7 @@ def steps_reasons(taken: StepsTaken) -> list[Reason]:
         for other in taken.others[:_MOST_NAMED]:
             others.append(because("range-that-repeats", name=other.name, times=other.times))
         found.append(because("other-ranges-repeat", ranges=together(*others)))
-    elif taken.how in ("launches", "recording"):
+    elif taken.may_be_parts or taken.how in ("launches", "recording"):
         found.append(because("how-to-mark-steps"))
     return found
 
@@ -66,6 +73,23 @@ def between_steps_reasons(taken: StepsTaken | None) -> list[Reason]:
     code = "between-steps-bounds" if is_bound_between(taken) else "between-steps-costs"
     each_ns = taken.idle_between_ns / _gaps(taken)
     return [because(code, each_ns=each_ns, share=_idle_share_between(taken), most=most)]
+
+
+def why_too_little(trace: Trace) -> Reason | None:
+    """Why so little in the steps allows no verdict; None if there is enough.
+
+    One kernel tells neither what a step is nor whether its time is the usual one. And traces that
+    somebody wrote by hand have times that no program has.
+    """
+    if not trace.has_device:
+        return None
+    pieces = sum(len(step.device) for step in trace.steps)
+    if pieces <= _TOO_FEW:
+        return because("too-little-device-work", pieces=pieces)
+    longest_ns = max(step.end - step.start for step in trace.steps)
+    if longest_ns < _TOO_SHORT_NS:
+        return because("times-too-short", step_ns=longest_ns)
+    return None
 
 
 def _gaps(taken: StepsTaken) -> int:

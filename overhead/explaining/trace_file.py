@@ -34,7 +34,7 @@ from overhead.explaining.record import (
 )
 from overhead.explaining.replay import StepParts, mean_parts, step_parts
 from overhead.explaining.start_up import MOST_START_UP, StartUp, start_up_of, start_up_reasons
-from overhead.explaining.steps import between_steps_reasons, is_bound_between
+from overhead.explaining.steps import between_steps_reasons, is_bound_between, why_too_little
 from overhead.explaining.verdict import LEAST_IDLE, UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
 from overhead.numerics import find_root
@@ -321,7 +321,7 @@ def _verdict(
     if ranks is not None and len(ranks.rows) < trace.ranks:
         first.append(because("traces-of-some-ranks", given=len(ranks.rows), ranks=trace.ranks))
     said = list(verdict.sentences)
-    lost_records = why_no_verdict(trace.recording)
+    lost_records = why_no_verdict(trace.recording) or why_too_little(trace)
     if lost_records:
         verdict = StepVerdict(kind="unclear", overhead_share=None, sentences=[])
         no_verdict = because("no-verdict", why=lost_records)
@@ -330,7 +330,8 @@ def _verdict(
     else:
         verdict, said = _verdict_and_causes(found, trace, host, ranks, opened, split)
         between = between_steps_reasons(trace.steps_taken)
-        if is_bound_between(trace.steps_taken):
+        # Where the host bounds a step, it also bounds the time between two of them.
+        if is_bound_between(trace.steps_taken) and verdict.kind != "host":
             verdict = msgspec.structs.replace(verdict, kind="unclear", factor=None)
         if between:
             # It is true of a step alone, and wrong of the program.

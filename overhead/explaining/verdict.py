@@ -255,12 +255,13 @@ def _known_without_verdict(explanation: record.Explanation) -> list[Why]:
 
 def _calls_that_wait(waits: Sequence[record.SynchronisationRow]) -> Why:
     """How many calls of a step wait for the device, and the lines of the first few."""
-    named = [
-        because("waits-at-line", line=row.site.line or "?", what=row.what)
-        for row in waits[:_MOST_WAITS]
-    ]
-    # At least 1, since a call that only some steps make may be less than half a call a step. ``?``:
-    # a wait whose line is not known.
+    named = []
+    for row in waits[:_MOST_WAITS]:
+        if row.site.line:
+            named.append(because("waits-at-line", line=row.site.line, what=row.what))
+        else:  # a trace has no lines
+            named.append(because("waits-at-no-line", what=row.what))
+    # At least 1, since a call that only some steps make may be less than half a call a step.
     number = max(1, round(sum(row.count for row in waits)))
     return because("calls-that-wait", number=number, lines=together(*named))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import operator
+import statistics
 import urllib.parse
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -93,8 +94,8 @@ def _own_points(programs: Iterable[OwnProgram]) -> Iterator[_Point]:
     for program in programs:
         latency = _latency(program, program.name)
         yield _Point(program.recorder, program.gpu, latency, is_ours=True)
-        for time_us, what in ((program.profiled_host_us, "profiled"), (program.host_us, "alone")):
-            each = Value(time_us / program.launches, origin=_origin(program.name, what))
+        for times_us, what in ((program.profiled_host_us, "profiled"), (program.host_us, "alone")):
+            each = _each_launch(times_us, program, what)
             yield _Point(
                 program.recorder,
                 program.gpu,
@@ -103,6 +104,13 @@ def _own_points(programs: Iterable[OwnProgram]) -> Iterator[_Point]:
                 is_ours=True,
                 with_profiler=what == "profiled",
             )
+
+
+def _each_launch(times_us: Sequence[float], program: OwnProgram, what: str) -> Value:
+    """The host's time for each launch: the median of the processes, with the lowest and highest."""
+    each = [time_us / program.launches for time_us in times_us]
+    origin = _origin(program.name, what)
+    return Value(statistics.median(each), low=min(each), high=max(each), origin=origin)
 
 
 def _link(trace: PublishedTrace) -> Cell:
@@ -188,15 +196,15 @@ def _own_table(programs: Sequence[OwnProgram]) -> Table:
     """What the profiler adds to our own programs."""
     rows = []
     for program in programs:
-        alone_us = program.host_us / program.launches
-        profiled_us = program.profiled_host_us / program.launches
+        alone = _each_launch(program.host_us, program, "alone")
+        profiled = _each_launch(program.profiled_host_us, program, "profiled")
         rows.append(
             [
                 program.name,
                 program.versions,
                 f"{program.launches:g}",
-                words.micro(alone_us),
-                words.micro(profiled_us),
+                words.micro_range(alone),
+                words.micro_range(profiled),
                 words.micro(program.latency_us),
                 words.idle_share(program.idle),
             ]

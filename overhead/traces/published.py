@@ -82,9 +82,10 @@ class PublishedTrace(
 
 
 class OwnProgram(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A program that we ran with a profiler and without.
+    """A program that we ran with a profiler and without, each in processes of its own, in turns.
 
-    ``host_us``, ``profiled_host_us``: until a step returns, without and with the profiler;
+    ``host_us``, ``profiled_host_us``: until a step returns, without and with the profiler: the
+    median of each process;
     ``found_idle``, ``latency_us``, ``low_us``, ``high_us``, ``idle``: from its trace, as in
     ``PublishedTrace``; ``launches``, ``operations``: of a step.
     """
@@ -102,8 +103,8 @@ class OwnProgram(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     low_us: float
     high_us: float
     idle: PartOfStep
-    host_us: float
-    profiled_host_us: float
+    host_us: Annotated[list[float], Meta(min_length=3)]
+    profiled_host_us: Annotated[list[float], Meta(min_length=3)]
 
 
 class PublishedTraces(Struct, forbid_unknown_fields=True, frozen=True):

@@ -37,7 +37,8 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
 
     ``name``: of the marks or ranges, numbers in it are ``N``. ``found``: how many steps were found;
     ``without_work``: of these, how many are left out because they issued no device work.
-    ``launches``: how many launches one repetition has, where launches repeat.
+    ``launches``: how many launches one repetition has, where launches repeat; ``may_be_parts``:
+    nothing tells whether such a repetition is a whole step.
 
     ``before_ns``, ``after_ns``: how long the recording is before the first step and after the last
     one. ``recorded_ns``: how long it is. ``between_ns``: how long no step runs between two steps;
@@ -62,6 +63,7 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     found: Count = 1
     without_work: Count = 0
     launches: Count = 0
+    may_be_parts: bool = False
     before_ns: float = 0.0
     after_ns: float = 0.0
     recorded_ns: float = 0.0

@@ -29,6 +29,7 @@ from overhead.traces.named_ranges import (
 )
 from overhead.traces.operations import outermost_operations
 from overhead.traces.period import repeating_part
+from overhead.traces.rounds import rounds_of
 from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Spans
 from overhead.traces.step_choice import StepChoice
@@ -52,6 +53,14 @@ _LEAST_CALLS = 20
 """Of so many calls in a row, a part that repeats three times is no chance: a small program may just
 launch one kernel four times. Chosen, not measured.
 """
+_FEW_LAUNCHES = 3
+"""A repetition of so few launches may be a turn of a loop inside of a step, also where the host
+reads a value in it. Chosen, not measured.
+"""
+_MUCH = 0.1
+"""Start-up of this share of the time, and what else is outside of a loop, changes what is said of
+it. Chosen, not measured.
+"""
 _DEEPEST = 4
 """So deep in other ranges those are looked for that repeat. Chosen, not measured."""
 
@@ -71,6 +80,8 @@ def find_steps(
     there.
     """
     begin, end = _limits(recorded, choice)
+    if choice.has_times:
+        _refuse_without_launches(launches, begin, end, recorded)
     ranges = []
     for kind in (EventKind.STEP, EventKind.ANNOTATION, EventKind.OPERATION):
         # A step that is cut by the limits is no whole step.
@@ -88,6 +99,8 @@ def find_steps(
     if found is None:
         operations = [event for event in ranges if event.kind is EventKind.OPERATION]
         found = _launches_in_turn(operations, launches, begin, end)
+        if found is None:
+            found = _rounds_without_start_up(operations, launches, begin, end)
     if found is None and choice.has_times:
         found = FoundSteps([StepWindow(begin, end)], StepsTaken(how="between"))
     if found is None:
@@ -129,6 +142,19 @@ def _limits(recorded: TimeRange, choice: StepChoice) -> TimeRange:
     if choice.has_times and begin >= end:
         raise BadFile(because("no-such-time", recorded_ns=recorded[1] - recorded[0]))
     return begin, end
+
+
+def _refuse_without_launches(
+    launches: Launches, begin: float, end: float, recorded: TimeRange
+) -> None:
+    """Raise ``BadFile`` if the program launches something, but nothing in the time that the person
+    names.
+    """
+    if not len(launches.starts) or launches.count(begin, end):
+        return
+    first_s = (float(launches.starts[0]) - recorded[0]) / 1e9
+    last_s = (float(launches.starts[-1]) - recorded[0]) / 1e9
+    raise BadFile(because("no-launch-between", first_s=first_s, last_s=last_s))
 
 
 def _named_steps(
@@ -263,9 +289,38 @@ def _launches_in_turn(
         if _exchange(windows, launches) and all(
             launches.count(window.start, window.end) for window in windows
         ):
-            in_each = launches.kernels.between(windows[0].start, windows[0].end)
-            return FoundSteps(windows, StepsTaken(how="period", launches=len(in_each.starts)))
+            in_each = len(launches.kernels.between(windows[0].start, windows[0].end).starts)
+            taken = StepsTaken(
+                how="period", launches=in_each, may_be_parts=in_each <= _FEW_LAUNCHES
+            )
+            return FoundSteps(windows, taken)
     return None
+
+
+def _rounds_without_start_up(
+    operations: Iterable[TraceEvent], launches: Launches, begin: float, end: float
+) -> FoundSteps | None:
+    """The rounds of a plain loop, whose launches repeat and exchange nothing, where the program
+    also does something else for long, such as start-up before. None without such a loop, and where
+    the loop is all that the program does: then the recording as one step tells as much.
+    """
+    kernels = launches.kernels.between(begin, end)
+    rounds = rounds_of(kernels.names)
+    if rounds is None:
+        return None
+    first, last = float(kernels.starts[0]), float(kernels.starts[-1])
+    loop_begin = float(kernels.starts[rounds.start])
+    loop_end = float(kernels.starts[min(rounds.end, len(kernels.starts) - 1)])
+    if loop_end - loop_begin > (1 - _MUCH) * (last - first):
+        return None
+    around = _Around(outermost_operations(operations, Spans[CallSite]([])))
+    begins = [around.start_of(float(kernels.starts[index])) for index in rounds.starts]
+    if len(set(begins)) < len(begins):
+        return None  # one operation launches all of them
+    last_end = float(kernels.starts[rounds.end - 1]) + 1
+    windows = _from_start_to_start(begins, last_end, end)
+    taken = StepsTaken(how="period", launches=rounds.length, may_be_parts=True)
+    return FoundSteps(windows, taken)
 
 
 def _ends(calls: NamedCalls, kernels: NamedCalls) -> list[NamedCalls]:

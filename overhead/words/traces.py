@@ -41,7 +41,8 @@ HOST_CAPTION = (
     "The host's work in a step, without waits and without the DataLoader, divided by the launches."
     " It holds what the program does between its launches, so it differs by program. Traces of one"
     " step, which mostly hold the start-up, have no mark. A filled mark is a program of ours"
-    " without a profiler; the hollow marks beside it are the same programs with it."
+    " without a profiler, a hollow one in its row a program of ours with it: the median of five"
+    " processes, with a line from the lowest to the highest."
 )
 _PANELS: Mapping[Recorder, str] = {
     "Kineto with CUPTI": "PyTorch's profiler on NVIDIA (Kineto, CUPTI)",
@@ -126,6 +127,11 @@ def idle_share(part: float | None) -> str:
 def micro(time_us: float | None) -> str:
     """A time with three digits."""
     return "" if time_us is None else f"{time_us:.3g}"
+
+
+def micro_range(value: Value) -> str:
+    """``6.81 (6.50 to 9.12)``: the median of the processes, and the lowest and highest."""
+    return f"{value.value:.3g} ({value.low:.3g} to {value.high:.3g})"
 
 
 def rows_of_makers(traces: Sequence[PublishedTrace]) -> list[list[str]]:

@@ -12,10 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Drawing, Table
+from overhead.blocks.parts import Cell, Drawing, Table
 from overhead.report.core.machines import from_fingerprints
 from overhead.traces import across
-from overhead.traces.published import PublishedTrace, PublishedTraces, published_traces
+from overhead.traces.published import (
+    OwnProgram,
+    PublishedTrace,
+    PublishedTraces,
+    published_traces,
+)
 from overhead.words.traces import PUBLISHED_TABLE, rows_of_makers
 from scripts.published_traces import one_mark_a_maker, trace_of
 from tests.fakes.report import fingerprint
@@ -138,10 +143,10 @@ def test_only_a_time_without_a_profiler_has_a_filled_mark(monkeypatch: pytest.Mo
             "low_us": 6.0,
             "high_us": 8.0,
             "idle": 0.9,
-            "host_us": 700.0,
-            "profiled_host_us": 1100.0,
+            "host_us": [700.0, 690.0, 900.0],
+            "profiled_host_us": [1100.0, 1090.0, 1300.0],
         },
-        across.OwnProgram,
+        OwnProgram,
     )
     data = PublishedTraces(A_COMMIT, [own], [published(), published(left_out="clocks")])
     monkeypatch.setattr(across, "published_traces", lambda: data)
@@ -153,13 +158,16 @@ def test_only_a_time_without_a_profiler_has_a_filled_mark(monkeypatch: pytest.Mo
         part for part in parts if isinstance(part, Table) and part.caption == PUBLISHED_TABLE
     ]
     (row,) = table.rows
-    assert A_COMMIT in row[0].url
+    link = row[0]
+    assert isinstance(link, Cell)
+    assert A_COMMIT in link.url
 
 
 def filled(drawing: Drawing) -> list[bool]:
     """Of each mark of the one panel of a picture whether it is filled."""
     assert drawing.draw_narrow is not None
     drawing.draw_narrow()
-    (axes,) = drawing.draw().axes
+    drawn: Any = drawing.draw()
+    (axes,) = drawn.axes
     marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
     return [mark.get_markerfacecolor() == mark.get_color() for mark in marks]

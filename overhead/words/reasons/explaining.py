@@ -150,6 +150,7 @@ TEMPLATES = {
     ),
     "calls-that-wait": "{number:count call} in each step {number:wait} for the device: {lines}.",
     "waits-at-line": "{line} ({what:short})",
+    "waits-at-no-line": "{what:short}",
     "no-verdict-of-the-profile": (
         "No verdict: the profile does not explain the time of the step ({why})."
     ),

@@ -54,6 +54,13 @@ TEMPLATES = {
         "{pieces:,} of {launches:,} pieces of device work began before the call that issued them,"
         " or ended after the wait for them"
     ),
+    "too-little-device-work": (
+        "the steps hold {pieces:count piece} of device work in all, which is too little for a"
+        " verdict; record more of the program"
+    ),
+    "times-too-short": (
+        "the longest step takes {step_ns:length}, and no launch of a device is so short"
+    ),
     "file-is-cut": "the file ends in the middle, so an unknown part of the recording is missing",
     # What was taken as a step.
     "steps-are-ranges": "A step is {name:plain 120}: {steps:count mark}.",
@@ -63,12 +70,17 @@ TEMPLATES = {
     ),
     "steps-are-launches-in-turn": (
         "No steps are marked. A sequence of {launches:count kernel launch/kernel launches} repeats,"
-        " and each repetition is a step: {steps:count step}."
+        " and each repetition counts as a step: {steps:count step}."
+    ),
+    "steps-may-be-parts": (
+        "A repetition may also be a part of a step, such as a layer of a model or one turn of a"
+        " loop in it: nothing in the recording tells the two apart."
     ),
     "step-between-times": "A step is what lies between --from and --to: {step_ns:length}.",
     "step-of-all-launches": (
         "No steps are marked, and none were found. {step_ns:length} of the recording of"
-        " {recorded_ns:length} count as one step, from the first launch to the last device work."
+        " {recorded_ns:length} count as one step, from the operation of the first launch to the last"
+        " device work."
     ),
     "step-of-all": (
         "No steps are marked, and none were found. The whole recording of {recorded_ns:length}"
@@ -93,7 +105,9 @@ TEMPLATES = {
     ),
     "most-between-steps": " The longest range there is {name:plain 80}, with {ns:length}.",
     "time-after-steps": "{ns:length} after the last step",
-    "launches-outside-of-steps": "{share:percent} of the launches, which are in no step",
+    "launches-outside-of-steps": (
+        "{share:percent} of the launches and copies, which are in no step"
+    ),
     "steps-without-work": "{steps:count step} without device work",
     "steps-vary": (
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
@@ -189,6 +203,10 @@ TEMPLATES = {
         "no range is called {name:plain 80}, and no range of the program repeats"
     ),
     "no-such-time": "the recording ends after {recorded_ns:length}, which is before --from",
+    "no-launch-between": (
+        "no launch is between --from and --to; the first one is at {first_s:.6f} s of the"
+        " recording, and the last one at {last_s:.6f} s"
+    ),
     # Why a file of a trace is not enough.
     "trace-of-one-half": "{file}: this trace has no device work that a call launched: {why}",
     "calls-not-recorded": "its calls were not recorded",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from overhead.explaining.host_work import HostTimes, HostWork
 from overhead.results import Reason, because, together
 from overhead.traces.doubts import working_threads
-from overhead.traces.marks import LOADER
+from overhead.traces.marks import LOADER, WORKERS
 from overhead.traces.trace import StepTrace, Trace, union_of_spans
 
 _LEAST_SHARE = 0.02
@@ -29,7 +29,7 @@ _ISSUE = ("launch", "copy", "set")
 @dataclass(frozen=True)
 class HostPlaces:
     """The host's work in a mean step: in operations that launch, copy or fill; in other operations;
-    in a DataLoader's ``next``; in ranges, outside of the operations that these hold; and between
+    in a DataLoader's ``next``, alone or waiting for its workers; in ranges, outside of the operations that these hold; and between
     operations, as in the table of operations. Together they are all of it.
     ``has_operations``: whether the trace names any.
 
@@ -42,6 +42,7 @@ class HostPlaces:
     loading_ns: float
     between_ns: float
     ranges_ns: float = 0.0
+    workers_ns: float = 0.0
     call: str = ""
     call_ns: float = 0.0
     calls: float = 0.0
@@ -56,6 +57,7 @@ class HostPlaces:
             "loading": self.loading_ns,
             "between": self.between_ns,
             "ranges": self.ranges_ns,
+            "workers": self.workers_ns,
         }
 
     @property
@@ -89,6 +91,7 @@ def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> Ho
         loading_ns=sums["loading"] / steps,
         between_ns=sums["between"] / steps,
         ranges_ns=sums["ranges"] / steps,
+        workers_ns=sums["workers"] / steps,
         call=most,
         call_ns=ns_by_call[most] / steps if most else 0.0,
         calls=number_by_call[most] / steps if most else 0.0,
@@ -108,7 +111,9 @@ def _parts(
         end = max(start, operation.end)
         yield "between", work_of(last_end, start)
         place = "other"
-        if operation.name.startswith(LOADER):
+        if operation.name.startswith(WORKERS):
+            place = "workers"
+        elif operation.name.startswith(LOADER):
             place = "loading"
         elif id(operation) in issuing:
             place = "launching"
@@ -152,7 +157,9 @@ def places_reasons(places: HostPlaces, *, has_device: bool) -> list[Reason]:
     loading = because("host-time-in-data-loading", **values_of["loading"])
     between = because("host-time-between-operations", **values_of["between"])
     ranges = because("host-time-in-ranges", **values_of["ranges"])
-    in_order = sorted([launching, other, loading, between, ranges], key=_share_of, reverse=True)
+    workers = because("host-time-waiting-for-workers", **values_of["workers"])
+    each = [launching, other, loading, between, ranges, workers]
+    in_order = sorted(each, key=_share_of, reverse=True)
     parts = [part for part in in_order if _share_of(part) >= _LEAST_SHARE]
     reasons: list[Reason] = []
     if places.has_operations:

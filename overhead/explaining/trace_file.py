@@ -17,7 +17,7 @@ from overhead.errors import UsageError
 from overhead.explaining.device_time import device_time_rows, devices_said, split_of
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
-from overhead.explaining.host_places import host_places, places_reasons
+from overhead.explaining.host_places import HostPlaces, host_places, places_reasons
 from overhead.explaining.host_work import AS_RECORDED, HostTimes, ProfilerCost, call_rows
 from overhead.explaining.profiling import StepProfile
 from overhead.explaining.rank_steps import paired_steps
@@ -77,7 +77,15 @@ _WRONG_OF_START_UP = {
     "host-work-for-each-launch",
 }
 """What would follow from a step for later ones."""
+_WRONG_OF_WAITING = {
+    "predicted-gains",
+    "fewer-launches-save-little",
+    "most-host-time",
+    "data-loader",
+}
+"""What is wrong, or said already, of a step that waits for the workers of a DataLoader."""
 _BEFORE_THE_CAUSES = {
+    "bound-by-data-loader",
     "host-bound",
     "bound-by-synchronisation",
     "mixed",
@@ -141,7 +149,7 @@ def _explain_traces(
         not_seen=[*_not_in_a_trace(trace), *_not_read(trace), *found.not_seen],
         verdict=_verdict(found, trace, host, ranks, between_ranks, opened, split),
         ranks=list(ranks.rows) if ranks else [],
-        calls=call_rows(trace),
+        calls=call_rows(trace.quiet()),  # the steps of the table of operations
         processes=_process_rows(trace),
         device_time=device_time_rows(
             split, waits_known=ranks is not None and ranks.collectives > 0
@@ -361,7 +369,12 @@ def _verdict_and_causes(
     verdict = _with_idle_share(found.verdict, split)
     said = list(verdict.sentences)
     start_up = start_up_of(trace.quiet(), host)
-    if not trace.has_device:
+    is_traced = trace.has_device or trace.maker != "nsight"
+    if not is_traced:
+        why = because("cuda-not-traced")
+        verdict = StepVerdict(kind="unclear", sentences=[])
+        said = [because("no-verdict", why=why), because("trace-cuda-too")]
+    elif not trace.has_device:
         said = _on_processor_only(found, trace, said)
     elif verdict.kind == "unclear":
         verdict, said = _as_recorded(found, split, said)
@@ -377,10 +390,10 @@ def _verdict_and_causes(
     # may wait are no work. Beside a device that bounds the step the host's time tells nothing.
     places: list[Reason] = []
     may_wait = "no-verdict-with-calls-that-may-wait" in codes_of(together(*said))
-    if found.replay.ok and not may_wait and verdict.kind != "device":
-        places = places_reasons(
-            host_places(trace.quiet(), host, opened), has_device=trace.has_device
-        )
+    if is_traced and found.replay.ok and not may_wait and verdict.kind != "device":
+        by_place = host_places(trace.quiet(), host, opened)
+        places = places_reasons(by_place, has_device=trace.has_device)
+        said = _bound_by_workers(by_place, verdict, said)
         places += _opened_reasons(found, opened)
         said = _without_names(said, opened)
         if _launches_take_long(places):
@@ -406,7 +419,27 @@ def _verdict_and_causes(
     if UNCHECKED in said:  # a remark on all times, which comes after them
         said.remove(UNCHECKED)
         said.append(UNCHECKED)
+    if trace.recording.stacks and verdict.kind != "device":
+        said.append(because("stacks-recorded"))
     return verdict, said
+
+
+def _bound_by_workers(
+    places: HostPlaces, verdict: StepVerdict, said: Sequence[Why]
+) -> list[Why]:
+    """The sentences of a verdict on a step that is host-bound because it waits for the workers of a
+    DataLoader: that is no work of its own, so no prediction and no advice on CPU work holds.
+    """
+    if verdict.kind != "host" or 2 * places.workers_ns < places.whole_ns:
+        return [*said]
+    kept: list[Why] = []
+    for reason in said:
+        if isinstance(reason, Reason) and reason.code == "host-bound":
+            times = {name: reason.values[name] for name in ("host_ns", "device_ns")}
+            kept.append(because("bound-by-data-loader", waits_ns=places.workers_ns, **times))
+        elif code_of(reason) not in _WRONG_OF_WAITING:
+            kept.append(reason)
+    return kept
 
 
 def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:

@@ -78,7 +78,7 @@ class TraceSource:
     processes. ``unreadable``: needed events that the reader could not read; ``mended``: events
     whose text it had to mend. ``is_cut``: whether the file ends in the middle. ``other_device``:
     the category of device work that is not read. ``not_read``: tables of a database that are not
-    read.
+    read. ``stacks``: whether it has calls of Python functions.
     """
 
     unit_ns: float = 1.0
@@ -92,6 +92,7 @@ class TraceSource:
     mended: int = 0
     is_cut: bool = False
     other_device: str = ""
+    stacks: bool = False
     not_read: str = ""
 
 
@@ -213,6 +214,7 @@ def _recording_with_counts(
         mended=source.mended,
         is_cut=source.is_cut,
         other_device=source.other_device,
+        stacks=source.stacks,
         not_read=source.not_read,
         # ``by_kind`` holds only the events that can be used.
         events=by_kind.count + by_kind.backwards + unreadable,

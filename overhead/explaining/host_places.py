@@ -29,8 +29,9 @@ _ISSUE = ("launch", "copy", "set")
 @dataclass(frozen=True)
 class HostPlaces:
     """The host's work in a mean step: in operations that launch, copy or fill; in other operations;
-    in a DataLoader's ``next``, alone or waiting for its workers; in ranges, outside of the operations that these hold; and between
-    operations, as in the table of operations. Together they are all of it.
+    in a DataLoader's ``next``, alone or waiting for its workers; in ranges, outside of the
+    operations that these hold; and between operations, as in the table of operations. Together
+    they are all of it.
     ``has_operations``: whether the trace names any.
 
     ``call``: the call of the runtime with most time of the host, wherever it is made, ``call_ns``

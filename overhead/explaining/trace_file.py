@@ -366,31 +366,14 @@ def _verdict_and_causes(
     """The verdict on a recording that has lost little, and its sentences: what bounds the step
     first, then where the time goes, then what a reader must know of these times.
     """
-    verdict = _with_idle_share(found.verdict, split)
-    said = list(verdict.sentences)
+    verdict, said = _what_bounds(found, trace, host, ranks, split)
     start_up = start_up_of(trace.quiet(), host)
-    is_traced = trace.has_device or trace.maker != "nsight"
-    if not is_traced:
-        why = because("cuda-not-traced")
-        verdict = StepVerdict(kind="unclear", sentences=[])
-        said = [because("no-verdict", why=why), because("trace-cuda-too")]
-    elif not trace.has_device:
-        said = _on_processor_only(found, trace, said)
-    elif verdict.kind == "unclear":
-        verdict, said = _as_recorded(found, split, said)
-    else:
-        why = _other_steps(trace, host) or _calls_without_work(verdict, trace, host)
-        if why is not None:
-            verdict = StepVerdict(kind="unclear", sentences=[])
-            said = [why]
-        else:
-            verdict, said = without_waits_for_ranks(verdict, said, trace, host, ranks)
 
     # A replay that fails its check shows that the times of the host are not right, and calls that
     # may wait are no work. Beside a device that bounds the step the host's time tells nothing.
     places: list[Reason] = []
     may_wait = "no-verdict-with-calls-that-may-wait" in codes_of(together(*said))
-    if is_traced and found.replay.ok and not may_wait and verdict.kind != "device":
+    if _shows_the_device(trace) and found.replay.ok and not may_wait and verdict.kind != "device":
         by_place = host_places(trace.quiet(), host, opened)
         places = places_reasons(by_place, has_device=trace.has_device)
         said = _bound_by_workers(by_place, verdict, said)
@@ -424,9 +407,38 @@ def _verdict_and_causes(
     return verdict, said
 
 
-def _bound_by_workers(
-    places: HostPlaces, verdict: StepVerdict, said: Sequence[Why]
-) -> list[Why]:
+def _what_bounds(
+    found: Explanation,
+    trace: Trace,
+    host: HostTimes,
+    ranks: RankComparison | None,
+    split: DeviceSplit,
+) -> tuple[StepVerdict, list[Why]]:
+    """What bounds the step, and its sentences, by what the recording holds."""
+    verdict = _with_idle_share(found.verdict, split)
+    said = list(verdict.sentences)
+    if not _shows_the_device(trace):
+        no_verdict = because("no-verdict", why=because("cuda-not-traced"))
+        verdict = StepVerdict(kind="unclear", sentences=[])
+        return verdict, [no_verdict, because("trace-cuda-too")]
+    if not trace.has_device:
+        return verdict, _on_processor_only(found, trace, said)
+    if verdict.kind == "unclear":
+        return _as_recorded(found, split, said)
+    why = _other_steps(trace, host) or _calls_without_work(verdict, trace, host)
+    if why is not None:
+        return StepVerdict(kind="unclear", sentences=[]), [why]
+    return without_waits_for_ranks(verdict, said, trace, host, ranks)
+
+
+def _shows_the_device(trace: Trace) -> bool:
+    """Whether the recording shows what the device does, or is of a profiler that was told to leave
+    it out: Nsight Systems records ranges alone where it does not trace CUDA.
+    """
+    return trace.has_device or trace.maker != "nsight"
+
+
+def _bound_by_workers(places: HostPlaces, verdict: StepVerdict, said: Sequence[Why]) -> list[Why]:
     """The sentences of a verdict on a step that is host-bound because it waits for the workers of a
     DataLoader: that is no work of its own, so no prediction and no advice on CPU work holds.
     """

@@ -97,7 +97,8 @@ def test_a_wait_for_work_from_before_the_step_is_in_no_table(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["cudaFree", "cudaStreamCreateWithFlags", "cudaOccupancyMaxActiveBlocksPerMultiprocessor"]
+    "name",
+    ["cudaFree", "cudaStreamCreateWithFlags", "cudaOccupancyMaxActiveBlocksPerMultiprocessor"],
 )
 def test_slow_calls_that_set_up_are_start_up(tmp_path: Path, name: str) -> None:
     program = Program()
@@ -231,7 +232,8 @@ def test_ranges_without_cuda_are_no_work_of_the_cpu(tmp_path: Path) -> None:
         for index in range(20):
             at = 1_000_000 * index
             base.execute(
-                "INSERT INTO NVTX_EVENTS VALUES (?, ?, 59, ?, 1, NULL)", (at, at + 900_000, "enqueue"),
+                "INSERT INTO NVTX_EVENTS VALUES (?, ?, 59, ?, 1, NULL)",
+                (at, at + 900_000, "enqueue"),
             )
     found = explain_traces([path])
     assert found.verdict.kind == "unclear"

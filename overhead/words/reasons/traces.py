@@ -195,8 +195,8 @@ TEMPLATES = {
     ),
     "nodes-missing": "Replays of one graph differ: {missing:,} of their kernels are missing.",
     "waits-unexplained": (
-        "In {waits:count wait} ({share:share} of the time of the steps) the CPU waited for the device,"
-        " but no recorded work ended then."
+        "In {waits:count wait} ({share:share} of the time of the steps) the CPU waited for the"
+        " device, but no recorded work ended then."
     ),
     "times-contradict": (
         "{pieces:count piece} of device work with times that contradict all others."
